@@ -1,0 +1,123 @@
+"""What can go wrong, one class a failure: what failed, why, and the next command to type.
+
+Each class has an exit status of its own, so that a CI script can tell "the network is down" from "a hash is wrong"
+without reading text.
+"""
+
+from __future__ import annotations
+
+
+class FoundryError(Exception):
+    """A failure with a reason and a way on.
+
+    Args:
+        what: the thing that failed, one sentence.
+        why: the cause, as far as it is known; may have several lines.
+        next: a command to type or a thing to do.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, why: str = "", next: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.next = next
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.why:
+            lines.append(f"  why:  {self.why}".replace("\n", "\n        "))
+        if self.next:
+            lines.append(f"  next: {self.next}")
+        return "\n".join(lines)
+
+
+class UsageError(FoundryError):
+    """A verb was called with something that does not exist: an unknown target, version or option."""
+
+    exit_code = 2
+
+
+class CommandError(FoundryError):
+    """A child process failed; the message carries the end of its output."""
+
+    exit_code = 3
+
+
+class MissingToolError(FoundryError):
+    """A program that the host must provide is not there."""
+
+    exit_code = 4
+
+
+class PinError(FoundryError):
+    """A pin file, a target file or the lock is malformed, or they do not agree."""
+
+    exit_code = 10
+
+
+class HashMismatchError(FoundryError):
+    """Bytes do not have the sha256 that the lock gives."""
+
+    exit_code = 11
+
+
+class TruncatedError(FoundryError):
+    """A file is shorter than the lock says."""
+
+    exit_code = 12
+
+
+class UnsafeArchiveError(FoundryError):
+    """An archive entry would be written outside the folder it is unpacked into."""
+
+    exit_code = 13
+
+
+class OfflineError(FoundryError):
+    """Something is needed that the store does not have, and the network may not be used."""
+
+    exit_code = 14
+
+
+class GoneError(FoundryError):
+    """The archive no longer carries the version that is locked."""
+
+    exit_code = 15
+
+
+class FetchError(FoundryError):
+    """The network or the archive did not answer as it should."""
+
+    exit_code = 16
+
+
+class PatchError(FoundryError):
+    """A patch series cannot be used: unreadable, incomplete, or it does not apply."""
+
+    exit_code = 20
+
+
+class LlvmHashError(FoundryError):
+    """The LLVM commit inside a Triton is not the pinned one."""
+
+    exit_code = 21
+
+
+class EngineError(FoundryError):
+    """No container engine answers, or it refused a request."""
+
+    exit_code = 30
+
+
+class ImageError(FoundryError):
+    """An image could not be built or is not what its name says."""
+
+    exit_code = 31
+
+
+class ProofError(FoundryError):
+    """A kernel ran and its result is wrong, or it did not run at all."""
+
+    exit_code = 40

@@ -1,0 +1,126 @@
+"""The only door to child processes.
+
+A child gets a short, explicit environment, so that a variable of the user's shell cannot change what is built. What it
+prints goes to a log file; an error carries the last lines of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import CommandError, MissingToolError
+from .paths import LOGS
+
+# What every child sees of our environment. TMPDIR because a host may have a small /tmp.
+_PASSED = ("HOME", "TMPDIR", "TERM")
+# What a child that may use the network sees besides: the user's own proxies, certificates and pip settings. None of them
+# can change a result, since every byte fetched is checked against the lock.
+_PASSED_NETWORK = (
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+)  # fmt: skip
+_NETWORK_PREFIX = "PIP_"
+_TAIL_LINES = 20
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a child left: its exit status and all it printed, stdout and stderr apart."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def environment(extra: Mapping[str, str] | None = None, *, network: bool = False) -> dict[str, str]:
+    """The environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
+    env = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    if network:
+        env |= {name: os.environ[name] for name in _PASSED_NETWORK if name in os.environ}
+        env |= {name: value for name, value in os.environ.items() if name.startswith(_NETWORK_PREFIX)}
+    env |= {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    env |= extra or {}
+    return env
+
+
+def tool(name: str, *, package: str) -> str:
+    """The path of a program of the host's, or MissingToolError naming the Debian package that has it."""
+    path = shutil.which(name)
+    if path is None:
+        raise MissingToolError(f"{name} is not installed", next=f"apt-get install {package}")
+    return path
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    log: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    network: bool = False,
+    check: bool = True,
+    line: Callable[[str], None] | None = None,
+    next: str = "",
+) -> Completed:
+    """Run a program to its end.
+
+    Args:
+        argv: program and arguments; never a shell line.
+        log: name of the log file under build/logs, without suffix; the file is replaced.
+        env: added to the whitelisted environment.
+        network: also pass proxies, certificates and pip settings.
+        check: raise on a non-zero exit status.
+        line: called with each line of stdout and stderr as it comes, for progress.
+        next: the advice that a CommandError gives.
+
+    Raises:
+        CommandError: exit status not zero and `check`; carries the last lines printed and the log's path.
+        MissingToolError: the program does not exist.
+    """
+    LOGS.mkdir(parents=True, exist_ok=True)
+    path = LOGS / f"{log}.log"
+    words = [str(word) for word in argv]
+    shown = shlex.join(words)
+    try:
+        child = subprocess.Popen(
+            words, cwd=cwd, env=environment(env, network=network), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
+            text=True, errors="replace",
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor") from None
+    try:
+        if line is None:
+            stdout, stderr = child.communicate()
+        else:
+            assert child.stdout is not None
+            lines = []
+            for text in child.stdout:
+                lines.append(text)
+                line(text.rstrip("\n"))
+            child.wait()
+            stdout, stderr = "".join(lines), ""
+    except BaseException:
+        # Ctrl-C reaches the whole foreground group; a child that ignores it must not outlive us.
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        raise
+    path.write_text(f"$ {shown}\n{stdout}{stderr}[exit status {child.returncode}]\n")
+    if check and child.returncode != 0:
+        tail = "\n".join((stdout + stderr).splitlines()[-_TAIL_LINES:])
+        raise CommandError(
+            f"{words[0]} failed with exit status {child.returncode}",
+            why=f"{tail}\n(whole output: {path})",
+            next=next or shown,
+        )
+    return Completed(child.returncode, stdout, stderr)
