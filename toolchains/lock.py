@@ -1,0 +1,176 @@
+"""The lock: what the pins resolved to, every file by name, version, size and sha256, and a digest over all of it.
+
+The file holds no addresses. Whoever has the bytes may give them: a mirror, a colleague's store, the archive itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from . import paths
+from .errors import PinError
+
+_RESOLVE = "invoke pin --update"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One file that is fetched.
+
+    Attributes:
+        kind: "wheel" or "deb".
+        name: the distribution's or package's name.
+        version: the whole version, a Debian epoch included.
+        filename: the name that the archive gives the file.
+        size: in bytes.
+        sha256: of the whole file, hexadecimal.
+    """
+
+    kind: str
+    name: str
+    version: str
+    filename: str
+    size: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True)
+class LockedTriton:
+    """One release of Triton: its wheel, and the LLVM commit that must be compiled into it."""
+
+    version: str
+    llvm_hash: str
+    wheel: Artifact
+
+
+@dataclass(frozen=True)
+class LockedTarget:
+    """What one target resolved to.
+
+    Attributes:
+        backend: which plugin under backends/ and which docker/<backend>.Dockerfile.
+        suite: the Debian suite of the base image.
+        python: version of the image's Python, "3.13".
+        debs: the whole base image, dependencies included.
+        wheels: the Python packages beside Triton, dependencies included.
+        tritons: every pinned release.
+        default_triton: the release that is built unless another is asked for.
+        digest: sha256 over all of the above.
+        pins: digest of the pins that were resolved, to see that a pin changed since.
+    """
+
+    name: str
+    backend: str
+    suite: str
+    python: str
+    debs: tuple[Artifact, ...]
+    wheels: tuple[Artifact, ...]
+    tritons: Mapping[str, LockedTriton]
+    default_triton: str
+    digest: str = ""
+    pins: str = ""
+
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """All files of the target, every Triton included."""
+        return (*self.debs, *self.wheels, *(triton.wheel for triton in self.tritons.values()))
+
+
+@dataclass(frozen=True)
+class Lock:
+    """All targets, and one digest over them."""
+
+    targets: Mapping[str, LockedTarget]
+    digest: str
+
+
+def digest(value: Any) -> str:
+    """sha256 of a value's canonical JSON: the same for the same content, however it was written down."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def seal(targets: Mapping[str, LockedTarget]) -> Lock:
+    """A lock over these targets, with all digests computed."""
+    sealed = {}
+    for name in sorted(targets):
+        content = _to_json(targets[name])
+        del content["digest"], content["pins"]
+        sealed[name] = replace(targets[name], digest=digest({"name": name, **content}))
+    return Lock(sealed, digest({name: [target.digest, target.pins] for name, target in sealed.items()}))
+
+
+def load(path: Path = paths.LOCK) -> Lock:
+    """Read the lock.
+
+    Raises:
+        PinError: missing, malformed, or a digest in it does not fit its content.
+    """
+    try:
+        data = json.loads(path.read_text())
+        lock = Lock({name: _target(name, entry) for name, entry in data["targets"].items()}, data["digest"])
+    except FileNotFoundError:
+        raise PinError(f"there is no lock at {path}", next=_RESOLVE) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PinError(f"the lock is malformed: {path}", why=repr(error), next=f"git checkout {path}") from error
+    if seal(lock.targets) != lock:
+        raise PinError(
+            f"the digests in the lock do not fit its content: {path}",
+            why="the file was edited by hand, or two changes were merged line by line",
+            next=_RESOLVE,
+        )
+    return lock
+
+
+def save(lock: Lock, path: Path = paths.LOCK) -> None:
+    """Write the lock: sorted, one artifact a line, so that a diff reads as a list of what changed."""
+    data = {
+        "digest": lock.digest,
+        "targets": {name: _to_json(target) for name, target in lock.targets.items()},
+    }
+    path.write_text(_format(data) + "\n")
+
+
+def _to_json(target: LockedTarget) -> dict[str, Any]:
+    """The target as it stands in the file; what a key or a list already says is not repeated."""
+    data = asdict(target)
+    del data["name"]
+    for artifact in (*data["debs"], *data["wheels"], *(triton["wheel"] for triton in data["tritons"].values())):
+        del artifact["kind"]
+    for triton in data["tritons"].values():
+        del triton["version"]
+    data["debs"], data["wheels"] = list(data["debs"]), list(data["wheels"])
+    return data
+
+
+def _target(name: str, data: dict[str, Any]) -> LockedTarget:
+    def artifacts(kind: str, entries: list[dict[str, Any]]) -> tuple[Artifact, ...]:
+        return tuple(Artifact(kind=kind, **entry) for entry in entries)
+
+    tritons = {
+        version: LockedTriton(version, entry["llvm_hash"], Artifact(kind="wheel", **entry["wheel"]))
+        for version, entry in data["tritons"].items()
+    }
+    changed = {
+        "debs": artifacts("deb", data["debs"]),
+        "wheels": artifacts("wheel", data["wheels"]),
+        "tritons": tritons,
+    }
+    return LockedTarget(name=name, **(data | changed))
+
+
+def _format(value: Any, indent: str = "") -> str:
+    """JSON with sorted keys, in which a mapping of plain values takes one line."""
+    inner = indent + "  "
+    if isinstance(value, dict) and any(isinstance(item, dict | list) for item in value.values()):
+        lines = [f"{inner}{json.dumps(key)}: {_format(value[key], inner)}" for key in sorted(value)]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(inner + _format(item, inner) for item in value) + f"\n{indent}]"
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,237 @@
+"""The store: a folder in which every file and every built part has the digest of its content or inputs as its name.
+
+Layout: artifacts/<first two digits>/<sha256>/<file name> for what was fetched, parts/<kind>/<digest>/ for what was
+built. A name exists only when what it names is whole: all work is done beside it and moved there by rename.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from filelock import FileLock, Timeout
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from .errors import FoundryError, GoneError, HashMismatchError, OfflineError, TruncatedError
+from .lock import Artifact
+from .sources import Source
+from .sources.deb import Debs
+from .sources.wheel import Wheels
+
+
+class Store:
+    """The files of one user, shared by all checkouts and safe for several processes.
+
+    Args:
+        root: the folder; made when needed.
+        offline: never use the network; say what is missing instead.
+        allow_drift: when the Debian archive no longer carries a locked package, take its current versions.
+    """
+
+    def __init__(self, root: Path, *, offline: bool = False, allow_drift: bool = False) -> None:
+        self.root = root
+        self._offline = offline
+        self._allow_drift = allow_drift
+        self._console = Console(stderr=True)
+
+    def path(self, artifact: Artifact) -> Path:
+        """Where an artifact lies.
+
+        Raises:
+            OfflineError: it has not been fetched.
+        """
+        if not self.has(artifact):
+            raise OfflineError(f"{artifact} is not in the store {self.root}", next="invoke pin --fetch")
+        return self._place(artifact)
+
+    def has(self, artifact: Artifact) -> bool:
+        """Whether an artifact has been fetched."""
+        return self._place(artifact).is_file()
+
+    def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+        """Have all of these in the store, checked.
+
+        Args:
+            suite: the Debian suite that debs are from.
+            python: the version of Python that wheels are for.
+
+        Returns:
+            What is to be used: the artifacts asked for, or, where drift is allowed and happened, other versions.
+
+        Raises:
+            OfflineError: something is missing and the network may not be used; lists all of it.
+            GoneError, FetchError, TruncatedError, HashMismatchError: what did arrive and was right is kept.
+        """
+        missing = [artifact for artifact in artifacts if not self.has(artifact)]
+        if not missing:
+            return list(artifacts)
+        if self._offline:
+            raise OfflineError(
+                f"{len(missing)} of {len(artifacts)} files are not in the store {self.root}",
+                why="\n".join(f"{artifact.filename}  sha256 {artifact.sha256}" for artifact in missing),
+                next="invoke pin --fetch, on a machine with a network",
+            )
+        debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
+        others = [artifact for artifact in artifacts if artifact.kind != "deb"]
+        apt = self.debs(suite)
+        self._bring(Wheels(python), others, "wheels")
+        try:
+            self._bring(apt, debs, "packages")
+        except GoneError as gone:
+            if not self._allow_drift:
+                raise
+            self._console.print(f"[yellow]drift:[/] {gone}", highlight=False)
+            debs = self._drift(apt, debs)
+        return others + debs
+
+    def debs(self, suite: str) -> Debs:
+        """apt for a suite, with its state kept in the store."""
+        return Debs(suite, self.root / "apt" / suite)
+
+    @contextmanager
+    def incoming(self) -> Iterator[Path]:
+        """A folder for what is on its way in, for one process at a time; removed afterwards."""
+        folder = self.root / "incoming"
+        with self._locked("incoming"):
+            # What a killed process left; it held the lock, so nobody is at work there.
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            try:
+                yield Path(mkdtemp(dir=folder))
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def adopt(self, file: Path, artifact: Artifact) -> None:
+        """Take a file in, if it is what the lock says; it moves.
+
+        Raises:
+            TruncatedError, HashMismatchError: it is not; the file stays where it is.
+        """
+        check(file, artifact)
+        place = self._place(artifact)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file.chmod(0o444)
+        file.rename(place)
+
+    def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
+        """A built thing, named by the digest of its inputs; built only if that name does not exist.
+
+        Args:
+            kind: what sort of thing, a folder under parts/.
+            digest: of everything that goes into it.
+            build: fills the empty folder that it is given.
+        """
+        place = self.root / "parts" / kind / digest
+        if place.is_dir():
+            return place
+        with self._locked(f"{kind}-{digest}"):
+            if place.is_dir():
+                return place
+            work = place.with_name(f".{digest}.partial")
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            try:
+                build(work)
+                work.rename(place)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        return place
+
+    def _place(self, artifact: Artifact) -> Path:
+        return self.root / "artifacts" / artifact.sha256[:2] / artifact.sha256 / artifact.filename
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        """Hold a lock against other processes, saying so when it has to be waited for."""
+        folder = self.root / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / name)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            self._console.print(f"waiting for another process at work on {name}", highlight=False)
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _bring(self, source: Source, artifacts: Sequence[Artifact], noun: str) -> None:
+        """Fetch what is missing of one kind, check it and take it in."""
+        if all(map(self.has, artifacts)):
+            return
+        with self.incoming() as folder:
+            # Another process may have brought them while we waited for the lock.
+            missing = [artifact for artifact in artifacts if not self.has(artifact)]
+            if not missing:
+                return
+            try:
+                with self._progress(f"{len(missing)} {noun}", sum(artifact.size for artifact in missing)) as report:
+                    source.fetch(missing, folder, report)
+            except BaseException:
+                # Interrupted or failed half-way: what is whole need not come again.
+                for artifact in missing:
+                    self._keep_if_whole(folder / artifact.filename, artifact)
+                raise
+            for artifact in missing:
+                self.adopt(folder / artifact.filename, artifact)
+
+    def _keep_if_whole(self, file: Path, artifact: Artifact) -> None:
+        try:
+            self.adopt(file, artifact)
+        except (FoundryError, OSError):
+            return
+
+    def _drift(self, apt: Debs, locked: Sequence[Artifact]) -> list[Artifact]:
+        """The same packages as the archive has them now, resolved together so that they fit each other."""
+        current = apt.resolve([artifact.name for artifact in locked])
+        before = {artifact.name: artifact.version for artifact in locked}
+        for artifact in current:
+            if before.get(artifact.name) != artifact.version:
+                was = before.get(artifact.name, "absent")
+                self._console.print(f"  {artifact.name}: {was} -> {artifact.version}", highlight=False)
+        self._bring(apt, current, "packages")
+        return current
+
+    @contextmanager
+    def _progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        columns = (
+            TextColumn("fetching {task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self._console) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.update(task, completed=done)
+            bar.update(task, completed=total)
+
+
+def check(file: Path, artifact: Artifact) -> None:
+    """Compare a file with what the lock says of it.
+
+    Raises:
+        TruncatedError: shorter than locked, or not there.
+        HashMismatchError: other bytes.
+    """
+    size = file.stat().st_size if file.is_file() else 0
+    if size < artifact.size:
+        raise TruncatedError(
+            f"{artifact.filename} is truncated",
+            why=f"{size} of {artifact.size} bytes arrived",
+            next="the same command again",
+        )
+    with file.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != artifact.sha256:
+        raise HashMismatchError(
+            f"{artifact.filename} is not the file that was locked",
+            why=f"sha256 {found}, {size} bytes\nlocked {artifact.sha256}, {artifact.size} bytes",
+            next="the same command again; if it stays so, find out who changed the file before: invoke pin --update",
+        )
