@@ -94,7 +94,7 @@ class FetchError(FoundryError):
 
 
 class PatchError(FoundryError):
-    """A patch series cannot be used: unreadable, incomplete, or it does not apply."""
+    """A patch series cannot be used; the classes below say which way."""
 
     exit_code = 20
 
@@ -103,6 +103,24 @@ class LlvmHashError(FoundryError):
     """The LLVM commit inside a Triton is not the pinned one."""
 
     exit_code = 21
+
+
+class MalformedPatchError(PatchError):
+    """A patch or its series cannot be read: no unified diff, no header, a file that the series names is missing."""
+
+    exit_code = 22
+
+
+class PatchTargetError(PatchError):
+    """A patch changes a file that the tree does not have."""
+
+    exit_code = 23
+
+
+class HunkError(PatchError):
+    """A hunk does not fit: the lines at its place are not the ones that it expects."""
+
+    exit_code = 24
 
 
 class EngineError(FoundryError):

@@ -1,0 +1,210 @@
+"""A patch series: strict, idempotent, and regenerated without loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolchains import patches, paths
+from toolchains.errors import HunkError, MalformedPatchError, PatchError, PatchTargetError, UsageError
+from toolchains.layout import FolderTree
+from toolchains.patches import Series
+from toolchains.refresh import refresh
+
+HEADER = "Subject: {subject}\nWhy: because\n it is so\nUpstream: none\nUntil: never\n\n"
+MODULE = [f"line {number}\n" for number in range(1, 31)]
+PATH = "python/triton/module.py"
+FIRST = """\
+--- a/python/triton/module.py
++++ b/python/triton/module.py
+@@ -4,7 +4,7 @@
+ line 4
+ line 5
+ line 6
+-line 7
++line seven
+ line 8
+ line 9
+ line 10
+"""
+# Its context is a line that the first patch made: it cannot be judged without the first.
+SECOND = """\
+--- a/python/triton/module.py
++++ b/python/triton/module.py
+@@ -5,6 +5,7 @@
+ line 5
+ line 6
+ line seven
++line seven and a half
+ line 8
+ line 9
+ line 10
+"""
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Series:
+    folder = tmp_path / "patches" / "triton" / "1.0"
+    folder.mkdir(parents=True)
+    write(folder, {"0001-first.patch": FIRST, "0002-second.patch": SECOND})
+    return Series.load(folder)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> FolderTree:
+    file = tmp_path / "source" / PATH
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(MODULE))
+    return FolderTree.detect(tmp_path / "source")
+
+
+def write(folder: Path, bodies: dict[str, str]) -> None:
+    for name, body in bodies.items():
+        (folder / name).write_text(HEADER.format(subject=name) + body)
+    (folder / "series").write_text("".join(f"{name}\n" for name in bodies))
+
+
+def text(tree: FolderTree) -> str:
+    return (tree.root / PATH).read_text()
+
+
+def test_applying_twice_changes_nothing_the_second_time(series: Series, tree: FolderTree) -> None:
+    assert series.apply(tree) == 2
+    once, stamp = text(tree), (tree.root / PATH).stat().st_mtime_ns
+    assert "line seven\nline seven and a half\nline 8\n" in once
+    assert series.apply(tree) == 0
+    assert text(tree) == once
+    assert (tree.root / PATH).stat().st_mtime_ns == stamp
+
+
+def test_a_half_applied_series_is_continued(series: Series, tree: FolderTree) -> None:
+    Series(series.folder, series.patches[:1], "").apply(tree)
+    assert [state.state for state in series.states(tree)] == ["applied", "applies"]
+    assert series.apply(tree) == 1
+    assert [state.state for state in series.states(tree)] == ["applied", "applied"]
+
+
+def test_a_wheel_gets_the_same_lines_at_its_own_paths(series: Series, tree: FolderTree, tmp_path: Path) -> None:
+    wheel = tmp_path / "wheel" / "triton"
+    wheel.mkdir(parents=True)
+    (wheel / "module.py").write_text("".join(MODULE))
+    series.apply(FolderTree.detect(tmp_path / "wheel"))
+    series.apply(tree)
+    assert (wheel / "module.py").read_text() == text(tree)
+
+
+def test_a_backend_of_the_source_tree_is_found_in_a_wheel(tmp_path: Path) -> None:
+    wheel = FolderTree(tmp_path, "wheel")
+    assert wheel.place("third_party/spirv/backend/driver.py") == tmp_path / "triton/backends/spirv/driver.py"
+    assert wheel.place("third_party/spirv/CMakeLists.txt") is None
+
+
+def test_a_hunk_that_moved_is_refused_and_its_place_is_named(series: Series, tree: FolderTree) -> None:
+    (tree.root / PATH).write_text("new first line\n" + "".join(MODULE))
+    before = text(tree)
+    with pytest.raises(HunkError, match=r"0001-first\.patch, hunk 1 of python/triton/module\.py") as caught:
+        series.apply(tree)
+    assert "line 5 instead of 4" in caught.value.why
+    assert text(tree) == before
+
+
+def test_a_hunk_whose_lines_changed_is_refused_and_the_lines_are_shown(series: Series, tree: FolderTree) -> None:
+    (tree.root / PATH).write_text("".join(MODULE).replace("line 9\n", "line nine\n"))
+    with pytest.raises(HunkError) as caught:
+        series.apply(tree)
+    assert "line 9\n" in caught.value.why
+    assert "found:    line nine" in caught.value.why
+
+
+def test_a_conflict_in_the_last_patch_leaves_the_tree_as_it_was(series: Series, tree: FolderTree) -> None:
+    broken = SECOND.replace(" line 10", " line ten")
+    write(series.folder, {"0001-first.patch": FIRST, "0002-second.patch": broken})
+    before = text(tree)
+    with pytest.raises(HunkError, match=r"0002-second\.patch"):
+        Series.load(series.folder).apply(tree)
+    assert text(tree) == before
+    states = Series.load(series.folder).states(tree)
+    assert [state.state for state in states] == ["applies", "conflicts"]
+
+
+def test_a_patch_for_a_file_that_is_not_there_says_so(series: Series, tree: FolderTree) -> None:
+    (tree.root / PATH).unlink()
+    with pytest.raises(PatchTargetError, match=r"0001-first\.patch changes python/triton/module\.py"):
+        series.apply(tree)
+
+
+@pytest.mark.parametrize(
+    ("patch", "complaint"),
+    [
+        (HEADER + "nothing of a diff\n", "no unified diff"),
+        (HEADER + FIRST[: FIRST.index(" line 9")], "no unified diff"),
+        (HEADER + FIRST.replace("@@ -4,7 +4,7 @@", "@@ -4,7 +4,7"), "no unified diff"),
+        (HEADER + FIRST + "stray\n", "no unified diff"),
+        (FIRST, "does not say Subject, Why, Upstream, Until"),
+        (HEADER.replace("Until: never\n", "") + FIRST, "does not say Until"),
+        (HEADER + FIRST.replace("--- a/python/triton/module.py", "--- a/python/triton/other.py"), "not simply change"),
+    ],
+    ids=["text", "cut short", "broken hunk header", "stray line", "no header", "header incomplete", "rename"],
+)
+def test_a_patch_that_cannot_be_read_is_malformed(series: Series, patch: str, complaint: str) -> None:
+    (series.folder / "0001-first.patch").write_text(patch)
+    with pytest.raises(MalformedPatchError, match=complaint):
+        Series.load(series.folder)
+
+
+def test_a_series_names_exactly_the_patches_in_its_folder(series: Series) -> None:
+    (series.folder / "0003-forgotten.patch").write_text(HEADER + FIRST)
+    with pytest.raises(MalformedPatchError, match=r"does not name 0003-forgotten\.patch"):
+        Series.load(series.folder)
+    (series.folder / "0003-forgotten.patch").unlink()
+    (series.folder / "0002-second.patch").unlink()
+    with pytest.raises(MalformedPatchError, match=r"0002-second\.patch"):
+        Series.load(series.folder)
+
+
+def test_refreshing_a_series_that_fits_changes_no_byte(series: Series, tree: FolderTree) -> None:
+    before = {patch.name: (series.folder / patch.name).read_bytes() for patch in series.patches}
+    again = refresh(series, tree)
+    assert {patch.name: (series.folder / patch.name).read_bytes() for patch in again.patches} == before
+
+
+def test_refreshing_anchors_moved_hunks_and_keeps_the_headers(series: Series, tree: FolderTree) -> None:
+    (tree.root / PATH).write_text("new first line\n" + "".join(MODULE))
+    again = refresh(series, tree)
+    assert [patch.header for patch in again.patches] == [patch.header for patch in series.patches]
+    assert again.apply(tree) == 2
+    assert text(tree).startswith("new first line\n")
+    assert "line seven\nline seven and a half\n" in text(tree)
+
+
+def test_refreshing_takes_an_edit_into_the_named_patch(series: Series, tree: FolderTree, tmp_path: Path) -> None:
+    file = tmp_path / "edited" / PATH
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(MODULE))
+    edited = FolderTree.detect(tmp_path / "edited")
+    series.apply(edited)
+    file.write_text(file.read_text().replace("line 20\n", "line twenty\n"))
+    again = refresh(series, tree, edited=edited, into="0001-first.patch")
+    assert [len(patch.files[PATH]) for patch in again.patches] == [2, 1]
+    again.apply(tree)
+    assert text(tree) == file.read_text()
+    with pytest.raises(UsageError, match="no patch 0009"):
+        refresh(again, tree, edited=edited, into="0009")
+
+
+def test_a_changed_series_has_no_revision_until_it_is_refreshed(series: Series, tree: FolderTree) -> None:
+    assert refresh(series, tree).revision() == 1
+    assert refresh(Series.load(series.folder), tree).revision() == 1
+    changed = series.folder / "0002-second.patch"
+    changed.write_text(changed.read_text().replace("Why: because", "Why: for another reason"))
+    with pytest.raises(PatchError, match="not those of its revision 1"):
+        Series.load(series.folder).revision()
+    assert refresh(Series.load(series.folder), tree).revision() == 2
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(paths.PATCHES.glob("*/*/")), ids=lambda folder: f"{folder.parent.name}-{folder.name}"
+)
+def test_every_series_of_the_project_is_readable_and_numbered(folder: Path) -> None:
+    assert patches.Series.load(folder).revision() >= 1
