@@ -1,0 +1,322 @@
+"""The only door to a container engine: anything that answers Docker's API at DOCKER_HOST or at the default socket.
+
+Only what every such engine does is used: the classic builder without a network, no privileges, no raised limits, and
+archives instead of bind mounts, so that an engine on another machine serves as well as one on this.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, Any
+
+import docker  # type: ignore[import-untyped]
+import docker.errors  # type: ignore[import-untyped]
+
+from . import terminal, trees
+from .errors import CommandError, EngineError, UnsafeArchiveError
+from .paths import LOGS
+from .run import Completed
+
+# An engine that says nothing for this long (seconds) is taken for dead. Commands in containers may be silent for longer.
+_SILENCE = 600
+_TAIL_LINES = 30
+# A container whose owner was killed cannot be removed by him: it ends by itself after this long, and the engine removes it.
+_LIFETIME = "24h"
+
+
+@dataclass(frozen=True)
+class ImageInfo:
+    """What the engine says of an image: its ID, its labels, its size in bytes, the digests of its layers."""
+
+    id: str
+    labels: Mapping[str, str]
+    size: int
+    layers: tuple[str, ...]
+
+
+def connect() -> Engine:
+    """The engine that DOCKER_HOST or the default socket leads to.
+
+    Raises:
+        EngineError: none answers.
+    """
+    try:
+        return Engine(docker.APIClient(version="auto", timeout=_SILENCE, **docker.utils.kwargs_from_env()))
+    except docker.errors.DockerException as error:
+        raise EngineError("no container engine answers", why=str(error), next="./foundry doctor") from error
+
+
+class Engine:
+    """A container engine. Every method raises EngineError when the engine refuses."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+
+    def version(self) -> str:
+        """Name and version of the engine: "Docker Engine 20.10.24"."""
+        answer = self._api.version()
+        return f"{answer.get('Platform', {}).get('Name') or 'Engine'} {answer['Version']}"
+
+    def image(self, name: str) -> ImageInfo | None:
+        """The image with this tag or ID, or None."""
+        try:
+            answer = self._api.inspect_image(name)
+        except docker.errors.ImageNotFound:
+            return None
+        return ImageInfo(
+            id=answer["Id"],
+            labels=answer["Config"].get("Labels") or {},
+            size=answer["Size"],
+            layers=tuple(answer["RootFS"].get("Layers") or ()),
+        )
+
+    def tag(self, image: str, name: str) -> None:
+        """Give an image one more name; a name that another image had moves here."""
+        repository, _, label = name.partition(":")
+        self._do("tag", lambda: self._api.tag(image, repository, label, force=True))
+
+    def remove(self, image: str) -> None:
+        """Remove a name of an image, and with its last name the image and the build steps that only it needed.
+
+        An image that a container or another image uses stays.
+        """
+        try:
+            self._api.remove_image(image)
+        except (docker.errors.ImageNotFound, docker.errors.APIError) as error:
+            if error.status_code not in (404, 409):
+                raise EngineError(f"cannot remove the image {image}", why=str(error)) from error
+
+    def load(self, path: Path) -> None:
+        """Load a docker-archive."""
+        with path.open("rb") as file:
+            self._do("load", lambda: [_refusal(answer) for answer in self._api.load_image(file)])
+
+    def save(self, image: str, file: IO[bytes]) -> None:
+        """Write an image to a file as a docker-archive."""
+        self._do("save", lambda: [file.write(chunk) for chunk in self._api.get_image(image)])
+        file.flush()
+
+    def build(
+        self, context: IO[bytes], *, name: str, arguments: Mapping[str, str], labels: Mapping[str, str],
+        cache: bool = True, line: Callable[[str], None] = lambda _: None,
+    ) -> str:  # fmt: skip
+        """Build an image without a network.
+
+        Args:
+            context: a tar with a Dockerfile at its top.
+            name: the tag that the image gets.
+            arguments: values of the Dockerfile's ARG.
+            labels: added to the image.
+            cache: whether steps that were built before may be taken as they are.
+            line: called with each line that the engine prints.
+
+        Returns:
+            The image's ID.
+
+        Raises:
+            EngineError: a step failed; carries the last lines printed and the log's path.
+        """
+        printed: list[str] = []
+        failure = ""
+        try:
+            for answer in self._api.build(
+                fileobj=context, custom_context=True, dockerfile="Dockerfile", tag=name, buildargs=dict(arguments),
+                labels=dict(labels), nocache=not cache, rm=True, forcerm=True, network_mode="none", decode=True,
+            ):  # fmt: skip
+                failure = failure or answer.get("error", "")
+                for text in (answer.get("stream") or answer.get("error") or "").splitlines():
+                    if text.strip():
+                        printed.append(text)
+                        line(text)
+        except docker.errors.DockerException as error:
+            failure = str(error)
+        LOGS.mkdir(parents=True, exist_ok=True)
+        log = LOGS / "docker-build.log"
+        log.write_text("\n".join(printed) + "\n")
+        if failure:
+            tail = "\n".join(printed[-_TAIL_LINES:]) or failure
+            raise EngineError(f"building {name} failed", why=f"{tail}\n(whole output: {log})")
+        built = self.image(name)
+        assert built is not None
+        return built.id
+
+    def container(
+        self, image: str, *, memory: str | None = None, cpus: float | None = None, processes: int | None = None,
+        network: str = "none",
+    ) -> Container:  # fmt: skip
+        """A container of an image, to be used in a with statement; it exists only inside of it.
+
+        Args:
+            image: tag or ID.
+            memory: limit, as "4g".
+            cpus: limit, in cores.
+            processes: limit.
+            network: "none", or a network that the engine has.
+        """
+        limits = {"mem_limit": memory, "nano_cpus": round(cpus * 1e9) if cpus else None, "pids_limit": processes}
+        return Container(self._api, image, {key: value for key, value in limits.items() if value} | {"network_mode": network})
+
+    def _do(self, verb: str, request: Callable[[], Any]) -> Any:
+        try:
+            return request()
+        except docker.errors.DockerException as error:
+            raise EngineError(f"the container engine refused to {verb}", why=str(error), next="./foundry doctor") from error
+
+
+class Container:
+    """A running container that does nothing by itself: commands are run in it, files go in and out as archives.
+
+    It is removed at the end of the with statement, whatever happened in it, and with it all that still runs inside.
+    """
+
+    def __init__(self, api: Any, image: str, limits: Mapping[str, Any]) -> None:
+        self._api = api
+        self._image = image
+        self._limits = limits
+        self.id = ""
+
+    def __enter__(self) -> Container:
+        try:
+            self.id = self._api.create_container(
+                self._image, command=["sleep", _LIFETIME], entrypoint=[], labels=["org.triton-foundry.container"],
+                host_config=self._api.create_host_config(auto_remove=True, **self._limits),
+            )["Id"]  # fmt: skip
+            self._api.start(self.id)
+        except docker.errors.DockerException as error:
+            self._remove()
+            raise EngineError(f"cannot start a container of {self._image}", why=str(error)) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        if not self.id:
+            return
+        try:
+            self._api.remove_container(self.id, force=True, v=True)
+        except docker.errors.APIError as error:
+            # 404, 409: its time had run out, and the engine removed it or is about to.
+            if error.status_code not in (404, 409):
+                raise EngineError(f"cannot remove the container {self.id[:12]}", why=str(error)) from error
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None,
+        line: Callable[[str], None] | None = None,
+    ) -> Completed:  # fmt: skip
+        """Run a command to its end and return its exit status and what it printed.
+
+        Args:
+            argv: program and arguments; never a shell line.
+            env: added to the image's environment.
+            cwd: folder to run in; the image's own if not given.
+            line: called with each whole line of stdout and stderr as it comes.
+        """
+        chunks: tuple[list[bytes], list[bytes]] = ([], [])
+        lines = tuple(_Lines(line) for _ in chunks)
+        try:
+            id = self._api.exec_create(self.id, list(argv), environment=dict(env or {}), workdir=cwd)["Id"]
+            for pair in self._api.exec_start(id, stream=True, demux=True):
+                for stream, chunk in enumerate(pair):
+                    if chunk:
+                        chunks[stream].append(chunk)
+                        lines[stream].feed(chunk)
+            status = self._api.exec_inspect(id)["ExitCode"]
+        except docker.errors.DockerException as error:
+            raise EngineError(f"cannot run {argv[0]} in a container of {self._image}", why=str(error)) from error
+        for stream in lines:
+            stream.end()
+        stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
+        # An engine that lost the process (killed for memory with its container, say) gives no status.
+        return Completed(status if status is not None else 137, stdout, stderr)
+
+    def call(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None,
+        line: Callable[[str], None] | None = None,
+    ) -> str:  # fmt: skip
+        """As run, for a command that must succeed; returns its stdout.
+
+        Raises:
+            CommandError: exit status not zero; carries the last lines printed.
+        """
+        done = self.run(argv, env=env, cwd=cwd, line=line)
+        if done.status != 0:
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-_TAIL_LINES:])
+            raise CommandError(f"in {self._image}: {shlex.join(argv)} failed with exit status {done.status}", why=tail)
+        return done.stdout
+
+    def interactive(self, argv: Sequence[str], *, cwd: str | None = None) -> int:
+        """Run a command with this process's terminal as its own; returns its exit status."""
+        try:
+            id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
+            stream = self._api.exec_start(id, tty=True, socket=True)
+            terminal.join(stream, lambda rows, columns: self._api.exec_resize(id, rows, columns))
+            return int(self._api.exec_inspect(id)["ExitCode"] or 0)
+        except docker.errors.DockerException as error:
+            raise EngineError(f"cannot open {argv[0]} in a container of {self._image}", why=str(error)) from error
+
+    def copy_into(self, source: Path, destination: str) -> None:
+        """Copy a file or a folder into the container, under exactly this absolute name; parents are made."""
+        data = io.BytesIO()
+        archive.pack(data, archive.tree(source, destination.lstrip("/")))
+        if not self._api.put_archive(self.id, "/", data.getvalue()):
+            raise EngineError(f"cannot copy {source} into a container of {self._image}")
+
+    def copy_out(self, source: str, destination: Path) -> None:
+        """Copy a file, or the content of a folder, out of the container to this name.
+
+        Only files and folders come out; links stay.
+
+        Raises:
+            EngineError: there is no such file.
+            UnsafeArchiveError: an entry would land outside the destination.
+        """
+        try:
+            chunks, _ = self._api.get_archive(self.id, source)
+            data = io.BytesIO(b"".join(chunks))
+        except docker.errors.DockerException as error:
+            raise EngineError(f"cannot copy {source} out of a container of {self._image}", why=str(error)) from error
+        with tarfile.open(fileobj=data) as tar:
+            for member in tar:
+                # The engine's archive starts at the last part of the name that was asked for.
+                path = destination.joinpath(*PurePosixPath(member.name).parts[1:])
+                if not path.resolve().is_relative_to(destination.resolve()):
+                    raise UnsafeArchiveError(f"an entry would leave {destination}: {member.name}")
+                file = tar.extractfile(member) if member.isfile() else None
+                if file:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(file.read())
+                elif member.isdir():
+                    path.mkdir(parents=True, exist_ok=True)
+
+
+class _Lines:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self, line: Callable[[str], None] | None) -> None:
+        self._line = line
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        if self._line:
+            for text in whole:
+                self._line(text.decode(errors="replace"))
+
+    def end(self) -> None:
+        if self._line and self._rest:
+            self._line(self._rest.decode(errors="replace"))
+
+
+def _refusal(answer: Mapping[str, Any]) -> None:
+    """Docker reports a failed load inside its answer, with status 200."""
+    if "error" in answer:
+        raise docker.errors.DockerException(answer["error"])
+
+

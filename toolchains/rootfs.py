@@ -1,0 +1,129 @@
+"""Makes base images: exactly the locked Debian packages, unpacked and configured by mmdebstrap, without a network.
+
+The same packages give the same bytes. What would break that is closed here: the environment of the caller, his resolver
+and host name, logs, caches, and the address of the folder that the packages came from.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from . import archive, trees
+from .engine import Engine
+from .errors import PinError
+from .lock import Artifact, LockedTarget, digest
+from .paths import DOCKER, ROOT
+from .run import run, tool
+from .store import Store
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# What decides how packages become an image. A change here makes a new base image.
+_RECIPE = ("toolchains/rootfs.py", "toolchains/archive.py", "docker/base.dpkg.cfg")
+# Left behind by mmdebstrap and by the packages' scripts: of this machine, or dated.
+_LEFT_BEHIND = (
+    "etc/resolv.conf", "etc/hostname", "etc/apt/sources.list", "var/lib/apt", "var/cache/apt", "var/cache/debconf",
+    "var/cache/ldconfig/aux-cache", "var/log/apt", "var/log/dpkg.log", "var/log/alternatives.log", "var/log/bootstrap.log",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BaseImage:
+    """A base image: the tag under which an engine knows it, and the docker-archive that it is loaded from."""
+
+    name: str
+    archive: Path
+
+    def load(self, engine: Engine) -> tuple[str, ...]:
+        """Have it in the engine; returns the digests of its layers."""
+        info = engine.image(self.name)
+        if info is None:
+            engine.load(self.archive)
+            info = engine.image(self.name)
+        assert info is not None
+        return info.layers
+
+
+def identity(target: LockedTarget) -> str:
+    """The digest of all that goes into a target's base image."""
+    recipe = {name: ROOT / name for name in _RECIPE} | {_exclusions(target).name: _exclusions(target)}
+    return digest({
+        "suite": target.suite,
+        "debs": sorted(deb.sha256 for deb in target.debs),
+        "recipe": trees.digest(recipe),
+    })
+
+
+def base(target: LockedTarget, store: Store) -> BaseImage:
+    """The base image of a target, from the store or made now.
+
+    Raises:
+        OfflineError: a package is not in the store.
+        MissingToolError: mmdebstrap is not installed.
+        CommandError: mmdebstrap failed, or may not make file systems as this user.
+    """
+    name = identity(target)
+    tag = f"triton-foundry/base:{target.suite}-{name[:16]}"
+    folder = store.part("base", name, lambda folder: _make(target, store, folder / "image.tar", tag))
+    return BaseImage(tag, folder / "image.tar")
+
+
+def _make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
+    mmdebstrap = tool("mmdebstrap", package="mmdebstrap")
+    # Under TMPDIR and not in the store: as another user than root, mmdebstrap works with the rights of a subordinate
+    # user, who may not look into a home folder.
+    with TemporaryDirectory(prefix="foundry-") as work:
+        folder = Path(work)
+        folder.chmod(0o755)
+        _repository(folder / "debs", target.suite, target.debs, store)
+        run(
+            [
+                mmdebstrap, f"--mode={'root' if os.geteuid() == 0 else 'unshare'}", "--variant=essential",
+                f"--include={','.join(deb.name for deb in target.debs)}",
+                f"--dpkgopt={DOCKER / 'base.dpkg.cfg'}", f"--dpkgopt={_exclusions(target)}",
+                # Device nodes are the container engine's business.
+                "--skip=output/dev",
+                "--customize-hook=cd \"$1\" && rm -rf " + " ".join(_LEFT_BEHIND),
+                target.suite, folder / "rootfs.tar",
+                f"deb [trusted=yes] copy://{folder / 'debs'} ./",
+            ],
+            log=f"base-{target.suite}",
+            env={"PATH": _PATH, "HOME": "/", "SOURCE_DATE_EPOCH": str(trees.EPOCH)},
+            next="./foundry doctor",
+        )  # fmt: skip
+        archive.base(
+            folder / "rootfs.tar", image, name=tag, architecture=_architecture(target.debs),
+            env=[f"PATH={_PATH}"], command=["/bin/bash"],
+        )  # fmt: skip
+
+
+def _repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store) -> None:
+    """A package archive of exactly these packages."""
+    folder.mkdir()
+    entries = []
+    for deb in debs:
+        source, copy = store.path(deb), folder / deb.filename
+        try:
+            copy.hardlink_to(source)
+        except OSError:
+            shutil.copyfile(source, copy)
+        fields = run(["dpkg-deb", "--field", copy], log="dpkg-deb").stdout
+        entries.append(f"{fields}Filename: ./{deb.filename}\nSize: {deb.size}\nSHA256: {deb.sha256}\n")
+    (folder / "Packages").write_text("\n".join(entries))
+    (folder / "Release").write_text(f"Suite: {suite}\nCodename: {suite}\n")
+
+
+def _exclusions(target: LockedTarget) -> Path:
+    return DOCKER / f"{target.backend}.dpkg.cfg"
+
+
+def _architecture(debs: Sequence[Artifact]) -> str:
+    """What the packages were compiled for; Docker took the names over from Debian."""
+    found = {deb.filename.rpartition("_")[2].removesuffix(".deb") for deb in debs} - {"all"}
+    if len(found) != 1:
+        raise PinError(f"the packages of a base image are for more than one architecture: {', '.join(sorted(found))}")
+    return found.pop()

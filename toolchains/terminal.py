@@ -1,0 +1,61 @@
+"""Joins this process's terminal to a stream: keys go out as they are typed, what comes back is shown as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Callable
+from typing import Any
+
+_CHUNK = 65536
+
+
+def join(stream: Any, resize: Callable[[int, int], None]) -> None:
+    """Pump bytes both ways until the other side closes.
+
+    Args:
+        stream: what a container engine hands out for an interactive command: a socket, or an object around one.
+        resize: called with rows and columns, at the start and whenever the window changes.
+    """
+    # Over a Unix socket the SDK wraps the socket in a file; reads of that file could hold bytes back.
+    sock = getattr(stream, "_sock", stream)
+    keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+
+    def fit(*_: object) -> None:
+        size = shutil.get_terminal_size()
+        # The command may just have ended; then there is nothing to resize.
+        with contextlib.suppress(Exception):
+            resize(size.lines, size.columns)
+
+    fit()
+    before = signal.signal(signal.SIGWINCH, fit)
+    saved = termios.tcgetattr(keys) if os.isatty(keys) else None
+    try:
+        if saved:
+            tty.setraw(keys)
+        watched: list[Any] = [sock, keys]
+        while True:
+            ready, _, _ = select.select(watched, [], [])
+            if sock in ready:
+                data = sock.recv(_CHUNK)
+                if not data:
+                    return
+                os.write(screen, data)
+            if keys in ready:
+                data = os.read(keys, _CHUNK)
+                if data:
+                    sock.sendall(data)
+                else:
+                    # The end of a pipe: what was sent may still have an answer.
+                    watched.remove(keys)
+                    sock.sendall(b"\x04")
+    finally:
+        if saved:
+            termios.tcsetattr(keys, termios.TCSADRAIN, saved)
+        signal.signal(signal.SIGWINCH, before)
