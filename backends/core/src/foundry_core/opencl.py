@@ -1,0 +1,303 @@
+"""OpenCL as a target's runtime: find a device that takes SPIR-V, build a kernel, launch it on the caller's arrays.
+
+A launch is synchronous: when it returns, the kernel has finished and its stores are in the caller's memory. Users read
+NumPy arrays directly, without asking anybody, so there is no later moment at which a driver could wait for them.
+
+How a kernel reaches host memory is decided once a device (`Memory`):
+
+- SVM: the device shares the host's address space (fine-grained system SVM, as CPU devices have it). Addresses are
+  passed as they are; nothing is copied, nothing registered.
+- BUFFER: any other device. For the time of a launch each allocation among the arguments becomes a cl_mem over the
+  caller's memory (CL_MEM_USE_HOST_PTR), which the implementation maps or copies as it must; arguments that point into
+  the same allocation share one cl_mem, so that aliased arguments mean the same as in the other mode.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+import pyopencl as cl
+
+from .ran import Kind, Ran
+
+
+class OpenCLError(Exception):
+    """What failed on an OpenCL device, why, and the next thing to do."""
+
+    def __init__(self, what: str, *, why: str, next: str = "") -> None:
+        lines = [what, f"  why:  {why}".replace("\n", "\n        ")]
+        if next:
+            lines.append(f"  next: {next}")
+        super().__init__("\n".join(lines))
+
+
+class DeviceError(OpenCLError):
+    """No OpenCL device can be used, or the chosen one cannot do what is asked."""
+
+
+class BuildError(OpenCLError):
+    """The device's own compiler refused a kernel."""
+
+
+class Memory(StrEnum):
+    """How a kernel reaches the caller's arrays."""
+
+    SVM = "svm"
+    BUFFER = "buffer"
+
+
+class TensorLike(Protocol):
+    """What a pointer argument must offer: `foundry_core.tensor.Tensor` and torch's CPU tensors do."""
+
+    def data_ptr(self) -> int: ...
+
+    def untyped_storage(self) -> Any: ...
+
+
+# Triton's names of scalar types, and how the kernel's parameter is laid out: i1 as a byte, 16-bit floats as their bits.
+_SCALARS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "i1": (np.int8, bool),
+    "u1": (np.int8, bool),
+    **{f"i{bits}": (np.dtype(f"int{bits}").type, int) for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": (np.dtype(f"uint{bits}").type, int) for bits in (8, 16, 32, 64)},
+    "fp16": (np.uint16, lambda value: int(np.float16(value).view(np.uint16))),
+    "bf16": (np.uint16, lambda value: int(np.array(value, ml_dtypes.bfloat16).view(np.uint16))),
+    "fp32": (np.float32, float),
+    "fp64": (np.float64, float),
+}
+_ONE_ITEM = (1, 1, 1)
+
+
+def refusal(device: cl.Device) -> str | None:
+    """Why `device` cannot be used, or None if it can."""
+    if not device.available:
+        return "not available"
+    try:
+        languages = device.il_version
+    except cl.Error:
+        return "takes no SPIR-V (older than OpenCL 2.1)"
+    if "SPIR-V" not in str(languages):
+        return "takes no SPIR-V (CL_DEVICE_IL_VERSION is empty)"
+    return None
+
+
+def devices() -> list[cl.Device]:
+    """Every OpenCL device of the machine, in the order of the installed platforms."""
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader's way to say that no platform is installed
+        return []
+    found: list[cl.Device] = []
+    for platform in platforms:
+        try:
+            found += platform.get_devices()
+        except cl.Error:  # a platform without a device, such as a GPU's driver on a machine without the GPU
+            continue
+    return found
+
+
+def find(wanted: str, *, variable: str) -> cl.Device:
+    """The device to use.
+
+    Args:
+        wanted: an index into `devices()`, or a part of a device's or platform's name; empty for the first usable one.
+        variable: the environment variable that `wanted` came from, for the message.
+
+    Raises:
+        DeviceError: nothing fits; lists what there is and why it was passed over.
+    """
+    lines = []
+    for index, device in enumerate(devices()):
+        name = f"{device.name.strip()} ({device.platform.name.strip()})"
+        if wanted and wanted != str(index) and wanted.lower() not in name.lower():
+            reason: str | None = f"not named by {variable}={wanted}"
+        else:
+            reason = refusal(device)
+        if reason is None:
+            return device
+        lines.append(f"{index}: {name}: {reason}")
+    raise DeviceError(
+        f"no OpenCL device fits {variable}={wanted}" if wanted else "no OpenCL device takes SPIR-V",
+        why="\n".join(lines) if lines else "no OpenCL platform is installed (see /etc/OpenCL/vendors)",
+        next=f"clinfo --list, then set {variable} to a part of a device's name" if lines
+        else "install an OpenCL driver that takes SPIR-V, such as PoCL 6 (Debian: pocl-opencl-icd)",
+    )  # fmt: skip
+
+
+class Device:
+    """An OpenCL device with its context and queue.
+
+    Args:
+        device: from `find`.
+        memory: None for the best that the device offers.
+
+    Raises:
+        DeviceError: `memory` is SVM and the device does not share the host's address space.
+    """
+
+    def __init__(self, device: cl.Device, memory: Memory | None = None) -> None:
+        shares = bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM)
+        if memory is Memory.SVM and not shares:
+            raise DeviceError(
+                f"{device.name.strip()} cannot use host pointers",
+                why="the device has no fine-grained system SVM (CL_DEVICE_SVM_FINE_GRAIN_SYSTEM)",
+                next=f"use memory mode {Memory.BUFFER}",
+            )
+        self.cl = device
+        self.memory = memory or (Memory.SVM if shares else Memory.BUFFER)
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+
+    def ran(self) -> Ran:
+        """What to say in a report about where kernels ran."""
+        cpu = bool(self.cl.type & cl.device_type.CPU)
+        return Ran(
+            kind=Kind.CPU_OPENCL if cpu else Kind.HARDWARE,
+            device=self.cl.name.strip(),
+            driver=f"{self.cl.platform.name.strip()} {self.cl.driver_version.strip()} ({self.cl.version.strip()})",
+            memory="zero-copy (system SVM)" if self.memory is Memory.SVM else "OpenCL buffers",
+        )
+
+    def build(self, spirv: bytes) -> cl.Program:
+        """Compile a SPIR-V module for the device.
+
+        Raises:
+            BuildError: carries the device's build log.
+        """
+        program = cl.Program(self.context, spirv)
+        try:
+            program.build()
+        except cl.RuntimeError as error:
+            raise BuildError(f"{self.cl.name.strip()} did not accept the kernel", why=str(error)) from error
+        return program
+
+    def launcher(self, program: cl.Program, name: str, types: Sequence[str]) -> Launcher:
+        """A callable that launches kernel `name` of `program`; `types` are Triton's types of its parameters."""
+        kind = SvmLauncher if self.memory is Memory.SVM else BufferLauncher
+        return kind(self, cl.Kernel(program, name), types)
+
+
+class Launcher:
+    """One kernel with the types of its parameters: `launcher(grid, arguments)` runs it to its end.
+
+    The kernel's parameters are those of the Triton function that are not constexpr, then the grid's x, y and z as
+    int32; each program is one work-item in a work-group of its own.
+    """
+
+    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str]) -> None:
+        self._queue = device.queue
+        self._context = device.context
+        self._kernel = kernel
+        # Setting arguments and enqueueing are two steps on one object: threads take turns.
+        self._lock = threading.Lock()
+        layouts = [None if type.startswith("*") else _SCALARS[type][0] for type in types]
+        kernel.set_scalar_arg_dtypes([*layouts, np.int32, np.int32, np.int32])
+
+    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Run the kernel for every program of `grid`; returns when it has finished.
+
+        Args:
+            grid: programs along x, y and z; none at all if one of them is 0.
+            arguments: a tensor for each pointer, a number for each scalar.
+        """
+        raise NotImplementedError
+
+
+class SvmLauncher(Launcher):
+    """Passes host addresses as they are."""
+
+    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str]) -> None:
+        super().__init__(device, kernel, types)
+        self._convert = [_svm if type.startswith("*") else _SCALARS[type][1] for type in types]
+
+    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        if 0 in grid:
+            return
+        values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
+        with self._lock:
+            event = self._kernel(self._queue, grid, _ONE_ITEM, *values, *grid)
+        event.wait()
+
+
+# PyOpenCL makes an SVM pointer of anything with a buffer; only the address reaches OpenCL, so one byte will do.
+_Byte = ctypes.c_char * 1
+
+
+def _svm(tensor: TensorLike) -> cl.SVM[Any]:
+    return cl.SVM(_Byte.from_address(tensor.data_ptr()))
+
+
+class BufferLauncher(Launcher):
+    """Wraps the memory of the arguments into cl_mem objects for the time of a launch."""
+
+    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str]) -> None:
+        super().__init__(device, kernel, types)
+        self._types = types
+        self._alignment = device.cl.mem_base_addr_align // 8
+
+    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        if 0 in grid:
+            return
+        spans = _spans([argument for type, argument in zip(self._types, arguments, strict=True) if type[0] == "*"])
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        buffers = {
+            low: cl.Buffer(self._context, flags, hostbuf=(ctypes.c_char * (high - low)).from_address(low))
+            for low, high in spans
+        }
+        values = [
+            self._part(argument.data_ptr(), spans, buffers) if type[0] == "*" else _SCALARS[type][1](argument)
+            for type, argument in zip(self._types, arguments, strict=True)
+        ]
+        with self._lock:
+            self._kernel(self._queue, grid, _ONE_ITEM, *values, *grid)
+        # Mapping is what makes the stores visible in the host memory that a buffer was made over.
+        for low, high in spans:
+            mapped, _ = cl.enqueue_map_buffer(
+                self._queue, buffers[low], cl.map_flags.READ, 0, (high - low,), np.dtype(np.uint8), is_blocking=True
+            )
+            mapped.base.release(self._queue)
+        self._queue.finish()
+        for buffer in buffers.values():
+            buffer.release()
+
+    def _part(self, address: int, spans: Sequence[tuple[int, int]], buffers: dict[int, cl.Buffer]) -> cl.Buffer | None:
+        for low, high in spans:
+            if address == low:
+                return buffers[low]
+            if low < address < high:
+                offset = address - low
+                if offset % self._alignment:
+                    raise DeviceError(
+                        "two arguments share an allocation in a way that this device cannot express",
+                        why=f"one starts {offset} bytes after the other; buffers of the device can start only at "
+                        f"multiples of {self._alignment} bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN)",
+                        next="pass a copy of one of the two",
+                    )
+                return buffers[low].get_sub_region(offset, high - address)
+        return None  # a tensor without elements
+
+
+def _spans(tensors: Sequence[TensorLike]) -> list[tuple[int, int]]:
+    """The memory that `tensors` reach, as disjoint ranges of addresses (first byte, one past the last).
+
+    Each tensor reaches from its first element to the end of its allocation: a kernel may step over its strides.
+    """
+    reached = []
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        low, high = tensor.data_ptr(), storage.data_ptr() + storage.nbytes()
+        if low < high:
+            reached.append((low, high))
+    spans: list[tuple[int, int]] = []
+    for low, high in sorted(reached):
+        if spans and low < spans[-1][1]:
+            spans[-1] = spans[-1][0], max(high, spans[-1][1])
+        else:
+            spans.append((low, high))
+    return spans

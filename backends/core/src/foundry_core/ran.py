@@ -1,0 +1,39 @@
+"""What ran: the one description of a device that every report of the project prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """How close to the target's silicon a run was."""
+
+    HARDWARE = "hardware"
+    SIMULATOR = "vendor simulator"
+    EMULATOR = "our emulator"
+    CPU_OPENCL = "CPU OpenCL device"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The device that a driver launches on.
+
+    Attributes:
+        kind: hardware, simulator, emulator or a CPU OpenCL device.
+        device: the device's own name.
+        driver: name and version of the software that drives it.
+        memory: how a kernel reaches the caller's arrays, such as "zero-copy".
+    """
+
+    kind: Kind
+    device: str
+    driver: str
+    memory: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.device}; driver: {self.driver}; memory: {self.memory}"
+
+    def as_dict(self) -> dict[str, str]:
+        """Plain strings, for JSON and JUnit properties."""
+        return {name: str(value) for name, value in asdict(self).items()}
