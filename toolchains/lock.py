@@ -63,6 +63,8 @@ class LockedTarget:
         wheels: the Python packages beside Triton, dependencies included.
         tritons: every pinned release.
         default_triton: the release that is built unless another is asked for.
+        left_out: files of the debs that the image does without, as dpkg's path-exclude takes them.
+        kept: files that a pattern of left_out matches and that are needed, as dpkg's path-include takes them.
         digest: sha256 over all of the above.
         pins: digest of the pins that were resolved, to see that a pin changed since.
     """
@@ -75,6 +77,8 @@ class LockedTarget:
     wheels: tuple[Artifact, ...]
     tritons: Mapping[str, LockedTriton]
     default_triton: str
+    left_out: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     digest: str = ""
     pins: str = ""
 
@@ -118,7 +122,7 @@ def load(path: Path = paths.LOCK) -> Lock:
     except FileNotFoundError:
         raise PinError(f"there is no lock at {path}", next=_RESOLVE) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PinError(f"the lock is malformed: {path}", why=repr(error), next=f"git checkout {path}") from error
+        raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
     if seal(lock.targets) != lock:
         raise PinError(
             f"the digests in the lock do not fit its content: {path}",
@@ -145,8 +149,7 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
         del artifact["kind"]
     for triton in data["tritons"].values():
         del triton["version"]
-    data["debs"], data["wheels"] = list(data["debs"]), list(data["wheels"])
-    return data
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
 
 def _target(name: str, data: dict[str, Any]) -> LockedTarget:
@@ -161,6 +164,8 @@ def _target(name: str, data: dict[str, Any]) -> LockedTarget:
         "debs": artifacts("deb", data["debs"]),
         "wheels": artifacts("wheel", data["wheels"]),
         "tritons": tritons,
+        "left_out": tuple(data["left_out"]),
+        "kept": tuple(data["kept"]),
     }
     return LockedTarget(name=name, **(data | changed))
 

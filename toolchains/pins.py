@@ -15,10 +15,17 @@ from .lock import digest
 
 @dataclass(frozen=True)
 class DebPin:
-    """Packages of the target's Debian suite, in the version that the suite has when it is resolved."""
+    """Packages of the target's Debian suite, in the version that the suite has when it is resolved.
+
+    Attributes:
+        left_out: patterns of files that the image does without, from these packages and what they depend on.
+        kept: patterns of files that are needed although one of left_out matches them.
+    """
 
     name: str
     packages: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,9 +67,14 @@ class Target:
         return digest(content)
 
     @property
+    def debs(self) -> tuple[DebPin, ...]:
+        """The components that are Debian packages."""
+        return tuple(pin for pin in self.pins if isinstance(pin, DebPin))
+
+    @property
     def packages(self) -> tuple[str, ...]:
         """All Debian packages asked for."""
-        return tuple(package for pin in self.pins if isinstance(pin, DebPin) for package in pin.packages)
+        return tuple(package for pin in self.debs for package in pin.packages)
 
     @property
     def wheels(self) -> dict[str, str]:
@@ -91,10 +103,10 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
     path = folder / f"{name}.toml"
     data = _read(path)
     match data:
-        case {"source": "deb", "packages": [*packages], **rest} if not rest and all(
-            isinstance(package, str) for package in packages
-        ):
-            return DebPin(name, tuple(packages))
+        case {"source": "deb", **rest} if rest.keys() <= {"packages", "left-out", "kept"}:
+            lists = [rest.get(key, []) for key in ("packages", "left-out", "kept")]
+            if all(isinstance(item, list) and all(isinstance(word, str) for word in item) for item in lists):
+                return DebPin(name, *map(tuple, lists))
         case {"source": "wheel", "packages": dict(versions), **rest} if not rest and all(
             isinstance(version, str) for version in versions.values()
         ):
@@ -106,7 +118,8 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
                 return ReleasesPin(name, distribution, default, hashes)
     raise PinError(
         f"not a pin file: {path}",
-        why='it has source = "deb" and packages = [...]; or source = "wheel" and [packages] name = "version"; or\n'
+        why='it has source = "deb" and lists: packages, left-out, kept; or\n'
+        'source = "wheel" and [packages] name = "version"; or\n'
         'source = "wheel", distribution, default, and [release."version"] with an llvm-hash each',
         next=f"correct {path}",
     )

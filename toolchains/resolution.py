@@ -45,6 +45,8 @@ def _whole(target: Target, store: Store, known: dict[str, int]) -> LockedTarget:
         wheels=_wheels(target, target.wheels, store, known, dependencies=True),
         tritons=_tritons(target, store, known),
         default_triton=target.triton.default,
+        left_out=tuple(pattern for pin in target.debs for pattern in pin.left_out),
+        kept=tuple(pattern for pin in target.debs for pattern in pin.kept),
         pins=target.digest,
     )
 

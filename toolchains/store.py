@@ -86,8 +86,8 @@ class Store:
             if not self._allow_drift:
                 raise
             self._console.print(f"[yellow]drift:[/] {gone}", highlight=False)
-            debs = self._drift(apt, debs)
-        return others + debs
+            return [*self._drift(apt, debs), *others]
+        return list(artifacts)
 
     def debs(self, suite: str) -> Debs:
         """apt for a suite, with its state kept in the store."""

@@ -79,8 +79,9 @@ class Debs:
                     log="fetch-debs", cwd=into, line=_progress(report, sum(artifact.size for artifact in artifacts)),
                 )  # fmt: skip
             except CommandError as error:
-                raise FetchError("apt could not fetch packages", why=error.why, next="try again: what arrived is kept")\
-                    from error
+                raise FetchError(
+                    "apt could not fetch packages", why=error.why, next="try again: what arrived is kept"
+                ) from error
             finally:
                 for artifact in artifacts:
                     _rename(artifact, into)
@@ -136,7 +137,8 @@ class Debs:
 
 
 # The hooks of the host's apt (index refreshes, cache cleaning) are about the host, its preferences about its suite.
-_CONFIGURATION = """\
+_CONFIGURATION = (
+    """\
 Dir::Etc::SourceList "{root}/sources.list";
 Dir::Etc::SourceParts "/dev/null";
 Dir::Etc::Preferences "/dev/null";
@@ -154,9 +156,11 @@ APT::Default-Release "";
 #clear DPkg::Post-Invoke;
 #clear DPkg::Pre-Install-Pkgs;
 Acquire::Languages "none";
-""" + (
-    # root's apt downloads as a user who may not enter root's cache folder.
-    'APT::Sandbox::User "root";\n' if os.geteuid() == 0 else ""
+"""
+    + (
+        # root's apt downloads as a user who may not enter root's cache folder.
+        'APT::Sandbox::User "root";\n' if os.geteuid() == 0 else ""
+    )
 )
 
 
