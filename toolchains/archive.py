@@ -1,8 +1,8 @@
 """Docker archives that come out the same each time: made by hand for a base image, normalised after a build.
 
 What `docker save` writes depends on the clock and on the engine. Here every layer is written anew with its entries
-sorted and its times, owners and modes reduced to what matters; so is the configuration. The ID of an image is the sha256
-of its configuration, which names the layers by their sha256: the same content gives the same ID.
+sorted and its times, owners and modes reduced to what matters; so is the configuration. The ID of an image is the
+sha256 of its configuration, which names the layers by their sha256: the same content gives the same ID.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import gzip
 import hashlib
+import io
 import json
 import posixpath
 import shutil
@@ -18,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -53,7 +55,7 @@ def base(rootfs: Path, archive: Path, *, name: str, architecture: str, env: list
     """
     with archive.open("wb") as file, rootfs.open("rb") as source:
         writer = _Writer(file)
-        writer.layer(lambda out: _normalise(source, out, _Below()))
+        writer.layer(partial(_normalise, source, below=_Below()))
         config = {
             "architecture": architecture, "os": "linux", "config": {"Cmd": command, "Env": env},
             "history": [{"created_by": "mmdebstrap"}],
@@ -61,7 +63,7 @@ def base(rootfs: Path, archive: Path, *, name: str, architecture: str, env: list
         return writer.finish(config, name)
 
 
-def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] = ()) -> str:
+def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] = (), leave_out: bool = False) -> str:
     """Write a saved image anew, so that two builds of the same content give the same bytes.
 
     Args:
@@ -69,6 +71,7 @@ def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] =
         archive: where the normalised docker-archive is written.
         name: the tag it will have when loaded.
         known: digests ("sha256:...") of layers that are normalised already; they are copied as they are.
+        leave_out: name the known layers without copying them, for an engine that has them.
 
     Returns:
         The image's ID, "sha256:...".
@@ -80,19 +83,18 @@ def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] =
         try:
             (manifest,) = json.load(_content(tar, "manifest.json"))
             config = json.load(_content(tar, manifest["Config"]))
-            layers = dict(zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True))
+            layers = list(zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True))
         except (KeyError, ValueError) as error:
             raise ImageError(f"not an archive of one image: {saved}", why=repr(error)) from error
         writer = _Writer(file)
         below = _Below()
-        for digest, member in layers.items():
+        for digest, member in layers:
             with _uncompressed(_content(tar, member), member) as source:
-                if digest in known:
-                    below.scan(source)
-                    source.seek(0)
-                    writer.layer(lambda out, source=source: shutil.copyfileobj(source, out, _CHUNK), digest)
-                else:
-                    writer.layer(lambda out, source=source: _normalise(source, out, below))
+                if digest not in known:
+                    writer.layer(partial(_normalise, source, below=below))
+                    continue
+                below.scan(source)
+                writer.known_layer(digest, None if leave_out else source)
         return writer.finish(config, name)
 
 
@@ -138,23 +140,30 @@ class _Writer:
         self._file = file
         self._layers: list[str] = []
 
-    def layer(self, write: Callable[[IO[bytes]], object], digest: str | None = None) -> None:
-        """Add the layer that `write` writes; with its digest, if that is known."""
+    def layer(self, write: Callable[[IO[bytes]], None]) -> None:
+        """Add the layer that `write` writes."""
         start = self._file.tell()
         # The header holds name and size, which are known at the end only: its block is written last.
         self._file.write(bytes(tarfile.BLOCKSIZE))
-        if digest is None:
-            out = _Hashed(self._file)
-            write(cast(IO[bytes], out))
-            digest = f"sha256:{out.hash.hexdigest()}"
-        else:
-            write(self._file)
+        hashed = _Hashed(self._file)
+        write(cast(IO[bytes], hashed))
+        digest = f"sha256:{hashed.hash.hexdigest()}"
         size = self._file.tell() - start - tarfile.BLOCKSIZE
         self._pad(size)
         end = self._file.tell()
         self._file.seek(start)
-        self._file.write(self._header(_file_name(digest, "tar"), size))
+        self._file.write(_header(_file_name(digest, "tar"), size))
         self._file.seek(end)
+        self._layers.append(digest)
+
+    def known_layer(self, digest: str, source: IO[bytes] | None) -> None:
+        """Add a layer as it is; without a source, its name only."""
+        if source is not None:
+            size = source.seek(0, io.SEEK_END)
+            source.seek(0)
+            self._file.write(_header(_file_name(digest, "tar"), size))
+            shutil.copyfileobj(source, self._file, _CHUNK)
+            self._pad(size)
         self._layers.append(digest)
 
     def finish(self, config: Mapping[str, Any], name: str) -> str:
@@ -170,18 +179,14 @@ class _Writer:
         id = f"sha256:{hashlib.sha256(content).hexdigest()}"
         self._add(_file_name(id, "json"), content)
         layers = [_file_name(digest, "tar") for digest in self._layers]
-        self._add("manifest.json", _canonical([{"Config": _file_name(id, "json"), "Layers": layers, "RepoTags": [name]}]))
+        manifest = [{"Config": _file_name(id, "json"), "Layers": layers, "RepoTags": [name]}]
+        self._add("manifest.json", _canonical(manifest))
         self._file.write(bytes(2 * tarfile.BLOCKSIZE))
         return id
 
     def _add(self, name: str, content: bytes) -> None:
-        self._file.write(self._header(name, len(content)) + content)
+        self._file.write(_header(name, len(content)) + content)
         self._pad(len(content))
-
-    def _header(self, name: str, size: int) -> bytes:
-        entry = tarfile.TarInfo(name)
-        entry.size, entry.mtime = size, EPOCH
-        return entry.tobuf(tarfile.USTAR_FORMAT)
 
     def _pad(self, size: int) -> None:
         self._file.write(bytes(-size % tarfile.BLOCKSIZE))
@@ -278,7 +283,7 @@ def _uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
     magic = source.read(len(_GZIP))
     source.seek(0)
     if magic == _GZIP:
-        plain = tempfile.TemporaryFile()
+        plain = cast(IO[bytes], tempfile.TemporaryFile())  # noqa: SIM115
         with gzip.open(source) as packed:
             shutil.copyfileobj(packed, plain, _CHUNK)
         plain.seek(0)
@@ -288,6 +293,12 @@ def _uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
         raise ImageError(f"a layer is neither a tar nor compressed by gzip: {name}")
     source.seek(0)
     return source
+
+
+def _header(name: str, size: int) -> bytes:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mtime = size, EPOCH
+    return entry.tobuf(tarfile.USTAR_FORMAT)
 
 
 def _file_name(digest: str, suffix: str) -> str:

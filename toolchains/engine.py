@@ -9,24 +9,26 @@ from __future__ import annotations
 import io
 import shlex
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Any
 
-import docker  # type: ignore[import-untyped]
-import docker.errors  # type: ignore[import-untyped]
+import docker.errors
+import docker.utils
+
+import docker
 
 from . import terminal, trees
 from .errors import CommandError, EngineError, UnsafeArchiveError
 from .paths import LOGS
 from .run import Completed
 
-# An engine that says nothing for this long (seconds) is taken for dead. Commands in containers may be silent for longer.
+# An engine that says nothing for this long (seconds) is taken for dead. A command in a container may be silent longer.
 _SILENCE = 600
 _TAIL_LINES = 30
-# A container whose owner was killed cannot be removed by him: it ends by itself after this long, and the engine removes it.
+# A container whose owner was killed ends by itself after this long, and the engine removes it.
 _LIFETIME = "24h"
 
 
@@ -95,7 +97,7 @@ class Engine:
     def load(self, path: Path) -> None:
         """Load a docker-archive."""
         with path.open("rb") as file:
-            self._do("load", lambda: [_refusal(answer) for answer in self._api.load_image(file)])
+            self._do("load", lambda: _check(self._api.load_image(file)))
 
     def save(self, image: str, file: IO[bytes]) -> None:
         """Write an image to a file as a docker-archive."""
@@ -160,13 +162,15 @@ class Engine:
             network: "none", or a network that the engine has.
         """
         limits = {"mem_limit": memory, "nano_cpus": round(cpus * 1e9) if cpus else None, "pids_limit": processes}
-        return Container(self._api, image, {key: value for key, value in limits.items() if value} | {"network_mode": network})
+        given = {key: value for key, value in limits.items() if value}
+        return Container(self._api, image, given | {"network_mode": network})
 
     def _do(self, verb: str, request: Callable[[], Any]) -> Any:
         try:
             return request()
         except docker.errors.DockerException as error:
-            raise EngineError(f"the container engine refused to {verb}", why=str(error), next="./foundry doctor") from error
+            what = f"the container engine refused to {verb} an image"
+            raise EngineError(what, why=str(error), next="./foundry doctor") from error
 
 
 class Container:
@@ -193,7 +197,9 @@ class Container:
             raise EngineError(f"cannot start a container of {self._image}", why=str(error)) from error
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._remove()
 
     def _remove(self) -> None:
@@ -230,8 +236,8 @@ class Container:
             status = self._api.exec_inspect(id)["ExitCode"]
         except docker.errors.DockerException as error:
             raise EngineError(f"cannot run {argv[0]} in a container of {self._image}", why=str(error)) from error
-        for stream in lines:
-            stream.end()
+        for cut in lines:
+            cut.end()
         stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
         # An engine that lost the process (killed for memory with its container, say) gives no status.
         return Completed(status if status is not None else 137, stdout, stderr)
@@ -264,7 +270,7 @@ class Container:
     def copy_into(self, source: Path, destination: str) -> None:
         """Copy a file or a folder into the container, under exactly this absolute name; parents are made."""
         data = io.BytesIO()
-        archive.pack(data, archive.tree(source, destination.lstrip("/")))
+        trees.pack(data, trees.under(source, destination))
         if not self._api.put_archive(self.id, "/", data.getvalue()):
             raise EngineError(f"cannot copy {source} into a container of {self._image}")
 
@@ -314,9 +320,8 @@ class _Lines:
             self._line(self._rest.decode(errors="replace"))
 
 
-def _refusal(answer: Mapping[str, Any]) -> None:
-    """Docker reports a failed load inside its answer, with status 200."""
-    if "error" in answer:
-        raise docker.errors.DockerException(answer["error"])
-
-
+def _check(answers: Iterable[Mapping[str, Any]]) -> None:
+    """Docker reports a failed load inside its answers, with status 200."""
+    for answer in answers:
+        if "error" in answer:
+            raise docker.errors.DockerException(answer["error"])

@@ -17,17 +17,17 @@ from . import archive, trees
 from .engine import Engine
 from .errors import PinError
 from .lock import Artifact, LockedTarget, digest
-from .paths import DOCKER, ROOT
+from .paths import ROOT
 from .run import run, tool
 from .store import Store
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What decides how packages become an image. A change here makes a new base image.
-_RECIPE = ("toolchains/rootfs.py", "toolchains/archive.py", "docker/base.dpkg.cfg")
+_RECIPE = ("toolchains/rootfs.py", "toolchains/archive.py", "toolchains/trees.py")
 # Left behind by mmdebstrap and by the packages' scripts: of this machine, or dated.
 _LEFT_BEHIND = (
     "etc/resolv.conf", "etc/hostname", "etc/apt/sources.list", "var/lib/apt", "var/cache/apt", "var/cache/debconf",
-    "var/cache/ldconfig/aux-cache", "var/log/apt", "var/log/dpkg.log", "var/log/alternatives.log", "var/log/bootstrap.log",
+    "var/cache/ldconfig/aux-cache", "var/log/apt", "var/log/dpkg.log", "var/log/alternatives.log",
 )  # fmt: skip
 
 
@@ -50,11 +50,11 @@ class BaseImage:
 
 def identity(target: LockedTarget) -> str:
     """The digest of all that goes into a target's base image."""
-    recipe = {name: ROOT / name for name in _RECIPE} | {_exclusions(target).name: _exclusions(target)}
     return digest({
         "suite": target.suite,
         "debs": sorted(deb.sha256 for deb in target.debs),
-        "recipe": trees.digest(recipe),
+        "paths": _path_options(target),
+        "recipe": trees.digest({name: ROOT / name for name in _RECIPE}),
     })
 
 
@@ -84,7 +84,7 @@ def _make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
             [
                 mmdebstrap, f"--mode={'root' if os.geteuid() == 0 else 'unshare'}", "--variant=essential",
                 f"--include={','.join(deb.name for deb in target.debs)}",
-                f"--dpkgopt={DOCKER / 'base.dpkg.cfg'}", f"--dpkgopt={_exclusions(target)}",
+                *(f"--dpkgopt={option}" for option in _path_options(target)),
                 # Device nodes are the container engine's business.
                 "--skip=output/dev",
                 "--customize-hook=cd \"$1\" && rm -rf " + " ".join(_LEFT_BEHIND),
@@ -117,8 +117,12 @@ def _repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store
     (folder / "Release").write_text(f"Suite: {suite}\nCodename: {suite}\n")
 
 
-def _exclusions(target: LockedTarget) -> Path:
-    return DOCKER / f"{target.backend}.dpkg.cfg"
+def _path_options(target: LockedTarget) -> list[str]:
+    """Which files of the packages come in, in dpkg's words; of the options that match a file the last one counts."""
+    return [
+        *(f"path-exclude={pattern}" for pattern in target.left_out),
+        *(f"path-include={pattern}" for pattern in target.kept),
+    ]
 
 
 def _architecture(debs: Sequence[Artifact]) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
 # The date that everything built here carries: 2026-01-01 in seconds. Files that are older keep their own.
@@ -35,29 +35,32 @@ def digest(entries: Mapping[str, Path]) -> str:
     return whole.hexdigest()
 
 
+def under(source: Path, name: str) -> dict[str, Path]:
+    """The files of a folder, or one file, as entries below this name."""
+    name = name.strip("/")
+    return {name: source} if source.is_file() else {f"{name}/{inner}": path for inner, path in files(source).items()}
+
+
 def pack(file: IO[bytes], entries: Mapping[str, Path | bytes]) -> None:
-    """Write an uncompressed tar: sorted, owned by root, dated EPOCH, parent folders included."""
+    """Write an uncompressed tar of regular files: sorted, owned by root, dated EPOCH.
+
+    Folders have no entries: who unpacks makes those that are missing, and leaves those alone that exist.
+    """
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        folders: set[str] = set()
         for name in sorted(entries):
-            for parent in reversed(PurePosixPath(name).parents[:-1]):
-                if str(parent) not in folders:
-                    folders.add(str(parent))
-                    tar.addfile(_entry(str(parent), 0o755, kind=tarfile.DIRTYPE))
             source = entries[name]
+            entry = tarfile.TarInfo(name)
+            entry.mtime = EPOCH
             if isinstance(source, bytes):
-                tar.addfile(_entry(name, 0o644, len(source)), io.BytesIO(source))
+                entry.mode, entry.size = 0o644, len(source)
+                tar.addfile(entry, io.BytesIO(source))
             else:
+                entry.mode, entry.size = _mode(source), source.stat().st_size
                 with source.open("rb") as content:
-                    tar.addfile(_entry(name, _mode(source), source.stat().st_size), content)
+                    tar.addfile(entry, content)
 
 
 def _mode(path: Path) -> int:
     # Of the nine permissions git keeps one; the others depend on who cloned with which umask.
     return 0o755 if path.stat().st_mode & 0o100 else 0o644
 
-
-def _entry(name: str, mode: int, size: int = 0, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)
-    entry.mode, entry.size, entry.type, entry.mtime = mode, size, kind, EPOCH
-    return entry
