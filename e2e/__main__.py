@@ -1,0 +1,9 @@
+"""All kernels in one report: `python e2e [--results FOLDER] [--only TEXT]`."""
+
+import itertools
+
+import matmul
+import vec_add
+from report import run_script
+
+run_script("e2e", lambda: itertools.chain(vec_add.cases(), matmul.cases()))

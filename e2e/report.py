@@ -1,0 +1,136 @@
+"""Runs cases one after the other and reports them: a table as they finish, JUnit XML and JSON, an exit status.
+
+The device that ran stands in all three, as the active driver describes it: a result without it means nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import triton
+
+
+@dataclass(frozen=True)
+class Case:
+    """One check: a kernel, its parameters, and what runs it.
+
+    Attributes:
+        suite: the kernel's name.
+        name: the parameters, as `n=7 block=64 f32`.
+        run: launches and checks; returns the largest error as a share of what is allowed (0 for an exact result),
+            raises AssertionError with an explanation if the result is wrong.
+    """
+
+    suite: str
+    name: str
+    run: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a case; `seconds` includes compiling the kernel, the reference and the comparison."""
+
+    suite: str
+    name: str
+    seconds: float
+    error: float | None
+    failure: str | None
+
+
+def main(title: str, cases: Iterable[Case]) -> int:
+    """Run all cases and report.
+
+    Returns:
+        The exit status: 0 if all passed, 1 if any failed or there were none.
+    """
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--results", type=Path, help="folder for junit.xml and results.json")
+    parser.add_argument("--only", default="", help="run the cases whose name contains this")
+    options = parser.parse_args()
+    ran = {"triton": triton.__version__, **triton.runtime.driver.active.ran().as_dict()}
+    print(f"{title} on Triton {ran['triton']}\nran on {triton.runtime.driver.active.ran()}\n", flush=True)
+    results = []
+    for case in cases:
+        if options.only in f"{case.suite} {case.name}":
+            results.append(_run(case))
+            print(_row(results[-1]), flush=True)
+    failed = [result for result in results if result.failure is not None]
+    seconds = sum(result.seconds for result in results)
+    print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed in {seconds:.1f} s on {ran['kind']}")
+    if options.results:
+        options.results.mkdir(parents=True, exist_ok=True)
+        _junit(options.results / "junit.xml", title, ran, results)
+        _json(options.results / "results.json", title, ran, results)
+        print(f"results in {options.results}")
+    return 0 if results and not failed else 1
+
+
+def _run(case: Case) -> Result:
+    start = time.perf_counter()
+    error = failure = None
+    try:
+        error = case.run()
+    except AssertionError as wrong:
+        failure = str(wrong)
+    except Exception:  # whatever a kernel raises is this case's result, and the next case still runs
+        failure = traceback.format_exc()
+    return Result(case.suite, case.name, time.perf_counter() - start, error, failure)
+
+
+def _row(result: Result) -> str:
+    if result.failure is None:
+        error = "exact" if result.error == 0 else f"{result.error:.1%} of the allowed error"
+        verdict = "passed"
+    else:
+        error, verdict = "", "FAILED"
+    row = f"{result.suite:<8} {result.name:<52} {error:<27} {result.seconds:6.2f} s  {verdict}"
+    if result.failure is not None:
+        row += "\n    " + result.failure.strip().replace("\n", "\n    ")
+    return row
+
+
+def _junit(path: Path, title: str, ran: dict[str, str], results: list[Result]) -> None:
+    failures = sum(result.failure is not None for result in results)
+    suite = ElementTree.Element(
+        "testsuite", name=title, tests=str(len(results)), failures=str(failures), errors="0",
+        time=f"{sum(result.seconds for result in results):.3f}",
+    )  # fmt: skip
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in ran.items():
+        ElementTree.SubElement(properties, "property", name=name, value=value)
+    for result in results:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=result.suite, name=result.name, time=f"{result.seconds:.3f}"
+        )
+        if result.failure is not None:
+            failure = ElementTree.SubElement(case, "failure", message=result.failure.strip().splitlines()[-1])
+            failure.text = result.failure
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _json(path: Path, title: str, ran: dict[str, str], results: list[Result]) -> None:
+    document: dict[str, Any] = {
+        "title": title,
+        "ran": ran,
+        "passed": sum(result.failure is None for result in results),
+        "failed": sum(result.failure is not None for result in results),
+        "cases": [asdict(result) for result in results],
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def run_script(title: str, cases: Callable[[], Iterable[Case]]) -> None:
+    """The last line of a script: report, then exit with the status."""
+    sys.exit(main(title, cases()))
