@@ -189,6 +189,17 @@ class Series:
             result.append(PatchState(patch, "applies"))
         return result
 
+    def changes(self, tree: Tree) -> dict[str, str]:
+        """The files that bring a tree to the end of the series, by path; none for a tree that is there.
+
+        Raises:
+            PatchTargetError: a file is missing. HunkError: a hunk does not fit.
+        """
+        overlay = Overlay(tree)
+        for patch in self.patches[self.applied(tree) :]:
+            overlay.apply(patch)
+        return overlay.changed
+
     def apply(self, tree: FolderTree) -> int:
         """Bring a tree to the end of the series; on a tree that is there, nothing is written.
 
@@ -198,13 +209,10 @@ class Series:
         Raises:
             PatchTargetError: a file is missing. HunkError: a hunk does not fit. In both cases nothing was written.
         """
-        applied = self.applied(tree)
-        overlay = Overlay(tree)
-        for patch in self.patches[applied:]:
-            overlay.apply(patch)
-        for path, text in overlay.changed.items():
+        missing = len(self.patches) - self.applied(tree)
+        for path, text in self.changes(tree).items():
             tree.write(path, text)
-        return len(self.patches) - applied
+        return missing
 
 
 def folder(version: str, component: str = "triton") -> Path:
@@ -232,7 +240,7 @@ def parse(name: str, text: str) -> Patch:
     except UnidiffParseError as error:
         raise MalformedPatchError(f"{name} is no unified diff", why=str(error)) from None
     # unidiff skips what it does not understand; a hunk lost that way would be a patch half applied.
-    if not diff or str(diff) != body:
+    if not diff or _contents(str(diff)) != _contents(body):
         raise MalformedPatchError(
             f"{name} is no unified diff",
             why="it has no hunk at all" if not diff else "some of its lines belong to no hunk",
@@ -257,6 +265,11 @@ def parse(name: str, text: str) -> Patch:
             for number, hunk in enumerate(file, 1)
         )
     return Patch(name, header, fields, files)
+
+
+def _contents(diff: str) -> list[str]:
+    """A diff's lines without the headers of hunks, in which "-1" and "-1,1" mean the same."""
+    return [line for line in split(diff) if not line.startswith("@@ ")]
 
 
 def _fields(name: str, header: str) -> dict[str, str]:

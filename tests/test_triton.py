@@ -1,0 +1,227 @@
+"""Repacking Triton, tried on a small made-up wheel: checked, patched, slim, and the same bytes every time."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from toolchains import paths, triton
+from toolchains.errors import HunkError, LlvmHashError, PatchError, UnsafeArchiveError
+from toolchains.layout import WheelTree
+from toolchains.lock import Artifact, LockedTriton
+from toolchains.patches import Series
+from toolchains.refresh import refresh
+from toolchains.store import Store
+
+LLVM = "0123456789abcdef0123456789abcdef01234567"
+NAME = "triton-1.0-cp312-abi3-manylinux_2_28_x86_64.whl"
+PATCH = """\
+Subject: Say hello
+Why: to see it
+Upstream: none
+Until: never
+
+--- a/python/triton/knobs.py
++++ b/python/triton/knobs.py
+@@ -1 +1,2 @@
+ first = 1
++hello = 2
+"""
+
+
+def library() -> bytes:
+    """A shared object that strip takes, with what it drops, the string of a libtriton.so among it, at its end."""
+    mapped = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
+    libc = next(Path(path) for path in mapped if Path(path).name.startswith("libc.so"))
+    return libc.read_bytes() + b"\0LLVM version 22.0.0git\0LLVM version 22.0.0git (" + LLVM.encode() + b")\0"
+
+
+FILES = {
+    "triton/__init__.py": b"__version__ = '1.0'\n",
+    "triton/knobs.py": b"first = 1\n",
+    "triton/FileCheck": b"tool",
+    "triton/_C/libtriton.so": library(),
+    "triton/_C/libproton.so": b"profiler",
+    "triton/backends/__init__.py": b"",
+    "triton/backends/driver.py": b"",
+    "triton/backends/nvidia/__init__.py": b"",
+    "triton/backends/nvidia/bin/ptxas": b"tool",
+    "triton/backends/nvidia/lib/cupti/libcupti.so": b"profiler",
+    "triton/backends/amd/__init__.py": b"",
+    "triton/profiler/proton.py": b"",
+    "triton/include/triton/ir.h": b"",
+    "triton-1.0.dist-info/METADATA": b"Metadata-Version: 2.4\nName: triton\nVersion: 1.0\n\nVersion: 1.0 is new\n",
+    "triton-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: setuptools\nTag: cp312-abi3-manylinux_2_28_x86_64\n",
+    "triton-1.0.dist-info/entry_points.txt": b"[console_scripts]\nproton = triton.profiler.proton:main\n\n"
+    b"[triton.backends]\namd = triton.backends.amd\nnvidia = triton.backends.nvidia\n",
+    "triton-1.0.dist-info/RECORD": b"stale",
+}
+
+
+def make(
+    folder: Path, files: Mapping[str, bytes], date: tuple[int, int, int, int, int, int] = (2020, 1, 1, 0, 0, 0)
+) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / NAME, "w") as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, date)
+            entry.external_attr = (0o100755 if name.endswith(("ptxas", ".so")) else 0o100664) << 16
+            archive.writestr(entry, content)
+    return folder / NAME
+
+
+def locked(wheel: Path, llvm_hash: str = LLVM) -> LockedTriton:
+    content = wheel.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    return LockedTriton("1.0", llvm_hash, Artifact("wheel", "triton", "1.0", NAME, len(content), sha256))
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The made-up wheel, with a series of one patch for it and the project's own rules of what is left out."""
+    rules = (paths.PATCHES / "triton" / "slim.toml").read_text()
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
+    series = tmp_path / "patches" / "triton" / "1.0"
+    series.mkdir(parents=True)
+    (series.parent / "slim.toml").write_text(rules)
+    (series / "series").write_text("0001-hello.patch\n")
+    (series / "0001-hello.patch").write_text(PATCH)
+    wheel = make(tmp_path / "in", FILES)
+    refresh(Series.load(series), WheelTree(wheel))
+    return wheel
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def test_the_result_is_patched_slim_and_consistently_named(wheel: Path, store: Store) -> None:
+    result = triton.repack(locked(wheel), wheel, backends=(), store=store)
+    assert result.name == "triton-1.0+foundry.1-cp312-abi3-manylinux_2_28_x86_64.whl"
+    info = "triton-1.0+foundry.1.dist-info"
+    with zipfile.ZipFile(result) as archive:
+        assert archive.namelist() == [
+            f"{info}/METADATA",
+            f"{info}/WHEEL",
+            f"{info}/entry_points.txt",
+            "triton/_C/libtriton.so",
+            "triton/__init__.py",
+            "triton/backends/__init__.py",
+            "triton/backends/driver.py",
+            "triton/knobs.py",
+            f"{info}/RECORD",
+        ]
+        read = {name: archive.read(name) for name in archive.namelist()}
+    assert read["triton/knobs.py"] == b"first = 1\nhello = 2\n"
+    assert read["triton/__init__.py"] == b"__version__ = '1.0+foundry.1'\n"
+    assert read[f"{info}/METADATA"].splitlines()[2] == b"Version: 1.0+foundry.1"
+    assert b"Version: 1.0 is new" in read[f"{info}/METADATA"]
+    assert b"Tag: cp312-abi3-manylinux_2_28_x86_64" in read[f"{info}/WHEEL"]
+    assert read[f"{info}/entry_points.txt"].strip() == b""
+    assert LLVM.encode() not in read["triton/_C/libtriton.so"], "what is no part of any section was not stripped"
+
+
+def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, store: Store) -> None:
+    result = triton.repack(locked(wheel), wheel, backends=("nvidia",), store=store)
+    with zipfile.ZipFile(result) as archive:
+        rows = {
+            name: (digest, size)
+            for name, digest, size in csv.reader(io.TextIOWrapper(archive.open(archive.namelist()[-1])))
+        }
+        assert set(rows) == set(archive.namelist())
+        assert rows.pop(archive.namelist()[-1]) == ("", "")
+        for name, (digest, size) in rows.items():
+            content = archive.read(name)
+            expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            assert (digest, int(size)) == (f"sha256={expected}", len(content)), name
+
+
+def test_a_backend_that_is_asked_for_stays_with_its_entry_point_and_tools(wheel: Path, store: Store) -> None:
+    result = triton.repack(locked(wheel), wheel, backends=("nvidia",), store=store)
+    with zipfile.ZipFile(result) as archive:
+        names = archive.namelist()
+        points = archive.read("triton-1.0+foundry.1.dist-info/entry_points.txt").decode()
+        assert archive.getinfo("triton/backends/nvidia/bin/ptxas").external_attr >> 16 == 0o100755
+        assert archive.getinfo("triton/knobs.py").external_attr >> 16 == 0o100644
+    assert "triton/backends/nvidia/lib/cupti/libcupti.so" not in names
+    assert not [name for name in names if "/amd/" in name]
+    assert "nvidia = triton.backends.nvidia" in points
+    assert "amd" not in points
+    assert "proton" not in points
+
+
+def test_order_and_dates_in_the_official_wheel_leave_no_trace(wheel: Path, store: Store, tmp_path: Path) -> None:
+    other = make(tmp_path / "other", dict(reversed(FILES.items())), (2024, 2, 2, 2, 2, 2))
+    assert other.read_bytes() != wheel.read_bytes()
+    first = triton.repack(locked(wheel), wheel, backends=(), store=store)
+    second = triton.repack(locked(other), other, backends=(), store=store)
+    assert first != second
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_nothing_is_repacked_twice(wheel: Path, store: Store) -> None:
+    release = locked(wheel)
+    result = triton.repack(release, wheel, backends=(), store=store)
+    wheel.unlink()
+    assert triton.repack(release, wheel, backends=(), store=store) == result
+
+
+def test_an_edited_patch_makes_another_wheel_once_it_is_refreshed(wheel: Path, store: Store) -> None:
+    release = locked(wheel)
+    before = triton.identity(release, ())
+    file = paths.PATCHES / "triton" / "1.0" / "0001-hello.patch"
+    file.write_text(file.read_text().replace("hello = 2", "hello = 3"))
+    with pytest.raises(PatchError, match="not those of its revision 1"):
+        triton.repack(release, wheel, backends=(), store=store)
+    refresh(Series.load(file.parent), WheelTree(wheel))
+    assert triton.identity(release, ()) != before
+    result = triton.repack(release, wheel, backends=(), store=store)
+    assert result.name.startswith("triton-1.0+foundry.2-")
+    with zipfile.ZipFile(result) as archive:
+        assert archive.read("triton/knobs.py") == b"first = 1\nhello = 3\n"
+
+
+def test_a_series_that_does_not_fit_leaves_nothing_in_the_store(wheel: Path, store: Store, tmp_path: Path) -> None:
+    other = make(tmp_path / "other", FILES | {"triton/knobs.py": b"zeroth = 0\nfirst = 1\n"})
+    with pytest.raises(HunkError, match=r"0001-hello\.patch"):
+        triton.repack(locked(other), other, backends=(), store=store)
+    assert not list(store.root.rglob("*.whl"))
+
+
+def test_another_llvm_than_pinned_is_refused_and_both_are_named(wheel: Path, store: Store) -> None:
+    pinned = "f" * 40
+    with pytest.raises(LlvmHashError) as caught:
+        triton.repack(locked(wheel, pinned), wheel, backends=(), store=store)
+    assert LLVM in caught.value.why
+    assert pinned in caught.value.why
+    assert "toolchains/pins/triton.toml" in caught.value.next
+
+
+@pytest.mark.parametrize(
+    ("content", "commits"),
+    [(b"LLVM version 22.0.0git", 0), (f"LLVM version 1 ({LLVM}) LLVM version 1 ({'a' * 40})".encode(), 2)],
+)
+def test_a_library_without_one_llvm_commit_is_refused(content: bytes, commits: int) -> None:
+    with pytest.raises(LlvmHashError, match=f"{commits} LLVM commits"):
+        triton.llvm_hash(io.BytesIO(content))
+
+
+def test_the_llvm_commit_is_found_across_the_border_of_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton, "_CHUNK", 300)
+    assert triton.llvm_hash(io.BytesIO(b"x" * 280 + f"LLVM version 22.0.0git ({LLVM})".encode())) == LLVM
+
+
+@pytest.mark.parametrize("name", ["../outside.py", "/etc/outside.py", "triton/../../outside.py"])
+def test_an_entry_that_leaves_its_folder_is_refused(wheel: Path, store: Store, tmp_path: Path, name: str) -> None:
+    evil = make(tmp_path / "evil", FILES | {name: b"evil"})
+    with pytest.raises(UnsafeArchiveError, match="leaves its folder"):
+        triton.repack(locked(evil), evil, backends=(), store=store)
+    assert not list(tmp_path.rglob("outside.py"))
