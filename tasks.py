@@ -1,0 +1,24 @@
+"""The verbs of Triton Foundry, a few lines each; the work is done in toolchains/.
+
+Run them as `./foundry VERB ...`, or `invoke VERB ...` once ./foundry has made .venv.
+"""
+
+from __future__ import annotations
+
+from invoke.context import Context
+
+from toolchains.verb import verb
+
+
+@verb
+def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str = "") -> None:
+    """The patches to Triton: `patch status`, `patch apply`, `patch refresh`.
+
+    status   which patches of which release are applied to, or would apply to, its wheel (or --tree)
+    apply    patch --tree; without it the release's wheel is unpacked under build/ first, to edit there
+    refresh  rewrite the patches so that they fit the release's wheel exactly, and number the series; with --tree, an
+             edited tree that has the whole series, take the edits into the patch --into (the last one by default)
+    """
+    from toolchains import patching
+
+    patching.act(action, release=triton, tree=tree, into=into)
