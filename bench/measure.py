@@ -1,0 +1,42 @@
+"""Timing that can be compared: the candidates take turns, so that a change of the machine's speed meets all of them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Times:
+    """Wall-clock times of one candidate, in seconds."""
+
+    min: float
+    median: float
+    runs: int
+
+    @staticmethod
+    def of(seconds: list[float]) -> Times:
+        """Summary of single runs."""
+        return Times(min(seconds), statistics.median(seconds), len(seconds))
+
+
+def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int, batch: int = 1) -> dict[str, Times]:
+    """Run every candidate once to warm up, then `rounds` times, one after the other in each round.
+
+    Args:
+        candidates: what to time, by name; each returns when its work is done.
+        rounds: how many times each is timed.
+        batch: calls that one timing spans, for calls too short for the clock; times are for one call.
+    """
+    for candidate in candidates.values():
+        candidate()
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(rounds):
+        for name, candidate in candidates.items():
+            start = time.perf_counter()
+            for _ in range(batch):
+                candidate()
+            seconds[name].append((time.perf_counter() - start) / batch)
+    return {name: Times.of(values) for name, values in seconds.items()}

@@ -1,0 +1,66 @@
+"""What `invoke bench` prints and stores: for each measurement its rows, its ratios and what the project aims at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from measure import Times
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate: its label, its times, and its rate in the measurement's unit."""
+
+    label: str
+    times: Times
+    rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Candidates that were timed together.
+
+    Attributes:
+        title: what was done, with sizes and types.
+        rows: the candidates.
+        unit: of the rates, as "GB/s".
+        ratios: comparisons within this run, by label; larger is better for us.
+        aim: what the project aims at, in words.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    unit: str = ""
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    aim: str = ""
+
+    def table(self) -> str:
+        """For the terminal."""
+        lines = [self.title]
+        for row in self.rows:
+            rate = f"{row.rate:8.1f} {self.unit}" if row.rate is not None else ""
+            lines.append(
+                f"  {row.label:<58} min {_time(row.times.min)}  median {_time(row.times.median)}"
+                f"  ({row.times.runs} runs)  {rate}"
+            )
+        lines += [f"  {label}: {ratio:.2f}" for label, ratio in self.ratios.items()]
+        if self.aim:
+            lines.append(f"  aim: {self.aim}")
+        return "\n".join(lines)
+
+
+def store(path: Path, ran: Mapping[str, str], measurements: Sequence[Measurement]) -> None:
+    """Write all of it as JSON; times in seconds."""
+    document = {"ran": dict(ran), "measurements": [asdict(measurement) for measurement in measurements]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s ", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:7.2f} {unit}"
+    return f"{seconds / 1e-6:7.2f} us"
