@@ -7,9 +7,11 @@ archives instead of bind mounts, so that an engine on another machine serves as 
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import tarfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -30,13 +32,15 @@ _SILENCE = 600
 _TAIL_LINES = 30
 # A container whose owner was killed ends by itself after this long, and the engine removes it.
 _LIFETIME = "24h"
+_STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
 
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """What the engine says of an image: its ID, its labels, its size in bytes, the digests of its layers."""
+    """What the engine says of an image: its ID, tags and labels, its size in bytes, the digests of its layers."""
 
     id: str
+    names: tuple[str, ...]
     labels: Mapping[str, str]
     size: int
     layers: tuple[str, ...]
@@ -73,6 +77,7 @@ class Engine:
             return None
         return ImageInfo(
             id=answer["Id"],
+            names=tuple(answer.get("RepoTags") or ()),
             labels=answer["Config"].get("Labels") or {},
             size=answer["Size"],
             layers=tuple(answer["RootFS"].get("Layers") or ()),
@@ -86,11 +91,11 @@ class Engine:
     def remove(self, image: str) -> None:
         """Remove a name of an image, and with its last name the image and the build steps that only it needed.
 
-        An image that a container or another image uses stays.
+        An image that a container or another image uses stays, and what is not there need not be removed.
         """
         try:
             self._api.remove_image(image)
-        except (docker.errors.ImageNotFound, docker.errors.APIError) as error:
+        except docker.errors.APIError as error:
             if error.status_code not in (404, 409):
                 raise EngineError(f"cannot remove the image {image}", why=str(error)) from error
 
@@ -104,21 +109,20 @@ class Engine:
         self._do("save", lambda: [file.write(chunk) for chunk in self._api.get_image(image)])
         file.flush()
 
+    @contextmanager
     def build(
-        self, context: IO[bytes], *, name: str, arguments: Mapping[str, str], labels: Mapping[str, str],
-        cache: bool = True, line: Callable[[str], None] = lambda _: None,
-    ) -> str:  # fmt: skip
-        """Build an image without a network.
+        self, context: IO[bytes], *, arguments: Mapping[str, str], labels: Mapping[str, str],
+        line: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[str]:  # fmt: skip
+        """Build an image without a network and without a cache; it exists inside the with statement only.
 
         Args:
             context: a tar with a Dockerfile at its top.
-            name: the tag that the image gets.
             arguments: values of the Dockerfile's ARG.
             labels: added to the image.
-            cache: whether steps that were built before may be taken as they are.
             line: called with each line that the engine prints.
 
-        Returns:
+        Yields:
             The image's ID.
 
         Raises:
@@ -127,26 +131,32 @@ class Engine:
         printed: list[str] = []
         failure = ""
         try:
-            for answer in self._api.build(
-                fileobj=context, custom_context=True, dockerfile="Dockerfile", tag=name, buildargs=dict(arguments),
-                labels=dict(labels), nocache=not cache, rm=True, forcerm=True, network_mode="none", decode=True,
-            ):  # fmt: skip
-                failure = failure or answer.get("error", "")
-                for text in (answer.get("stream") or answer.get("error") or "").splitlines():
-                    if text.strip():
-                        printed.append(text)
-                        line(text)
-        except docker.errors.DockerException as error:
-            failure = str(error)
-        LOGS.mkdir(parents=True, exist_ok=True)
-        log = LOGS / "docker-build.log"
-        log.write_text("\n".join(printed) + "\n")
-        if failure:
-            tail = "\n".join(printed[-_TAIL_LINES:]) or failure
-            raise EngineError(f"building {name} failed", why=f"{tail}\n(whole output: {log})")
-        built = self.image(name)
-        assert built is not None
-        return built.id
+            try:
+                for answer in self._api.build(
+                    fileobj=context, custom_context=True, dockerfile="Dockerfile", buildargs=dict(arguments),
+                    labels=dict(labels), nocache=True, rm=True, forcerm=True, network_mode="none", decode=True,
+                ):  # fmt: skip
+                    failure = failure or answer.get("error", "")
+                    for text in (answer.get("stream") or answer.get("error") or "").splitlines():
+                        if text.strip():
+                            printed.append(text)
+                            line(text)
+            except docker.errors.DockerException as error:
+                failure = str(error)
+            LOGS.mkdir(parents=True, exist_ok=True)
+            log = LOGS / "docker-build.log"
+            log.write_text("\n".join(printed) + "\n")
+            ids = _step_ids(printed)
+            if failure or not ids:
+                tail = "\n".join(printed[-_TAIL_LINES:]) or failure
+                raise EngineError("building an image failed", why=f"{tail}\n(whole output: {log})")
+            yield ids[-1]
+        finally:
+            # The engine keeps what each step made. A step whose image has a name is one that we started from.
+            for id in reversed(_step_ids(printed)):
+                info = self.image(id)
+                if info and not info.names:
+                    self.remove(id)
 
     def container(
         self, image: str, *, memory: str | None = None, cpus: float | None = None, processes: int | None = None,
@@ -300,6 +310,11 @@ class Container:
                     path.write_bytes(file.read())
                 elif member.isdir():
                     path.mkdir(parents=True, exist_ok=True)
+
+
+def _step_ids(printed: Iterable[str]) -> list[str]:
+    """The images that a build went through, as the classic builder prints them; the last one is the result."""
+    return [match[1] for text in printed if (match := _STEP.match(text))]
 
 
 class _Lines:

@@ -97,7 +97,7 @@ class Store:
     def incoming(self) -> Iterator[Path]:
         """A folder for what is on its way in, for one process at a time; removed afterwards."""
         folder = self.root / "incoming"
-        with self._locked("incoming"):
+        with self.locked("incoming"):
             # What a killed process left; it held the lock, so nobody is at work there.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -112,7 +112,7 @@ class Store:
         Raises:
             TruncatedError, HashMismatchError: it is not; the file stays where it is.
         """
-        check(file, artifact)
+        verify(file, artifact)
         place = self._place(artifact)
         place.parent.mkdir(parents=True, exist_ok=True)
         file.chmod(0o444)
@@ -129,7 +129,7 @@ class Store:
         place = self.root / "parts" / kind / digest
         if place.is_dir():
             return place
-        with self._locked(f"{kind}-{digest}"):
+        with self.locked(f"{kind}-{digest}"):
             if place.is_dir():
                 return place
             work = place.with_name(f".{digest}.partial")
@@ -146,7 +146,7 @@ class Store:
         return self.root / "artifacts" / artifact.sha256[:2] / artifact.sha256 / artifact.filename
 
     @contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
+    def locked(self, name: str) -> Iterator[None]:
         """Hold a lock against other processes, saying so when it has to be waited for."""
         folder = self.root / "locks"
         folder.mkdir(parents=True, exist_ok=True)
@@ -213,7 +213,7 @@ class Store:
             bar.update(task, completed=total)
 
 
-def check(file: Path, artifact: Artifact) -> None:
+def verify(file: Path, artifact: Artifact) -> None:
     """Compare a file with what the lock says of it.
 
     Raises:

@@ -1,0 +1,233 @@
+"""Makes the image of a target: base image, Python packages with the patched Triton, the project's own plugin.
+
+    base      from the locked Debian packages                              rootfs.py
+    python    base + the locked wheels + the repacked Triton               docker/python.Dockerfile
+    target    python + backends/core + backends/<backend>, its settings    docker/<backend>.Dockerfile
+
+Each is named by the digest of all that goes into it, and the digest needs neither the engine nor a large file to be
+read. An image whose name exists is never made again. Each is normalised after the build, so that two builds of the same
+inputs have the same ID.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+
+from . import archive, patches, plugins, rootfs, trees, triton
+from .engine import Engine, ImageInfo
+from .errors import EngineError, UsageError
+from .lock import Artifact, LockedTarget, LockedTriton, digest
+from .paths import DOCKER, ROOT
+from .steps import step
+from .store import Store
+
+# What decides how inputs become an image, beside the Dockerfiles.
+_RECIPE = ("toolchains/image.py", "toolchains/archive.py", "toolchains/trees.py")
+_LABEL = "org.triton-foundry."
+# None of the vendor backends inside Triton's wheel: a target brings its own.
+_VENDOR_BACKENDS: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Image:
+    """A target's image in the engine: its tag, and whether it was made just now."""
+
+    name: str
+    info: ImageInfo
+    made: bool
+
+
+def release(target: LockedTarget, version: str | None) -> LockedTriton:
+    """The pinned release of Triton with this version; the default one if none is named.
+
+    Raises:
+        UsageError: it is not pinned.
+    """
+    version = version or target.default_triton
+    if version not in target.tritons:
+        raise UsageError(
+            f"Triton {version} is not pinned for {target.name}",
+            why=f"pinned: {', '.join(target.tritons)}",
+            next="choose one of these, or add it to toolchains/pins/triton.toml and: invoke pin --update triton",
+        )
+    return target.tritons[version]
+
+
+def identity(target: LockedTarget, locked: LockedTriton, drift: str = "") -> str:
+    """The digest of all that goes into a target's image."""
+    return digest({
+        "labels": _labels(target, locked, drift),
+        "python": _python_identity(target, locked),
+        "plugins": [plugins.identity(name) for name in _own(target)],
+        "dockerfile": trees.digest({"Dockerfile": _dockerfile(target)}),
+    })
+
+
+def tag(target: LockedTarget, locked: LockedTriton, drift: str = "") -> str:
+    """The name that the image of these inputs has in the engine."""
+    return f"triton-foundry/{target.name}:{identity(target, locked, drift)[:16]}"
+
+
+def build(
+    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True
+) -> Image:
+    """Have the image of a target in the engine.
+
+    Besides the name that its inputs give it, it gets two that move: the Triton release, and, for the default release,
+    "latest".
+
+    Args:
+        target: as locked.
+        locked: the release of Triton.
+        store: where inputs and parts come from.
+        engine: where the image is made.
+        cache: take what is there already; without, everything from the locked files on is made anew.
+
+    Raises:
+        FoundryError: whichever step failed.
+    """
+    name = tag(target, locked)
+    info = engine.image(name) if cache else None
+    made = info is None
+    if info is None:
+        used = _fetch(target, locked, store)
+        drift = _drift(target, used)
+        # What drifted has another identity, and may have been made before.
+        name = tag(used, locked, drift)
+        with store.locked(name.replace("/", "-")):
+            info = engine.image(name) if cache else None
+            info = info or _make(used, locked, drift, name, store=store, engine=engine, cache=cache)
+    for moving in _moving_tags(target, locked):
+        if moving not in info.names:
+            engine.tag(name, moving)
+    return Image(name, info, made)
+
+
+def _fetch(target: LockedTarget, locked: LockedTriton, store: Store) -> LockedTarget:
+    """The target with the files that are really used, all of them in the store."""
+    with step("locked files"):
+        found = store.fetch(
+            [*target.debs, *target.wheels, locked.wheel], suite=target.suite, python=target.python
+        )
+    return replace(target, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
+
+
+def _make(
+    target: LockedTarget, locked: LockedTriton, drift: str, name: str, *, store: Store, engine: Engine, cache: bool
+) -> ImageInfo:
+    python = f"triton-foundry/python:{_python_identity(target, locked)[:16]}"
+    if not cache or engine.image(python) is None:
+        with step(f"base image from {len(target.debs)} Debian packages"):
+            base = rootfs.base(target, store)
+        with step("base image into the engine"):
+            known = base.load(engine)
+        with step(f"Triton {triton.version(locked)}"):
+            patched = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
+        with step(f"Python packages, {len(target.wheels)} and Triton"):
+            _layer(
+                engine, python, DOCKER / "python.Dockerfile", {"BASE": base.name}, {},
+                [*map(store.path, target.wheels), patched], known,
+            )  # fmt: skip
+    with step(f"plugins: {', '.join(_own(target))}"):
+        own = [plugins.wheel(package, store) for package in _own(target)]
+    with step(f"image {name}"):
+        return _layer(
+            engine, name, _dockerfile(target), {"PYTHON": python}, _labels(target, locked, drift), own,
+            _present(engine, python).layers,
+        )  # fmt: skip
+
+
+def _layer(
+    engine: Engine, name: str, dockerfile: Path, arguments: Mapping[str, str], labels: Mapping[str, str],
+    wheels: Sequence[Path], known: Iterable[str],
+) -> ImageInfo:  # fmt: skip
+    """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine."""
+    entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
+    entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}
+    arguments = {"SOURCE_DATE_EPOCH": str(trees.EPOCH), **arguments}
+    with TemporaryDirectory(prefix="foundry-") as work:
+        saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
+        with TemporaryFile() as context:
+            trees.pack(context, entries)
+            context.seek(0)
+            with engine.build(context, arguments=arguments, labels=labels) as built, saved.open("wb") as file:
+                engine.save(built, file)
+        known = frozenset(known)
+        archive.normalise(saved, normal, name=name, known=known, leave_out=True)
+        try:
+            engine.load(normal)
+        except EngineError:
+            # Docker with the containerd store wants every layer in the archive, also those that it has.
+            archive.normalise(saved, normal, name=name, known=known)
+            engine.load(normal)
+    return _present(engine, name)
+
+
+def _present(engine: Engine, name: str) -> ImageInfo:
+    info = engine.image(name)
+    if info is None:
+        raise EngineError(f"{name} was loaded, and the engine does not have it", next="docker images")
+    return info
+
+
+def _python_identity(target: LockedTarget, locked: LockedTriton) -> str:
+    return digest({
+        "base": rootfs.identity(target),
+        "wheels": sorted(wheel.sha256 for wheel in target.wheels),
+        "triton": triton.identity(locked, _VENDOR_BACKENDS),
+        "recipe": trees.digest(
+            {name: ROOT / name for name in _RECIPE} | {"Dockerfile": DOCKER / "python.Dockerfile"}
+        ),
+    })
+
+
+def _own(target: LockedTarget) -> tuple[str, ...]:
+    return ("core", target.backend)
+
+
+def _dockerfile(target: LockedTarget) -> Path:
+    return DOCKER / f"{target.backend}.Dockerfile"
+
+
+def _moving_tags(target: LockedTarget, locked: LockedTriton) -> list[str]:
+    tags = [f"triton-foundry/{target.name}:{locked.version}"]
+    if locked.version == target.default_triton:
+        tags.append(f"triton-foundry/{target.name}:latest")
+    return tags
+
+
+def _requirements(wheels: Sequence[Path]) -> bytes:
+    """A requirements file that takes exactly these wheels."""
+    lines = []
+    for wheel in sorted(wheels):
+        name, version = wheel.name.split("-")[:2]
+        with wheel.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        lines.append(f"{name}=={version} --hash=sha256:{found}\n")
+    return "".join(lines).encode()
+
+
+def _drift(locked: LockedTarget, used: LockedTarget) -> str:
+    """Which packages are not the locked ones: "name locked -> used, ..."."""
+    before: dict[str, Artifact] = {deb.name: deb for deb in locked.debs}
+    changed = [deb for deb in used.debs if before.get(deb.name) != deb]
+    return ", ".join(
+        f"{deb.name} {before[deb.name].version if deb.name in before else 'absent'} -> {deb.version}" for deb in changed
+    )
+
+
+def _labels(target: LockedTarget, locked: LockedTriton, drift: str) -> dict[str, str]:
+    labels = {
+        "target": target.name,
+        "lock": target.digest,
+        "triton": triton.version(locked),
+        "llvm-hash": locked.llvm_hash,
+        "patch-series": patches.series_digest(locked.version),
+    }
+    if drift:
+        labels["drift"] = drift
+    return {_LABEL + key: value for key, value in labels.items()}
