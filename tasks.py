@@ -10,6 +10,20 @@ from invoke.context import Context
 from toolchains.verb import verb
 
 
+@verb(optional=["update"])
+def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool = False, offline: bool = False) -> None:
+    """What is pinned, and what it resolved to; changes nothing unless told to.
+
+    --update[=NAME]  resolve the pins against the archives as they are now, all or one component; show what changed
+    --check          verify that pins, lock and files agree, and the LLVM commit inside each Triton
+    --fetch          bring all files of the lock into the store, for building without a network
+    --offline        do not use the network; say what is missing
+    """
+    from toolchains import pinning
+
+    pinning.act(update=update, check=check, fetch=fetch, offline=offline)
+
+
 @verb
 def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str = "") -> None:
     """The patches to Triton: `patch status`, `patch apply`, `patch refresh`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class LockedTarget:
         left_out: files of the debs that the image does without, as dpkg's path-exclude takes them.
         kept: files that a pattern of left_out matches and that are needed, as dpkg's path-include takes them.
         digest: sha256 over all of the above.
-        pins: digest of the pins that were resolved, to see that a pin changed since.
+        pins: digest of the pins that debs, wheels and tritons were resolved from, to see that one changed since.
     """
 
     name: str
@@ -80,7 +80,7 @@ class LockedTarget:
     left_out: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     digest: str = ""
-    pins: str = ""
+    pins: Mapping[str, str] = field(default_factory=dict)
 
     def artifacts(self) -> tuple[Artifact, ...]:
         """All files of the target, every Triton included."""
@@ -107,7 +107,7 @@ def seal(targets: Mapping[str, LockedTarget]) -> Lock:
         content = _to_json(targets[name])
         del content["digest"], content["pins"]
         sealed[name] = replace(targets[name], digest=digest({"name": name, **content}))
-    return Lock(sealed, digest({name: [target.digest, target.pins] for name, target in sealed.items()}))
+    return Lock(sealed, digest({name: [target.digest, dict(target.pins)] for name, target in sealed.items()}))
 
 
 def load(path: Path = paths.LOCK) -> Lock:

@@ -60,11 +60,14 @@ class Target:
     pins: tuple[Pin, ...]
 
     @property
-    def digest(self) -> str:
-        """Over all that is wanted, whatever it resolves to; comments and order in the files do not count."""
-        content = asdict(self)
-        content["pins"] = {pin.name: asdict(pin) for pin in self.pins}
-        return digest(content)
+    def digests(self) -> dict[str, str]:
+        """What is wanted of each part of a locked target, as a digest, however it is written and spread over files."""
+        debs = [self.suite, sorted(self.packages), *([pin.left_out, pin.kept] for pin in self.debs)]
+        return {
+            "debs": digest(debs),
+            "wheels": digest([self.python, self.wheels]),
+            "tritons": digest([self.python, asdict(self.triton)]),
+        }
 
     @property
     def debs(self) -> tuple[DebPin, ...]:

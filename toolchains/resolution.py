@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .lock import Artifact, Lock, LockedTarget, LockedTriton, seal
 from .pins import DebPin, Pin, ReleasesPin, Target, WheelPin
 from .sources.wheel import Wheels
 from .store import Store
+
+# Which part of a locked target the components of each kind make up.
+_PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", ReleasesPin: "tritons"}
 
 
 def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: Pin | None = None) -> Lock:
@@ -19,59 +22,57 @@ def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: 
 
     Args:
         old: the lock so far; wheels that it has need not be fetched to learn their size.
-        only: a component; targets and kinds that it has no part in stay as they were in the old lock.
+        only: a component; targets that it has no part in, and what is of other kinds, stay as in the old lock.
     """
     known = {} if old is None else {a.sha256: a.size for target in old.targets.values() for a in target.artifacts()}
     locked = {}
     for target in targets:
         before = old.targets.get(target.name) if old else None
-        if only is not None and before is not None:
-            if only in target.pins:
-                locked[target.name] = _update(target, before, store, known, only)
-            else:
-                locked[target.name] = before
-        else:
+        if only is None or before is None or not _same_ground(target, before):
             locked[target.name] = _whole(target, store, known)
+        elif only in target.pins:
+            locked[target.name] = _part(target, before, _PARTS[type(only)], store, known)
+        else:
+            locked[target.name] = before
     return seal(locked)
 
 
+def _same_ground(target: Target, before: LockedTarget) -> bool:
+    """Whether plugin, suite and Python are as they were locked: what all of a target stands on."""
+    return (target.backend, target.suite, target.python) == (before.backend, before.suite, before.python)
+
+
 def _whole(target: Target, store: Store, known: dict[str, int]) -> LockedTarget:
-    return LockedTarget(
-        name=target.name,
-        backend=target.backend,
-        suite=target.suite,
-        python=target.python,
-        debs=_debs(target, store),
-        wheels=_wheels(target, target.wheels, store, known, dependencies=True),
-        tritons=_tritons(target, store, known),
-        default_triton=target.triton.default,
-        left_out=tuple(pattern for pin in target.debs for pattern in pin.left_out),
-        kept=tuple(pattern for pin in target.debs for pattern in pin.kept),
-        pins=target.digest,
-    )
+    locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
+    for part in _PARTS.values():
+        locked = _part(target, locked, part, store, known)
+    return locked
 
 
-def _update(target: Target, before: LockedTarget, store: Store, known: dict[str, int], only: Pin) -> LockedTarget:
-    """The target with the kind of one component resolved anew."""
-    match only:
-        case DebPin():
-            after = replace(before, debs=_debs(target, store))
-        case WheelPin():
-            after = replace(before, wheels=_wheels(target, target.wheels, store, known, dependencies=True))
-        case ReleasesPin():
-            after = replace(before, tritons=_tritons(target, store, known), default_triton=only.default)
-    return after
-
-
-def _debs(target: Target, store: Store) -> tuple[Artifact, ...]:
-    return tuple(store.debs(target.suite).resolve(target.packages))
+def _part(target: Target, before: LockedTarget, part: str, store: Store, known: dict[str, int]) -> LockedTarget:
+    """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons"."""
+    pins = {**before.pins, part: target.digests[part]}
+    if part == "debs":
+        debs = tuple(store.debs(target.suite).resolve(target.packages))
+        left_out = tuple(pattern for pin in target.debs for pattern in pin.left_out)
+        kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
+        return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
+    if part == "wheels":
+        wheels = _wheels(target.python, target.wheels, store, known, dependencies=True)
+        return replace(before, wheels=wheels, pins=pins)
+    pin = target.triton
+    tritons = {}
+    for version, llvm_hash in pin.llvm_hashes.items():
+        (wheel,) = _wheels(target.python, {pin.distribution: version}, store, known, dependencies=False)
+        tritons[version] = LockedTriton(version, llvm_hash, wheel)
+    return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
 
 def _wheels(
-    target: Target, pins: dict[str, str], store: Store, known: dict[str, int], *, dependencies: bool
+    python: str, pins: dict[str, str], store: Store, known: dict[str, int], *, dependencies: bool
 ) -> tuple[Artifact, ...]:
     with store.incoming() as folder:
-        found = Wheels(target.python).resolve(pins, dependencies=dependencies, known=known, into=folder)
+        found = Wheels(python).resolve(pins, dependencies=dependencies, known=known, into=folder)
         for artifact in found:
             file = folder / artifact.filename
             if file.is_file():
@@ -80,35 +81,29 @@ def _wheels(
     return tuple(found)
 
 
-def _tritons(target: Target, store: Store, known: dict[str, int]) -> dict[str, LockedTriton]:
-    pin = target.triton
-    found = {}
-    for version, llvm_hash in pin.llvm_hashes.items():
-        (wheel,) = _wheels(target, {pin.distribution: version}, store, known, dependencies=False)
-        found[version] = LockedTriton(version, llvm_hash, wheel)
-    return found
-
-
 @dataclass(frozen=True)
 class Change:
-    """One artifact that differs between two locks; a version is empty where there is none."""
+    """One artifact that differs between two locks, in these targets; a version is empty where there is none."""
 
-    target: str
     kind: str
     name: str
     before: str
     after: str
+    targets: tuple[str, ...]
 
 
-def changes(old: Lock | None, new: Lock) -> Iterator[Change]:
+def changes(old: Lock | None, new: Lock) -> list[Change]:
     """What differs from an old lock to a new one, artifact by artifact."""
     olds = old.targets if old else {}
-    for name in sorted({*olds, *new.targets}):
-        before, after = (_by_key(targets[name]) if name in targets else {} for targets in (olds, new.targets))
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for target in sorted({*olds, *new.targets}):
+        before, after = (_by_key(locked[target]) if target in locked else {} for locked in (olds, new.targets))
         for key in sorted({*before, *after}):
             was, now = before.get(key), after.get(key)
             if was != now:
-                yield Change(name, *key[:2], _shown(was, now), _shown(now, was))
+                kind, name, _ = key
+                found.setdefault((kind, name, _shown(was, now), _shown(now, was)), []).append(target)
+    return [Change(*what, tuple(targets)) for what, targets in sorted(found.items())]
 
 
 def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
@@ -118,6 +113,7 @@ def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
 
 
 def _shown(artifact: Artifact | None, other: Artifact | None) -> str:
+    """The version, and the hash where that is all that differs."""
     if artifact is None:
         return ""
     same_version = other is not None and other.version == artifact.version

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from . import wheel
 from .errors import FoundryError, GoneError, HashMismatchError, OfflineError, TruncatedError
 from .lock import Artifact
 from .sources import Source
@@ -112,7 +114,7 @@ class Store:
         Raises:
             TruncatedError, HashMismatchError: it is not; the file stays where it is.
         """
-        verify(file, artifact)
+        check_file(file, artifact)
         place = self._place(artifact)
         place.parent.mkdir(parents=True, exist_ok=True)
         file.chmod(0o444)
@@ -213,12 +215,13 @@ class Store:
             bar.update(task, completed=total)
 
 
-def verify(file: Path, artifact: Artifact) -> None:
-    """Compare a file with what the lock says of it.
+def check_file(file: Path, artifact: Artifact) -> None:
+    """Compare a file with what the lock says of it, and see that it is safe to unpack.
 
     Raises:
         TruncatedError: shorter than locked, or not there.
         HashMismatchError: other bytes.
+        UnsafeArchiveError: a wheel with an entry that would be written outside the folder it is unpacked into.
     """
     size = file.stat().st_size if file.is_file() else 0
     if size < artifact.size:
@@ -235,3 +238,7 @@ def verify(file: Path, artifact: Artifact) -> None:
             why=f"sha256 {found}, {size} bytes\nlocked {artifact.sha256}, {artifact.size} bytes",
             next="the same command again; if it stays so, find out who changed the file before: invoke pin --update",
         )
+    if artifact.kind == "wheel":
+        with zipfile.ZipFile(file) as archive:
+            for _ in wheel.entries(archive):
+                pass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 from invoke.tasks import task
 from rich.console import Console
@@ -13,8 +13,18 @@ from rich.console import Console
 from .errors import FoundryError
 
 
-def verb(function: Callable[..., None]) -> Any:
-    """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status."""
+@overload
+def verb(function: Callable[..., None]) -> Any: ...
+@overload
+def verb(*, optional: Sequence[str]) -> Callable[[Callable[..., None]], Any]: ...
+def verb(function: Callable[..., None] | None = None, *, optional: Sequence[str] = ()) -> Any:
+    """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
+
+    Args:
+        optional: names of options that may be given with or without a value.
+    """
+    if function is None:
+        return functools.partial(verb, optional=optional)
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:
@@ -26,4 +36,4 @@ def verb(function: Callable[..., None]) -> Any:
             )
             sys.exit(error.exit_code)
 
-    return task(guarded)
+    return task(optional=optional)(guarded)
