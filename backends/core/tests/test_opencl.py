@@ -1,0 +1,83 @@
+"""OpenCL without a device: how memory is grouped into buffers, how a missing device is reported."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from foundry_core import opencl
+from foundry_core.tensor import Tensor
+
+
+class FakePlatform:
+    name = "Some Platform"
+
+
+class FakeDevice:
+    """As much of an OpenCL device as `find` looks at."""
+
+    platform = FakePlatform()
+    available = True
+
+    def __init__(self, name: str, il_version: str) -> None:
+        self.name = name
+        self.il_version = il_version
+
+
+def spans(*arrays: np.ndarray) -> list[tuple[int, int]]:
+    return opencl._spans([Tensor(array) for array in arrays])
+
+
+def address(array: np.ndarray) -> int:
+    return Tensor(array).data_ptr()
+
+
+def test_separate_arrays_get_a_span_each() -> None:
+    x, y = np.zeros(100, np.int8), np.zeros(200, np.int8)
+    assert sorted(high - low for low, high in spans(x, y)) == [100, 200]
+
+
+def test_the_same_array_twice_is_one_span() -> None:
+    x = np.zeros(100, np.int8)
+    assert spans(x, x) == [(address(x), address(x) + 100)]
+
+
+def test_views_into_one_array_share_a_span_from_the_lowest_to_the_end() -> None:
+    x = np.zeros(100, np.int8)
+    assert spans(x[60:], x[20:30]) == [(address(x) + 20, address(x) + 100)]
+
+
+def test_a_view_alone_reaches_to_the_end_of_its_allocation() -> None:
+    x = np.zeros((10, 10), np.int8)
+    assert spans(x[3, :2]) == [(address(x) + 30, address(x) + 100)]
+
+
+def test_a_tensor_without_elements_needs_no_memory() -> None:
+    assert spans(np.zeros(0, np.float32)) == []
+
+
+def test_the_first_device_that_takes_spirv_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = FakeDevice("old", ""), FakeDevice("new", "SPIR-V_1.2 ")
+    monkeypatch.setattr(opencl, "devices", lambda: [first, second])
+    assert opencl.find("", variable="V") is second
+
+
+@pytest.mark.parametrize("wanted", ["1", "second", "SECOND CPU"])
+def test_a_device_is_chosen_by_number_or_by_part_of_its_name(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = FakeDevice("first cpu", "SPIR-V_1.2"), FakeDevice("second cpu", "SPIR-V_1.2")
+    monkeypatch.setattr(opencl, "devices", lambda: [first, second])
+    assert opencl.find(wanted, variable="V") is second
+
+
+def test_a_missing_device_is_reported_with_all_that_were_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl, "devices", lambda: [FakeDevice("gpu", ""), FakeDevice("cpu", "SPIR-V_1.2")])
+    with pytest.raises(opencl.DeviceError) as caught:
+        opencl.find("gpu", variable="FOUNDRY_SPIRV_DEVICE")
+    report = str(caught.value)
+    assert "0: gpu (Some Platform): takes no SPIR-V" in report
+    assert "1: cpu (Some Platform): not named by FOUNDRY_SPIRV_DEVICE=gpu" in report
+
+
+def test_without_any_platform_the_report_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl, "devices", list)
+    with pytest.raises(opencl.DeviceError, match="install an OpenCL driver"):
+        opencl.find("", variable="V")
