@@ -1,0 +1,190 @@
+"""The `arith` dialect with the operations that xDSL 0.74 defines for scalars only, on tensors too.
+
+There cmpi, cmpf and select have i1 as result or condition, never a tensor of i1, and the integer casts verify scalars
+only; Triton uses all of them on whole tiles. The rest is xDSL's own.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, Arith, FastMathFlagsAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i1
+from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    base,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.irdl import AnyAttr as Any_
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+
+def condition_type(compared: Attribute) -> Attribute:
+    """i1, or the tensor of i1 that has the shape of `compared`."""
+    if isinstance(compared, TensorType):
+        return TensorType(i1, compared.get_shape())
+    return i1
+
+
+class _Comparison(IRDLOperation):
+    _NAMES: ClassVar[list[str]]
+
+    predicate = prop_def(IntegerAttr[IntegerType])
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, predicate: int, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(
+            operands=[lhs, rhs],
+            result_types=[condition_type(lhs.type)],
+            properties={"predicate": IntegerAttr(predicate, 64)},
+        )
+
+    @property
+    def predicate_name(self) -> str:
+        return self._NAMES[self.predicate.value.data]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> _Comparison:
+        name = parser.parse_identifier()
+        parser.parse_punctuation(",")
+        lhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        rhs = parser.parse_unresolved_operand()
+        if parser.parse_optional_keyword("fastmath") is not None:
+            FastMathFlagsAttr.parse_parameter(parser)
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        return cls(cls._NAMES.index(name), parser.resolve_operand(lhs, type), parser.resolve_operand(rhs, type))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.predicate_name}, ")
+        printer.print_operand(self.lhs)
+        printer.print_string(", ")
+        printer.print_operand(self.rhs)
+        printer.print_string(" : ")
+        printer.print_attribute(self.lhs.type)
+
+
+@irdl_op_definition
+class CmpiOp(_Comparison):
+    """Integer comparison, elementwise on tensors."""
+
+    name = "arith.cmpi"
+    _NAMES: ClassVar[list[str]] = list(CMPI_COMPARISON_OPERATIONS)
+
+
+@irdl_op_definition
+class CmpfOp(_Comparison):
+    """Floating-point comparison, elementwise on tensors."""
+
+    name = "arith.cmpf"
+    _NAMES: ClassVar[list[str]] = list(CMPF_COMPARISON_OPERATIONS)
+    fastmath = opt_prop_def(base(FastMathFlagsAttr))
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """Choice between two values: by one i1, or elementwise by a tensor of i1."""
+
+    name = "arith.select"
+    _T: ClassVar = VarConstraint("_T", Any_())
+    cond = operand_def()
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    result = result_def(_T)
+    traits = traits_def(Pure())
+
+    def __init__(self, cond: SSAValue, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(operands=[cond, lhs, rhs], result_types=[lhs.type])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SelectOp:
+        names = [parser.parse_unresolved_operand()]
+        for _ in range(2):
+            parser.parse_punctuation(",")
+            names.append(parser.parse_unresolved_operand())
+        parser.parse_punctuation(":")
+        first = parser.parse_type()
+        # One type: a scalar condition. Two: the condition's, then the values'.
+        if parser.parse_optional_punctuation(","):
+            cond, value = first, parser.parse_type()
+        else:
+            cond, value = i1, first
+        return cls(
+            parser.resolve_operand(names[0], cond),
+            parser.resolve_operand(names[1], value),
+            parser.resolve_operand(names[2], value),
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_operand)
+        printer.print_string(" : ")
+        if self.cond.type != i1:
+            printer.print_attribute(self.cond.type)
+            printer.print_string(", ")
+        printer.print_attribute(self.result.type)
+
+
+class _Cast(IRDLOperation):
+    input = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, input: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[input], result_types=[result])
+
+
+@irdl_op_definition
+class ExtSIOp(_Cast):
+    """Sign extension."""
+
+    name = "arith.extsi"
+
+
+@irdl_op_definition
+class ExtUIOp(_Cast):
+    """Zero extension."""
+
+    name = "arith.extui"
+
+
+@irdl_op_definition
+class TruncIOp(_Cast):
+    """Truncation to the low bits."""
+
+    name = "arith.trunci"
+
+
+@irdl_op_definition
+class RemFOp(IRDLOperation):
+    """Remainder of a floating-point division, with the sign of the dividend."""
+
+    name = "arith.remf"
+    _T: ClassVar = VarConstraint("_T", Any_())
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    result = result_def(_T)
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
+
+
+_OURS = [CmpiOp, CmpfOp, SelectOp, ExtSIOp, ExtUIOp, TruncIOp, RemFOp]
+ArithOnTensors = Dialect(
+    "arith",
+    [op for op in Arith.operations if op.name not in {ours.name for ours in _OURS}] + _OURS,
+    list(Arith.attributes),
+)

@@ -1,0 +1,274 @@
+"""What the front leaves where Triton had tensors of pointers: loads and stores with a shape that a target can plan for.
+
+A tile of memory is `base[start + sum of its axes]`, in elements of the pointee. Each axis says how the address moves
+along one dimension:
+
+    tile.affine %stride                      stride * i
+    tile.wrapped %first, %modulus, %stride   stride * ((first + i) mod modulus)     (Triton's `offs % M`)
+    tile.indexed %offsets                    offsets[i]                             (one number a row)
+
+and whatever does not separate into dimensions is an offset tensor of full rank beside them (gather and scatter). Which
+elements exist is said by one half-open range a dimension, computed at run time, and what is left of the mask if anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerType, TensorType, i64
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+
+@irdl_attr_definition
+class AxisType(ParametrizedAttribute, TypeAttribute):
+    """How an address moves along one dimension."""
+
+    name = "tile.axis"
+
+
+@irdl_attr_definition
+class RangeType(ParametrizedAttribute, TypeAttribute):
+    """Which indices of one dimension exist: low <= i < high, already clamped to the tile's extent."""
+
+    name = "tile.range"
+
+
+@irdl_op_definition
+class AffineOp(IRDLOperation):
+    """stride * i, the stride in elements."""
+
+    name = "tile.affine"
+    stride = operand_def(i64)
+    result = result_def(AxisType)
+    traits = traits_def(Pure())
+    assembly_format = "$stride attr-dict"
+
+    def __init__(self, stride: SSAValue) -> None:
+        super().__init__(operands=[stride], result_types=[AxisType()])
+
+
+@irdl_op_definition
+class WrappedOp(IRDLOperation):
+    """stride * ((first + i) rem modulus), the remainder of a signed division."""
+
+    name = "tile.wrapped"
+    first = operand_def(i64)
+    modulus = operand_def(i64)
+    stride = operand_def(i64)
+    result = result_def(AxisType)
+    traits = traits_def(Pure())
+    assembly_format = "$first `,` $modulus `,` $stride attr-dict"
+
+    def __init__(self, first: SSAValue, modulus: SSAValue, stride: SSAValue) -> None:
+        super().__init__(operands=[first, modulus, stride], result_types=[AxisType()])
+
+
+@irdl_op_definition
+class IndexedOp(IRDLOperation):
+    """offsets[i], from a tensor of integers that has extent 1 in all other dimensions."""
+
+    name = "tile.indexed"
+    offsets = operand_def(TensorType)
+    result = result_def(AxisType)
+    traits = traits_def(Pure())
+    assembly_format = "$offsets attr-dict `:` type($offsets)"
+
+    def __init__(self, offsets: SSAValue) -> None:
+        super().__init__(operands=[offsets], result_types=[AxisType()])
+
+
+@irdl_op_definition
+class RangeOp(IRDLOperation):
+    """low <= i < high."""
+
+    name = "tile.range"
+    low = operand_def(i64)
+    high = operand_def(i64)
+    result = result_def(RangeType)
+    traits = traits_def(Pure())
+    assembly_format = "$low `to` $high attr-dict"
+
+    def __init__(self, low: SSAValue, high: SSAValue) -> None:
+        super().__init__(operands=[low, high], result_types=[RangeType()])
+
+
+# The place of an access reads:  %base[%start, %axis0, %axis1] (+ %gather)? (in [%range0, %range1])? (where %mask)?
+
+
+def _print_place(printer: Printer, op: LoadOp | StoreOp) -> None:
+    printer.print_string(" ")
+    printer.print_operand(op.base)
+    printer.print_string("[")
+    printer.print_list([op.start, *op.axes], printer.print_operand)
+    printer.print_string("]")
+    if op.gather is not None:
+        printer.print_string(" + ")
+        printer.print_operand(op.gather)
+        printer.print_string(" : ")
+        printer.print_attribute(op.gather.type)
+    if op.ranges:
+        printer.print_string(" in [")
+        printer.print_list(op.ranges, printer.print_operand)
+        printer.print_string("]")
+    if op.mask is not None:
+        printer.print_string(" where ")
+        printer.print_operand(op.mask)
+
+
+def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]], UnresolvedOperand | None]:
+    """The base and the mask, whose types come last in the text, and [start, axes, gather, ranges] between them."""
+    base = parser.parse_unresolved_operand()
+    parser.parse_punctuation("[")
+    start = parser.resolve_operand(parser.parse_unresolved_operand(), i64)
+    axes = []
+    while parser.parse_optional_punctuation(","):
+        axes.append(parser.resolve_operand(parser.parse_unresolved_operand(), AxisType()))
+    parser.parse_punctuation("]")
+    gather = []
+    if parser.parse_optional_punctuation("+"):
+        name = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        gather.append(parser.resolve_operand(name, parser.parse_type()))
+    ranges = []
+    if parser.parse_optional_keyword("in"):
+        names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+        ranges = [parser.resolve_operand(name, RangeType()) for name in names]
+    mask = parser.parse_unresolved_operand() if parser.parse_optional_keyword("where") else None
+    return base, [[start], axes, gather, ranges], mask
+
+
+def mask_type(value: Attribute) -> Attribute:
+    """The type of a mask over a value: i1 in its shape."""
+    i1 = IntegerType(1)
+    return TensorType(i1, value.get_shape()) if isinstance(value, TensorType) else i1
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """Read a tile; elements outside the ranges or the mask are `other`, or anything if there is none."""
+
+    name = "tile.load"
+    base = operand_def()
+    start = operand_def(i64)
+    axes = var_operand_def(AxisType)
+    gather = opt_operand_def()
+    ranges = var_operand_def(RangeType)
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        base: SSAValue,
+        start: SSAValue,
+        axes: Sequence[SSAValue],
+        gather: SSAValue | None,
+        ranges: Sequence[SSAValue],
+        mask: SSAValue | None,
+        other: SSAValue | None,
+        result: Attribute,
+    ) -> None:
+        super().__init__(operands=[base, start, axes, gather, ranges, mask, other], result_types=[result])
+
+    def print(self, printer: Printer) -> None:
+        _print_place(printer, self)
+        if self.other is not None:
+            printer.print_string(" else ")
+            printer.print_operand(self.other)
+        printer.print_string(" : ")
+        printer.print_attribute(self.base.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        base, (start, axes, gather, ranges), mask = _parse_place(parser)
+        other = parser.parse_unresolved_operand() if parser.parse_optional_keyword("else") else None
+        parser.parse_punctuation(":")
+        base_type = parser.parse_type()
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+        return cls(
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            ranges,
+            parser.resolve_operand(mask, mask_type(result)) if mask else None,
+            parser.resolve_operand(other, result) if other else None,
+            result,
+        )
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Write a tile; elements outside the ranges or the mask are left alone."""
+
+    name = "tile.store"
+    base = operand_def()
+    start = operand_def(i64)
+    axes = var_operand_def(AxisType)
+    gather = opt_operand_def()
+    ranges = var_operand_def(RangeType)
+    mask = opt_operand_def()
+    value = operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        base: SSAValue,
+        start: SSAValue,
+        axes: Sequence[SSAValue],
+        gather: SSAValue | None,
+        ranges: Sequence[SSAValue],
+        mask: SSAValue | None,
+        value: SSAValue,
+    ) -> None:
+        super().__init__(operands=[base, start, axes, gather, ranges, mask, value])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.value)
+        printer.print_string(" to")
+        _print_place(printer, self)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.base.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_keyword("to")
+        base, (start, axes, gather, ranges), mask = _parse_place(parser)
+        parser.parse_punctuation(":")
+        value_type = parser.parse_type()
+        parser.parse_keyword("to")
+        base_type = parser.parse_type()
+        return cls(
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            ranges,
+            parser.resolve_operand(mask, mask_type(value_type)) if mask else None,
+            parser.resolve_operand(value, value_type),
+        )
+
+
+Tile = Dialect("tile", [AffineOp, WrappedOp, IndexedOp, RangeOp, LoadOp, StoreOp], [AxisType, RangeType])

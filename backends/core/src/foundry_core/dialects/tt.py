@@ -1,0 +1,596 @@
+"""Triton's own dialect as far as the lowering takes it: one class an operation, in Triton's assembly syntax.
+
+Read from the text that Triton prints (3.6 and 3.9). An operation that is missing here is refused by name, see parse.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+)
+from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
+from xdsl.ir import Attribute, Block, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    VarConstraint,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import CallableOpInterface, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+
+AXES = ("x", "y", "z")
+
+
+@irdl_attr_definition
+class PointerType(ParametrizedAttribute, TypeAttribute):
+    """`!tt.ptr<T>`: the address of a T in device memory; address space 1 unless said otherwise."""
+
+    name = "tt.ptr"
+    pointee: Attribute
+    space: IntegerAttr[IntegerType]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            pointee = parser.parse_type()
+            space = 1
+            if parser.parse_optional_punctuation(","):
+                space = parser.parse_integer()
+        return [pointee, IntegerAttr(space, 32)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.pointee)
+            if self.space.value.data != 1:
+                printer.print_string(f", {self.space.value.data}")
+
+
+class _FuncCallable(CallableOpInterface):
+    @classmethod
+    def get_callable_region(cls, op: IRDLOperation) -> Region:
+        assert isinstance(op, FuncOp)
+        return op.body
+
+    @classmethod
+    def get_argument_types(cls, op: IRDLOperation) -> tuple[Attribute, ...]:
+        assert isinstance(op, FuncOp)
+        return op.function_type.inputs.data
+
+    @classmethod
+    def get_result_types(cls, op: IRDLOperation) -> tuple[Attribute, ...]:
+        assert isinstance(op, FuncOp)
+        return op.function_type.outputs.data
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A kernel (public) or a function that was not inlined (private)."""
+
+    name = "tt.func"
+    body = region_def()
+    sym_name = prop_def(SymbolNameConstraint())
+    function_type = prop_def(FunctionType)
+    sym_visibility = opt_prop_def(StringAttr)
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), _FuncCallable())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        visibility = parser.parse_optional_visibility_keyword()
+        name, inputs, outputs, region, extra, arg_attrs, _ = parse_func_op_like(
+            parser, reserved_attr_names=("sym_name", "function_type", "sym_visibility")
+        )
+        properties: dict[str, Attribute] = {
+            "sym_name": StringAttr(name),
+            "function_type": FunctionType.from_lists(inputs, outputs),
+        }
+        if visibility is not None:
+            properties["sym_visibility"] = visibility
+        if arg_attrs is not None:
+            properties["arg_attrs"] = arg_attrs
+        return cls.create(properties=properties, attributes=extra.data if extra else {}, regions=[region])
+
+    def print(self, printer: Printer) -> None:
+        if self.sym_visibility is not None:
+            printer.print_string(f" {self.sym_visibility.data}")
+        print_func_op_like(
+            printer,
+            self.sym_name,
+            self.function_type,
+            self.body,
+            self.attributes,
+            arg_attrs=self.arg_attrs,
+            reserved_attr_names=("sym_name", "function_type", "sym_visibility", "arg_attrs"),
+        )
+
+    @property
+    def is_kernel(self) -> bool:
+        return self.sym_visibility is None or self.sym_visibility.data == "public"
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """End of a function."""
+
+    name = "tt.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+
+class _Axis(IRDLOperation):
+    axis = prop_def(IntegerAttr[IntegerType])
+    result = result_def(IntegerType(32))
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> _Axis:
+        axis = AXES.index(parser.parse_identifier())
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        return cls.create(properties={"axis": IntegerAttr(axis, 32)}, result_types=[type])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {AXES[self.axis.value.data]} : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class GetProgramIdOp(_Axis):
+    """Which program of the grid this is, along one axis."""
+
+    name = "tt.get_program_id"
+
+
+@irdl_op_definition
+class GetNumProgramsOp(_Axis):
+    """How many programs the grid has along one axis."""
+
+    name = "tt.get_num_programs"
+
+
+@irdl_op_definition
+class MakeRangeOp(IRDLOperation):
+    """start, start + 1, ..., end - 1 as a tensor of rank 1."""
+
+    name = "tt.make_range"
+    start = prop_def(IntegerAttr[IntegerType])
+    end = prop_def(IntegerAttr[IntegerType])
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "attr-dict `:` type($result)"
+
+
+class _Reshaping(IRDLOperation):
+    src = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+
+@irdl_op_definition
+class SplatOp(_Reshaping):
+    """A tensor that has one scalar everywhere."""
+
+    name = "tt.splat"
+
+
+@irdl_op_definition
+class UnsplatOp(_Reshaping):
+    """The scalar of a tensor of one element."""
+
+    name = "tt.unsplat"
+
+
+@irdl_op_definition
+class BroadcastOp(_Reshaping):
+    """Repeat along the dimensions of size 1."""
+
+    name = "tt.broadcast"
+
+
+@irdl_op_definition
+class ExpandDimsOp(IRDLOperation):
+    """Insert a dimension of size 1."""
+
+    name = "tt.expand_dims"
+    src = operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+
+@irdl_op_definition
+class TransOp(IRDLOperation):
+    """Permute dimensions: dimension d of the result is dimension order[d] of the source."""
+
+    name = "tt.trans"
+    src = operand_def(TensorType)
+    order = prop_def(DenseArrayBase)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+
+@irdl_op_definition
+class ReshapeOp(IRDLOperation):
+    """Another shape over the same elements in row-major order (any order, if allow_reorder)."""
+
+    name = "tt.reshape"
+    src = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ReshapeOp:
+        name = parser.parse_unresolved_operand()
+        # Both only widen what a compiler may do; row-major order satisfies them.
+        parser.parse_optional_keyword("allow_reorder")
+        parser.parse_optional_keyword("efficient_layout")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        src = parser.parse_type()
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+        return cls.create(
+            operands=[parser.resolve_operand(name, src)], result_types=[result], attributes=attributes
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.src)
+        printer.print_string(" : ")
+        printer.print_attribute(self.src.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class AddPtrOp(IRDLOperation):
+    """Move a pointer, or each pointer of a tensor, by a number of elements."""
+
+    name = "tt.addptr"
+    ptr = operand_def()
+    offset = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AddPtrOp:
+        ptr = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        offset = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        parser.parse_punctuation(",")
+        offset_type = parser.parse_type()
+        return cls(parser.resolve_operand(ptr, type), parser.resolve_operand(offset, offset_type))
+
+    def __init__(self, ptr: SSAValue, offset: SSAValue) -> None:
+        super().__init__(operands=[ptr, offset], result_types=[ptr.type])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_operand)
+        printer.print_string(" : ")
+        printer.print_list([self.ptr.type, self.offset.type], printer.print_attribute)
+
+
+def _skip_hints(parser: Parser) -> None:
+    """Cache and eviction hints of a load or store: advice to a cache that our devices manage by themselves."""
+    while (name := parser.parse_optional_keyword("cacheModifier")) or (
+        name := parser.parse_optional_keyword("evictionPolicy")
+    ):
+        assert name
+        parser.parse_punctuation("=")
+        parser.parse_identifier()
+
+
+def _pointee(type: Attribute) -> Attribute:
+    if isinstance(type, TensorType):
+        element = type.element_type
+        assert isinstance(element, PointerType)
+        return TensorType(element.pointee, type.get_shape())
+    assert isinstance(type, PointerType)
+    return type.pointee
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """Read through each pointer whose mask is set; `other`, or anything, elsewhere."""
+
+    name = "tt.load"
+    ptr = operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    is_volatile = opt_prop_def(BoolAttr, prop_name="isVolatile")
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        names = [parser.parse_unresolved_operand()]
+        while parser.parse_optional_punctuation(","):
+            names.append(parser.parse_unresolved_operand())
+        _skip_hints(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        result = _pointee(type)
+        types = [type, _mask_type(type), result]
+        operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
+        properties = {}
+        if "isVolatile" in attributes:
+            properties["isVolatile"] = attributes["isVolatile"]
+        return cls.build(
+            operands=[operands[:1], operands[1:2], operands[2:3]], result_types=[result], properties=properties
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_operand)
+        printer.print_string(" : ")
+        printer.print_attribute(self.ptr.type)
+
+
+def _mask_type(ptr: Attribute) -> Attribute:
+    i1 = IntegerType(1)
+    return TensorType(i1, ptr.get_shape()) if isinstance(ptr, TensorType) else i1
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Write through each pointer whose mask is set."""
+
+    name = "tt.store"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        names = [parser.parse_unresolved_operand()]
+        while parser.parse_optional_punctuation(","):
+            names.append(parser.parse_unresolved_operand())
+        _skip_hints(parser)
+        parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        types = [type, _pointee(type), _mask_type(type)]
+        operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
+        return cls.build(operands=[operands[0], operands[1], operands[2:3]])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_operand)
+        printer.print_string(" : ")
+        printer.print_attribute(self.ptr.type)
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """c + a * b on tiles (M, K), (K, N), (M, N)."""
+
+    name = "tt.dot"
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    c = operand_def(TensorType)
+    input_precision = prop_def(StringAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DotOp:
+        names = [parser.parse_unresolved_operand()]
+        for _ in range(2):
+            parser.parse_punctuation(",")
+            names.append(parser.parse_unresolved_operand())
+        precision = "ieee"
+        if parser.parse_optional_punctuation(","):
+            parser.parse_keyword("inputPrecision")
+            parser.parse_punctuation("=")
+            precision = parser.parse_identifier()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        a = parser.parse_type()
+        parser.parse_punctuation("*")
+        b = parser.parse_type()
+        parser.parse_punctuation("->")
+        c = parser.parse_type()
+        operands = [parser.resolve_operand(name, t) for name, t in zip(names, (a, b, c), strict=True)]
+        return cls.create(
+            operands=operands,
+            result_types=[c],
+            attributes=attributes,
+            properties={"input_precision": StringAttr(precision)},
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_operand)
+        if self.input_precision.data != "ieee":
+            printer.print_string(f", inputPrecision = {self.input_precision.data}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.a.type)
+        printer.print_string(" * ")
+        printer.print_attribute(self.b.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """Combine the elements along one axis by the region, whose block takes two sets of scalars and returns one."""
+
+    name = "tt.reduce"
+    srcs = var_operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    combine = region_def("single_block")
+    res = var_result_def()
+
+
+@irdl_op_definition
+class ReduceReturnOp(IRDLOperation):
+    """The combined scalars of a tt.reduce."""
+
+    name = "tt.reduce.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+
+@irdl_op_definition
+class BitcastOp(_Reshaping):
+    """The same bits as another type of the same width; also between pointer types."""
+
+    name = "tt.bitcast"
+
+
+@irdl_op_definition
+class FpToFpOp(IRDLOperation):
+    """A conversion between floating-point types that arith has no operation for (fp8, or a stated rounding)."""
+
+    name = "tt.fp_to_fp"
+    src = operand_def()
+    rounding = opt_prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FpToFpOp:
+        name = parser.parse_unresolved_operand()
+        properties: dict[str, Attribute] = {}
+        if parser.parse_optional_punctuation(","):
+            parser.parse_keyword("rounding")
+            parser.parse_punctuation("=")
+            properties["rounding"] = StringAttr(parser.parse_identifier())
+        parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        src = parser.parse_type()
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+        return cls.create(
+            operands=[parser.resolve_operand(name, src)], result_types=[result], properties=properties
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.src)
+        if self.rounding is not None:
+            printer.print_string(f", rounding = {self.rounding.data}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.src.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class ClampFOp(IRDLOperation):
+    """min(max(x, low), high); NaN goes through if propagate_nan is `all`."""
+
+    name = "tt.clampf"
+    x = operand_def()
+    low = operand_def()
+    high = operand_def()
+    propagate_nan = prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ClampFOp:
+        names = [parser.parse_unresolved_operand()]
+        for _ in range(2):
+            parser.parse_punctuation(",")
+            names.append(parser.parse_unresolved_operand())
+        parser.parse_punctuation(",")
+        parser.parse_keyword("propagateNan")
+        parser.parse_punctuation("=")
+        nan = parser.parse_identifier()
+        parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        return cls.create(
+            operands=[parser.resolve_operand(name, type) for name in names],
+            result_types=[type],
+            properties={"propagate_nan": StringAttr(nan)},
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_operand)
+        printer.print_string(f", propagateNan = {self.propagate_nan.data} : ")
+        printer.print_attribute(self.result.type)
+
+
+class _SameType(IRDLOperation):
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    x = operand_def(_T)
+    result = result_def(_T)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class PreciseSqrtOp(_SameType):
+    """Square root, correctly rounded."""
+
+    name = "tt.precise_sqrt"
+    assembly_format = "$x attr-dict `:` type($x)"
+
+
+@irdl_op_definition
+class PreciseDivFOp(_SameType):
+    """Division, correctly rounded."""
+
+    name = "tt.precise_divf"
+    y = operand_def(_SameType._T)
+    assembly_format = "$x `,` $y attr-dict `:` type($x)"
+
+
+@irdl_op_definition
+class MulhiUIOp(_SameType):
+    """The upper half of the unsigned product."""
+
+    name = "tt.mulhiui"
+    y = operand_def(_SameType._T)
+    assembly_format = "$x `,` $y attr-dict `:` type($x)"
+
+
+TT = Dialect(
+    "tt",
+    [
+        FuncOp, ReturnOp, GetProgramIdOp, GetNumProgramsOp, MakeRangeOp, SplatOp, UnsplatOp, BroadcastOp, ExpandDimsOp,
+        TransOp, ReshapeOp, AddPtrOp, LoadOp, StoreOp, DotOp, ReduceOp, ReduceReturnOp, BitcastOp, FpToFpOp, ClampFOp,
+        PreciseSqrtOp, PreciseDivFOp, MulhiUIOp,
+    ],
+    [PointerType],
+)  # fmt: skip

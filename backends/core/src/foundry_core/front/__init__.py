@@ -1,0 +1,1 @@
+"""TTIR to structured form: nothing here knows a target."""

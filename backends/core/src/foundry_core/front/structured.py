@@ -1,0 +1,152 @@
+"""From TTIR to structured form: every access through a tensor of pointers becomes a tile.load or tile.store."""
+
+from __future__ import annotations
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp, TensorType, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.transforms.dead_code_elimination import dce
+
+from ..dialects import tile, tt
+from ..dialects.arith import ExtSIOp
+from ..errors import LoweringError, unsupported
+from .carried import loops, replace_carried
+from .masks import Masks
+from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape
+from .scalars import Scalar, Scalars, Writer
+
+
+def kernel(module: ModuleOp) -> tt.FuncOp:
+    """The one kernel of a module; functions that were not inlined are refused."""
+    functions = [op for op in module.body.walk() if isinstance(op, tt.FuncOp)]
+    for function in functions:
+        if not function.is_kernel:
+            raise unsupported(function, f"function {function.sym_name.data} is not inlined (noinline=True)")
+    if len(functions) != 1:
+        raise LoweringError(f"expected one kernel in the module, found {len(functions)}")
+    return functions[0]
+
+
+def structure(module: ModuleOp) -> ModuleOp:
+    """Rewrite a module in place.
+
+    Raises:
+        UnsupportedOperation: a tensor of pointers comes from something that is not pointer arithmetic.
+    """
+    body = kernel(module).body.block
+    for loop in loops(body):
+        replace_carried(loop)
+    accesses = _Accesses()
+    replaced: list[Operation] = []
+    for op in list(body.walk()):
+        if isinstance(op, tt.LoadOp):
+            accesses.load(op)
+        elif isinstance(op, tt.StoreOp):
+            accesses.store(op)
+        else:
+            continue
+        replaced.append(op)
+    for op in reversed(replaced):
+        op.detach()
+        op.erase()
+    dce(module)
+    return module
+
+
+class _Accesses:
+    """Rewrites loads and stores; what it found out about an offset or a mask serves all that use it."""
+
+    def __init__(self) -> None:
+        self._writer = Writer()
+        self._offsets = Offsets(self._writer)
+        self._masks = Masks(self._offsets, self._writer)
+        self._pointers: dict[SSAValue, tuple[SSAValue, Sum]] = {}
+        self._axes: dict[tuple[Axis, SSAValue], SSAValue] = {}
+
+    def load(self, op: tt.LoadOp) -> None:
+        base, start, axes, gather = self._place(op.ptr)
+        ranges, mask = self._where(op.mask)
+        load = tile.LoadOp(base, start, axes, gather, ranges, mask, op.other, op.result.type)
+        load.location = op.location
+        Builder(InsertPoint.before(op)).insert(load)
+        load.result.name_hint = op.result.name_hint
+        op.result.replace_all_uses_with(load.result)
+
+    def store(self, op: tt.StoreOp) -> None:
+        base, start, axes, gather = self._place(op.ptr)
+        ranges, mask = self._where(op.mask)
+        store = tile.StoreOp(base, start, axes, gather, ranges, mask, op.value)
+        store.location = op.location
+        Builder(InsertPoint.before(op)).insert(store)
+
+    def _where(self, mask: SSAValue | None) -> tuple[list[SSAValue], SSAValue | None]:
+        if mask is None:
+            return [], None
+        if not isinstance(mask.type, TensorType):
+            return [], mask
+        return self._masks.ranges(mask), self._masks.of(mask).rest
+
+    def _place(self, pointer: SSAValue) -> tuple[SSAValue, SSAValue, list[SSAValue], SSAValue | None]:
+        base, found = self._pointer(pointer)
+        scalars = self._writer.behind(pointer)
+        axes = [self._axis(axis, pointer) for axis in found.axes]
+        return base, scalars.value(found.start), axes, found.rest
+
+    def _axis(self, axis: Axis, pointer: SSAValue) -> SSAValue:
+        if (axis, pointer) not in self._axes:
+            self._axes[axis, pointer] = self._write_axis(axis, self._writer.behind(pointer))
+        return self._axes[axis, pointer]
+
+    @staticmethod
+    def _write_axis(axis: Axis, scalars: Scalars) -> SSAValue:
+        match axis:
+            case Strided(stride):
+                return scalars.builder.insert(tile.AffineOp(scalars.value(stride))).result
+            case Wrapped(first, modulus, stride):
+                parts = [scalars.value(part) for part in (first, modulus, stride)]
+                return scalars.builder.insert(tile.WrappedOp(*parts)).result
+            case Indexed(offsets, scale):
+                return scalars.builder.insert(tile.IndexedOp(_scaled(offsets, scale, scalars))).result
+
+    def _pointer(self, pointer: SSAValue) -> tuple[SSAValue, Sum]:
+        """(scalar base, offsets in elements) of a pointer or of a tensor of pointers."""
+        if pointer not in self._pointers:
+            self._pointers[pointer] = self._read(pointer)
+        return self._pointers[pointer]
+
+    def _read(self, pointer: SSAValue) -> tuple[SSAValue, Sum]:
+        if not isinstance(pointer.type, TensorType):
+            return pointer, Sum(0, ())
+        op = pointer.owner
+        match op:
+            case tt.SplatOp():
+                return op.src, Sum(0, (STILL,) * len(shape(pointer)))
+            case tt.AddPtrOp():
+                base, before = self._pointer(op.ptr)
+                return base, self._offsets.added(before, self._offsets.of(op.offset), pointer, op.offset)
+            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp() | tt.ReshapeOp():
+                base, before = self._pointer(op.src)
+                moved = self._offsets.moved(op, before)
+                if moved is not None:
+                    return base, moved
+            case tt.BitcastOp():
+                base, before = self._pointer(op.src)
+                assert isinstance(pointer.type.element_type, tt.PointerType)
+                target = pointer.type.element_type
+                builder = self._writer.behind(pointer).builder
+                return builder.insert(tt.BitcastOp.create(operands=[base], result_types=[target])).results[0], before
+        from_op = op if not hasattr(op, "args") else op.parent_op()
+        raise unsupported(from_op, "as the source of a tensor of pointers")
+
+
+def _scaled(offsets: SSAValue, scale: Scalar, scalars: Scalars) -> SSAValue:
+    if scale == 1:
+        return offsets
+    assert isinstance(offsets.type, TensorType)
+    wide = TensorType(i64, shape(offsets))
+    if offsets.type.element_type != i64:
+        offsets = scalars.builder.insert(ExtSIOp(offsets, wide)).result
+    factor = scalars.builder.insert(tt.SplatOp.create(operands=[scalars.value(scale)], result_types=[wide])).results[0]
+    return scalars.builder.insert(arith.MuliOp(offsets, factor)).result

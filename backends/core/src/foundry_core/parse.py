@@ -1,0 +1,94 @@
+"""TTIR text, as Triton prints it, to an xDSL module."""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.math import Math
+from xdsl.dialects.scf import Scf
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
+
+from .dialects.arith import ArithOnTensors
+from .dialects.tile import Tile
+from .dialects.tt import TT
+from .errors import LoweringError, UnsupportedOperation
+
+DIALECTS = (Builtin, ArithOnTensors, Math, Scf, TT, Tile)
+
+_OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
+_HEX_SPLAT = re.compile(r"dense<0x([0-9A-Fa-f]+)>")
+_ALIAS = re.compile(r"^#loc\d* = .*$", re.MULTILINE)
+_USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
+_PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
+
+
+def context() -> Context:
+    """An xDSL context with the dialects that TTIR and the structured form are written in."""
+    made = Context()
+    for dialect in DIALECTS:
+        made.load_dialect(dialect)
+    return made
+
+
+def _aliases_first(text: str) -> str:
+    """Move `#locN = loc(...)` above the module, in an order in which each names only earlier ones.
+
+    MLIR prints most of them below, and xDSL resolves an alias where it reads it.
+    """
+    aliases = {line.split(" = ", 1)[0]: line for line in _ALIAS.findall(text)}
+    ordered: dict[str, str] = {}
+
+    def visit(name: str) -> None:
+        if name in ordered or name not in aliases:
+            return
+        for other in re.findall(r"#loc\d*", aliases[name].split(" = ", 1)[1]):
+            visit(other)
+        ordered[name] = aliases[name]
+
+    for name in aliases:
+        visit(name)
+    return "\n".join([*ordered.values(), _ALIAS.sub("", text)])
+
+
+def _hex_as_bytes(text: str) -> str:
+    """Write infinities and NaNs, which MLIR prints as the bits of the number, in the form that xDSL reads as bits.
+
+    xDSL 0.74 takes `dense<0xFF800000>` for the integer 4286578688 even where the elements are floats.
+    """
+    return _HEX_SPLAT.sub(lambda hit: f'dense<"0x{bytes.fromhex(hit[1])[::-1].hex()}">', text)
+
+
+def _refuse_unknown(text: str, known: set[str]) -> None:
+    """Name the first operation that no dialect here has, with its source line; a parser would only say "unregistered"."""
+    places: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith("#loc"):
+            alias, location = line.split(" = ", 1)
+            direct = _PLACE.search(location)
+            inner = re.search(r"#loc\d*", location)
+            places[alias] = f"{direct[1]}:{direct[2]}" if direct else places.get(inner[0], "") if inner else ""
+            continue
+        found = _OPERATION.match(line)
+        if found and found[1] not in known:
+            used = _USED_ALIAS.search(line)
+            raise UnsupportedOperation(found[1], places.get(used[1], "") if used else "")
+
+
+def parse(text: str) -> ModuleOp:
+    """The module of TTIR or structured-form text.
+
+    Raises:
+        UnsupportedOperation: it has an operation that the lowering does not know.
+        LoweringError: it is not well-formed; a defect of ours or a new syntax of a new Triton.
+    """
+    text = _hex_as_bytes(_aliases_first(text))
+    made = context()
+    _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations})
+    try:
+        module = Parser(made, text).parse_module()
+    except ParseError as error:
+        raise LoweringError(f"cannot read this IR: {error}") from error
+    return module

@@ -1,0 +1,46 @@
+"""The stages from TTIR to SPIR-V, text to text, as a backend's `add_stages` chains them."""
+
+from __future__ import annotations
+
+from .front.structured import structure
+from .parse import parse
+from .tools import llvm_to_spirv, mlir_to_llvm
+from .workitem.program import WorkItemTarget, lower
+
+__all__ = ["WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured"]
+
+
+def to_structured(ttir: str) -> str:
+    """TTIR to structured form (dialects/tile.py).
+
+    Raises:
+        UnsupportedOperation: names the operation and its source line.
+    """
+    return str(structure(parse(ttir)))
+
+
+def to_mlir(structured: str, target: WorkItemTarget) -> str:
+    """Structured form to loops and vectors for one work-item a program, in MLIR's scf, arith, vector and llvm dialects.
+
+    Raises:
+        UnsupportedOperation: names the operation.
+    """
+    return lower(parse(structured), target)
+
+
+def to_llvm(mlir: str) -> str:
+    """MLIR to LLVM IR, by mlir-opt and mlir-translate.
+
+    Raises:
+        ToolError: one of them refused it.
+    """
+    return mlir_to_llvm(mlir)
+
+
+def to_spirv(llvm: str) -> bytes:
+    """LLVM IR to SPIR-V 1.2 for OpenCL, by llc, checked by spirv-val.
+
+    Raises:
+        ToolError: llc or the validator refused it.
+    """
+    return llvm_to_spirv(llvm)

@@ -1,0 +1,68 @@
+"""LLVM's command-line tools as functions from text to text.
+
+The tools must be those that the image's lock gave: FOUNDRY_LLVM_BIN names their folder, else they are found on PATH; any
+LLVM major other than the one the lowering was written against is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from .errors import ToolError
+
+LLVM_MAJOR = 22
+# Structured control flow and vectors to LLVM dialect. Canonicalisation first: it folds the index arithmetic that the
+# lowering writes without looking left or right.
+_PASSES = (
+    "canonicalize,cse,loop-invariant-code-motion,convert-scf-to-cf,convert-vector-to-llvm,convert-arith-to-llvm,"
+    "convert-cf-to-llvm,canonicalize,cse,reconcile-unrealized-casts"
+)
+# PoCL 6 takes SPIR-V up to 1.2.
+_TRIPLE = "spirv64v1.2-unknown-unknown"
+
+
+@functools.cache
+def tool(name: str) -> str:
+    """The path of a tool.
+
+    Raises:
+        ToolError: it is not there, or of another LLVM than LLVM_MAJOR.
+    """
+    folder = os.environ.get("FOUNDRY_LLVM_BIN")
+    path = str(Path(folder) / name) if folder else shutil.which(name)
+    if path is None or not Path(path).is_file():
+        raise ToolError(f"{name} is not on PATH; the lowering needs LLVM {LLVM_MAJOR}'s tools (or FOUNDRY_LLVM_BIN)")
+    if name.startswith("spirv-"):
+        return path
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"LLVM version (\d+)", said)
+    if version is None or int(version[1]) != LLVM_MAJOR:
+        raise ToolError(f"{path} is of LLVM {version[1] if version else '?'}, the lowering needs {LLVM_MAJOR}")
+    return path
+
+
+def _run(name: str, arguments: list[str], text: str | bytes) -> bytes:
+    data = text.encode() if isinstance(text, str) else text
+    done = subprocess.run([tool(name), *arguments], input=data, capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()[-4000:]
+        raise ToolError(f"{name} {' '.join(arguments)} failed with exit status {done.returncode}:\n{said}")
+    return done.stdout
+
+
+def mlir_to_llvm(mlir: str) -> str:
+    """MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
+    lowered = _run("mlir-opt", [f"--pass-pipeline=builtin.module({_PASSES})"], mlir)
+    return _run("mlir-translate", ["--mlir-to-llvmir"], lowered).decode()
+
+
+def llvm_to_spirv(llvm: str) -> bytes:
+    """LLVM IR to validated SPIR-V."""
+    binary = _run("llc", [f"-mtriple={_TRIPLE}", "-O2", "-filetype=obj", "-o", "-"], llvm)
+    _run("spirv-val", ["--target-env", "opencl2.2", "-"], binary)
+    return binary

@@ -1,0 +1,237 @@
+"""Writes MLIR as text: registers, constants, nested blocks. What is written is checked by mlir-opt, which reads it.
+
+Text and not an IR in memory: mlir-opt is a process of its own, a kernel has some thousand operations, and building and
+printing each as an object costs ten times as much as writing its line.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+GLOBAL = "!llvm.ptr<1>"
+PRIVATE = "!llvm.ptr"
+WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+
+
+@dataclass(frozen=True)
+class Reg:
+    """One SSA value of the text: a scalar of type `elem`, or a vector of `lanes` of them."""
+
+    name: str
+    elem: str
+    lanes: int = 1
+
+    @property
+    def type(self) -> str:
+        return self.elem if self.lanes == 1 else f"vector<{self.lanes}x{self.elem}>"
+
+    @property
+    def is_float(self) -> bool:
+        return self.elem in ("f32", "f64")
+
+
+def vector_type(elem: str, lanes: int) -> str:
+    return elem if lanes == 1 else f"vector<{lanes}x{elem}>"
+
+
+class Text:
+    """A function body that grows line by line."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 2
+        self._count = 0
+        self._constants: dict[tuple[str, str], str] = {}
+        self._allocas: list[str] = []
+        self._declarations: dict[str, str] = {}
+
+    def fresh(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def line(self, text: str) -> None:
+        self._lines.append("  " * self._depth + text)
+
+    # Operations.
+
+    def op(self, text: str, elem: str, lanes: int = 1) -> Reg:
+        """Append `%new = text`; the result is a register of the given type."""
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return Reg(name, elem, lanes)
+
+    def unary(self, name: str, x: Reg) -> Reg:
+        return self.op(f"{name} {x.name} : {x.type}", x.elem, x.lanes)
+
+    def binary(self, name: str, x: Reg, y: Reg) -> Reg:
+        return self.op(f"{name} {x.name}, {y.name} : {x.type}", x.elem, x.lanes)
+
+    def cast(self, name: str, x: Reg, elem: str) -> Reg:
+        if elem == x.elem:
+            return x
+        return self.op(f"{name} {x.name} : {x.type} to {vector_type(elem, x.lanes)}", elem, x.lanes)
+
+    def compare(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        name = "arith.cmpf" if x.is_float else "arith.cmpi"
+        return self.op(f"{name} {predicate}, {x.name}, {y.name} : {x.type}", "i1", x.lanes)
+
+    def select(self, condition: Reg, x: Reg, y: Reg) -> Reg:
+        kind = f"{condition.type}, {x.type}" if condition.lanes > 1 else x.type
+        return self.op(f"arith.select {condition.name}, {x.name}, {y.name} : {kind}", x.elem, x.lanes)
+
+    def broadcast(self, x: Reg, lanes: int) -> Reg:
+        if lanes == x.lanes:
+            return x
+        return self.op(f"vector.broadcast {x.name} : {x.type} to {vector_type(x.elem, lanes)}", x.elem, lanes)
+
+    def extract(self, x: Reg, lane: int) -> Reg:
+        if x.lanes == 1:
+            return x
+        return self.op(f"vector.extract {x.name}[{lane}] : {x.elem} from {x.type}", x.elem)
+
+    def insert(self, x: Reg, into: Reg, lane: int) -> Reg:
+        return self.op(f"vector.insert {x.name}, {into.name}[{lane}] : {x.elem} into {into.type}", into.elem, into.lanes)
+
+    def call(self, function: str, args: Sequence[Reg], elem: str, lanes: int = 1) -> Reg:
+        """Call an external function; it is declared once."""
+        types = ", ".join(arg.type for arg in args)
+        result = vector_type(elem, lanes)
+        self._declarations[function] = f"llvm.func spir_funccc @{function}({types}) -> {result}"
+        names = ", ".join(arg.name for arg in args)
+        return self.op(f"llvm.call spir_funccc @{function}({names}) : ({types}) -> {result}", elem, lanes)
+
+    # Constants, written once at the head of the function.
+
+    def _constant(self, literal: str, type: str) -> str:
+        key = (literal, type)
+        if key not in self._constants:
+            self._constants[key] = f"%c{len(self._constants)}"
+        return self._constants[key]
+
+    def integer(self, value: int, elem: str = "i64", lanes: int = 1) -> Reg:
+        literal = str(value) if elem != "i1" else ("true" if value else "false")
+        type = vector_type(elem, lanes)
+        return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
+
+    def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
+        """A float constant, by its bits: no decimal rounding, and infinities and NaNs as any other."""
+        code, width = ("<f", 8) if elem == "f32" else ("<d", 16)
+        literal = f"0x{int.from_bytes(struct.pack(code, value), 'little'):0{width}X}"
+        type = vector_type(elem, lanes)
+        return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
+
+    def iota(self, elem: str, lanes: int, step: int = 1) -> Reg:
+        """0, step, 2 * step, ... as a vector."""
+        literal = ", ".join(str(lane * step) for lane in range(lanes))
+        return Reg(self._constant(f"dense<[{literal}]>", vector_type(elem, lanes)), elem, lanes)
+
+    # Memory.
+
+    def private(self, elem: str, count: int) -> str:
+        """An array in private memory, allocated once at the head of the function."""
+        name = f"%p{len(self._allocas)}"
+        self._allocas.append(
+            f"{name} = llvm.alloca {self.integer(1, 'i32').name} x !llvm.array<{count} x {elem}> "
+            f"{{alignment = 64 : i64}} : (i32) -> {PRIVATE}"
+        )
+        return name
+
+    def address(self, base: str, offset: Reg, elem: str, space: str) -> str:
+        name = self.fresh()
+        self.line(f"{name} = llvm.getelementptr {base}[{offset.name}] : ({space}, i64) -> {space}, {elem}")
+        return name
+
+    def load(self, address: str, elem: str, lanes: int, space: str) -> Reg:
+        alignment = f"{{alignment = {max(1, WIDTHS[elem] // 8)} : i64}}"
+        return self.op(f"llvm.load {address} {alignment} : {space} -> {vector_type(elem, lanes)}", elem, lanes)
+
+    def store(self, value: Reg, address: str, space: str) -> None:
+        alignment = f"{{alignment = {max(1, WIDTHS[value.elem] // 8)} : i64}}"
+        self.line(f"llvm.store {value.name}, {address} {alignment} : {value.type}, {space}")
+
+    # Blocks.
+
+    @contextmanager
+    def nested(self, head: str, tail: str = "}") -> Iterator[None]:
+        self.line(head)
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.line(tail)
+
+    @contextmanager
+    def loop(self, low: Reg, high: Reg, step: int) -> Iterator[Reg]:
+        """A loop over i64 without carried values."""
+        index = Reg(self.fresh(), "i64")
+        with self.nested(
+            f"scf.for {index.name} = {low.name} to {high.name} step {self.integer(step).name} : i64 {{"
+        ):
+            yield index
+
+    def choose(self, condition: Reg) -> Choice:
+        """An scf.if with one result; see Choice."""
+        return Choice(self, condition)
+
+    def function(self, name: str, parameters: Sequence[str]) -> str:
+        """The module: declarations and one kernel with the lines so far as its body."""
+        constants = [
+            f"    {constant} = arith.constant {literal} : {type}"
+            for (literal, type), constant in self._constants.items()
+        ]
+        return "\n".join(
+            [
+                "module {",
+                *(f"  {text}" for text in self._declarations.values()),
+                f"  llvm.func spir_kernelcc @{name}({', '.join(parameters)})"
+                " attributes {reqd_work_group_size = array<i32: 1, 1, 1>} {",
+                *constants,
+                *(f"    {text}" for text in self._allocas),
+                *self._lines,
+                "  }",
+                "}",
+                "",
+            ]
+        )
+
+
+class Choice:
+    """`scf.if` that yields one register: `with choice.then(): choice.result(a)`, `with choice.otherwise(): ...`."""
+
+    def __init__(self, text: Text, condition: Reg) -> None:
+        self._text = text
+        self._condition = condition
+        self._name = text.fresh()
+        self._head = len(text._lines)
+        self._value: Reg | None = None
+        text.line("")
+
+    @contextmanager
+    def then(self) -> Iterator[None]:
+        self._text._depth += 1
+        yield
+        self._text._depth -= 1
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        self._text.line("} else {")
+        self._text._depth += 1
+        yield
+        self._text._depth -= 1
+
+    def result(self, value: Reg) -> None:
+        """Yield a value from the branch that is open."""
+        self._value = value
+        self._text.line(f"scf.yield {value.name} : {value.type}")
+
+    def end(self) -> Reg:
+        """Close the choice; what it yields."""
+        assert self._value is not None
+        depth = "  " * self._text._depth
+        self._text.line("}")
+        self._text._lines[self._head] = (
+            f"{depth}{self._name} = scf.if {self._condition.name} -> ({self._value.type}) {{"
+        )
+        return Reg(self._name, self._value.elem, self._value.lanes)

@@ -1,0 +1,335 @@
+"""Arithmetic on registers: what each scalar operation of Triton means on a CPU-like OpenCL device.
+
+f16 and bf16 are computed in f32 and rounded after each operation: the device need not have them (cl_khr_fp16), and the
+result is the correctly rounded one, since 24 bits are at least 2p + 2 for both (Figueroa, "When is double rounding
+innocuous?", 1995). In registers they are f32 that hold a number of the narrow type; in memory they are 16 bits.
+
+minimum, maximum and absolute value are compares and selects: calls into an OpenCL library are not inlined in hot loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType
+from xdsl.ir import Attribute, Operation
+
+from ..dialects import tt
+from ..dialects.arith import CmpfOp, CmpiOp, ExtSIOp, ExtUIOp, RemFOp, SelectOp, TruncIOp
+from ..errors import unsupported
+from .mlir import WIDTHS, Reg, Text
+
+_NARROW = ("f16", "bf16")
+
+
+def scalar_type(type: Attribute) -> Attribute:
+    return type.element_type if isinstance(type, TensorType) else type
+
+
+def element(type: Attribute, op: Operation) -> str:
+    """The name of a scalar or element type: i1 i8 i16 i32 i64 f16 bf16 f32 f64."""
+    match scalar_type(type):
+        case IntegerType() as integer if f"i{integer.width.data}" in WIDTHS:
+            return f"i{integer.width.data}"
+        case Float16Type():
+            return "f16"
+        case BFloat16Type():
+            return "bf16"
+        case Float32Type():
+            return "f32"
+        case Float64Type():
+            return "f64"
+        case other:
+            raise unsupported(op, f"on elements of type {other}")
+
+
+def in_register(elem: str) -> str:
+    """The type that a number of this type has in a register."""
+    return "f32" if elem in _NARROW else elem
+
+
+def in_memory(elem: str) -> str:
+    """The type that a number of this type has in global memory."""
+    return "i16" if elem in _NARROW else "i8" if elem == "i1" else elem
+
+
+class Numeric:
+    """Writes arithmetic to a Text."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+
+    # Between memory and registers.
+
+    def from_memory(self, x: Reg, elem: str) -> Reg:
+        """Bits as they lie in memory to a register."""
+        match elem:
+            case "f16":
+                return self._unpack_f16(x)
+            case "bf16":
+                return self._unpack_bf16(x)
+            case "i1":
+                return self.text.compare("ne", x, self.text.integer(0, "i8", x.lanes))
+            case _:
+                return x
+
+    def to_memory(self, x: Reg, elem: str) -> Reg:
+        """A register to the bits that lie in memory."""
+        match elem:
+            case "f16":
+                return self._pack_f16(x)
+            case "bf16":
+                return self._pack_bf16(x)
+            case "i1":
+                return self.text.cast("arith.extui", x, "i8")
+            case _:
+                return x
+
+    def rounded(self, x: Reg, elem: str) -> Reg:
+        """An f32 rounded to a narrow type, still in an f32."""
+        if elem == "f16":
+            return self._unpack_f16(self._pack_f16(x))
+        if elem == "bf16":
+            return self._unpack_bf16(self._pack_bf16(x))
+        return x
+
+    def _int(self, value: int, like: Reg, elem: str = "i32") -> Reg:
+        return self.text.integer(value, elem, like.lanes)
+
+    def _unpack_f16(self, x: Reg) -> Reg:
+        t = self.text
+        wide = t.cast("arith.extui", x, "i32")
+        magnitude = t.binary("arith.andi", wide, self._int(0x7FFF, x))
+        shifted = t.binary("arith.shli", magnitude, self._int(13, x))
+        # 2^112 moves the exponent from f16's bias (15) to f32's (127), and makes numbers of subnormals.
+        scaled = t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), t.floating(2.0**112, "f32", x.lanes))
+        infinite = t.compare("uge", magnitude, self._int(0x7C00, x))
+        special = t.binary("arith.ori", shifted, self._int(0x7F800000, x))
+        bits = t.select(infinite, special, t.cast("arith.bitcast", scaled, "i32"))
+        sign = t.binary("arith.shli", t.binary("arith.andi", wide, self._int(0x8000, x)), self._int(16, x))
+        return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
+
+    def _pack_f16(self, x: Reg) -> Reg:
+        t = self.text
+        bits = t.cast("arith.bitcast", x, "i32")
+        magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
+        sign = t.binary("arith.shrui", t.binary("arith.andi", bits, self._int(-0x80000000, x)), self._int(16, x))
+        # Subnormal: adding 0.5 leaves the f16 mantissa, correctly rounded, in the lowest bits of the sum.
+        half = t.floating(0.5, "f32", x.lanes)
+        sum = t.binary("arith.addf", t.cast("arith.bitcast", magnitude, "f32"), half)
+        small = t.binary("arith.subi", t.cast("arith.bitcast", sum, "i32"), self._int(0x3F000000, x))
+        # Normal: move the exponent, round to nearest even by carrying out of the 13 bits that go.
+        odd = t.binary("arith.andi", t.binary("arith.shrui", magnitude, self._int(13, x)), self._int(1, x))
+        moved = t.binary("arith.addi", magnitude, self._int(0xFFF - (112 << 23), x))
+        normal = t.binary("arith.shrui", t.binary("arith.addi", moved, odd), self._int(13, x))
+        # NaN: keep the upper bits of the payload, and stay a NaN if they are zero.
+        payload = t.binary("arith.andi", t.binary("arith.shrui", magnitude, self._int(13, x)), self._int(0x3FF, x))
+        quiet = t.binary("arith.ori", payload, self._int(0x7E00, x))
+        kept = t.binary("arith.ori", payload, self._int(0x7C00, x))
+        nan = t.select(t.compare("eq", payload, self._int(0, x)), quiet, kept)
+        big = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, self._int(0x7C00, x))
+        found = t.select(t.compare("ult", magnitude, self._int(0x38800000, x)), small, normal)
+        found = t.select(t.compare("uge", magnitude, self._int(0x47800000, x)), big, found)
+        return t.cast("arith.trunci", t.binary("arith.ori", found, sign), "i16")
+
+    def _unpack_bf16(self, x: Reg) -> Reg:
+        t = self.text
+        return t.cast("arith.bitcast", t.binary("arith.shli", t.cast("arith.extui", x, "i32"), self._int(16, x)), "f32")
+
+    def _pack_bf16(self, x: Reg) -> Reg:
+        t = self.text
+        bits = t.cast("arith.bitcast", x, "i32")
+        upper = t.binary("arith.shrui", bits, self._int(16, x))
+        odd = t.binary("arith.andi", upper, self._int(1, x))
+        carried = t.binary("arith.addi", t.binary("arith.addi", bits, self._int(0x7FFF, x)), odd)
+        number = t.binary("arith.shrui", carried, self._int(16, x))
+        # A NaN whose payload lies in the lower half only would become an infinity.
+        lost = t.compare("eq", t.binary("arith.andi", upper, self._int(0x7F, x)), self._int(0, x))
+        nan = t.select(lost, t.binary("arith.ori", upper, self._int(0x40, x)), upper)
+        magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
+        found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, number)
+        return t.cast("arith.trunci", found, "i16")
+
+    def _narrow_from_f64(self, x: Reg, elem: str) -> Reg:
+        """f64 to f16 or bf16 by way of f32 rounded to odd, which cannot round twice (Boldo and Melquiond, 2008)."""
+        t = self.text
+        near = t.cast("arith.truncf", x, "f32")
+        back = t.cast("arith.extf", near, "f64")
+        bits = t.cast("arith.bitcast", near, "i32")
+        # Towards zero first: one step down in magnitude where rounding went up.
+        up = t.compare("ogt", self.absolute(back), self.absolute(x))
+        down = t.select(up, t.binary("arith.subi", bits, self._int(1, x)), bits)
+        inexact = t.compare("one", back, x)
+        odd = t.select(inexact, t.binary("arith.ori", down, self._int(1, x)), bits)
+        return self.rounded(t.cast("arith.bitcast", odd, "f32"), elem)
+
+    # Small functions that OpenCL has as library calls.
+
+    def absolute(self, x: Reg) -> Reg:
+        t, bits = self.text, f"i{WIDTHS[x.elem]}"
+        mask = t.integer((1 << (WIDTHS[x.elem] - 1)) - 1, bits, x.lanes)
+        return t.cast("arith.bitcast", t.binary("arith.andi", t.cast("arith.bitcast", x, bits), mask), x.elem)
+
+    def pick(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        """x if x <predicate> y else y, on integers."""
+        return self.text.select(self.text.compare(predicate, x, y), x, y)
+
+    def pick_number(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        """IEEE 754-2008 minNum and maxNum: the other one if one is NaN."""
+        t = self.text
+        wins = t.binary("arith.ori", t.compare(predicate, x, y), t.compare("uno", y, y))
+        return t.select(wins, x, y)
+
+    def pick_or_nan(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        """IEEE 754-2019 minimum and maximum: NaN if one is NaN."""
+        t = self.text
+        wins = t.binary("arith.ori", t.compare(predicate, x, y), t.compare("uno", x, x))
+        return t.select(wins, x, self.text.select(t.compare("uno", y, y), y, y))
+
+    def divide(self, name: str, x: Reg, y: Reg) -> Reg:
+        """An integer division that cannot trap: lanes that a mask excludes may divide by zero, and no hardware minds."""
+        t = self.text
+        bad = t.compare("eq", y, t.integer(0, y.elem, y.lanes))
+        if name in ("arith.divsi", "arith.remsi"):
+            # INT_MIN / -1 traps as well; dividing by 1 gives the wrapped quotient and the remainder 0.
+            lowest = t.compare("eq", x, t.integer(-(1 << (WIDTHS[x.elem] - 1)), x.elem, x.lanes))
+            minus = t.compare("eq", y, t.integer(-1, y.elem, y.lanes))
+            bad = t.binary("arith.ori", bad, t.binary("arith.andi", lowest, minus))
+        return t.binary(name, x, t.select(bad, t.integer(1, y.elem, y.lanes), y))
+
+    def library(self, name: str, args: Sequence[Reg]) -> Reg:
+        """An OpenCL extended instruction, by the mangled name that LLVM's SPIR-V backend knows it by."""
+        x = args[0]
+        letter = {"f32": "f", "f64": "d"}[x.elem]
+        mangled = letter if x.lanes == 1 else f"Dv{x.lanes}_{letter}"
+        mangled += ("S_" if x.lanes > 1 else letter) * (len(args) - 1)
+        function = f"__spirv_ocl_{name}"
+        return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
+
+    # The operations themselves.
+
+    def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
+        """The result of one elementwise operation on registers that all have the same number of lanes.
+
+        Raises:
+            UnsupportedOperation: it is none, or not on these types.
+        """
+        elem = element(op.results[0].type, op)
+        result = self._apply(op, args, elem)
+        if type(op) in _ROUNDED or (isinstance(op, arith.TruncFOp) and args[0].elem == "f32"):
+            result = self.rounded(result, elem)
+        return result
+
+    def _apply(self, op: Operation, args: Sequence[Reg], elem: str) -> Reg:
+        t = self.text
+        x = args[0]
+        if type(op) in _PLAIN:
+            return t.binary(op.name, x, args[1])
+        if type(op) in _LIBRARY:
+            return self.library(_LIBRARY[type(op)], args)
+        match op:
+            case CmpiOp() | CmpfOp():
+                return t.compare(op.predicate_name, x, args[1])
+            case SelectOp():
+                return t.select(x, args[1], args[2])
+            case arith.DivSIOp() | arith.DivUIOp() | arith.RemSIOp() | arith.RemUIOp():
+                return self.divide(op.name, x, args[1])
+            case arith.MinSIOp():
+                return self.pick("slt", x, args[1])
+            case arith.MaxSIOp():
+                return self.pick("sgt", x, args[1])
+            case arith.MinUIOp():
+                return self.pick("ult", x, args[1])
+            case arith.MaxUIOp():
+                return self.pick("ugt", x, args[1])
+            case arith.MinnumfOp():
+                return self.pick_number("olt", x, args[1])
+            case arith.MaxnumfOp():
+                return self.pick_number("ogt", x, args[1])
+            case arith.MinimumfOp():
+                return self.pick_or_nan("olt", x, args[1])
+            case arith.MaximumfOp():
+                return self.pick_or_nan("ogt", x, args[1])
+            case arith.NegfOp():
+                return t.unary("arith.negf", x)
+            case arith.ExtFOp():
+                return t.cast("arith.extf", x, in_register(elem))
+            case arith.TruncFOp() | tt.FpToFpOp():
+                return self._convert_float(op, x, elem)
+            case ExtSIOp() | ExtUIOp() | TruncIOp():
+                return t.cast(op.name, x, elem)
+            case arith.SIToFPOp() | arith.UIToFPOp():
+                # To a narrow type by way of f64, which holds every i32 exactly: one rounding only.
+                if elem in _NARROW:
+                    return self._narrow_from_f64(t.cast(op.name, x, "f64"), elem)
+                return t.cast(op.name, x, elem)
+            case arith.FPToSIOp() | arith.FPToUIOp():
+                return t.cast(op.name, x, elem)
+            case arith.BitcastOp() | tt.BitcastOp():
+                source = element(op.operands[0].type, op)
+                return self.from_memory(t.cast("arith.bitcast", self.to_memory(x, source), in_memory(elem)), elem)
+            case math.AbsFOp():
+                return self.absolute(x)
+            case math.AbsIOp():
+                negative = t.compare("slt", x, self._int(0, x, x.elem))
+                return t.select(negative, t.binary("arith.subi", self._int(0, x, x.elem), x), x)
+            case math.FmaOp():
+                return self._fma(args, elem)
+            case tt.ClampFOp():
+                low, high = args[1], args[2]
+                if op.propagate_nan.data == "all":
+                    return self.pick_or_nan("olt", self.pick_or_nan("ogt", x, low), high)
+                return self.pick_number("olt", self.pick_number("ogt", x, low), high)
+            case tt.PreciseSqrtOp():
+                return self.library("sqrt", args)
+            case tt.PreciseDivFOp():
+                return t.binary("arith.divf", x, args[1])
+            case tt.MulhiUIOp() if elem == "i32":
+                product = t.binary("arith.muli", *(t.cast("arith.extui", arg, "i64") for arg in args))
+                return t.cast("arith.trunci", t.binary("arith.shrui", product, self._int(32, x, "i64")), "i32")
+        raise unsupported(op, f"on elements of type {elem}" if isinstance(op, tt.MulhiUIOp) else "")
+
+    def _convert_float(self, op: arith.TruncFOp | tt.FpToFpOp, x: Reg, elem: str) -> Reg:
+        if isinstance(op, tt.FpToFpOp) and op.rounding is not None and op.rounding.data != "rtne":
+            raise unsupported(op, f"rounding {op.rounding.data}")
+        if x.elem == "f64" and elem in _NARROW:
+            return self._narrow_from_f64(x, elem)
+        if WIDTHS[x.elem] < WIDTHS[in_register(elem)]:
+            return self.text.cast("arith.extf", x, in_register(elem))
+        return self.text.cast("arith.truncf", x, in_register(elem))
+
+    def _fma(self, args: Sequence[Reg], elem: str) -> Reg:
+        if elem not in _NARROW:
+            return self.library("fma", args)
+        # The product of two narrow numbers and the sum with a third fit f64 but for a far tail, which odd rounding keeps.
+        a, b, c = (self.text.cast("arith.extf", arg, "f64") for arg in args)
+        total = self.text.binary("arith.addf", self.text.binary("arith.mulf", a, b), c)
+        return self._narrow_from_f64(total, elem)
+
+
+# Operations that mean the same on registers, under the same name.
+_PLAIN = {
+    arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp, arith.ShRSIOp,
+    arith.ShRUIOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp,
+}  # fmt: skip
+# Operations that OpenCL has as an extended instruction of this name.
+_LIBRARY: dict[type[Operation], str] = {
+    math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log", math.Log2Op: "log2",
+    math.Log1pOp: "log1p", math.Log10Op: "log10", math.SqrtOp: "sqrt", math.RsqrtOp: "rsqrt", math.SinOp: "sin",
+    math.CosOp: "cos", math.TanOp: "tan", math.AsinOp: "asin", math.AcosOp: "acos", math.AtanOp: "atan",
+    math.Atan2Op: "atan2", math.SinhOp: "sinh", math.CoshOp: "cosh", math.TanhOp: "tanh", math.ErfOp: "erf",
+    math.FloorOp: "floor", math.CeilOp: "ceil", math.TruncOp: "trunc", math.RoundOp: "round",
+    math.RoundEvenOp: "rint", math.PowFOp: "pow", math.CopySignOp: "copysign", math.CbrtOp: "cbrt",
+}  # fmt: skip
+# Operations whose result, computed in f32, has to be rounded where the type is narrow.
+_ROUNDED = {arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.PreciseSqrtOp, tt.PreciseDivFOp} | set(
+    _LIBRARY
+)
+ELEMENTWISE: frozenset[type[Operation]] = frozenset(_PLAIN | set(_LIBRARY) | _ROUNDED) | {
+    CmpiOp, CmpfOp, SelectOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
+    arith.MinUIOp, arith.MaxUIOp, arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp, arith.NegfOp,
+    arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, ExtSIOp, ExtUIOp, TruncIOp, arith.SIToFPOp, arith.UIToFPOp,
+    arith.FPToSIOp, arith.FPToUIOp, arith.BitcastOp, tt.BitcastOp, math.AbsFOp, math.AbsIOp, math.FmaOp, tt.ClampFOp,
+    tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp,
+}  # fmt: skip

@@ -1,0 +1,117 @@
+"""tt.reduce along one dimension, by any combining region: vectors first, then the lanes of the last vector pairwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ..dialects import tt
+from .mlir import Reg
+from .numeric import element, in_register
+from .tiles import Buffer, Point, Tiles, extents
+
+
+class Reduction:
+    """One tt.reduce of a kernel."""
+
+    def __init__(self, tiles: Tiles, op: tt.ReduceOp) -> None:
+        self._tiles = tiles
+        self._op = op
+        self._axis = op.axis.value.data
+        self._shape = extents(op.srcs[0])
+
+    def _combine(self, a: Sequence[Reg], b: Sequence[Reg]) -> list[Reg]:
+        """The region, on registers of any number of lanes."""
+        tiles, block = self._tiles, self._op.combine.block
+        lanes = a[0].lanes
+        known: dict[SSAValue, Reg] = dict(zip(block.args, [*a, *b], strict=True))
+
+        def register(value: SSAValue) -> Reg:
+            return known[value] if value in known else tiles.text.broadcast(tiles.scalar(value), lanes)
+
+        for op in block.ops:
+            if isinstance(op, tt.ReduceReturnOp):
+                return [register(value) for value in op.values]
+            known[op.results[0]] = tiles.numeric.apply(op, [register(operand) for operand in op.operands])
+        raise AssertionError("tt.reduce without tt.reduce.return")
+
+    def write(self) -> None:
+        """Emit the reduction: results of rank 0 become scalars, others get buffers."""
+        if len(self._shape) == 1:
+            values = self._along_lanes(())
+            for result, value in zip(self._op.results, values, strict=True):
+                self._tiles.scalars[result] = value
+            return
+        outputs = []
+        for result in self._op.results:
+            assert isinstance(result.type, TensorType)
+            outputs.append(self._tiles.allocate(result, self._op))
+            self._tiles.buffers[result] = outputs[-1]
+        rank = len(self._shape)
+        if self._axis == rank - 1:
+            outer = self._shape[:-1]
+            with self._tiles.each(outer, len(outer) - 1, 1) as point:
+                self._write(outputs, point, self._along_lanes(point.index))
+            return
+        rest = self._shape[: self._axis] + self._shape[self._axis + 1 :]
+        lane = len(rest) - 1
+        lanes = self._tiles.lanes(self._op.results[0], self._op, lane)
+        with self._tiles.each(rest, lane, lanes) as point:
+            self._write(outputs, point, self._across_lanes(point))
+
+    def _write(self, outputs: Sequence[Buffer], point: Point, values: Sequence[Reg]) -> None:
+        for output, value in zip(outputs, values, strict=True):
+            self._tiles.write(output, point, value)
+
+    def _read(self, point: Point) -> list[Reg]:
+        memo: dict[object, Reg] = {}
+        return [self._tiles.at(src, point, memo) for src in self._op.srcs]  # type: ignore[arg-type]
+
+    def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
+        """Combine `count` elements along the axis, `step` apart, into registers of the point's lanes.
+
+        The running value lives in private memory, not in a carried register: how many there are, and of which types, is
+        the kernel's choice, and the device's compiler keeps them in registers anyway.
+        """
+        t, tiles = self._tiles.text, self._tiles
+        first = self._read(point)
+        if count == step:
+            return first
+        kinds = [(element(src.type, self._op), value.lanes) for src, value in zip(self._op.srcs, first, strict=True)]
+        cells = [Buffer(t.private(_kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem, lanes in kinds]
+        cell = Point((t.integer(0),), 0, first[0].lanes)
+        self._write(cells, cell, first)
+        with t.loop(t.integer(step), t.integer(count), step) as i:
+            index = list(point.index)
+            index[self._axis] = i
+            here = Point(tuple(index), point.lane, point.lanes)
+            self._write(cells, cell, self._combine([tiles.read(c, cell) for c in cells], self._read(here)))
+        return [tiles.read(c, cell) for c in cells]
+
+    def _along_lanes(self, outer: tuple[Reg, ...]) -> list[Reg]:
+        """All elements along the last dimension, at one place of the others."""
+        t = self._tiles.text
+        count = self._shape[-1]
+        lanes = min(self._tiles.lanes(src, self._op, len(self._shape) - 1) for src in self._op.srcs)
+        point = Point((*outer, t.integer(0)), len(self._shape) - 1, lanes)
+        values = self._fold(count, lanes, point)
+        parts = [[t.extract(value, lane) for value in values] for lane in range(lanes)]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [self._combine(parts[i], parts[i + half]) for i in range(half)]
+        return parts[0]
+
+    def _across_lanes(self, rest: Point) -> list[Reg]:
+        """All elements along a dimension that is not the last, a vector of results at a time."""
+        zero = self._tiles.text.integer(0)
+        index = (*rest.index[: self._axis], zero, *rest.index[self._axis :])
+        point = Point(index, len(self._shape) - 1, rest.lanes)
+        return self._fold(self._shape[self._axis], 1, point)
+
+
+def _kept(elem: str) -> str:
+    return "i8" if elem == "i1" else in_register(elem)
+
+
