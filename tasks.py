@@ -36,3 +36,11 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
     from toolchains import patching
 
     patching.act(action, release=triton, tree=tree, into=into)
+
+
+@verb
+def doctor(c: Context) -> None:
+    """What this machine must have, what of it was found, and what to type for what is missing."""
+    from toolchains import host
+
+    host.doctor()

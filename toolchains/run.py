@@ -124,3 +124,20 @@ def run(
             next=next or shown,
         )
     return Completed(child.returncode, stdout, stderr)
+
+
+def start(argv: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:
+    """Start a daemon: it outlives this process, and what it prints goes to its log file.
+
+    Raises:
+        MissingToolError: the program does not exist.
+    """
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with (LOGS / f"{log}.log").open("wb") as output:
+        try:
+            return subprocess.Popen(
+                [str(word) for word in argv], env=environment(network=True), stdin=subprocess.DEVNULL,
+                stdout=output, stderr=output, start_new_session=True, cwd="/",
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise MissingToolError(f"{argv[0]} is not installed", next="./foundry doctor") from None

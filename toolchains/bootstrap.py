@@ -1,0 +1,66 @@
+"""Makes .venv from requirements.lock where it is missing or was made from another lock, then becomes invoke in it.
+
+./foundry runs this file with the machine's own Python, before there is anything else: standard library only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements.lock"
+VENV = ROOT / ".venv"
+# Written last, so a .venv that was interrupted half-way has none and is made again.
+STAMP = VENV / "foundry.stamp"
+
+
+def main(arguments: list[str]) -> None:
+    if not is_current():
+        build = ROOT / "build"
+        build.mkdir(exist_ok=True)
+        with (build / "venv.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Another ./foundry may have made it while this one waited.
+            if not is_current():
+                make()
+    invoke = VENV / "bin" / "invoke"
+    os.execv(invoke, [str(invoke), "--search-root", str(ROOT), *(arguments or ["--list"])])
+
+
+def wanted() -> str:
+    """What .venv has to be made from: these requirements, for this Python."""
+    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} {sys.executable} {sys.version}\n"
+
+
+def is_current() -> bool:
+    """Whether .venv is whole and made from what it should be."""
+    return STAMP.is_file() and STAMP.read_text() == wanted()
+
+
+def make() -> None:
+    """Make .venv; every package must have a hash that the lock names, and none is built from source."""
+    print("making .venv from requirements.lock", file=sys.stderr)
+    python = VENV / "bin" / "python"
+    steps: tuple[list[str | Path], ...] = (
+        [sys.executable, "-m", "venv", "--clear", VENV],
+        [
+            python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+            "--require-hashes", "--only-binary", ":all:", "--requirement", LOCK,
+        ],
+    )  # fmt: skip
+    for argv in steps:
+        status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode
+        if status != 0:
+            print(f"error: .venv could not be made: {argv[2]} failed with exit status {status}", file=sys.stderr)
+            print("  next: see above; then the same command again", file=sys.stderr)
+            sys.exit(3)
+    STAMP.write_text(wanted())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
