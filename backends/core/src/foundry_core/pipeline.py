@@ -19,7 +19,7 @@ def to_structured(ttir: str) -> str:
     return str(structure(parse(ttir)))
 
 
-def to_mlir(structured: str, target: WorkItemTarget) -> str:
+def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str:  # noqa: B008  frozen
     """Structured form to loops and vectors for one work-item a program, in MLIR's scf, arith, vector and llvm dialects.
 
     Raises:

@@ -1,19 +1,17 @@
 """LLVM's command-line tools as functions from text to text.
 
-The tools must be those that the image's lock gave: FOUNDRY_LLVM_BIN names their folder, else they are found on PATH; any
-LLVM major other than the one the lowering was written against is refused.
+The tools must be those that the image's lock gave (programs.py finds them): any LLVM major other than the one the lowering
+was written against is refused.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 from .errors import ToolError
+from .programs import locate
 
 LLVM_MAJOR = 22
 # Structured control flow and vectors to LLVM dialect. Canonicalisation first: it folds the index arithmetic that the
@@ -33,10 +31,10 @@ def tool(name: str) -> str:
     Raises:
         ToolError: it is not there, or of another LLVM than LLVM_MAJOR.
     """
-    folder = os.environ.get("FOUNDRY_LLVM_BIN")
-    path = str(Path(folder) / name) if folder else shutil.which(name)
-    if path is None or not Path(path).is_file():
+    found = locate(name)
+    if found is None:
         raise ToolError(f"{name} is not on PATH; the lowering needs LLVM {LLVM_MAJOR}'s tools (or FOUNDRY_LLVM_BIN)")
+    path = str(found)
     if name.startswith("spirv-"):
         return path
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
