@@ -1,7 +1,7 @@
 """LLVM's command-line tools as functions from text to text.
 
-The tools must be those that the image's lock gave (programs.py finds them): any LLVM major other than the one the lowering
-was written against is refused.
+The tools must be those that the image's lock gave (programs.py finds them): any LLVM major other than the one the
+lowering was written against is refused.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from foundry_core.fingerprint import fingerprint
+from foundry_core.programs import NAMES, locate
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
@@ -22,7 +23,7 @@ class SpirvOptions:
     """
 
     backend_name: str = "spirv"
-    arch: str = "1.2"
+    arch: str = ""
     num_warps: int = 1
     num_stages: int = 1
     num_ctas: int = 1
@@ -47,6 +48,16 @@ class SpirvOptions:
         return hashlib.sha256(key.encode()).hexdigest()
 
 
+def target(vector_bytes: int) -> GPUTarget:
+    """The target of a device whose vector registers have this many bytes. A warp is one work-item, one program."""
+    return GPUTarget("spirv", f"v{vector_bytes}", 1)
+
+
+def vector_bytes(target: GPUTarget) -> int:
+    """The inverse of `target`."""
+    return int(target.arch.removeprefix("v"))
+
+
 class SpirvBackend(BaseBackend):  # type: ignore[misc]
     """Triton's view of the compiler."""
 
@@ -58,7 +69,8 @@ class SpirvBackend(BaseBackend):  # type: ignore[misc]
 
     def parse_options(self, opts: dict[str, Any]) -> SpirvOptions:
         known = SpirvOptions.__dataclass_fields__
-        return SpirvOptions(**{name: opts[name] for name in known if opts.get(name) is not None})
+        given = {name: opts[name] for name in known if opts.get(name) is not None}
+        return SpirvOptions(**given | {"arch": self.target.arch})
 
     def pack_metadata(self, metadata: Any) -> Any:
         return metadata
@@ -85,9 +97,9 @@ class SpirvBackend(BaseBackend):  # type: ignore[misc]
             return to_structured(str(module))
 
         def mlir(source: str, metadata: dict[str, Any]) -> str:
-            from foundry_core.pipeline import to_mlir
+            from foundry_core.pipeline import WorkItemTarget, to_mlir
 
-            return to_mlir(source)
+            return to_mlir(source, WorkItemTarget(vector_bytes=vector_bytes(self.target)))
 
         def llir(source: str, metadata: dict[str, Any]) -> str:
             from foundry_core.pipeline import to_llvm
@@ -105,9 +117,8 @@ class SpirvBackend(BaseBackend):  # type: ignore[misc]
         stages["llir"] = llir
         stages["spv"] = spv
 
-    @functools.cache  # noqa: B019  Triton makes a backend for a kernel and keeps it; all of them share one hash.
     def hash(self) -> str:
-        return compiler_fingerprint()
+        return f"{self.target.arch}-{compiler_fingerprint()}"
 
 
 def make_ttir(module: Any) -> Any:
@@ -130,7 +141,6 @@ def make_ttir(module: Any) -> Any:
 
 @functools.cache
 def compiler_fingerprint() -> str:
-    """Identity of everything between TTIR and SPIR-V."""
-    from foundry_core.tools import programs
-
-    return fingerprint(("foundry_core", "triton_spirv_backend"), programs())
+    """Identity of everything between TTIR and SPIR-V. A program that is missing has none, and fails when it is run."""
+    programs = [path for name in NAMES if (path := locate(name))]
+    return fingerprint(("foundry_core", "triton_spirv_backend"), programs)

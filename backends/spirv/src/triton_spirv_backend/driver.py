@@ -23,13 +23,13 @@ from foundry_core.ran import Ran
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from .compiler import target
+
 if TYPE_CHECKING:
     import torch
 
 DEVICE_VARIABLE = "FOUNDRY_SPIRV_DEVICE"
 MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
-# The newest SPIR-V that PoCL 6 takes.
-SPIRV_VERSION = "1.2"
 
 
 @functools.cache
@@ -41,9 +41,7 @@ def open_device() -> Device:
     """
     memory = os.environ.get(MEMORY_VARIABLE, "")
     if memory and memory not in list(Memory):
-        raise DeviceError(
-            f"{MEMORY_VARIABLE}={memory} is no memory mode", why=f"the modes are {' and '.join(Memory)}"
-        )
+        raise DeviceError(f"{MEMORY_VARIABLE}={memory} is no memory mode", why=f"the modes are {' and '.join(Memory)}")
     wanted = find(os.environ.get(DEVICE_VARIABLE, ""), variable=DEVICE_VARIABLE)
     return Device(wanted, Memory(memory) if memory else None)
 
@@ -153,7 +151,7 @@ class SpirvDriver(DriverBase):  # type: ignore[misc]
         return open_device().ran()
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("spirv", SPIRV_VERSION, 1)
+        return target(vector_bytes=4 * open_device().cl.native_vector_width_float)
 
     def get_current_device(self) -> int:
         return 0
