@@ -17,6 +17,7 @@ LOCK = ROOT / "requirements.lock"
 VENV = ROOT / ".venv"
 # Written last, so a .venv that was interrupted half-way has none and is made again.
 STAMP = VENV / "foundry.stamp"
+LOG = ROOT / "build" / "logs" / "venv.log"
 
 
 def main(arguments: list[str]) -> None:
@@ -44,21 +45,24 @@ def is_current() -> bool:
 
 def make() -> None:
     """Make .venv; every package must have a hash that the lock names, and none is built from source."""
-    print("making .venv from requirements.lock", file=sys.stderr)
+    print("making .venv from requirements.lock", file=sys.stderr, flush=True)
     python = VENV / "bin" / "python"
     steps: tuple[list[str | Path], ...] = (
         [sys.executable, "-m", "venv", "--clear", VENV],
         [
-            python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+            python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
             "--require-hashes", "--only-binary", ":all:", "--requirement", LOCK,
         ],
     )  # fmt: skip
-    for argv in steps:
-        status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode
-        if status != 0:
-            print(f"error: .venv could not be made: {argv[2]} failed with exit status {status}", file=sys.stderr)
-            print("  next: see above; then the same command again", file=sys.stderr)
-            sys.exit(3)
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    with LOG.open("w") as log:
+        for argv in steps:
+            status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode
+            if status != 0:
+                tail = "\n".join(LOG.read_text().splitlines()[-20:])
+                print(f"{tail}\nerror: .venv could not be made: {argv[2]} failed", file=sys.stderr)
+                print(f"  why:  see above; whole output: {LOG}\n  next: the same command again", file=sys.stderr)
+                sys.exit(3)
     STAMP.write_text(wanted())
 
 

@@ -1,0 +1,153 @@
+"""./foundry on a machine of its own: a copy of it, a made-up lock, and a PATH with only what the test puts there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sysconfig
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from toolchains import paths
+
+# Prints what it was called with, in place of the real invoke.
+INVOKE = "import sys\n\ndef main():\n    print('invoke', *sys.argv[1:])\n"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one wheel: an invoke that only says what it was called with."""
+    folder = tmp_path_factory.mktemp("index")
+    info = "invoke-1.0.dist-info"
+    with zipfile.ZipFile(folder / "invoke-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("invoke_stub.py", INVOKE)
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: invoke\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\ninvoke = invoke_stub:main\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, index: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "toolchains").mkdir(parents=True)
+    shutil.copy(paths.ROOT / "foundry", root)
+    shutil.copy(paths.ROOT / "toolchains" / "bootstrap.py", root / "toolchains")
+    write_lock(root, index)
+    return root
+
+
+def write_lock(root: Path, index: Path, comment: str = "", sha256: str = "") -> None:
+    sha256 = sha256 or hashlib.sha256((index / "invoke-1.0-py3-none-any.whl").read_bytes()).hexdigest()
+    (root / "requirements.lock").write_text(f"{comment}invoke==1.0 --hash=sha256:{sha256}\n")
+
+
+def environment(index: Path, **more: str) -> dict[str, str]:
+    """The machine's, with a pip that knows only the made-up wheel, and without the permissions of a CI machine."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "FOUNDRY_", "CI"))}
+    return kept | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull, **more}
+
+
+def start(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [project / "foundry", *arguments], env=env, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def foundry(project: Path, env: Mapping[str, str], *arguments: str) -> tuple[int, str, str]:
+    child = start(project, env, *arguments)
+    stdout, stderr = child.communicate()
+    return child.returncode, stdout, stderr
+
+
+def test_the_first_call_makes_the_environment_and_the_second_uses_it(project: Path, index: Path) -> None:
+    env = environment(index)
+    status, stdout, stderr = foundry(project, env, "e2e", "spirv", "--triton", "3.6.0")
+    assert (status, stdout) == (0, f"invoke --search-root {project} e2e spirv --triton 3.6.0\n"), stderr
+    assert "making .venv" in stderr
+    status, stdout, stderr = foundry(project, env)
+    assert (status, stdout, stderr) == (0, f"invoke --search-root {project} --list\n", "")
+
+
+def test_another_lock_makes_another_environment(project: Path, index: Path) -> None:
+    env = environment(index)
+    foundry(project, env)
+    (project / ".venv" / "of-the-old-lock").touch()
+    write_lock(project, index, comment="# changed\n")
+    status, _, stderr = foundry(project, env)
+    assert status == 0
+    assert "making .venv" in stderr
+    assert not (project / ".venv" / "of-the-old-lock").exists()
+
+
+def test_a_package_with_another_hash_than_locked_is_refused_every_time(project: Path, index: Path) -> None:
+    write_lock(project, index, sha256="0" * 64)
+    for _ in range(2):
+        status, stdout, stderr = foundry(project, environment(index))
+        assert (status, stdout) == (3, "")
+        assert "DO NOT MATCH THE HASHES" in stderr
+
+
+def test_two_that_start_at_once_make_one_environment(project: Path, index: Path) -> None:
+    children = [start(project, environment(index), word) for word in ("one", "two")]
+    printed = [child.communicate() for child in children]
+    assert [child.returncode for child in children] == [0, 0]
+    assert [stdout.split()[-1] for stdout, _ in printed] == ["one", "two"]
+    assert sum(stderr.count("making .venv") for _, stderr in printed) == 1
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A PATH without a Python, where apt-get notes how it was called and id says root."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for program in ("dirname", "sh"):
+        (folder / program).symlink_to(str(shutil.which(program)))
+    base = Path(sysconfig.get_config_var("BINDIR")) / f"python{sysconfig.get_python_version()}"
+    install = f"{shutil.which('ln')} -s {base} {folder}/python3"
+    scripts = {
+        "id": "echo 0",
+        "apt-get": f'echo "$@" >> {tmp_path}/calls\n[ "$1" = install ] && {install}\ntrue',
+    }
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!{shutil.which('sh')}\n{script}\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_without_permission_a_missing_python_is_named_and_not_installed(
+    project: Path, index: Path, bare: Path, tmp_path: Path
+) -> None:
+    status, _, stderr = foundry(project, environment(index, PATH=str(bare)), "doctor")
+    assert status == 4
+    assert "apt-get install -y --no-install-recommends python3 python3-venv" in stderr
+    assert not (tmp_path / "calls").exists()
+
+
+@pytest.mark.parametrize("permission", ["--yes", "CI"])
+def test_with_permission_a_missing_python_is_installed(
+    project: Path, index: Path, bare: Path, tmp_path: Path, permission: str
+) -> None:
+    env = environment(index, PATH=str(bare), **({"CI": "true"} if permission == "CI" else {}))
+    arguments = ["--yes", "doctor"] if permission == "--yes" else ["doctor"]
+    status, stdout, stderr = foundry(project, env, *arguments)
+    assert (status, stdout) == (0, f"invoke --search-root {project} doctor\n"), stderr
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "update -q",
+        "install -y --no-install-recommends python3 python3-venv",
+    ]
+
+
+def test_the_real_lock_gives_every_package_a_hash_and_no_address() -> None:
+    lines = (paths.ROOT / "requirements.lock").read_text().replace("\\\n", " ").splitlines()
+    packages = [line for line in lines if line.strip() and not line.startswith("#")]
+    assert packages
+    assert [line for line in packages if "--hash=sha256:" not in line] == []
+    assert [line for line in packages if "://" in line or line.startswith("-")] == []

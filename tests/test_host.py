@@ -1,0 +1,191 @@
+"""What may be done to the machine: nothing without permission, and with it no more than what is missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchains import engine, host, paths, run
+from toolchains.errors import EngineError, MissingToolError
+
+
+class Machine:
+    """A bare Debian machine: root, nothing installed, no engine; notes what is done to it."""
+
+    def __init__(self) -> None:
+        self.programs: set[str] = {"apt-get", "dpkg-deb"}
+        self.answers = False
+        self.done: list[str] = []
+
+    def which(self, name: str) -> str | None:
+        return f"/usr/bin/{name}" if name in self.programs else None
+
+    def run(self, argv: Sequence[str | Path], **_: Any) -> run.Completed:
+        words = [str(word) for word in argv]
+        if not words[-1].startswith("--version"):
+            self.done.append(" ".join(words))
+        if words[:2] == ["apt-get", "install"]:
+            provided = {"binutils": "strip", "docker.io": "dockerd"}
+            self.programs |= {provided.get(word, word) for word in words}
+        return run.Completed(0, "version 1\n", "")
+
+    def start(self, argv: Sequence[str | Path], **_: Any) -> Any:
+        self.done.append(" ".join(str(word) for word in argv))
+        self.answers = "dockerd" in self.programs
+
+        class Child:
+            @staticmethod
+            def poll() -> None:
+                return None
+
+        return Child()
+
+    def connect(self) -> Any:
+        if not self.answers:
+            raise EngineError("no container engine answers")
+
+        class Engine:
+            @staticmethod
+            def version() -> str:
+                return "Engine 1"
+
+        return Engine()
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(host.shutil, "which", machine.which)
+    monkeypatch.setattr(run, "run", machine.run)
+    monkeypatch.setattr(run, "start", machine.start)
+    monkeypatch.setattr(engine, "connect", machine.connect)
+    monkeypatch.setattr(host.debian, "archives", lambda: [object()])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    release = tmp_path / "os-release"
+    release.write_text('ID=debian\nVERSION_ID="12"\n')
+    monkeypatch.setattr(host, "_RELEASE", release)
+    monkeypatch.setattr(host, "_SYSTEMD", tmp_path / "absent")
+    monkeypatch.setattr(host, "_SOCKET", tmp_path / "docker.sock")
+    monkeypatch.setattr(host, "_PIDFILE", tmp_path / "docker.pid")
+    for name in ("CI", "FOUNDRY_YES", "DOCKER_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    return machine
+
+
+def test_without_permission_nothing_is_done_and_all_that_is_missing_is_named(machine: Machine) -> None:
+    with pytest.raises(MissingToolError) as caught:
+        host.ensure()
+    assert machine.done == []
+    for words in ("apt-get install mmdebstrap", "apt-get install binutils", "apt-get install docker.io"):
+        assert words in caught.value.why
+    assert "./foundry --yes" in caught.value.next
+
+
+@pytest.mark.parametrize("permission", ["FOUNDRY_YES", "CI"])
+def test_with_permission_what_is_missing_is_installed_and_the_engine_started(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, permission: str
+) -> None:
+    monkeypatch.setenv(permission, {"FOUNDRY_YES": "1", "CI": "true"}[permission])
+    host.ensure()
+    assert machine.done == [
+        "apt-get update",
+        "apt-get install -y --no-install-recommends mmdebstrap binutils docker.io",
+        "dockerd --bridge=none --iptables=false --ip-forward=false",
+    ]
+
+
+def test_an_engine_that_is_installed_is_only_started(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    host.ensure()
+    assert machine.done == ["dockerd --bridge=none --iptables=false --ip-forward=false"]
+
+
+def test_a_machine_that_has_everything_is_left_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    machine.programs |= {"mmdebstrap", "strip"}
+    machine.answers = True
+    host.ensure()
+    host.doctor()
+    assert machine.done == []
+
+
+def test_what_only_fetching_and_making_need_stops_nobody_who_has_an_engine(machine: Machine) -> None:
+    machine.answers = True
+    host.ensure()
+    with pytest.raises(MissingToolError, match="mmdebstrap, strip"):
+        host.doctor()
+
+
+@pytest.mark.parametrize("why", ["not root", "not Debian"])
+def test_permission_counts_only_for_root_on_debian(machine: Machine, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    monkeypatch.setenv("CI", "true")
+    if why == "not root":
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    else:
+        host._RELEASE.write_text("ID=fedora\n")
+    with pytest.raises(MissingToolError) as caught:
+        host.ensure()
+    assert machine.done == []
+    expected = "sudo apt-get install docker.io" if why == "not root" else "the equivalent of Debian's docker.io"
+    assert expected in caught.value.why
+
+
+def test_an_engine_of_the_users_that_does_not_answer_is_not_replaced(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://build.example:2375")
+    with pytest.raises(MissingToolError, match="a container engine") as caught:
+        host.ensure()
+    assert "tcp://build.example:2375" in caught.value.why
+    assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends mmdebstrap binutils"]
+
+
+@pytest.mark.parametrize("pid", ["", "999999999", str(os.getpid())], ids=["empty", "of no process", "of another one"])
+def test_the_pidfile_of_a_dockerd_that_is_gone_is_removed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, pid: str
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    host._PIDFILE.write_text(pid)
+    host.ensure()
+    assert not host._PIDFILE.exists()
+
+
+def test_the_pidfile_of_a_dockerd_that_runs_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    monkeypatch.setenv("CI", "true")
+    # Whatever runs this test stands for the daemon.
+    monkeypatch.setattr(host, "_DOCKERD", (Path("/proc/self/comm").read_text().strip(), "--bridge=none"))
+    machine.programs.add(host._DOCKERD[0])
+    host._PIDFILE.write_text(str(os.getpid()))
+    host.ensure()
+    assert host._PIDFILE.exists()
+
+
+def test_a_dockerd_that_ends_at_once_is_an_error_with_what_it_printed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(paths, "LOGS", tmp_path)
+
+    class Ended:
+        @staticmethod
+        def poll() -> int:
+            return 1
+
+    def start(*_: Any, **__: Any) -> Ended:
+        (tmp_path / "dockerd.log").write_text("failed to mount overlay: operation not permitted\n")
+        return Ended()
+
+    monkeypatch.setattr(run, "start", start)
+    with pytest.raises(EngineError, match="does not answer") as caught:
+        host.ensure()
+    assert "failed to mount overlay" in caught.value.why
