@@ -5,6 +5,8 @@ Run them as `./foundry VERB ...`, or `invoke VERB ...` once ./foundry has made .
 
 from __future__ import annotations
 
+import sys
+
 from invoke.context import Context
 
 from toolchains.verb import verb
@@ -44,3 +46,38 @@ def doctor(c: Context) -> None:
     from toolchains import host
 
     host.doctor()
+
+
+@verb
+def build(
+    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False,
+    no_cache: bool = False, sizes: bool = False,
+) -> None:  # fmt: skip
+    """A target's image, made if what goes into it changed: `build spirv`, or `build --target spirv`.
+
+    The image is named by the digest of its inputs: triton-foundry/spirv:<digest>. If that name exists, nothing is done.
+    triton-foundry/spirv:latest and triton-foundry/spirv:3.9.0 move along.
+
+    --triton=3.6.0   another pinned release than the default one
+    --offline        do not use the network; say what is missing
+    --allow-drift    where the Debian archive no longer carries a locked package, take its current version; the image's
+                     labels say so
+    --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
+    --sizes          show what takes the space in the image
+    """
+    from toolchains import building
+
+    building.build(target, triton=triton, offline=offline, allow_drift=allow_drift, cache=not no_cache, sizes=sizes)
+
+
+@verb
+def shell(c: Context, target: str, triton: str = "") -> None:
+    """A shell in a target's image, without a network and with the checks in /foundry/e2e: `shell spirv`.
+
+    Try: python e2e/vec_add.py. What you change in there is gone afterwards.
+
+    --triton=3.6.0   another pinned release than the default one
+    """
+    from toolchains import building
+
+    sys.exit(building.shell(target, triton=triton))

@@ -208,7 +208,7 @@ def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
     """Write a layer anew, and take note of what it holds."""
     with (
         tarfile.open(fileobj=source) as tar,
-        tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 20) as result,
+        tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as result,
     ):
         entries = _entries(tar)
         _link(entries)

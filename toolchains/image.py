@@ -27,7 +27,7 @@ from .store import Store
 
 # What decides how inputs become an image, beside the Dockerfiles.
 _RECIPE = ("toolchains/image.py", "toolchains/archive.py", "toolchains/trees.py")
-_LABEL = "org.triton-foundry."
+LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target brings its own.
 _VENDOR_BACKENDS: tuple[str, ...] = ()
 
@@ -57,24 +57,24 @@ def release(target: LockedTarget, version: str | None) -> LockedTriton:
     return target.tritons[version]
 
 
-def identity(target: LockedTarget, locked: LockedTriton, drift: str = "") -> str:
-    """The digest of all that goes into a target's image."""
+def identity(target: LockedTarget, locked: LockedTriton, own: Sequence[str] = (), drift: str = "") -> str:
+    """The digest of all that goes into a target's image.
+
+    Args:
+        target: with the packages that are used.
+        locked: the release of Triton.
+        own: the identities of the project's own wheels; of the sources as they are now if not given.
+        drift: what the image's label says about packages that are not the locked ones.
+    """
     return digest({
-        "labels": _labels(target, locked, drift),
         "python": _python_identity(target, locked),
-        "plugins": [plugins.identity(name) for name in _own(target)],
+        "plugins": own or [plugins.identity(name) for name in _own(target)],
         "dockerfile": trees.digest({"Dockerfile": _dockerfile(target)}),
+        "labels": _labels(target, locked, drift),
     })
 
 
-def tag(target: LockedTarget, locked: LockedTriton, drift: str = "") -> str:
-    """The name that the image of these inputs has in the engine."""
-    return f"triton-foundry/{target.name}:{identity(target, locked, drift)[:16]}"
-
-
-def build(
-    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True
-) -> Image:
+def build(target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True) -> Image:
     """Have the image of a target in the engine.
 
     Besides the name that its inputs give it, it gets two that move: the Triton release, and, for the default release,
@@ -85,23 +85,31 @@ def build(
         locked: the release of Triton.
         store: where inputs and parts come from.
         engine: where the image is made.
-        cache: take what is there already; without, everything from the locked files on is made anew.
+        cache: take an image that is there already; without, the Dockerfiles run again.
 
     Raises:
         FoundryError: whichever step failed.
     """
-    name = tag(target, locked)
+    name = _name(target.name, identity(target, locked))
     info = engine.image(name) if cache else None
     made = info is None
     if info is None:
         used = _fetch(target, locked, store)
         drift = _drift(target, used)
-        # What drifted has another identity, and may have been made before.
-        name = tag(used, locked, drift)
+        with step(f"plugins: {', '.join(_own(target))}"):
+            own = [plugins.wheel(package, store) for package in _own(target)]
+        # Sources may have been edited since, and what drifted has another identity: it may have been made before.
+        name = _name(target.name, identity(used, locked, [wheel.identity for wheel in own], drift))
         with store.locked(name.replace("/", "-")):
             info = engine.image(name) if cache else None
-            info = info or _make(used, locked, drift, name, store=store, engine=engine, cache=cache)
-    for moving in _moving_tags(target, locked):
+            if info is None:
+                python = _python(used, locked, store=store, engine=engine, cache=cache)
+                with step(f"image {name}"):
+                    info = _layer(
+                        engine, name, _dockerfile(target), {"PYTHON": python}, _labels(target, locked, drift),
+                        [wheel.path for wheel in own], _present(engine, python).layers,
+                    )  # fmt: skip
+    for moving in _moving_names(target, locked):
         if moving not in info.names:
             engine.tag(name, moving)
     return Image(name, info, made)
@@ -109,36 +117,27 @@ def build(
 
 def _fetch(target: LockedTarget, locked: LockedTriton, store: Store) -> LockedTarget:
     """The target with the files that are really used, all of them in the store."""
-    with step("locked files"):
-        found = store.fetch(
-            [*target.debs, *target.wheels, locked.wheel], suite=target.suite, python=target.python
-        )
+    wanted = [*target.debs, *target.wheels, locked.wheel]
+    with step(f"{len(wanted)} locked files"):
+        found = store.fetch(wanted, suite=target.suite, python=target.python)
     return replace(target, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
 
 
-def _make(
-    target: LockedTarget, locked: LockedTriton, drift: str, name: str, *, store: Store, engine: Engine, cache: bool
-) -> ImageInfo:
-    python = f"triton-foundry/python:{_python_identity(target, locked)[:16]}"
-    if not cache or engine.image(python) is None:
-        with step(f"base image from {len(target.debs)} Debian packages"):
-            base = rootfs.base(target, store)
-        with step("base image into the engine"):
-            known = base.load(engine)
-        with step(f"Triton {triton.version(locked)}"):
-            patched = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
-        with step(f"Python packages, {len(target.wheels)} and Triton"):
-            _layer(
-                engine, python, DOCKER / "python.Dockerfile", {"BASE": base.name}, {},
-                [*map(store.path, target.wheels), patched], known,
-            )  # fmt: skip
-    with step(f"plugins: {', '.join(_own(target))}"):
-        own = [plugins.wheel(package, store) for package in _own(target)]
-    with step(f"image {name}"):
-        return _layer(
-            engine, name, _dockerfile(target), {"PYTHON": python}, _labels(target, locked, drift), own,
-            _present(engine, python).layers,
-        )  # fmt: skip
+def _python(target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool) -> str:
+    """Have the image under the target's in the engine; returns its name."""
+    name = _name("python", _python_identity(target, locked))
+    if cache and engine.image(name):
+        return name
+    with step(f"base image from {len(target.debs)} Debian packages"):
+        base = rootfs.base(target, store)
+    with step("base image into the engine"):
+        known = base.load(engine)
+    with step(f"Triton {triton.version(locked)}"):
+        patched = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
+    with step(f"Python packages: {len(target.wheels)} and Triton"):
+        wheels = [*map(store.path, target.wheels), patched]
+        _layer(engine, name, DOCKER / "python.Dockerfile", {"BASE": base.name}, {}, wheels, known)
+    return name
 
 
 def _layer(
@@ -193,11 +192,15 @@ def _dockerfile(target: LockedTarget) -> Path:
     return DOCKER / f"{target.backend}.Dockerfile"
 
 
-def _moving_tags(target: LockedTarget, locked: LockedTriton) -> list[str]:
-    tags = [f"triton-foundry/{target.name}:{locked.version}"]
+def _name(repository: str, identity: str) -> str:
+    return f"triton-foundry/{repository}:{identity[:16]}"
+
+
+def _moving_names(target: LockedTarget, locked: LockedTriton) -> list[str]:
+    names = [f"triton-foundry/{target.name}:{locked.version}"]
     if locked.version == target.default_triton:
-        tags.append(f"triton-foundry/{target.name}:latest")
-    return tags
+        names.append(f"triton-foundry/{target.name}:latest")
+    return names
 
 
 def _requirements(wheels: Sequence[Path]) -> bytes:
@@ -230,4 +233,4 @@ def _labels(target: LockedTarget, locked: LockedTriton, drift: str) -> dict[str,
     }
     if drift:
         labels["drift"] = drift
-    return {_LABEL + key: value for key, value in labels.items()}
+    return {LABEL + key: value for key, value in labels.items()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,34 +20,52 @@ from .store import Store
 _NOT_BUILT = ("tests", "examples")
 
 
+@dataclass(frozen=True)
+class Wheel:
+    """A built package and the identity of what it was built from."""
+
+    path: Path
+    identity: str
+
+
 def identity(name: str) -> str:
-    """The digest of all that goes into the wheel of backends/<name>."""
-    return digest({"hatchling": metadata.version("hatchling"), "sources": trees.digest(_sources(name))})
+    """The digest of all that goes into the wheel of backends/<name>.
+
+    Raises:
+        UsageError: there is no such package.
+    """
+    return _identity(_sources(name))
 
 
-def wheel(name: str, store: Store) -> Path:
+def wheel(name: str, store: Store) -> Wheel:
     """The wheel of backends/<name>, from the store or built now; without a network, and the same bytes each time.
 
     Raises:
         UsageError: there is no such package.
         CommandError: hatchling refused; its output says why.
     """
-    folder = store.part("plugin", identity(name), lambda folder: _build(name, folder))
-    (result,) = folder.glob("*.whl")
-    return result
-
-
-def _build(name: str, folder: Path) -> None:
-    # From a copy, so that exactly what was digested is built.
+    # From a copy: somebody may be editing, and what was digested is what must be built.
     with TemporaryDirectory() as work:
+        copies = {}
         for inner, source in _sources(name).items():
-            copy = Path(work, inner)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copy)
-        run(
-            [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
-            cwd=Path(work), env={"SOURCE_DATE_EPOCH": str(trees.EPOCH)}, log=f"wheel-{name}",
-        )  # fmt: skip
+            copies[inner] = Path(work, inner)
+            copies[inner].parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copies[inner])
+        found = _identity(copies)
+        folder = store.part("plugin", found, lambda folder: _build(Path(work), folder, log=f"wheel-{name}"))
+    (result,) = folder.glob("*.whl")
+    return Wheel(result, found)
+
+
+def _identity(sources: Mapping[str, Path]) -> str:
+    return digest({"hatchling": metadata.version("hatchling"), "sources": trees.digest(sources)})
+
+
+def _build(sources: Path, folder: Path, *, log: str) -> None:
+    run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
+        cwd=sources, env={"SOURCE_DATE_EPOCH": str(trees.EPOCH)}, log=log,
+    )  # fmt: skip
 
 
 def _sources(name: str) -> dict[str, Path]:

@@ -1,0 +1,81 @@
+"""The verbs build and shell: a target's image, made when its inputs changed, and a way into it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from . import engine, image, lock, owners, paths
+from .errors import UsageError
+from .image import Image
+from .store import Store
+
+_console = Console(highlight=False)
+# How many owners a table of sizes names.
+_ROWS = 20
+
+
+def have(
+    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, cache: bool = True
+) -> tuple[engine.Engine, Image]:
+    """The image of a target, and the engine that has it.
+
+    Args:
+        name: of the target.
+        triton: a pinned release; the target's default if empty.
+        offline: do not use the network.
+        allow_drift: take the Debian archive's current version of a package that it no longer carries as locked.
+        cache: take an image that is there already.
+
+    Raises:
+        UsageError: no such target or release.
+    """
+    targets = lock.load().targets
+    if name not in targets:
+        raise UsageError(f"there is no target {name}", next=f"choose one of: {', '.join(targets)}")
+    target = targets[name]
+    docker = engine.connect()
+    store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
+    return docker, image.build(target, image.release(target, triton), store=store, engine=docker, cache=cache)
+
+
+def build(name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bool, sizes: bool) -> None:
+    """Have a target's image, and say what it is called."""
+    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache)
+    state = "made" if made.made else "is there already"
+    _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
+    drift = made.info.labels.get(image.LABEL + "drift")
+    if drift:
+        _console.print(f"[yellow]not as locked:[/] {drift}")
+    if sizes:
+        _console.print(_sizes(docker, made))
+
+
+def shell(name: str, *, triton: str) -> int:
+    """Open a shell in a target's image, with the checks in /foundry/e2e; returns its exit status."""
+    docker, made = have(name, triton=triton)
+    with docker.container(made.name) as container:
+        container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
+        return container.interactive(["bash"])
+
+
+def _sizes(docker: engine.Engine, made: Image) -> Table:
+    with docker.container(made.name) as container:
+        container.copy_into(Path(owners.__file__), "/tmp/owners.py")
+        found: dict[str, int] = json.loads(container.call(["python3", "/tmp/owners.py"]))
+    rows = sorted(found.items(), key=lambda row: -row[1])
+    rest = sum(size for _, size in rows[_ROWS:])
+    table = Table("package", "MB", title=f"what takes the space in {made.name}", show_footer=True)
+    table.columns[1].justify = "right"
+    table.columns[0].footer, table.columns[1].footer = "together", _mb(sum(found.values()))
+    for owner, size in rows[:_ROWS]:
+        table.add_row(owner, _mb(size))
+    table.add_row(f"{len(rows[_ROWS:])} others", _mb(rest))
+    return table
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f}"

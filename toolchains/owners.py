@@ -1,0 +1,61 @@
+"""Who owns the bytes of a file system: Debian packages, Python packages, nobody.
+
+Runs inside an image, `python3 owners.py`, and prints JSON: so it stands alone, with the standard library only.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from pathlib import Path
+
+# Of the kernel or of this run of the container, not of the image.
+_NOT_IMAGE = ("proc", "sys", "dev")
+NOBODY = "(no package)"
+
+
+def measure(root: Path) -> dict[str, int]:
+    """Bytes of the regular files below a root by their owner; a file with several names counts once."""
+    owners = _debian(root) | _python(root)
+    sizes: dict[str, int] = {}
+    seen = set()
+    for folder, folders, names in os.walk(root):
+        if Path(folder) == root:
+            folders[:] = [name for name in folders if name not in _NOT_IMAGE]
+        for name in names:
+            path = Path(folder, name)
+            state = path.lstat()
+            if path.is_symlink() or not path.is_file() or (state.st_dev, state.st_ino) in seen:
+                continue
+            seen.add((state.st_dev, state.st_ino))
+            owner = owners.get(str(path.relative_to(root)), NOBODY)
+            sizes[owner] = sizes.get(owner, 0) + state.st_size
+    return sizes
+
+
+def _debian(root: Path) -> dict[str, str]:
+    owners = {}
+    for listing in root.glob("var/lib/dpkg/info/*.list"):
+        package = listing.stem.partition(":")[0]
+        for line in listing.read_text().splitlines():
+            # Packages still name /lib and /bin, which are links into /usr.
+            name = line.lstrip("/")
+            owners[f"usr/{name}" if name.split("/")[0] in ("bin", "sbin", "lib", "lib64") else name] = package
+    return owners
+
+
+def _python(root: Path) -> dict[str, str]:
+    owners = {}
+    for record in root.glob("opt/*/lib/python3*/site-packages/*.dist-info/RECORD"):
+        distribution = f"python: {record.parent.name.partition('-')[0]}"
+        packages = record.parent.parent.relative_to(root)
+        with record.open(newline="") as file:
+            for name, *_ in csv.reader(file):
+                owners[os.path.normpath(packages / name)] = distribution
+    return owners
+
+
+if __name__ == "__main__":
+    json.dump(measure(Path("/")), sys.stdout)
