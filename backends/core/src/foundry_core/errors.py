@@ -31,24 +31,24 @@ class ToolError(LoweringError):
     """mlir-opt, mlir-translate, llc or spirv-val failed on what we gave it: a defect of the lowering."""
 
 
-def place(location: object) -> str:
-    """`file:line` of an MLIR location; of a call site, the innermost; "" if unknown."""
+def source_line(location: object) -> FileLineColLoc | None:
+    """The place in a file that an MLIR location comes down to; of a call site, the innermost."""
     match location:
         case FileLineColLoc():
-            return f"{location.filename.data}:{location.line.data}"
+            return location
         case NameLoc():
-            return place(location.child_loc)
+            return source_line(location.location)
         case CallSiteLoc():
-            return place(location.callee)
+            return source_line(location.callee)
         case FusedLoc():
-            return next((found for part in location.locations if (found := place(part))), "")
+            return next((found for part in location.locations if (found := source_line(part))), None)
         case _:
-            return ""
+            return None
 
 
 def unsupported(op: Operation, why: str = "") -> UnsupportedOperation:
     """The refusal of one operation of the IR."""
-    name = op.name
-    while op.location is None and (parent := op.parent_op()) is not None:
-        op = parent
-    return UnsupportedOperation(name, place(op.location), why)
+    line, around = source_line(op.location), op.parent_op()
+    while line is None and around is not None:
+        line, around = source_line(around.location), around.parent_op()
+    return UnsupportedOperation(op.name, f"{line.filename.data}:{line.line.data}" if line else "", why)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from io import StringIO
+
+from xdsl.dialects.builtin import UNKNOWN_LOC
+from xdsl.printer import Printer
+
+from .errors import source_line
 from .front.structured import structure
 from .parse import parse
 from .tools import llvm_to_spirv, mlir_to_llvm
-from .workitem.program import WorkItemTarget, lower
+from .workitem.program import lower
+from .workitem.target import WorkItemTarget
+
+_EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
 
 __all__ = ["WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured"]
 
@@ -16,7 +26,13 @@ def to_structured(ttir: str) -> str:
     Raises:
         UnsupportedOperation: names the operation and its source line.
     """
-    return str(structure(parse(ttir)))
+    module = structure(parse(ttir))
+    for op in module.walk():
+        op.location = source_line(op.location) or UNKNOWN_LOC
+    text = StringIO()
+    Printer(text, print_debuginfo=True).print_op(module)
+    # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not take it.
+    return _EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n"
 
 
 def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str:  # noqa: B008  frozen

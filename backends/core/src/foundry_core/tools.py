@@ -23,6 +23,10 @@ _PASSES = (
 # PoCL 6 takes SPIR-V up to 1.2.
 _TRIPLE = "spirv64v1.2-unknown-unknown"
 
+# How a function is called, until llc has run, that the device's LLVM is to take for an intrinsic of its own: llc would
+# make an OpenCL instruction of the intrinsic. As long as the "llvm." that it becomes in the binary.
+LLVM_INTRINSIC = "xlvm."
+
 
 @functools.cache
 def tool(name: str) -> str:
@@ -62,5 +66,6 @@ def mlir_to_llvm(mlir: str) -> str:
 def llvm_to_spirv(llvm: str) -> bytes:
     """LLVM IR to validated SPIR-V."""
     binary = _run("llc", [f"-mtriple={_TRIPLE}", "-O2", "-filetype=obj", "-o", "-"], llvm)
+    binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     _run("spirv-val", ["--target-env", "opencl2.2", "-"], binary)
     return binary

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 from xdsl.ir import Operation
 
+from ..tools import LLVM_INTRINSIC
 from .mlir import PRIVATE, Reg, vector_type
 from .tiles import Buffer, Tiles
 
@@ -72,6 +73,11 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
 
 
 def multiply_add(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:
-    """x * y + z."""
-    kind = "f" if x.is_float else "i"
-    return tiles.text.binary(f"arith.add{kind}", tiles.text.binary(f"arith.mul{kind}", x, y), z)
+    """x * y + z; rounded once where the device can do that in one instruction."""
+    t = tiles.text
+    if not x.is_float:
+        return t.binary("arith.addi", t.binary("arith.muli", x, y), z)
+    if tiles.target.llvm_intrinsics:
+        vector = f"v{x.lanes}" if x.lanes > 1 else ""
+        return t.call(f"{LLVM_INTRINSIC}fma.{vector}{x.elem}", [x, y, z], x.elem, x.lanes)
+    return t.binary("arith.addf", t.binary("arith.mulf", x, y), z)

@@ -99,9 +99,9 @@ class Text:
         """Call an external function; it is declared once."""
         types = ", ".join(arg.type for arg in args)
         result = vector_type(elem, lanes)
-        self._declarations[function] = f"llvm.func spir_funccc @{function}({types}) -> {result}"
+        self._declarations[function] = f'llvm.func spir_funccc @"{function}"({types}) -> {result}'
         names = ", ".join(arg.name for arg in args)
-        return self.op(f"llvm.call spir_funccc @{function}({names}) : ({types}) -> {result}", elem, lanes)
+        return self.op(f'llvm.call spir_funccc @"{function}"({names}) : ({types}) -> {result}', elem, lanes)
 
     # Constants, written once at the head of the function.
 

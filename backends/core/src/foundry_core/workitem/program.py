@@ -7,13 +7,13 @@ in i16; then the grid's extents x, y, z as i32. One work-item a workgroup, one p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import tile, tt
+from ..dialects.arith import SelectOp
 from ..errors import unsupported
 from ..front.structured import kernel
 from . import dot
@@ -21,18 +21,8 @@ from .mlir import GLOBAL, Reg, Text
 from .numeric import ELEMENTWISE, element, in_memory, in_register
 from .plan import Plan, is_tile
 from .reduce import Reduction
+from .target import WorkItemTarget
 from .tiles import Buffer, Point, Tiles, extents
-
-
-@dataclass(frozen=True)
-class WorkItemTarget:
-    """What the lowering has to know of a device.
-
-    Attributes:
-        vector_bytes: width of a vector register.
-    """
-
-    vector_bytes: int = 64
 
 
 def lower(module: ModuleOp, target: WorkItemTarget) -> str:
@@ -49,7 +39,7 @@ class _Program:
         self._function = function
         self._body = function.body.block
         self._text = Text()
-        self._tiles = Tiles(self._text, Plan(self._body), target.vector_bytes)
+        self._tiles = Tiles(self._text, Plan(self._body), target)
         self._grid: list[Reg] = []
 
     def write(self) -> str:
@@ -127,7 +117,7 @@ class _Program:
                 return tiles.scalar(op.src)
             case tile.LoadOp():
                 return tiles.at_scalar_load(op)
-            case arith.SelectOp() if isinstance(op.result.type, tt.PointerType):
+            case SelectOp() if isinstance(op.result.type, tt.PointerType):
                 raise unsupported(op, "on pointers")
         if type(op) in ELEMENTWISE:
             return tiles.numeric.apply(op, [tiles.scalar(operand) for operand in op.operands])

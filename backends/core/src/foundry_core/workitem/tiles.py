@@ -16,6 +16,7 @@ from ..errors import unsupported
 from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
 from .numeric import ELEMENTWISE, Numeric, element, in_memory, in_register
 from .plan import Plan, is_tile
+from .target import WorkItemTarget
 
 # SPIR-V's kernel flavour has vectors of 2, 3, 4, 8 and 16 components, no longer ones.
 _MOST_LANES = 16
@@ -85,7 +86,7 @@ class Tiles:
         buffers: tiles in private memory.
     """
 
-    def __init__(self, text: Text, plan: Plan, vector_bytes: int) -> None:
+    def __init__(self, text: Text, plan: Plan, target: WorkItemTarget) -> None:
         self.text = text
         self.plan = plan
         self.numeric = Numeric(text)
@@ -93,7 +94,7 @@ class Tiles:
         self.buffers: dict[SSAValue, Buffer] = {}
         self._around: dict[SSAValue, Around] = {}
         self._spills: dict[tuple[str, int], str] = {}
-        self._vector_bytes = vector_bytes
+        self.target = target
 
     # Buffers.
 
@@ -180,7 +181,7 @@ class Tiles:
         """How many elements to take at a time along a dimension: what fills a vector register."""
         shape = extents(value)
         width = max(WIDTHS[in_register(element(value.type, op))], 8)
-        return min(_MOST_LANES, self._vector_bytes * 8 // width, shape[lane]) if shape else 1
+        return min(_MOST_LANES, self.target.vector_bytes * 8 // width, shape[lane]) if shape else 1
 
     def best_lane(self, value: SSAValue, access: tile.StoreOp | None = None) -> int:
         """The dimension along which most of an expression is contiguous in memory; the last one in doubt."""
