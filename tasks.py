@@ -71,6 +71,42 @@ def build(
 
 
 @verb
+def e2e(
+    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+) -> None:  # fmt: skip
+    """Prove a target: make its image if needed, run the kernels of e2e/ in it, check them against NumPy: `e2e spirv`.
+
+    A table on the terminal, junit.xml and results.json in build/results/<target>/<Triton's version>/; each of them says
+    on which device the kernels ran. The exit status is 40 if anything was wrong.
+
+    --triton=3.6.0   another pinned release than the default one
+    --offline        do not use the network; say what is missing
+    --allow-drift    as for `build`
+    --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
+    """
+    from toolchains import proof
+
+    proof.e2e(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only)
+
+
+@verb
+def bench(c: Context, target: str, triton: str = "", offline: bool = False, only: str = "") -> None:
+    """Time a target against its peers, in the variant of its image that has them: `bench spirv`.
+
+    vec_add against the same loop in OpenCL C, matmul against CLBlast and OpenBLAS, the first launch of a kernel with
+    empty and with filled caches, the cost of a launch. Candidates take turns in one run; compare only within one run.
+    A table on the terminal, bench.json in build/results/<target>-bench/<Triton's version>/.
+
+    --triton=3.6.0   another pinned release than the default one
+    --offline        do not use the network; say what is missing
+    --only=NAME      take one measurement: launch, vec_add, matmul or first
+    """
+    from toolchains import proof
+
+    proof.bench(target, triton=triton, offline=offline, only=only)
+
+
+@verb
 def shell(c: Context, target: str, triton: str = "") -> None:
     """A shell in a target's image, without a network and with the checks in /foundry/e2e: `shell spirv`.
 

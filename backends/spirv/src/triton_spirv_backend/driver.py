@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.clock import DeviceInterface, cache_filler
-from foundry_core.opencl import Device, DeviceError, Launcher, Memory, devices, find, refusal
+from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find
 from foundry_core.ran import Ran
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
@@ -26,10 +26,20 @@ from triton.backends.driver import DriverBase
 from .compiler import target
 
 if TYPE_CHECKING:
+    import pyopencl as cl
     import torch
 
 DEVICE_VARIABLE = "FOUNDRY_SPIRV_DEVICE"
 MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
+
+
+def choose_device() -> cl.Device:
+    """The device that the environment names.
+
+    Raises:
+        DeviceError: there is none; lists what there is.
+    """
+    return find(os.environ.get(DEVICE_VARIABLE, ""), variable=DEVICE_VARIABLE)
 
 
 @functools.cache
@@ -42,8 +52,7 @@ def open_device() -> Device:
     memory = os.environ.get(MEMORY_VARIABLE, "")
     if memory and memory not in list(Memory):
         raise DeviceError(f"{MEMORY_VARIABLE}={memory} is no memory mode", why=f"the modes are {' and '.join(Memory)}")
-    wanted = find(os.environ.get(DEVICE_VARIABLE, ""), variable=DEVICE_VARIABLE)
-    return Device(wanted, Memory(memory) if memory else None)
+    return Device(choose_device(), Memory(memory) if memory else None)
 
 
 class SpirvUtils:
@@ -140,18 +149,32 @@ class SpirvDriver(DriverBase):  # type: ignore[misc]
 
     @staticmethod
     def is_active() -> bool:
-        """Whether kernels can run here. A device that was asked for by name and is missing is an error, not a no."""
-        if os.environ.get(DEVICE_VARIABLE):
-            open_device()
-            return True
-        return any(refusal(device) is None for device in devices())
+        """Whether there is a device that kernels can run on."""
+        try:
+            choose_device()
+        except DeviceError:
+            return False
+        return True
+
+    @classmethod
+    def inactive_reason(cls) -> str:
+        """Why is_active() is false; a Triton with this project's patches says it in its error."""
+        try:
+            choose_device()
+        except DeviceError as error:
+            return str(error)
+        return ""
 
     def ran(self) -> Ran:
         """What launches run on, for reports."""
         return open_device().ran()
 
     def get_current_target(self) -> GPUTarget:
-        return target(vector_bytes=4 * open_device().cl.native_vector_width_float)
+        try:
+            return target(vector_bytes=4 * open_device().cl.native_vector_width_float)
+        except DeviceError:
+            # Only in compile-only mode does Triton get here without a device: any width will do, this is the widest.
+            return target(vector_bytes=64)
 
     def get_current_device(self) -> int:
         return 0
