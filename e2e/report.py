@@ -27,12 +27,12 @@ class Case:
         suite: the kernel's name.
         name: the parameters, as `n=7 block=64 f32`.
         run: launches and checks; returns the largest error as a share of what is allowed (0 for an exact result),
-            raises AssertionError with an explanation if the result is wrong.
+            None where nothing was computed; raises AssertionError with an explanation if the result is wrong.
     """
 
     suite: str
     name: str
-    run: Callable[[], float]
+    run: Callable[[], float | None]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _run(case: Case) -> Result:
 
 def _row(result: Result) -> str:
     if result.failure is None:
-        error = "exact" if result.error == 0 else f"{result.error:.1%} of the allowed error"
+        error = {None: "", 0: "exact"}.get(result.error, f"{result.error or 0:.1%} of the allowed error")
         verdict = "passed"
     else:
         error, verdict = "", "FAILED"
