@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .lock import Artifact, Lock, LockedTarget, LockedTriton, seal
+from .lock import Artifact, Lock, LockedTarget, LockedTriton, digest, seal
 from .pins import DebPin, Pin, ReleasesPin, Target, WheelPin
 from .sources.wheel import Wheels
 from .store import Store
@@ -24,14 +24,14 @@ def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: 
         old: the lock so far; wheels that it has need not be fetched to learn their size.
         only: a component; targets that it has no part in, and what is of other kinds, stay as in the old lock.
     """
-    known = {} if old is None else {a.sha256: a.size for target in old.targets.values() for a in target.artifacts()}
+    resolver = _Resolver(store, old)
     locked = {}
     for target in targets:
         before = old.targets.get(target.name) if old else None
         if only is None or before is None or not _same_ground(target, before):
-            locked[target.name] = _whole(target, store, known)
+            locked[target.name] = resolver.whole(target)
         elif only in target.pins:
-            locked[target.name] = _part(target, before, _PARTS[type(only)], store, known)
+            locked[target.name] = resolver.part(target, before, _PARTS[type(only)])
         else:
             locked[target.name] = before
     return seal(locked)
@@ -42,43 +42,50 @@ def _same_ground(target: Target, before: LockedTarget) -> bool:
     return (target.backend, target.suite, target.python) == (before.backend, before.suite, before.python)
 
 
-def _whole(target: Target, store: Store, known: dict[str, int]) -> LockedTarget:
-    locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
-    for part in _PARTS.values():
-        locked = _part(target, locked, part, store, known)
-    return locked
+class _Resolver:
+    """Resolves targets one after another, asking pip once for what several have in common."""
 
+    def __init__(self, store: Store, old: Lock | None) -> None:
+        self._store = store
+        targets = old.targets.values() if old else ()
+        self._sizes = {a.sha256: a.size for target in targets for a in target.artifacts()}
+        self._answers: dict[str, tuple[Artifact, ...]] = {}
 
-def _part(target: Target, before: LockedTarget, part: str, store: Store, known: dict[str, int]) -> LockedTarget:
-    """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons"."""
-    pins = {**before.pins, part: target.digests[part]}
-    if part == "debs":
-        debs = tuple(store.debs(target.suite).resolve(target.packages))
-        left_out = tuple(pattern for pin in target.debs for pattern in pin.left_out)
-        kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
-        return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
-    if part == "wheels":
-        wheels = _wheels(target.python, target.wheels, store, known, dependencies=True)
-        return replace(before, wheels=wheels, pins=pins)
-    pin = target.triton
-    tritons = {}
-    for version, llvm_hash in pin.llvm_hashes.items():
-        (wheel,) = _wheels(target.python, {pin.distribution: version}, store, known, dependencies=False)
-        tritons[version] = LockedTriton(version, llvm_hash, wheel)
-    return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
+    def whole(self, target: Target) -> LockedTarget:
+        """All parts of a target."""
+        locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
+        for part in _PARTS.values():
+            locked = self.part(target, locked, part)
+        return locked
 
+    def part(self, target: Target, before: LockedTarget, part: str) -> LockedTarget:
+        """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons"."""
+        pins = {**before.pins, part: target.digests[part]}
+        if part == "debs":
+            debs = tuple(self._store.debs(target.suite).resolve(target.packages))
+            left_out = tuple(pattern for pin in target.debs for pattern in pin.left_out)
+            kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
+            return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
+        if part == "wheels":
+            return replace(before, wheels=self._wheels(target.python, target.wheels, dependencies=True), pins=pins)
+        pin = target.triton
+        tritons = {}
+        for version, llvm_hash in pin.llvm_hashes.items():
+            (wheel,) = self._wheels(target.python, {pin.distribution: version}, dependencies=False)
+            tritons[version] = LockedTriton(version, llvm_hash, wheel)
+        return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
-def _wheels(
-    python: str, pins: dict[str, str], store: Store, known: dict[str, int], *, dependencies: bool
-) -> tuple[Artifact, ...]:
-    with store.incoming() as folder:
-        found = Wheels(python).resolve(pins, dependencies=dependencies, known=known, into=folder)
-        for artifact in found:
-            file = folder / artifact.filename
-            if file.is_file():
-                store.adopt(file, artifact)
-    known |= {artifact.sha256: artifact.size for artifact in found}
-    return tuple(found)
+    def _wheels(self, python: str, pins: dict[str, str], *, dependencies: bool) -> tuple[Artifact, ...]:
+        question = digest([python, pins, dependencies])
+        if question not in self._answers:
+            with self._store.incoming() as folder:
+                found = Wheels(python).resolve(pins, dependencies=dependencies, known=self._sizes, into=folder)
+                # What had to be fetched to learn its size need not come again.
+                for artifact in found:
+                    if (folder / artifact.filename).is_file():
+                        self._store.adopt(folder / artifact.filename, artifact)
+            self._answers[question] = tuple(found)
+        return self._answers[question]
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Debs:
         with self._lock:
             self._update()
             try:
-                printed = self._apt("apt-get", "-qq", "--print-uris", "install", *_BASE, *packages, log="resolve-debs")
+                printed = self._apt("apt-get", "-q", "--print-uris", "install", *_BASE, *packages, log="resolve-debs")
             except CommandError as error:
                 raise PinError(
                     f"the packages cannot be resolved in {self._suite}",
@@ -55,7 +55,8 @@ class Debs:
                     next="correct the packages in toolchains/pins, then: invoke pin --update",
                 ) from error
             # 'URI' name_version_arch.deb size hash; a colon of the version is written %3a.
-            wanted = [tuple(map(unquote, line.split()[1].split("_")[:2])) for line in printed.splitlines()]
+            files = [line.split()[1] for line in printed.splitlines() if line.startswith("'")]
+            wanted = [tuple(map(unquote, file.split("_")[:2])) for file in files]
             carried = self._carried([name for name, _ in wanted])
         found = [carried[name, version] for name, version in wanted]
         return sorted(found, key=lambda artifact: artifact.name)

@@ -85,7 +85,7 @@ def _entries(text: str, *, deb822: bool) -> Iterator[tuple[str, str]]:
 def _deb822(text: str) -> Iterator[dict[str, str]]:
     for paragraph in re.split(r"\n\s*\n", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)):
         fields = re.findall(r"^([\w-]+):(.*(?:\n[ \t].*)*)", paragraph, re.MULTILINE)
-        entry = {name.lower(): value for name, value in fields}
+        entry = {name.lower(): value.strip() for name, value in fields}
         if {"types", "uris", "suites", "components"} <= entry.keys():
             yield entry
 

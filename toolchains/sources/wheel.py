@@ -175,17 +175,20 @@ def _artifact(wheel: _Wheel, *, size: int) -> Artifact:
 
 
 def _progress(report: Report) -> Callable[[str], None]:
-    """A reader of pip's raw progress lines, "Progress 1024 of 4096", one file after another."""
+    """A reader of pip's raw progress lines, "Progress 1024 of 4096", which it prints for files over half a megabyte.
+
+    Files come one after another; a count that went back belongs to the next one.
+    """
     finished = current = 0
 
     def line(text: str) -> None:
         nonlocal finished, current
         match text.split():
             case ["Progress", done, "of", _]:
+                if int(done) < current:
+                    finished += current
                 current = int(done)
-            case ["Saved", *_]:
-                finished, current = finished + current, 0
-        report(finished + current)
+                report(finished + current)
 
     return line
 

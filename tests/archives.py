@@ -1,0 +1,109 @@
+"""Makes small archives for tests, a Python index and a Debian archive in a folder: pip and apt need no network then."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from toolchains.lock import Artifact
+from toolchains.sources.debian import Archive
+
+
+def artifact(file: Path, *, kind: str, name: str, version: str) -> Artifact:
+    """What a lock would say of a file."""
+    data = file.read_bytes()
+    return Artifact(kind, name, version, file.name, len(data), hashlib.sha256(data).hexdigest())
+
+
+class Index:
+    """A Python package index as files, and the pip of this process pointed at it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+        monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+        monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+        monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+        monkeypatch.setenv("PIP_INDEX_URL", folder.as_uri())
+
+    def add(self, name: str, version: str, requires: Sequence[str] = (), *, payload: int = 0) -> Artifact:
+        """Publish a wheel that carries so many bytes."""
+        project = self.folder / name
+        project.mkdir(parents=True, exist_ok=True)
+        file = wheel(project, name, version, requires, files={"payload": "x" * payload})
+        made = artifact(file, kind="wheel", name=name, version=version)
+        page = project / "index.html"
+        before = page.read_text() if page.exists() else ""
+        page.write_text(f'{before}<a href="{file.name}#sha256={made.sha256}">{file.name}</a>\n')
+        return made
+
+    def remove(self, name: str) -> None:
+        """Withdraw all versions of a project."""
+        (self.folder / name / "index.html").write_text("")
+
+
+def wheel(
+    folder: Path, name: str, version: str, requires: Sequence[str] = (), *, files: Mapping[str, str] | None = None
+) -> Path:
+    """A wheel with nothing in it but what is asked for."""
+    info = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+    content = {
+        f"{info}/METADATA": metadata,
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+        **(files or {}),
+    }
+    file = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        for path, text in content.items():
+            archive.writestr(zipfile.ZipInfo(path), text)
+    return file
+
+
+class DebianArchive:
+    """A Debian archive of one suite as files, unsigned."""
+
+    def __init__(self, folder: Path, suite: str = "trixie") -> None:
+        self.folder = folder
+        self.suite = suite
+        self._index = folder / "dists" / suite / "main" / "binary-amd64" / "Packages"
+        self._index.parent.mkdir(parents=True)
+        self._records: dict[str, str] = {}
+        self._publish()
+
+    @property
+    def archive(self) -> Archive:
+        """As apt is told of it."""
+        return Archive(f"copy:{self.folder}", "", "trusted=yes")
+
+    def add(self, name: str, version: str, **fields: str) -> Artifact:
+        """Publish a package; a version that was there before is superseded, as in Debian."""
+        control = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\n"
+        control += "".join(f"{key.replace('_', '-')}: {value}\n" for key, value in fields.items())
+        control += "Description: for a test\n"
+        tree = self.folder / "tree" / name
+        (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
+        (tree / "DEBIAN" / "control").write_text(control)
+        pool = self.folder / "pool"
+        pool.mkdir(exist_ok=True)
+        file = pool / f"{name}_{version.partition(':')[2] or version}_amd64.deb"
+        subprocess.run(["dpkg-deb", "--build", tree, file], check=True, capture_output=True)
+        made = artifact(file, kind="deb", name=name, version=version)
+        place = f"Filename: pool/{file.name}\nSize: {made.size}\nSHA256: {made.sha256}\n"
+        self._records[name] = control + place
+        self._publish()
+        return made
+
+    def _publish(self) -> None:
+        self._index.write_text("\n".join(self._records.values()))
+        data = self._index.read_bytes()
+        entry = f" {hashlib.sha256(data).hexdigest()} {len(data)} main/binary-amd64/Packages\n"
+        release = f"Suite: {self.suite}\nCodename: {self.suite}\nComponents: main\nArchitectures: amd64\n"
+        (self.folder / "dists" / self.suite / "Release").write_text(f"{release}SHA256:\n{entry}")

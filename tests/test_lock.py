@@ -1,0 +1,122 @@
+"""The lock file: reads back as it was written, notices edits, and says nothing of where bytes come from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolchains import lock, paths
+from toolchains.errors import PinError
+from toolchains.lock import Artifact, Lock, LockedTarget, LockedTriton
+
+DEB = Artifact("deb", "tool", "1:2.0-1", "tool_2.0-1_amd64.deb", 10, "a" * 64)
+WHEEL = Artifact("wheel", "top", "1.0", "top-1.0-py3-none-any.whl", 20, "b" * 64)
+TRITON = Artifact("wheel", "triton", "3.9.0", "triton-3.9.0-cp312-abi3-any.whl", 30, "c" * 64)
+
+
+def target(name: str = "one") -> LockedTarget:
+    return LockedTarget(
+        name=name, backend="spirv", suite="trixie", python="3.13", debs=(DEB,), wheels=(WHEEL,),
+        tritons={"3.9.0": LockedTriton("3.9.0", "d" * 40, TRITON)}, default_triton="3.9.0",
+        left_out=("/usr/share/doc/*",), kept=("/usr/share/doc/*/copyright",), pins={"debs": "e" * 64},
+    )  # fmt: skip
+
+
+def sealed(*targets: LockedTarget) -> Lock:
+    return lock.seal({target.name: target for target in targets})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "lock.json"
+    lock.save(sealed(target("one"), target("two")), path)
+    return path
+
+
+def test_a_lock_reads_back_as_it_was_written(file: Path) -> None:
+    assert lock.load(file) == sealed(target("one"), target("two"))
+
+
+def test_writing_what_was_read_changes_nothing(file: Path) -> None:
+    before = file.read_text()
+    lock.save(lock.load(file), file)
+    assert file.read_text() == before
+
+
+def test_the_order_of_targets_does_not_count() -> None:
+    assert sealed(target("one"), target("two")) == sealed(target("two"), target("one"))
+
+
+def test_each_artifact_has_a_line_of_its_own(file: Path) -> None:
+    lines = [line for line in file.read_text().splitlines() if '"sha256"' in line]
+    assert len(lines) == 6
+    assert all(line.count('"sha256"') == 1 and '"filename"' in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"debs": (replace(DEB, sha256="0" * 64),)},
+        {"wheels": (replace(WHEEL, version="1.1"),)},
+        {"wheels": ()},
+        {"tritons": {"3.9.0": LockedTriton("3.9.0", "0" * 40, TRITON)}},
+        {"suite": "bookworm"},
+        {"python": "3.11"},
+        {"left_out": ()},
+    ],
+)
+def test_whatever_a_target_uses_is_in_its_digest_and_in_the_locks_but_in_no_other_targets(change: dict) -> None:
+    before, after = sealed(target("one"), target("two")), sealed(replace(target("one"), **change), target("two"))
+    assert after.targets["one"].digest != before.targets["one"].digest
+    assert after.targets["two"].digest == before.targets["two"].digest
+    assert after.digest != before.digest
+
+
+def test_what_pins_it_came_from_is_in_the_locks_digest_and_not_in_the_targets() -> None:
+    before, after = sealed(target()), sealed(replace(target(), pins={"debs": "0" * 64}))
+    assert after.targets["one"].digest == before.targets["one"].digest
+    assert after.digest != before.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("a" * 64, "0" * 64), ("d" * 40, "0" * 40), ("e" * 64, "0" * 64), ("trixie", "bookworm")]
+)
+def test_an_edited_lock_is_refused(file: Path, old: str, new: str) -> None:
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(PinError, match=r"(?s)digests.*invoke pin --update"):
+        lock.load(file)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"digest": "", "targets": {"one": {}}}', '{"targets": 1}'])
+def test_a_malformed_lock_is_refused(file: Path, text: str) -> None:
+    file.write_text(text)
+    with pytest.raises(PinError, match="malformed"):
+        lock.load(file)
+
+
+def test_a_lock_that_is_not_there_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(PinError, match=r"(?s)no lock.*invoke pin --update"):
+        lock.load(tmp_path / "lock.json")
+
+
+class TestOurs:
+    """The lock of this repository."""
+
+    def test_it_is_in_the_form_that_saving_gives_it(self, tmp_path: Path) -> None:
+        lock.save(lock.load(), tmp_path / "lock.json")
+        assert (tmp_path / "lock.json").read_text() == paths.LOCK.read_text()
+
+    def test_it_holds_no_addresses(self) -> None:
+        assert not re.search(r"://|www\.|\.org|\.com", paths.LOCK.read_text())
+
+    def test_both_tritons_are_locked_and_the_newer_is_the_default(self) -> None:
+        spirv = lock.load().targets["spirv"]
+        assert sorted(spirv.tritons) == ["3.6.0", "3.9.0"]
+        assert spirv.default_triton == "3.9.0"
+
+    def test_every_artifact_has_a_size_and_a_sha256(self) -> None:
+        for locked in lock.load().targets.values():
+            assert all(a.size > 0 and re.fullmatch("[0-9a-f]{64}", a.sha256) for a in locked.artifacts())

@@ -1,0 +1,261 @@
+"""From pins to lock: what is resolved, kept, told and checked. apt is real; pip, which takes its time, is not."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from archives import DebianArchive, artifact, wheel
+from rich.console import Console
+
+from toolchains import lock, pinning, pins, resolution, store
+from toolchains.errors import HashMismatchError, LlvmHashError, PinError, UsageError
+from toolchains.lock import Artifact, Lock
+from toolchains.pins import DebPin, ReleasesPin, Target, WheelPin
+from toolchains.sources import Report
+from toolchains.sources.deb import Debs
+from toolchains.store import Store
+
+TOOLS = DebPin("tools", ("tool",), ("/usr/share/doc/*",))
+LIBRARY = WheelPin("library", {"library": "1.0"})
+TRITON = ReleasesPin("triton", "triton", "2.0", {"1.0": "a" * 40, "2.0": "b" * 40})
+PEER = DebPin("peer", ("peer",))
+
+
+class Index:
+    """Wheels in a folder, and what stands for pip: it takes the newest version of what a pinned wheel needs."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.wheels: dict[tuple[str, str], Artifact] = {}
+        self.requires: dict[str, Sequence[str]] = {}
+
+    def add(self, name: str, version: str, requires: Sequence[str] = ()) -> None:
+        """Publish a wheel."""
+        file = wheel(self.folder, name, version, requires)
+        self.wheels[name, version] = artifact(file, kind="wheel", name=name, version=version)
+        self.requires[name] = requires
+
+    def client(self, python: str) -> Index:
+        """In place of Wheels(python)."""
+        return self
+
+    def resolve(
+        self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path
+    ) -> list[Artifact]:
+        """As Wheels.resolve."""
+        needed = {name for pinned in pins for name in self.requires[pinned]} if dependencies else set()
+        newest = {name: max(version for other, version in self.wheels if other == name) for name in needed}
+        return sorted((self.wheels[key] for key in {**newest, **pins}.items()), key=lambda found: found.name)
+
+    def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
+        """As Source.fetch."""
+        for wanted in artifacts:
+            shutil.copy(self.folder / wanted.filename, into)
+
+
+class World:
+    """Two archives, a store that uses them, and the targets to resolve."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.index = Index(folder / "index")
+        monkeypatch.setattr(resolution, "Wheels", self.index.client)
+        monkeypatch.setattr(store, "Wheels", self.index.client)
+        self.archive = DebianArchive(folder / "archive")
+        self.store = Store(folder / "store")
+        archive = self.archive.archive
+        # A new Debs each time, so that it sees what the archive has by now.
+        monkeypatch.setattr(self.store, "debs", lambda suite: Debs(suite, folder / "apt" / suite, [archive]))
+        self.archive.add("essential", "1", Essential="yes", Priority="required")
+        self.archive.add("tool", "1")
+        self.archive.add("peer", "1")
+        self.index.add("library", "1.0", ["dependency"])
+        self.index.add("dependency", "1.0")
+        for version in TRITON.llvm_hashes:
+            self.index.add("triton", version)
+        plain = Target("plain", "spirv", "trixie", "3.13", (TOOLS, LIBRARY, TRITON))
+        self.targets = [plain, replace(plain, name="variant", pins=(*plain.pins, PEER))]
+
+    def resolve(self, old: Lock | None = None, only: pins.Pin | None = None) -> Lock:
+        return resolution.resolve(self.targets, old, self.store, only=only)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
+
+
+class TestResolving:
+    def test_every_target_gets_its_packages_wheels_and_tritons(self, world: World) -> None:
+        plain, variant = (world.resolve().targets[name] for name in ("plain", "variant"))
+        assert [a.name for a in plain.debs] == ["essential", "tool"]
+        assert [a.name for a in variant.debs] == ["essential", "peer", "tool"]
+        assert [a.name for a in plain.wheels] == ["dependency", "library"]
+        assert {v: t.llvm_hash for v, t in plain.tritons.items()} == TRITON.llvm_hashes
+        assert plain.default_triton == "2.0"
+        assert plain.left_out == ("/usr/share/doc/*",)
+
+    def test_the_same_archives_give_the_same_lock(self, world: World) -> None:
+        assert world.resolve() == world.resolve(world.resolve())
+
+    def test_changes_are_listed_with_both_versions_and_where(self, world: World) -> None:
+        old = world.resolve()
+        world.archive.add("tool", "2", Depends="library")
+        world.archive.add("library", "7")
+        changes = resolution.changes(old, world.resolve(old))
+        assert [(c.name, c.before, c.after, c.targets) for c in changes] == [
+            ("library", "", "7", ("plain", "variant")),
+            ("tool", "1", "2", ("plain", "variant")),
+        ]
+
+    def test_other_bytes_under_the_same_version_are_listed_by_hash(self, world: World) -> None:
+        old = world.resolve()
+        rebuilt = world.archive.add("peer", "1", Section="changed")
+        (change,) = resolution.changes(old, world.resolve(old))
+        assert (change.name, change.after, change.targets) == ("peer", f"1 ({rebuilt.sha256[:12]})", ("variant",))
+
+    def test_naming_a_component_leaves_other_kinds_as_they_were(self, world: World) -> None:
+        old = world.resolve()
+        world.archive.add("tool", "2")
+        world.index.add("dependency", "2.0")
+        new = world.resolve(old, LIBRARY)
+        assert [c.name for c in resolution.changes(old, new)] == ["dependency"]
+
+    def test_naming_a_component_leaves_targets_without_it_as_they_were(self, world: World) -> None:
+        old = world.resolve()
+        world.archive.add("tool", "2")
+        new = world.resolve(old, PEER)
+        assert new.targets["plain"] == old.targets["plain"]
+        assert [(c.name, c.targets) for c in resolution.changes(old, new)] == [("tool", ("variant",))]
+
+    def test_another_python_resolves_all_of_a_target_whatever_is_named(self, world: World) -> None:
+        old = world.resolve()
+        world.archive.add("tool", "2")
+        world.targets = [replace(target, python="3.12") for target in world.targets]
+        new = world.resolve(old, LIBRARY)
+        assert new.targets["plain"].python == "3.12"
+        assert [c.name for c in resolution.changes(old, new)] == ["tool"]
+
+
+class TestDisagreements:
+    def test_a_lock_just_resolved_agrees(self, world: World) -> None:
+        assert list(pinning.disagreements(world.resolve(), world.targets)) == []
+
+    @pytest.mark.parametrize(
+        ("pin", "said"),
+        [
+            (replace(TOOLS, packages=("tool", "peer")), "its debs changed"),
+            (replace(TOOLS, left_out=()), "its debs changed"),
+            (WheelPin("library", {"library": "1.1"}), "its wheels changed"),
+            (replace(TRITON, default="1.0"), "its tritons changed"),
+            (replace(TRITON, llvm_hashes={**TRITON.llvm_hashes, "1.0": "c" * 40}), "its tritons changed"),
+        ],
+    )
+    def test_a_changed_pin_is_told(self, world: World, pin: pins.Pin, said: str) -> None:
+        locked = world.resolve()
+        changed = tuple(pin if pin.name == old.name else old for old in world.targets[0].pins)
+        told = list(pinning.disagreements(locked, [replace(world.targets[0], pins=changed), world.targets[1]]))
+        assert len(told) == 1
+        assert told[0].startswith("plain:") and said.replace("its ", "of its ") in told[0]
+
+    def test_targets_that_only_one_side_has_are_told(self, world: World) -> None:
+        locked = world.resolve()
+        renamed = [world.targets[0], replace(world.targets[1], name="other")]
+        told = list(pinning.disagreements(locked, renamed))
+        assert told == ["variant: in the lock, and there is no such target", "other: not in the lock"]
+
+    def test_ours_agree(self) -> None:
+        assert list(pinning.disagreements(lock.load(), [pins.target(name) for name in pins.names()])) == []
+
+
+class TestTheVerb:
+    @pytest.fixture
+    def console(self) -> Console:
+        return Console(file=io.StringIO(), width=200)
+
+    @pytest.fixture(autouse=True)
+    def here(self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The verb works on the world's targets and on a lock of its own."""
+        file = tmp_path / "lock.json"
+        load, save = lock.load, lock.save
+        monkeypatch.setattr(lock, "load", lambda: load(file))
+        monkeypatch.setattr(lock, "save", lambda new: save(new, file))
+        monkeypatch.setattr(pinning, "_targets", lambda: world.targets)
+
+    @staticmethod
+    def printed(console: Console) -> str:
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue()
+
+    def test_update_writes_the_lock_and_shows_what_changed(self, world: World, console: Console) -> None:
+        pinning.resolve(world.store, console)
+        world.archive.add("tool", "2")
+        pinning.resolve(world.store, console)
+        assert {a.version for a in lock.load().targets["plain"].debs if a.name == "tool"} == {"2"}
+        assert "1 changed" in self.printed(console)
+
+    def test_update_with_nothing_new_says_so(self, world: World, console: Console) -> None:
+        pinning.resolve(world.store, console)
+        pinning.resolve(world.store, console, "tools")
+        assert self.printed(console).rstrip().endswith("unchanged")
+
+    def test_an_unknown_component_names_the_known(self, world: World, console: Console) -> None:
+        with pytest.raises(UsageError, match=r"(?s)nowhere.*library, peer, tools, triton"):
+            pinning.resolve(world.store, console, "nowhere")
+
+    def test_update_that_fails_leaves_the_lock(self, world: World, console: Console) -> None:
+        pinning.resolve(world.store, console)
+        before = lock.load()
+        world.archive.add("tool", "2", Depends="nowhere")
+        with pytest.raises(PinError, match="nowhere"):
+            pinning.resolve(world.store, console)
+        assert lock.load() == before
+
+    def test_check_refuses_pins_that_changed_since(self, world: World, console: Console) -> None:
+        pinning.resolve(world.store, console)
+        world.targets[0] = replace(world.targets[0], suite="bookworm")
+        with pytest.raises(PinError, match=r"(?s)plain: suite is bookworm, locked is trixie.*invoke pin --update"):
+            pinning.verify(world.store, console)
+
+    def test_check_notices_a_file_that_changed_in_the_store(self, world: World, console: Console) -> None:
+        pinning.resolve(world.store, console)
+        pinning.bring(world.store)
+        file = world.store.path(lock.load().targets["plain"].wheels[0])
+        file.chmod(0o644)
+        file.write_bytes(bytes(file.stat().st_size))
+        with pytest.raises(HashMismatchError, match=file.name):
+            pinning.verify(world.store, console)
+
+    def test_check_looks_into_each_triton(
+        self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked: list[str] = []
+
+        def look(locked: lock.LockedTriton, file: Path) -> None:
+            looked.append(locked.version)
+            if locked.version == "2.0":
+                raise LlvmHashError(file.name)
+
+        monkeypatch.setattr(pinning, "check_llvm_hash", look)
+        pinning.resolve(world.store, console)
+        with pytest.raises(LlvmHashError, match=r"triton-2\.0"):
+            pinning.verify(world.store, console)
+        assert looked == ["1.0", "2.0"]
+
+    def test_fetch_brings_everything(self, world: World, console: Console) -> None:
+        pinning.resolve(world.store, console)
+        assert not all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
+        pinning.bring(world.store)
+        assert all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
+
+    def test_show_has_each_pin_beside_what_it_resolved_to(self, world: World, console: Console) -> None:
+        pinning.resolve(world.store, console)
+        pinning.show(console)
+        rows = [line.split() for line in self.printed(console).splitlines()]
+        assert ["│", "tools", "│", "tool", "│", "1", "│", "plain,", "variant", "│"] in rows
+        assert ["│", "library", "│", "library", "1.0", "│", "1.0", "│", "plain,", "variant", "│"] in rows

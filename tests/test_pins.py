@@ -1,0 +1,136 @@
+"""Pins and targets: what the TOML files may say, and what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolchains import paths, pins
+from toolchains.errors import PinError, UsageError
+from toolchains.pins import DebPin, ReleasesPin, WheelPin
+
+FILES = {
+    "pins/tools.toml": 'source = "deb"\npackages = ["first", "second"]\nleft-out = ["/a/*"]\nkept = ["/a/b"]\n',
+    "pins/more.toml": 'source = "deb"\npackages = ["third"]\n',
+    "pins/library.toml": 'source = "wheel"\n[packages]\nlibrary = "1.0"\n',
+    "pins/triton.toml": 'source = "wheel"\ndistribution = "triton"\ndefault = "2"\n'
+    '[release."1"]\nllvm-hash = "aaa"\n[release."2"]\nllvm-hash = "bbb"\n',
+    "targets/plain.toml": 'backend = "b"\nsuite = "s"\npython = "3.13"\ncomponents = ["tools", "library", "triton"]\n',
+    "targets/variant.toml": 'extends = "plain"\ncomponents = ["more"]\n',
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def component(root: Path, name: str) -> pins.Pin:
+    return pins.component(name, root / "pins")
+
+
+def target(root: Path, name: str) -> pins.Target:
+    return pins.target(name, root / "targets", root / "pins")
+
+
+def test_each_kind_of_component_is_read(root: Path) -> None:
+    assert component(root, "tools") == DebPin("tools", ("first", "second"), ("/a/*",), ("/a/b",))
+    assert component(root, "library") == WheelPin("library", {"library": "1.0"})
+    assert component(root, "triton") == ReleasesPin("triton", "triton", "2", {"1": "aaa", "2": "bbb"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        'source = "git"\npackages = ["a"]',
+        'source = "deb"\npackages = "a"',
+        'source = "deb"\npackages = [1]',
+        'source = "deb"\npackages = ["a"]\nversion = "1"',
+        'source = "wheel"\npackages = ["a"]',
+        'source = "wheel"\n[packages]\na = 1',
+        'source = "wheel"\ndistribution = "t"\ndefault = "3"\n[release."2"]\nllvm-hash = "a"',
+        'source = "wheel"\ndistribution = "t"\ndefault = "2"\n[release."2"]',
+    ],
+)
+def test_what_is_no_pin_file_is_refused_by_name(root: Path, text: str) -> None:
+    (root / "pins" / "tools.toml").write_text(text)
+    with pytest.raises(PinError, match=r"not a pin file: .*tools\.toml"):
+        component(root, "tools")
+
+
+def test_broken_toml_is_refused_with_its_line(root: Path) -> None:
+    (root / "pins" / "tools.toml").write_text('source = "deb"\npackages = [')
+    with pytest.raises(PinError, match=r"(?s)not TOML: .*tools\.toml.*line 2|end of document"):
+        component(root, "tools")
+
+
+def test_a_component_that_has_no_file_is_named(root: Path) -> None:
+    (root / "targets" / "variant.toml").write_text('extends = "plain"\ncomponents = ["nowhere"]\n')
+    with pytest.raises(PinError, match=r"nowhere\.toml"):
+        target(root, "variant")
+
+
+def test_a_target_is_the_sum_of_its_components(root: Path) -> None:
+    plain = target(root, "plain")
+    assert (plain.backend, plain.suite, plain.python) == ("b", "s", "3.13")
+    assert plain.packages == ("first", "second")
+    assert plain.wheels == {"library": "1.0"}
+    assert plain.triton.default == "2"
+
+
+def test_a_variant_adds_to_the_target_it_extends(root: Path) -> None:
+    plain, variant = target(root, "plain"), target(root, "variant")
+    assert variant.packages == ("first", "second", "third")
+    assert (variant.backend, variant.suite, variant.python) == (plain.backend, plain.suite, plain.python)
+    assert variant.pins[: len(plain.pins)] == plain.pins
+
+
+def test_an_unknown_target_names_the_known(root: Path) -> None:
+    with pytest.raises(UsageError, match=r"(?s)nowhere.*plain, variant"):
+        target(root, "nowhere")
+
+
+@pytest.mark.parametrize("text", ["", 'backend = "b"', 'extends = "plain"\nsuite = "s"\ncomponents = []'])
+def test_what_is_no_target_file_is_refused_by_name(root: Path, text: str) -> None:
+    (root / "targets" / "variant.toml").write_text(text)
+    with pytest.raises(PinError, match=r"not a target file: .*variant\.toml"):
+        target(root, "variant")
+
+
+def test_a_target_without_triton_is_refused(root: Path) -> None:
+    (root / "targets" / "plain.toml").write_text(FILES["targets/plain.toml"].replace(', "triton"', ""))
+    with pytest.raises(PinError, match="0 components with releases"):
+        _ = target(root, "plain").digests
+
+
+def test_a_comment_changes_no_digest_and_a_pin_only_its_own(root: Path) -> None:
+    before = target(root, "plain").digests
+    file = root / "pins" / "library.toml"
+    file.write_text("# why\n" + file.read_text())
+    assert target(root, "plain").digests == before
+    file.write_text(file.read_text().replace("1.0", "2.0"))
+    after = target(root, "plain").digests
+    assert {part for part in before if after[part] != before[part]} == {"wheels"}
+
+
+class TestOurs:
+    """The pins of this repository."""
+
+    def test_every_target_is_readable_and_has_a_plugin_and_a_dockerfile(self) -> None:
+        for name in pins.names():
+            backend = pins.target(name).backend
+            assert (paths.BACKENDS / backend).is_dir()
+            assert (paths.DOCKER / f"{backend}.Dockerfile").is_file()
+
+    def test_every_component_is_part_of_a_target(self) -> None:
+        used = {pin.name for name in pins.names() for pin in pins.target(name).pins}
+        assert used == {file.stem for file in paths.PINS.glob("*.toml")}
+
+    @pytest.mark.parametrize("file", [*paths.PINS.glob("*.toml"), *paths.TARGETS.glob("*.toml")], ids=lambda f: f.stem)
+    def test_every_file_begins_by_saying_why_it_is_there(self, file: Path) -> None:
+        assert file.read_text().startswith("# ")

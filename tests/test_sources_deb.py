@@ -1,0 +1,165 @@
+"""Debian packages through a real apt, from an archive in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from archives import DebianArchive
+
+from toolchains.errors import FetchError, GoneError, MissingToolError, PinError, UsageError
+from toolchains.sources import debian
+from toolchains.sources.deb import Debs
+from toolchains.sources.debian import Archive
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> DebianArchive:
+    return DebianArchive(tmp_path / "archive")
+
+
+@pytest.fixture
+def debs(archive: DebianArchive, tmp_path: Path) -> Debs:
+    return Debs(archive.suite, tmp_path / "apt" / "trixie", [archive.archive])
+
+
+def test_a_system_is_the_essential_and_required_packages_the_ones_asked_for_and_their_dependencies(
+    archive: DebianArchive, debs: Debs
+) -> None:
+    essential = archive.add("essential", "1", Essential="yes", Priority="required")
+    required = archive.add("required", "2-1", Priority="required")
+    tool = archive.add("tool", "3", Depends="library (>= 1)", Recommends="manual", Priority="optional")
+    library = archive.add("library", "1:4.5+dfsg~rc1-1", Priority="optional")
+    archive.add("manual", "1", Priority="optional")
+    archive.add("other", "1", Priority="optional")
+    assert debs.resolve(["tool"]) == [essential, library, required, tool]
+
+
+def test_a_package_that_the_suite_does_not_have_is_named(archive: DebianArchive, debs: Debs) -> None:
+    archive.add("essential", "1", Essential="yes", Priority="required")
+    with pytest.raises(PinError, match="nowhere"):
+        debs.resolve(["nowhere"])
+
+
+def test_a_dependency_that_cannot_be_met_is_an_error(archive: DebianArchive, debs: Debs) -> None:
+    archive.add("essential", "1", Essential="yes", Priority="required")
+    archive.add("tool", "3", Depends="library")
+    with pytest.raises(PinError, match="library"):
+        debs.resolve(["tool"])
+
+
+def test_files_arrive_under_the_archives_names_an_epoch_not_in_them(
+    archive: DebianArchive, debs: Debs, tmp_path: Path
+) -> None:
+    plain, epoch = archive.add("plain", "1.0-1"), archive.add("epoch", "2:1.0~rc1+b1-1")
+    into = tmp_path / "into"
+    into.mkdir()
+    debs.fetch([plain, epoch], into, lambda done: None)
+    assert sorted(file.name for file in into.iterdir()) == ["epoch_1.0~rc1+b1-1_amd64.deb", "plain_1.0-1_amd64.deb"]
+    assert (into / epoch.filename).stat().st_size == epoch.size
+
+
+def test_superseded_packages_are_gone_and_all_named(archive: DebianArchive, debs: Debs, tmp_path: Path) -> None:
+    old = [archive.add("first", "1"), archive.add("second", "1"), archive.add("third", "1")]
+    archive.add("first", "2")
+    archive.add("second", "2")
+    with pytest.raises(GoneError, match=r"(?s)first 1.*second 1.*--allow-drift") as caught:
+        debs.fetch(old, tmp_path, lambda done: None)
+    assert "third" not in str(caught.value)
+
+
+def test_an_archive_that_does_not_answer_is_a_fetch_error(tmp_path: Path) -> None:
+    nowhere = Archive(f"copy:{tmp_path}/nowhere", "", "trusted=yes")
+    with pytest.raises(FetchError, match="did not answer"):
+        Debs("trixie", tmp_path / "apt", [nowhere]).resolve(["tool"])
+
+
+def test_the_machines_own_packages_play_no_part(archive: DebianArchive, debs: Debs) -> None:
+    """dpkg is on the machine; were its status used, apt would not list it."""
+    dpkg = archive.add("dpkg", "1.0", Essential="yes", Priority="required")
+    assert debs.resolve([]) == [dpkg]
+
+
+class TestTheMachinesSources:
+    DEB822 = """\
+# Debian's own
+Types: deb deb-src
+URIs: http://mirror.invalid/debian
+Suites: bookworm bookworm-updates bookworm-backports
+Components: main contrib
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://mirror.invalid/debian-security
+Suites: bookworm-security
+Components: main
+
+Types: deb
+URIs: http://vendor.invalid/apt
+Suites: bookworm
+Components: main
+Signed-By: /etc/apt/keyrings/vendor.asc
+
+Types: deb
+URIs: http://off.invalid/debian
+Suites: bookworm
+Components: main
+Enabled: no
+"""
+    ONE_LINE = """\
+# deb http://comment.invalid/debian bookworm main
+deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://mirror.invalid/debian bookworm main
+deb http://mirror.invalid/debian-security bookworm-security main contrib
+deb [signed-by=/etc/apt/keyrings/vendor.asc] http://vendor.invalid/apt bookworm main
+deb http://vendor.invalid/debian bookworm stable
+deb-src http://source.invalid/debian bookworm main
+"""
+
+    @pytest.fixture(autouse=True)
+    def machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.apt = tmp_path / "etc"
+        (self.apt / "sources.list.d").mkdir(parents=True)
+        keyring = tmp_path / "keyring.gpg"
+        keyring.touch()
+        monkeypatch.setattr(debian, "_APT", self.apt)
+        monkeypatch.setattr(debian, "KEYRING", keyring)
+        monkeypatch.delenv("FOUNDRY_DEBIAN_SOURCES", raising=False)
+
+    def test_deb822_gives_debians_archives_and_no_vendors(self) -> None:
+        (self.apt / "sources.list.d" / "debian.sources").write_text(self.DEB822)
+        assert [(a.uri, a.pocket) for a in debian.archives()] == [
+            ("http://mirror.invalid/debian", ""),
+            ("http://mirror.invalid/debian", "-updates"),
+            ("http://mirror.invalid/debian-security", "-security"),
+        ]
+
+    def test_one_line_sources_give_the_same(self) -> None:
+        (self.apt / "sources.list").write_text(self.ONE_LINE)
+        assert [(a.uri, a.pocket) for a in debian.archives()] == [
+            ("http://mirror.invalid/debian", ""),
+            ("http://mirror.invalid/debian-security", "-security"),
+        ]
+
+    def test_the_suite_is_replaced_and_only_debians_keys_are_trusted(self) -> None:
+        (self.apt / "sources.list").write_text(self.ONE_LINE)
+        assert debian.sources_list("trixie", debian.archives()) == (
+            f"deb [signed-by={debian.KEYRING}] http://mirror.invalid/debian trixie main\n"
+            f"deb [signed-by={debian.KEYRING}] http://mirror.invalid/debian-security trixie-security main\n"
+        )
+
+    def test_a_machine_that_is_no_debian_is_told_what_to_set(self) -> None:
+        with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
+            debian.archives()
+
+    def test_the_variable_names_sources_to_use_instead(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (self.apt / "sources.list").write_text(self.ONE_LINE)
+        other = tmp_path / "other.list"
+        other.write_text("deb http://other.invalid/debian bookworm main\n")
+        monkeypatch.setenv("FOUNDRY_DEBIAN_SOURCES", str(other))
+        assert [a.uri for a in debian.archives()] == ["http://other.invalid/debian"]
+
+    def test_without_debians_keys_the_package_to_install_is_named(self) -> None:
+        (self.apt / "sources.list").write_text(self.ONE_LINE)
+        debian.KEYRING.unlink()
+        with pytest.raises(MissingToolError, match="apt-get install debian-archive-keyring"):
+            debian.archives()

@@ -1,0 +1,125 @@
+"""Wheels through a real pip, from an index in a folder."""
+
+from __future__ import annotations
+
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from archives import Index
+
+from toolchains.errors import FetchError, GoneError, HashMismatchError, PinError
+from toolchains.sources.wheel import Wheels
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    return Index(tmp_path / "index", monkeypatch)
+
+
+def test_a_distribution_is_resolved_with_what_it_needs(index: Index, tmp_path: Path) -> None:
+    top, middle, leaf = (
+        index.add("top", "1.0", ["middle>=2"]),
+        index.add("middle", "2.1", ["leaf"]),
+        index.add("leaf", "3"),
+    )
+    index.add("middle", "1.0")
+    index.add("unrelated", "1.0")
+    found = Wheels("3.13").resolve({"top": "1.0"}, dependencies=True, known={}, into=tmp_path / "into")
+    assert found == [leaf, middle, top]
+
+
+def test_without_dependencies_a_distribution_stands_alone(index: Index, tmp_path: Path) -> None:
+    top = index.add("top", "1.0", ["middle>=2"])
+    found = Wheels("3.13").resolve({"top": "1.0"}, dependencies=False, known={}, into=tmp_path / "into")
+    assert found == [top]
+
+
+def test_a_wheel_of_known_size_is_not_fetched(index: Index, tmp_path: Path) -> None:
+    top = index.add("top", "1.0")
+    into = tmp_path / "into"
+    (found,) = Wheels("3.13").resolve({"top": "1.0"}, dependencies=True, known={top.sha256: 4711}, into=into)
+    assert found.size == 4711
+    assert not into.exists()
+
+
+def test_dependencies_are_those_of_the_targets_python_not_of_ours(index: Index, tmp_path: Path) -> None:
+    """Ours is 3.11 or newer; for 3.10 pip reports what it itself would need."""
+    top = index.add("top", "1.0", ["ours; python_version >= '3.11'"])
+    index.add("ours", "1.0")
+    assert Wheels("3.10").resolve({"top": "1.0"}, dependencies=True, known={}, into=tmp_path / "into") == [top]
+
+
+def test_a_dependency_that_only_the_targets_python_has_must_be_pinned(index: Index, tmp_path: Path) -> None:
+    index.add("top", "1.0", ["theirs; python_version < '3.11'"])
+    index.add("theirs", "1.0")
+    with pytest.raises(PinError, match=r"(?s)top needs theirs.*add theirs"):
+        Wheels("3.10").resolve({"top": "1.0"}, dependencies=True, known={}, into=tmp_path / "into")
+
+
+def test_a_pinned_version_that_does_not_exist_is_a_pin_error(index: Index, tmp_path: Path) -> None:
+    index.add("top", "1.0")
+    with pytest.raises(PinError, match=r"top==2\.0"):
+        Wheels("3.13").resolve({"top": "2.0"}, dependencies=True, known={}, into=tmp_path / "into")
+
+
+def test_local_folders_of_wheels_do_not_get_into_the_lock(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = index.add("top", "1.0")
+    other = Index(tmp_path / "other", monkeypatch).add("top", "1.0", ["changed"])
+    monkeypatch.setenv("PIP_INDEX_URL", index.folder.as_uri())
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "other" / "top"))
+    assert other.sha256 != published.sha256
+    found = Wheels("3.13").resolve({"top": "1.0"}, dependencies=True, known={}, into=tmp_path / "into")
+    assert found == [published]
+
+
+def test_a_fetched_wheel_is_the_locked_one(index: Index, tmp_path: Path) -> None:
+    locked = index.add("top", "1.0")
+    index.add("top", "2.0")
+    Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
+    assert [file.name for file in (tmp_path / "into").iterdir()] == [locked.filename]
+
+
+def test_progress_grows_to_the_size_of_all_files(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over HTTP and above half a megabyte: pip is silent about other files."""
+    locked = [index.add(name, "1.0", payload=600_000) for name in ("top", "other")]
+    handler = partial(SimpleHTTPRequestHandler, directory=str(index.folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}")
+        reported: list[int] = []
+        Wheels("3.13").fetch(locked, tmp_path / "into", reported.append)
+        server.shutdown()
+    assert reported == sorted(reported)
+    assert reported[-1] == sum(artifact.size for artifact in locked)
+
+
+def test_other_bytes_under_the_locked_name_are_a_hash_mismatch(index: Index, tmp_path: Path) -> None:
+    locked = index.add("top", "1.0")
+    index.remove("top")
+    index.add("top", "1.0", ["changed"])
+    with pytest.raises(HashMismatchError):
+        Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
+
+
+def test_a_wheel_that_was_withdrawn_is_gone(index: Index, tmp_path: Path) -> None:
+    locked = index.add("top", "1.0")
+    index.remove("top")
+    index.add("top", "2.0")
+    with pytest.raises(GoneError, match=r"top==1\.0"):
+        Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
+
+
+def test_an_index_that_does_not_answer_is_a_fetch_error(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = index.add("top", "1.0")
+    # Port 9 of this machine: nobody listens, the answer comes at once.
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    with pytest.raises(FetchError, match="check the network"):
+        Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)

@@ -1,0 +1,339 @@
+"""The store: what is in it is whole and right, whoever else is at work and however it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from archives import DebianArchive, Index, artifact, wheel
+
+from toolchains import paths
+from toolchains.errors import (
+    FoundryError,
+    GoneError,
+    HashMismatchError,
+    OfflineError,
+    TruncatedError,
+    UnsafeArchiveError,
+)
+from toolchains.lock import Artifact
+from toolchains.sources.deb import Debs
+from toolchains.store import Store
+
+
+class LocalStore(Store):
+    """A store whose packages come from an archive in a folder."""
+
+    def __init__(self, root: Path, archive: DebianArchive, *, allow_drift: bool = False) -> None:
+        super().__init__(root, allow_drift=allow_drift)
+        self._archive = archive
+
+    def debs(self, suite: str) -> Debs:
+        return Debs(suite, self.root / "apt" / suite, [self._archive.archive])
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    return Index(tmp_path / "index", monkeypatch)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def final_names(store: Store) -> list[str]:
+    """Every file that lies under its final name."""
+    return sorted(file.name for file in (store.root / "artifacts").rglob("*") if file.is_file())
+
+
+def fetch(store: Store, artifacts: Sequence[Artifact]) -> list[Artifact]:
+    return store.fetch(artifacts, suite="trixie", python="3.13")
+
+
+class TestFetching:
+    def test_a_file_lies_under_its_hash_with_its_own_name(self, index: Index, store: Store) -> None:
+        locked = index.add("top", "1.0")
+        assert fetch(store, [locked]) == [locked]
+        file = store.path(locked)
+        assert file.name == locked.filename
+        assert file.parent.name == hashlib.sha256(file.read_bytes()).hexdigest() == locked.sha256
+
+    def test_what_is_there_is_not_fetched_again(self, index: Index, store: Store) -> None:
+        locked = index.add("top", "1.0")
+        fetch(store, [locked])
+        index.remove("top")
+        assert fetch(store, [locked]) == [locked]
+
+    def test_wheels_and_packages_come_in_the_order_asked_for(self, index: Index, tmp_path: Path) -> None:
+        archive = DebianArchive(tmp_path / "archive")
+        asked = [archive.add("second", "1"), index.add("top", "1.0"), archive.add("first", "1")]
+        store = LocalStore(tmp_path / "store", archive)
+        assert fetch(store, asked) == asked
+        assert all(map(store.has, asked))
+
+    def test_nothing_is_left_on_the_way_in(self, index: Index, store: Store) -> None:
+        fetch(store, [index.add("top", "1.0")])
+        assert not (store.root / "incoming").exists()
+
+    def test_what_a_killed_process_left_is_cleared(self, index: Index, store: Store) -> None:
+        stale = store.root / "incoming" / "killed" / "half.whl"
+        stale.parent.mkdir(parents=True)
+        stale.write_text("half")
+        fetch(store, [index.add("top", "1.0")])
+        assert not stale.exists()
+
+    def test_one_missing_file_does_not_lose_the_others(self, index: Index, tmp_path: Path) -> None:
+        archive = DebianArchive(tmp_path / "archive")
+        wheel_, old = index.add("top", "1.0"), archive.add("tool", "1")
+        archive.add("tool", "2")
+        store = LocalStore(tmp_path / "store", archive)
+        with pytest.raises(GoneError):
+            fetch(store, [old, wheel_])
+        assert final_names(store) == [wheel_.filename]
+
+
+class TestOffline:
+    def test_everything_missing_is_listed(self, index: Index, tmp_path: Path) -> None:
+        here, first, second = index.add("here", "1.0"), index.add("first", "1.0"), index.add("second", "1.0")
+        fetch(Store(tmp_path / "store"), [here])
+        with pytest.raises(OfflineError) as caught:
+            fetch(Store(tmp_path / "store", offline=True), [here, first, second])
+        text = str(caught.value)
+        assert first.filename in text and second.filename in text and second.sha256 in text
+        assert here.filename not in text
+
+    def test_nothing_missing_is_no_error(self, index: Index, tmp_path: Path) -> None:
+        locked = index.add("top", "1.0")
+        fetch(Store(tmp_path / "store"), [locked])
+        assert fetch(Store(tmp_path / "store", offline=True), [locked]) == [locked]
+
+    def test_the_path_of_what_is_not_there_is_an_error(self, index: Index, store: Store) -> None:
+        with pytest.raises(OfflineError, match=r"top 1\.0 .*(?s:.*)invoke pin --fetch"):
+            store.path(index.add("top", "1.0"))
+
+
+class TestEntry:
+    """adopt(): the only way in."""
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        return wheel(tmp_path, "top", "1.0")
+
+    @pytest.fixture
+    def locked(self, file: Path) -> Artifact:
+        return artifact(file, kind="wheel", name="top", version="1.0")
+
+    def refused(self, store: Store, file: Path, locked: Artifact, error: type[FoundryError]) -> None:
+        with pytest.raises(error, match=file.name):
+            store.adopt(file, locked)
+        assert final_names(store) == []
+
+    def test_a_truncated_file_is_refused(self, store: Store, file: Path, locked: Artifact) -> None:
+        file.write_bytes(file.read_bytes()[:-1])
+        self.refused(store, file, locked, TruncatedError)
+
+    def test_a_file_that_did_not_arrive_is_truncated_too(self, store: Store, file: Path, locked: Artifact) -> None:
+        file.unlink()
+        self.refused(store, file, locked, TruncatedError)
+
+    def test_a_changed_byte_is_refused(self, store: Store, file: Path, locked: Artifact) -> None:
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+        self.refused(store, file, locked, HashMismatchError)
+
+    def test_bytes_after_the_end_are_refused(self, store: Store, file: Path, locked: Artifact) -> None:
+        with file.open("ab") as stream:
+            stream.write(b"more")
+        self.refused(store, file, locked, HashMismatchError)
+
+    @pytest.mark.parametrize("path", ["../outside.py", "/outside.py", "inside/../../outside.py"])
+    def test_a_wheel_with_an_entry_that_escapes_is_refused(self, store: Store, tmp_path: Path, path: str) -> None:
+        file = wheel(tmp_path, "top", "1.0", files={path: "escaped"})
+        self.refused(store, file, artifact(file, kind="wheel", name="top", version="1.0"), UnsafeArchiveError)
+
+    def test_a_wheel_with_a_link_is_refused(self, store: Store, file: Path) -> None:
+        link = zipfile.ZipInfo("top/link")
+        link.external_attr = 0o120777 << 16
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(link, "/etc/passwd")
+        self.refused(store, file, artifact(file, kind="wheel", name="top", version="1.0"), UnsafeArchiveError)
+
+    def test_each_refusal_has_an_exit_status_of_its_own(self) -> None:
+        kinds = [GoneError, HashMismatchError, OfflineError, TruncatedError, UnsafeArchiveError]
+        assert len({kind.exit_code for kind in kinds}) == len(kinds)
+
+
+class TestDrift:
+    @pytest.fixture
+    def archive(self, tmp_path: Path) -> DebianArchive:
+        archive = DebianArchive(tmp_path / "archive")
+        archive.add("essential", "1", Essential="yes", Priority="required")
+        return archive
+
+    def test_a_superseded_package_is_an_error_by_default(self, archive: DebianArchive, tmp_path: Path) -> None:
+        old = archive.add("tool", "1")
+        archive.add("tool", "2")
+        with pytest.raises(GoneError, match="tool 1"):
+            fetch(LocalStore(tmp_path / "store", archive), [old])
+
+    def test_where_it_is_allowed_the_current_versions_are_taken_and_told(
+        self, archive: DebianArchive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        essential, old = archive.add("essential", "1", Essential="yes"), archive.add("tool", "1")
+        new = archive.add("tool", "2", Depends="library")
+        library = archive.add("library", "7")
+        store = LocalStore(tmp_path / "store", archive, allow_drift=True)
+        assert fetch(store, [essential, old]) == [essential, library, new]
+        assert all(map(store.has, [essential, library, new]))
+        told = capsys.readouterr().err
+        assert "tool: 1 -> 2" in told and "library: absent -> 7" in told and "essential:" not in told
+
+    def test_allowed_and_not_needed_it_changes_nothing(self, archive: DebianArchive, tmp_path: Path) -> None:
+        tool = archive.add("tool", "1")
+        assert fetch(LocalStore(tmp_path / "store", archive, allow_drift=True), [tool]) == [tool]
+
+
+class TestParts:
+    def build(self, built: list[Path]) -> Callable[[Path], None]:
+        def build(folder: Path) -> None:
+            built.append(folder)
+            (folder / "result").write_text("whole")
+
+        return build
+
+    def test_a_part_is_built_once_and_found_again(self, store: Store) -> None:
+        built: list[Path] = []
+        first = store.part("kind", "digest", self.build(built))
+        assert store.part("kind", "digest", self.build(built)) == first
+        assert len(built) == 1
+        assert (first / "result").read_text() == "whole"
+
+    def test_another_digest_is_another_part(self, store: Store) -> None:
+        built: list[Path] = []
+        assert store.part("kind", "one", self.build(built)) != store.part("kind", "two", self.build(built))
+        assert len(built) == 2
+
+    def test_a_part_has_no_name_while_it_is_built_nor_after_it_failed(self, store: Store) -> None:
+        place = store.root / "parts" / "kind" / "digest"
+
+        def fail(folder: Path) -> None:
+            (folder / "result").write_text("half")
+            assert not place.exists()
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            store.part("kind", "digest", fail)
+        assert list(place.parent.iterdir()) == []
+        assert (store.part("kind", "digest", self.build([])) / "result").read_text() == "whole"
+
+
+# A process of its own that uses a store. It is told where, what, and what it stands in a folder with: a source there
+# that copies files, notes each time that it is asked, and can stop half-way.
+PROCESS = """
+import json, shutil, sys, time
+from pathlib import Path
+from toolchains import store as module
+from toolchains.lock import Artifact
+
+root, folder, mode, listing = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+
+def note(name):
+    with (folder / "notes").open("a") as notes:
+        notes.write(name + "\\n")
+
+def both_started():
+    note("started")
+    while (folder / "notes").read_text().count("started") < 2:
+        time.sleep(0.01)
+
+class Copies:
+    def __init__(self, python):
+        pass
+    def fetch(self, artifacts, into, report):
+        note("fetched")
+        for number, artifact in enumerate(artifacts):
+            data = (folder / artifact.filename).read_bytes()
+            if mode == "stop" and number == 1:
+                (into / artifact.filename).write_bytes(data[:-1])
+                print("half-way", flush=True)
+                time.sleep(600)
+            (into / artifact.filename).write_bytes(data)
+
+def build(part):
+    note("built")
+    (part / "result").write_text("whole")
+
+module.Wheels = Copies
+store = module.Store(root)
+if mode != "stop":
+    both_started()
+if mode == "part":
+    print(store.part("kind", "digest", build))
+else:
+    store.fetch([Artifact(**entry) for entry in listing], suite="trixie", python="3.13")
+"""
+
+
+class TestProcesses:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "files"
+        folder.mkdir()
+        return folder
+
+    @pytest.fixture
+    def locked(self, folder: Path) -> list[Artifact]:
+        return [artifact(wheel(folder, name, "1"), kind="wheel", name=name, version="1") for name in ("one", "two")]
+
+    def start(self, store: Store, folder: Path, mode: str, locked: Sequence[Artifact]) -> subprocess.Popen[str]:
+        listing = json.dumps([asdict(item) for item in locked])
+        words = [sys.executable, "-c", PROCESS, str(store.root), str(folder), mode, listing]
+        return subprocess.Popen(words, cwd=paths.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_two_that_fetch_the_same_fetch_it_once(self, store: Store, folder: Path, locked: list[Artifact]) -> None:
+        both = [self.start(store, folder, "fetch", locked) for _ in range(2)]
+        errors = [process.communicate(timeout=60)[1] for process in both]
+        assert [process.returncode for process in both] == [0, 0], errors
+        assert (folder / "notes").read_text().count("fetched") == 1
+        assert all(map(store.has, locked))
+
+    def test_two_that_build_the_same_part_build_it_once(self, store: Store, folder: Path) -> None:
+        both = [self.start(store, folder, "part", []) for _ in range(2)]
+        printed = [process.communicate(timeout=60) for process in both]
+        assert [process.returncode for process in both] == [0, 0], printed
+        assert printed[0][0] == printed[1][0]
+        assert (folder / "notes").read_text().count("built") == 1
+
+    def test_ctrl_c_keeps_what_is_whole_and_names_nothing_half(
+        self, store: Store, folder: Path, locked: list[Artifact]
+    ) -> None:
+        process = self.start(store, folder, "stop", locked)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "half-way\n"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode != 0
+        assert final_names(store) == [locked[0].filename]
+        assert not (store.root / "incoming").exists()
+
+    def test_a_killed_process_blocks_nobody(
+        self, index: Index, store: Store, folder: Path, locked: list[Artifact]
+    ) -> None:
+        process = self.start(store, folder, "stop", locked)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "half-way\n"
+        process.kill()
+        process.communicate(timeout=60)
+        assert final_names(store) == []
+        other = index.add("top", "1.0")
+        assert fetch(store, [other]) == [other]
