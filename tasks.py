@@ -117,3 +117,15 @@ def shell(c: Context, target: str, triton: str = "") -> None:
     from toolchains import building
 
     sys.exit(building.shell(target, triton=triton))
+
+
+@verb
+def test(c: Context, target: str = "spirv", allow_drift: bool = False) -> None:
+    """All checks: lint, types, tests on this machine and in the target's image, e2e; the last line sums them up.
+
+    --target=spirv   the target whose image is tested
+    --allow-drift    as for build
+    """
+    from toolchains import testing
+
+    testing.test(target, allow_drift=allow_drift)

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import engine, image, lock, owners, paths
+from . import engine, host, image, lock, owners, paths
 from .errors import UsageError
 from .image import Image
 from .store import Store
@@ -32,11 +32,13 @@ def have(
 
     Raises:
         UsageError: no such target or release.
+        MissingToolError: no container engine answers.
     """
     targets = lock.load().targets
     if name not in targets:
         raise UsageError(f"there is no target {name}", next=f"choose one of: {', '.join(targets)}")
     target = targets[name]
+    host.ensure()
     docker = engine.connect()
     store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
     return docker, image.build(target, image.release(target, triton), store=store, engine=docker, cache=cache)

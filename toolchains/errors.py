@@ -139,3 +139,9 @@ class ProofError(FoundryError):
     """A kernel ran and its result is wrong, or it did not run at all."""
 
     exit_code = 40
+
+
+class CheckError(FoundryError):
+    """A check of this repository itself failed: lint, types or tests."""
+
+    exit_code = 41

@@ -20,8 +20,8 @@ from .paths import LOGS
 
 # What every child sees of our environment. TMPDIR because a host may have a small /tmp.
 _PASSED = ("HOME", "TMPDIR", "TERM")
-# What a child that may use the network sees besides: the user's own proxies, certificates and pip settings. None of them
-# can change a result, since every byte fetched is checked against the lock.
+# What a child that may use the network sees besides: the user's own proxies, certificates and pip settings. None of
+# them can change a result, since every byte fetched is checked against the lock.
 _PASSED_NETWORK = (
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",

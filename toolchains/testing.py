@@ -1,0 +1,179 @@
+"""The verb test: everything that this repository checks of itself, in one run with one summary.
+
+    ruff, mypy       over all Python here
+    tests/           pytest on this machine, with the container engine
+    backends/*/tests pytest inside the target's image, where Triton, LLVM and the device are
+    e2e              the kernels, as `invoke e2e` runs them
+
+A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
+parts; a run in which no test was executed has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
+
+from . import building, distributions, host, paths, proof
+from .errors import CheckError, CommandError, FoundryError
+from .run import run
+
+_RESULTS = paths.RESULTS / "test"
+_INSIDE = "/foundry/test"
+# Of this process's environment, what tests on this machine need beside what every child gets.
+_PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the run: its title, what runs it, and the JUnit file with its results if it is made of tests."""
+
+    title: str
+    run: Callable[[], None]
+    junit: Path | None = None
+
+
+@dataclass
+class Count:
+    """Tests by outcome."""
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+    def add(self, junit: Path) -> int:
+        """Add what a JUnit file says; returns how many tests were executed."""
+        executed = 0
+        for suite in ElementTree.parse(junit).getroot().iter("testsuite"):
+            tests, failed, errors, skipped = (
+                int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")
+            )
+            self.failed += failed
+            self.errors += errors
+            self.skipped += skipped
+            self.passed += tests - failed - errors - skipped
+            executed += tests - skipped
+        return executed
+
+    def summary(self, seconds: float) -> str:
+        """The line that pytest would end with."""
+        words = [
+            f"{count} {word}"
+            for count, word in (
+                (self.failed, "failed"),
+                (self.passed, "passed"),
+                (self.skipped, "skipped"),
+                (self.errors, "errors"),
+            )
+            if count
+        ]
+        return f" {', '.join(words) or 'no tests ran'} in {seconds:.2f}s ".center(100, "=")
+
+
+def test(target: str, *, allow_drift: bool) -> None:
+    """Run all checks.
+
+    Args:
+        target: whose image the backends' tests and e2e run in.
+        allow_drift: see building.have.
+
+    Raises:
+        CheckError: a part failed, or executed no test.
+        MissingToolError: no container engine.
+    """
+    host.ensure()
+    shutil.rmtree(_RESULTS, ignore_errors=True)
+    _RESULTS.mkdir(parents=True)
+    run_parts(_parts(target, allow_drift))
+
+
+def run_parts(parts: list[Part]) -> None:
+    """Run each part, print the summary over all of them.
+
+    Raises:
+        CheckError: a part failed, or executed no test.
+    """
+    start = time.monotonic()
+    count = Count()
+    failed = []
+    for part in parts:
+        print(f"\n== {part.title}", flush=True)
+        try:
+            part.run()
+        except FoundryError as error:
+            print(error, file=sys.stderr, flush=True)
+            failed.append(part.title)
+        if part.junit is not None:
+            executed = count.add(part.junit) if part.junit.is_file() else 0
+            if executed == 0:
+                count.errors += 1
+                failed.append(f"{part.title}: no test was executed")
+        elif part.title in failed:
+            count.errors += 1
+    sys.stderr.flush()
+    if failed:
+        print("\nfailed: " + "; ".join(failed))
+    print("\n" + count.summary(time.monotonic() - start), flush=True)
+    if failed:
+        raise CheckError("checks failed", why="; ".join(failed), next="see above; one part alone: CONTRIBUTING.md")
+
+
+def _parts(target: str, allow_drift: bool) -> list[Part]:
+    drift = ["--allow-drift"] if allow_drift else []
+    sources = [f"--package={folder.name}" for folder in sorted(paths.BACKENDS.glob("*/src/*")) if folder.is_dir()]
+
+    def kernels() -> None:
+        folder = proof.e2e(target, triton="", offline=False, allow_drift=allow_drift, only="")
+        shutil.copy(folder / "junit.xml", _RESULTS / "e2e.xml")
+
+    return [
+        Part("ruff", lambda: _tool("ruff", "check", ".")),
+        Part("mypy of toolchains/", lambda: _tool("mypy", "toolchains", "tasks.py")),
+        Part("mypy of backends/", lambda: _tool("mypy", *sources)),
+        Part(
+            "tests/ on this machine",
+            lambda: _tool("pytest", *drift, f"--junitxml={_RESULTS / 'host.xml'}"),
+            _RESULTS / "host.xml",
+        ),
+        Part(
+            f"backends/*/tests in the image of {target}",
+            lambda: _inside(target, allow_drift, _RESULTS / "backends.xml"),
+            _RESULTS / "backends.xml",
+        ),
+        Part(f"e2e {target}", kernels, _RESULTS / "e2e.xml"),
+    ]
+
+
+def _tool(name: str, *arguments: str) -> None:
+    passed = {key: value for key, value in os.environ.items() if key.startswith(_PASSED)}
+    run(
+        [sys.executable, "-m", name, *arguments], log=f"test-{name}", cwd=paths.ROOT, env=passed, network=True,
+        line=lambda text: print(text, flush=True),
+    )  # fmt: skip
+
+
+def _inside(target: str, allow_drift: bool, junit: Path) -> None:
+    """Run the backends' tests in an image, with this machine's pytest: the image itself has no use for one."""
+    engine, image = building.have(target, allow_drift=allow_drift)
+    with TemporaryDirectory() as work, engine.container(image.name) as container:
+        distributions.copy("pytest", Path(work))
+        container.copy_into(Path(work), f"{_INSIDE}/pytest")
+        for folder in sorted(paths.BACKENDS.glob("*/tests")):
+            container.copy_into(folder, f"{_INSIDE}/{folder.parent.name}")
+        done = container.run(
+            ["python", "-m", "pytest", "--import-mode=importlib", "-p", "no:cacheprovider", "-ra",
+             f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
+            env={"PYTHONPATH": f"{_INSIDE}/pytest"}, cwd="/tmp", line=lambda text: print(text, flush=True),
+        )  # fmt: skip
+        container.copy_out(f"{_INSIDE}/junit.xml", junit)
+    if done.status != 0:
+        what = f"pytest in the image of {target} ended with status {done.status}"
+        raise CommandError(what, next=f"invoke shell {target}")
