@@ -79,22 +79,23 @@ def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] =
     Raises:
         ImageError: no archive of one image, or layers compressed in a way that cannot be read.
     """
-    with tarfile.open(saved) as tar, archive.open("wb") as file:
+    with saved.open("rb") as source, archive.open("wb") as file:
         try:
+            tar = tarfile.open(fileobj=source)  # noqa: SIM115 - it closes with its file
             (manifest,) = json.load(_content(tar, "manifest.json"))
             config = json.load(_content(tar, manifest["Config"]))
             layers = list(zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True))
-        except (KeyError, ValueError) as error:
+        except (tarfile.TarError, KeyError, ValueError) as error:
             raise ImageError(f"not an archive of one image: {saved}", why=repr(error)) from error
         writer = _Writer(file)
         below = _Below()
         for digest, member in layers:
-            with _uncompressed(_content(tar, member), member) as source:
+            with _uncompressed(_content(tar, member), member) as plain:
                 if digest not in known:
-                    writer.layer(partial(_normalise, source, below=below))
+                    writer.layer(partial(_normalise, plain, below=below))
                     continue
-                below.scan(source)
-                writer.known_layer(digest, None if leave_out else source)
+                below.scan(plain)
+                writer.known_layer(digest, None if leave_out else plain)
         return writer.finish(config, name)
 
 

@@ -13,7 +13,7 @@ from .errors import UsageError
 from .image import Image
 from .store import Store
 
-_console = Console(highlight=False)
+_console = Console(highlight=False, soft_wrap=True)
 # How many owners a table of sizes names.
 _ROWS = 20
 
