@@ -84,6 +84,12 @@ def test_a_fetched_wheel_is_the_locked_one(index: Index, tmp_path: Path) -> None
     assert [file.name for file in (tmp_path / "into").iterdir()] == [locked.filename]
 
 
+def test_two_versions_of_one_distribution_are_fetched_together(index: Index, tmp_path: Path) -> None:
+    locked = [index.add("top", "1.0"), index.add("other", "1.0"), index.add("top", "2.0")]
+    Wheels("3.13").fetch(locked, tmp_path / "into", lambda done: None)
+    assert {file.name for file in (tmp_path / "into").iterdir()} == {artifact.filename for artifact in locked}
+
+
 def test_progress_grows_to_the_size_of_all_files(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over HTTP and above half a megabyte: pip is silent about other files."""
     locked = [index.add(name, "1.0", payload=600_000) for name in ("top", "other")]

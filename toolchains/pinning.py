@@ -100,7 +100,8 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
     except PinError as error:
         console.print(f"resolving everything: {error.what}", highlight=False)
         old = None
-    new = resolution.resolve(targets, old, store, only=only)
+    with console.status("asking the archives"):
+        new = resolution.resolve(targets, old, store, only=only)
     locks.save(new)
     changes = resolution.changes(old, new)
     if changes:

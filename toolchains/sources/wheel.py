@@ -70,13 +70,25 @@ class Wheels:
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
         """Download by name, version and hash; see Source.fetch."""
         into.mkdir(parents=True, exist_ok=True)
+        # To pip, two versions of one distribution are a conflict, wherever they are to lie.
+        rounds: list[dict[str, Artifact]] = []
+        for artifact in artifacts:
+            free = next((batch for batch in rounds if artifact.name not in batch), None)
+            if free is None:
+                rounds.append(free := {})
+            free[artifact.name] = artifact
+        line = _progress(report)
+        for batch in rounds:
+            self._fetch(list(batch.values()), into, line)
+
+    def _fetch(self, artifacts: Sequence[Artifact], into: Path, line: Callable[[str], None]) -> None:
         listing = into / "requirements.txt"
         listing.write_text("".join(f"{a.name}=={a.version} --hash=sha256:{a.sha256}\n" for a in artifacts))
         try:
             self._pip(
                 "download", "--no-deps", "--require-hashes", "--dest", into, "--requirement", listing,
                 "--progress-bar", "raw", "--resume-retries", "5",
-                log="fetch-wheels", line=_progress(report),
+                log="fetch-wheels", line=line,
             )  # fmt: skip
         except CommandError as error:
             raise _explain(error) from error
@@ -195,7 +207,7 @@ def _progress(report: Report) -> Callable[[str], None]:
 
 def _explain(error: CommandError) -> FoundryError:
     """Which of our errors a failure of pip is, from what it printed."""
-    text = error.why
+    text = "\n".join(line for line in error.why.splitlines() if not line.startswith("Progress "))
     if "DO NOT MATCH THE HASHES" in text:
         return HashMismatchError(
             "a wheel does not have the sha256 that the lock gives",
