@@ -32,14 +32,14 @@ class ToolError(LoweringError):
 
 
 def source_line(location: object) -> FileLineColLoc | None:
-    """The place in a file that an MLIR location comes down to; of a call site, the innermost."""
+    """The place in a file that an MLIR location comes down to; of a call, where it was called: that is the user's line."""
     match location:
         case FileLineColLoc():
             return location
         case NameLoc():
             return source_line(location.location)
         case CallSiteLoc():
-            return source_line(location.callee)
+            return source_line(location.caller)
         case FusedLoc():
             return next((found for part in location.locations if (found := source_line(part))), None)
         case _:

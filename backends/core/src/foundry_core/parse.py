@@ -64,16 +64,20 @@ def _hex_as_bytes(text: str) -> str:
 def _refuse_unknown(text: str, known: set[str]) -> None:
     """Name the first operation that no dialect here has, with its source line; a parser would only say "unregistered"."""
     places: dict[str, str] = {}
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
         if line.startswith("#loc"):
             alias, location = line.split(" = ", 1)
-            direct = _PLACE.search(location)
-            inner = re.search(r"#loc\d*", location)
-            places[alias] = f"{direct[1]}:{direct[2]}" if direct else places.get(inner[0], "") if inner else ""
+            # The last one: of `callsite(callee at caller)` the caller.
+            direct, inner = _PLACE.findall(location), re.findall(r"#loc\d*", location)
+            places[alias] = ":".join(direct[-1]) if direct else places.get(inner[-1], "") if inner else ""
             continue
         found = _OPERATION.match(line)
         if found and found[1] not in known:
-            used = _USED_ALIAS.search(line)
+            # The location of an operation with a region stands behind the region, on the line that closes it.
+            indent = len(line) - len(line.lstrip())
+            ends = (at for at in lines[number:] if at[:indent].isspace() and not at[indent].isspace())
+            used = next((hit for at in ends if (hit := _USED_ALIAS.search(at))), None)
             raise UnsupportedOperation(found[1], places.get(used[1], "") if used else "")
 
 

@@ -1,6 +1,6 @@
 """The `arith` dialect with the operations that xDSL 0.74 defines for scalars only, on tensors too.
 
-There cmpi, cmpf and select have i1 as result or condition, never a tensor of i1, and the integer casts verify scalars
+There cmpi, cmpf and select have i1 as result or condition, never a tensor of i1, and most casts verify scalars
 only; Triton uses all of them on whole tiles. The rest is xDSL's own.
 """
 
@@ -170,6 +170,41 @@ class TruncIOp(_Cast):
 
 
 @irdl_op_definition
+class SIToFPOp(_Cast):
+    """Signed integer to floating point."""
+
+    name = "arith.sitofp"
+
+
+@irdl_op_definition
+class UIToFPOp(_Cast):
+    """Unsigned integer to floating point."""
+
+    name = "arith.uitofp"
+
+
+@irdl_op_definition
+class FPToSIOp(_Cast):
+    """Floating point to signed integer, towards zero."""
+
+    name = "arith.fptosi"
+
+
+@irdl_op_definition
+class FPToUIOp(_Cast):
+    """Floating point to unsigned integer, towards zero."""
+
+    name = "arith.fptoui"
+
+
+@irdl_op_definition
+class BitcastOp(_Cast):
+    """The same bits as another type of the same width."""
+
+    name = "arith.bitcast"
+
+
+@irdl_op_definition
 class RemFOp(IRDLOperation):
     """Remainder of a floating-point division, with the sign of the dividend."""
 
@@ -182,7 +217,9 @@ class RemFOp(IRDLOperation):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
 
 
-_OURS = [CmpiOp, CmpfOp, SelectOp, ExtSIOp, ExtUIOp, TruncIOp, RemFOp]
+_OURS = [
+    CmpiOp, CmpfOp, SelectOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, BitcastOp, RemFOp,
+]  # fmt: skip
 ArithOnTensors = Dialect(
     "arith",
     [op for op in Arith.operations if op.name not in {ours.name for ours in _OURS}] + _OURS,

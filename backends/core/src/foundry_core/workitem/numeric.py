@@ -16,7 +16,20 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute, Operation
 
 from ..dialects import tt
-from ..dialects.arith import CmpfOp, CmpiOp, ExtSIOp, ExtUIOp, RemFOp, SelectOp, TruncIOp
+from ..dialects.arith import (
+    BitcastOp,
+    CmpfOp,
+    CmpiOp,
+    ExtSIOp,
+    ExtUIOp,
+    FPToSIOp,
+    FPToUIOp,
+    RemFOp,
+    SelectOp,
+    SIToFPOp,
+    TruncIOp,
+    UIToFPOp,
+)
 from ..errors import unsupported
 from .mlir import WIDTHS, Reg, Text
 
@@ -259,14 +272,14 @@ class Numeric:
                 return self._convert_float(op, x, elem)
             case ExtSIOp() | ExtUIOp() | TruncIOp():
                 return t.cast(op.name, x, elem)
-            case arith.SIToFPOp() | arith.UIToFPOp():
+            case SIToFPOp() | UIToFPOp():
                 # To a narrow type by way of f64, which holds every i32 exactly: one rounding only.
                 if elem in _NARROW:
                     return self._narrow_from_f64(t.cast(op.name, x, "f64"), elem)
                 return t.cast(op.name, x, elem)
-            case arith.FPToSIOp() | arith.FPToUIOp():
+            case FPToSIOp() | FPToUIOp():
                 return t.cast(op.name, x, elem)
-            case arith.BitcastOp() | tt.BitcastOp():
+            case BitcastOp() | tt.BitcastOp():
                 source = element(op.operands[0].type, op)
                 return self.from_memory(t.cast("arith.bitcast", self.to_memory(x, source), in_memory(elem)), elem)
             case math.AbsFOp():
@@ -329,7 +342,7 @@ _ROUNDED = {arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.P
 ELEMENTWISE: frozenset[type[Operation]] = frozenset(_PLAIN | set(_LIBRARY) | _ROUNDED) | {
     CmpiOp, CmpfOp, SelectOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
     arith.MinUIOp, arith.MaxUIOp, arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp, arith.NegfOp,
-    arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, ExtSIOp, ExtUIOp, TruncIOp, arith.SIToFPOp, arith.UIToFPOp,
-    arith.FPToSIOp, arith.FPToUIOp, arith.BitcastOp, tt.BitcastOp, math.AbsFOp, math.AbsIOp, math.FmaOp, tt.ClampFOp,
+    arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp,
+    FPToSIOp, FPToUIOp, BitcastOp, tt.BitcastOp, math.AbsFOp, math.AbsIOp, math.FmaOp, tt.ClampFOp,
     tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp,
 }  # fmt: skip

@@ -1,0 +1,307 @@
+"""What Triton's operations mean after the lowering, each against NumPy, on whatever device the active driver has."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.tensor import Tensor
+
+BLOCK = 256
+N = 1000  # not a multiple of the block: the last program is masked
+F16, BF16, F32, F64 = np.float16, ml_dtypes.bfloat16, np.float32, np.float64
+FLOATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
+INTS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+
+
+def numbers(dtype: object, count: int = N, low: float = 0.1, high: float = 4.0, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.uniform(low, high, count).astype(dtype)
+
+
+def integers(dtype: object, count: int = N, seed: int = 0) -> np.ndarray:
+    info = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(info.min, info.max, count, dtype=dtype, endpoint=True)
+
+
+def poisoned(dtype: object, count: int = N) -> np.ndarray:
+    if np.dtype(dtype).kind in "iub":
+        return np.full(count, 77, dtype)
+    return np.full(count, np.nan, dtype)
+
+
+def launch(kernel: object, *arrays: np.ndarray, **constants: object) -> None:
+    kernel[(triton.cdiv(N, BLOCK),)](*(Tensor(a) for a in arrays), N, BLOCK=BLOCK, **constants)
+
+
+@triton.jit
+def unary(x, out, n, OP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    if OP == "exp":
+        r = tl.exp(v)
+    elif OP == "exp2":
+        r = tl.exp2(v)
+    elif OP == "log":
+        r = tl.log(v)
+    elif OP == "log2":
+        r = tl.log2(v)
+    elif OP == "sqrt":
+        r = tl.sqrt(v)
+    elif OP == "sqrt_rn":
+        r = tl.sqrt_rn(v)
+    elif OP == "rsqrt":
+        r = tl.rsqrt(v)
+    elif OP == "sin":
+        r = tl.sin(v)
+    elif OP == "cos":
+        r = tl.cos(v)
+    elif OP == "erf":
+        r = tl.erf(v)
+    elif OP == "floor":
+        r = tl.floor(v)
+    elif OP == "ceil":
+        r = tl.ceil(v)
+    elif OP == "abs":
+        r = tl.abs(v)
+    elif OP == "sigmoid":
+        r = tl.sigmoid(v)
+    else:
+        tl.static_assert(OP == "neg")
+        r = -v
+    tl.store(out + i, r, mask=i < n)
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    import math
+
+    return np.vectorize(math.erf)(x)
+
+
+# OpenCL's limits on the error of a single-precision function, in ulp (OpenCL C 3.0, table "ULP values for single
+# precision"); 0 where the result is exact or correctly rounded.
+UNARY = {
+    "exp": (np.exp, 3), "exp2": (np.exp2, 3), "log": (np.log, 3), "log2": (np.log2, 3), "sqrt": (np.sqrt, 3),
+    "sqrt_rn": (np.sqrt, 0), "rsqrt": (lambda x: 1 / np.sqrt(x), 2), "sin": (np.sin, 4), "cos": (np.cos, 4),
+    "erf": (erf, 16), "floor": (np.floor, 0), "ceil": (np.ceil, 0), "abs": (np.abs, 0), "neg": (np.negative, 0),
+    # 1 / (1 + exp(-x)): 3 ulp of exp, half an ulp each for the sum and the quotient.
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 4),
+}  # fmt: skip
+
+
+def ulp(reference: np.ndarray, dtype: object) -> np.ndarray:
+    """The distance from a number to the next one of its type, at each element of a float64 array."""
+    info = ml_dtypes.finfo(dtype)
+    exponent = np.floor(np.log2(np.maximum(np.abs(reference), float(info.smallest_normal))))
+    return np.exp2(exponent - info.nmant)
+
+
+# Triton's front end takes f32 and f64 only for most of them, and f32 only for sqrt_rn.
+UNARY_CASES = [(name, "f32") for name in UNARY] + [(name, "f64") for name in UNARY if name != "sqrt_rn"]
+UNARY_CASES += [(name, dtype) for name in ("abs", "neg") for dtype in ("f16", "bf16")]
+
+
+@pytest.mark.parametrize(("name", "type"), UNARY_CASES)
+def test_unary_functions_are_as_exact_as_opencl_promises(name: str, type: str) -> None:
+    function, error = UNARY[name]
+    dtype = FLOATS[type]
+    x, out = numbers(dtype, low=0.1), poisoned(dtype)
+    launch(unary, x, out, OP=name)
+    reference = function(x.astype(F64))
+    # Half an ulp for rounding the reference itself where it is not a number of the type.
+    allowed = (error + 0.5) * ulp(reference, dtype)
+    assert np.all(np.abs(out.astype(F64) - reference) <= allowed)
+
+
+@triton.jit
+def binary(x, y, out, n, OP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n)
+    b = tl.load(y + i, mask=i < n)
+    if OP == "add":
+        r = a + b
+    elif OP == "sub":
+        r = a - b
+    elif OP == "mul":
+        r = a * b
+    elif OP == "div":
+        r = a / b
+    elif OP == "floordiv":
+        r = a // b
+    elif OP == "mod":
+        r = a % b
+    elif OP == "and":
+        r = a & b
+    elif OP == "or":
+        r = a | b
+    elif OP == "xor":
+        r = a ^ b
+    elif OP == "shl":
+        r = a << (b & 7)
+    elif OP == "shr":
+        r = a >> (b & 7)
+    elif OP == "minimum":
+        r = tl.minimum(a, b)
+    elif OP == "maximum":
+        r = tl.maximum(a, b)
+    elif OP == "minimum_nan":
+        r = tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    elif OP == "maximum_nan":
+        r = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    elif OP == "where":
+        r = tl.where(a > b, a, b * 2)
+    else:
+        tl.static_assert(OP == "lt")
+        r = a < b
+    tl.store(out + i, r, mask=i < n)
+
+
+FLOAT_BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "minimum": np.fmin,
+                "maximum": np.fmax, "where": lambda a, b: np.where(a > b, a, b * 2)}  # fmt: skip
+
+
+# Triton computes quotients of f16 and bf16 in f32.
+FLOAT_CASES = [(n, t) for n in FLOAT_BINARY for t in ("f16", "bf16", "f32", "f64") if (n, t[-2:]) != ("div", "16")]
+
+
+@pytest.mark.parametrize(("name", "type"), FLOAT_CASES)
+def test_float_arithmetic_is_correctly_rounded(name: str, type: str) -> None:
+    dtype = FLOATS[type]
+    x, y, out = numbers(dtype, seed=1, low=-4), numbers(dtype, seed=2, low=-4), poisoned(dtype)
+    launch(binary, x, y, out, OP=name)
+    with np.errstate(all="ignore"):
+        # In f64 the operations on narrower types are exact but for division, and one rounding follows.
+        reference = FLOAT_BINARY[name](x.astype(F64), y.astype(F64)).astype(dtype)
+    np.testing.assert_array_equal(out, reference)
+
+
+INT_BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
+              "xor": np.bitwise_xor, "minimum": np.minimum, "maximum": np.maximum,
+              "shl": lambda a, b: a << (b & 7), "shr": lambda a, b: a >> (b & 7),
+              "where": lambda a, b: np.where(a > b, a, b * 2)}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
+@pytest.mark.parametrize("name", INT_BINARY)
+def test_integer_arithmetic_wraps_around(name: str, dtype: object) -> None:
+    x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(dtype)
+    launch(binary, x, y, out, OP=name)
+    with np.errstate(all="ignore"):
+        reference = INT_BINARY[name](x, y).astype(dtype)
+    np.testing.assert_array_equal(out, reference)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint32])
+@pytest.mark.parametrize("name", ["floordiv", "mod"])
+def test_integer_division_truncates_as_in_c(name: str, dtype: object) -> None:
+    x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(dtype)
+    y[y == 0] = 3
+    launch(binary, x, y, out, OP=name)
+    a, b = x.astype(object), y.astype(object)
+    quotient = np.array([abs(i) // abs(j) * (1 if (i < 0) == (j < 0) else -1) for i, j in zip(a, b, strict=True)])
+    reference = quotient if name == "floordiv" else a - quotient * b
+    np.testing.assert_array_equal(out, reference.astype(object).astype(dtype))
+
+
+def test_dividing_by_zero_or_overflowing_does_not_kill_the_process() -> None:
+    x, y, out = np.full(N, np.iinfo(np.int32).min, np.int32), np.zeros(N, np.int32), poisoned(np.int32)
+    y[1::2] = -1
+    launch(binary, x, y, out, OP="floordiv")
+    assert np.all(out[1::2] == np.iinfo(np.int32).min)
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16, F32, F64], ids=["f16", "bf16", "f32", "f64"])
+def test_min_and_max_treat_nan_as_asked(dtype: object) -> None:
+    x, y = numbers(dtype, seed=1), numbers(dtype, seed=2)
+    x[::3], y[::5] = np.nan, np.nan
+    for name, reference in (("minimum", np.fmin), ("maximum", np.fmax), ("minimum_nan", np.minimum),
+                            ("maximum_nan", np.maximum)):  # fmt: skip
+        out = np.full(N, 77, dtype)
+        launch(binary, x, y, out, OP=name)
+        np.testing.assert_array_equal(out.astype(F64), reference(x.astype(F64), y.astype(F64)))
+
+
+def test_comparison_stores_a_boolean() -> None:
+    x, y, out = numbers(F32, seed=1), numbers(F32, seed=2), np.full(N, 77, np.int8)
+    launch(binary, x, y, out, OP="lt")
+    np.testing.assert_array_equal(out, (x < y).astype(np.int8))
+
+
+@triton.jit
+def cast(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n).to(out.dtype.element_ty), mask=i < n)
+
+
+def nearest(x: np.ndarray, type: str) -> np.ndarray:
+    """f64 to a narrower type and back, rounded once to nearest even.
+
+    By hand: ml_dtypes converts f64 to bf16 by way of f32 and so rounds twice.
+    """
+    info = ml_dtypes.finfo(FLOATS[type])
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(x)
+        step = np.exp2(np.maximum(exponent - 1, info.minexp).astype(F64) - info.nmant)
+        rounded = np.where(np.isfinite(x), np.rint(x / step) * step, x)
+    return np.where(np.abs(rounded) > float(info.max), np.copysign(np.inf, x), rounded)
+
+
+@pytest.mark.parametrize("target", FLOATS)
+@pytest.mark.parametrize("source", FLOATS)
+def test_float_casts_round_to_nearest_even(source: str, target: str) -> None:
+    """All special cases: ties, overflow to infinity, subnormals of either type, infinities and NaN."""
+    wide = np.concatenate([
+        np.random.default_rng(3).standard_normal(500) * np.exp2(np.random.default_rng(4).uniform(-30, 18, 500)),
+        # Ties of f16 and bf16, and numbers just beside them, where rounding twice would go wrong.
+        1 + np.exp2(-11.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-24.0),
+        1 + np.exp2(-8.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-30.0),
+        [65504, 65519.99, 65520, 65536, 3.4e38, 1e39, 6e-8, 3e-8, 2.9e-8, 1e-45, 0.0, -0.0, np.inf, -np.inf, np.nan],
+    ])  # fmt: skip
+    x = np.resize(wide, N)
+    with np.errstate(all="ignore"):
+        x = x.astype(FLOATS[source])
+    reference = nearest(x.astype(F64), target)
+    out = np.full(N, 77, FLOATS[target])
+    launch(cast, x, out)
+    np.testing.assert_array_equal(out.astype(F64), reference)
+    np.testing.assert_array_equal(np.signbit(out.astype(F64)), np.signbit(reference))
+
+
+@pytest.mark.parametrize("target", INTS)
+@pytest.mark.parametrize("source", INTS)
+def test_integer_casts_keep_the_low_bits(source: str, target: str) -> None:
+    x, out = integers(INTS[source]), poisoned(INTS[target])
+    launch(cast, x, out)
+    np.testing.assert_array_equal(out, x.astype(INTS[target]))
+
+
+@pytest.mark.parametrize("target", FLOATS)
+@pytest.mark.parametrize("source", ["i8", "i16", "i32"])
+def test_integers_become_the_nearest_float(source: str, target: str) -> None:
+    x, out = integers(INTS[source]), poisoned(FLOATS[target])
+    launch(cast, x, out)
+    np.testing.assert_array_equal(out.astype(F64), nearest(x.astype(F64), target))
+
+
+@pytest.mark.parametrize("target", INTS)
+@pytest.mark.parametrize("source", FLOATS)
+def test_floats_become_integers_by_truncation(source: str, target: str) -> None:
+    x, out = numbers(FLOATS[source], low=-100, high=100), poisoned(INTS[target])
+    launch(cast, x, out)
+    np.testing.assert_array_equal(out, np.trunc(x.astype(F64)).astype(INTS[target]))
+
+
+@pytest.mark.parametrize("dtype", [np.int16, F16, BF16], ids=["i16", "f16", "bf16"])
+def test_copying_keeps_every_bit_of_16_bit_types(dtype: object) -> None:
+    bits = np.arange(65536, dtype=np.uint16)
+    out = np.full(65536, 0x1234, np.uint16)
+    copy_all[(64,)](Tensor(bits.view(dtype)), Tensor(out.view(dtype)), BLOCK=1024)
+    np.testing.assert_array_equal(out, bits)
+
+
+@triton.jit
+def copy_all(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i))

@@ -1,0 +1,308 @@
+"""Shapes, addresses, control flow and the order of memory accesses after the lowering, each against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.errors import UnsupportedOperation
+from foundry_core.tensor import Tensor
+
+rng = np.random.default_rng(0)
+
+
+def poison(*shape: int, dtype: object = np.float32) -> np.ndarray:
+    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
+
+
+@triton.jit
+def transpose(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constexpr):
+    i = tl.program_id(0) * M + tl.arange(0, M)
+    j = tl.program_id(1) * N + tl.arange(0, N)
+    tile = tl.load(x + i[:, None] * stride_x + j[None, :], mask=(i[:, None] < m) & (j[None, :] < n))
+    tl.store(out + j[:, None] * stride_out + i[None, :], tl.trans(tile), mask=(j[:, None] < n) & (i[None, :] < m))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64])
+@pytest.mark.parametrize(("m", "n"), [(64, 64), (33, 70), (1, 5), (100, 3)])
+def test_transpose(m: int, n: int, dtype: object) -> None:
+    x = (rng.standard_normal((m, n)) * 50).astype(dtype)
+    out = poison(n, m, dtype=dtype)
+    transpose[(triton.cdiv(m, 16), triton.cdiv(n, 32))](Tensor(x), Tensor(out), m, n, n, m, M=16, N=32)
+    np.testing.assert_array_equal(out, x.T)
+
+
+@triton.jit
+def outer(x, y, out, M: tl.constexpr, N: tl.constexpr):
+    a = tl.load(x + tl.arange(0, M))
+    b = tl.load(y + tl.arange(0, N))
+    tl.store(out + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], tl.exp(a)[:, None] * b[None, :])
+
+
+@pytest.mark.parametrize(("m", "n"), [(8, 64), (64, 8), (1, 16), (16, 1), (2, 2), (4, 256)])
+def test_broadcast_of_rows_and_columns(m: int, n: int) -> None:
+    x, y, out = rng.standard_normal(m).astype("f"), rng.standard_normal(n).astype("f"), poison(m, n)
+    outer[(1,)](Tensor(x), Tensor(y), Tensor(out), M=m, N=n)
+    np.testing.assert_allclose(out, np.exp(x.astype("d"))[:, None] * y, rtol=4 * 2.0**-23)
+
+
+@triton.jit
+def gather(x, index, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.load(index + i, mask=i < n, other=0)
+    tl.store(out + i, tl.load(x + at, mask=(i < n) & (at % 3 != 0), other=-1.0), mask=i < n)
+
+
+def test_gather_reads_only_where_its_mask_is_set() -> None:
+    x, index, out = rng.standard_normal(500).astype("f"), rng.integers(0, 500, 1000), poison(1000)
+    # Where the mask is not set the address is none: reading it would fault.
+    index[index % 3 == 0] = 3 * 10**15
+    gather[(8,)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=128)
+    np.testing.assert_array_equal(out, np.where(index % 3 != 0, x[index % 500], np.float32(-1)))
+
+
+@triton.jit
+def scatter(x, index, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + tl.load(index + i), tl.load(x + i), mask=i % 2 == 0)
+
+
+def test_scatter_writes_only_where_its_mask_is_set() -> None:
+    x, index, out = rng.standard_normal(64).astype("f"), rng.permutation(64).astype(np.int32), poison(64)
+    scatter[(1,)](Tensor(x), Tensor(index), Tensor(out), BLOCK=64)
+    expected = poison(64)
+    expected[index[::2]] = x[::2]
+    np.testing.assert_array_equal(out, expected)
+
+
+@triton.jit
+def strided(x, out, step, first, last, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    inside = (i >= first) & (i < last)
+    tl.store(out + i * step, tl.load(x + i * step, mask=inside, other=5.0), mask=i > 2)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 64), (3, 40), (17, 17), (30, 5), (-4, 100)])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_ranges_with_two_ends_and_strides(step: int, first: int, last: int) -> None:
+    x, out = rng.standard_normal(64 * 3).astype("f"), poison(64 * 3)
+    strided[(1,)](Tensor(x), Tensor(out), step, first, last, BLOCK=64)
+    expected, i = poison(64 * 3), np.arange(64)
+    value = np.where((i >= first) & (i < last), x[i * step], np.float32(5))
+    expected[(i * step)[3:]] = value[3:]
+    np.testing.assert_array_equal(out, expected)
+
+
+@triton.jit
+def wrapped(x, out, first, size, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + (first + i) % size))
+
+
+@pytest.mark.parametrize(("first", "size"), [(0, 64), (0, 1000), (50, 60), (3, 7), (999, 1000), (0, 1)])
+def test_modulo_wraps_any_number_of_times(first: int, size: int) -> None:
+    x, out = rng.standard_normal(size).astype("f"), poison(64)
+    wrapped[(1,)](Tensor(x), Tensor(out), first, size, BLOCK=64)
+    np.testing.assert_array_equal(out, x[(first + np.arange(64)) % size])
+
+
+@triton.jit
+def grid_3d(out):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    nx, ny, nz = tl.num_programs(0), tl.num_programs(1), tl.num_programs(2)
+    tl.store(out + (z * ny + y) * nx + x, x + 10 * y + 100 * z + 1000 * nz)
+
+
+def test_program_ids_in_three_dimensions() -> None:
+    out = poison(2, 3, 5, dtype=np.int32)
+    grid_3d[(5, 3, 2)](Tensor(out))
+    z, y, x = np.indices((2, 3, 5))
+    np.testing.assert_array_equal(out, x + 10 * y + 100 * z + 2000)
+
+
+@triton.jit
+def fibonacci(x, out, steps, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    b = a * 2
+    for _ in range(steps):
+        a, b = b, a + b
+    tl.store(out + i, a)
+    tl.store(out + BLOCK + i, b)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7])
+def test_tiles_that_a_loop_carries_may_change_places(steps: int) -> None:
+    x = rng.integers(-9, 9, 64).astype(np.int32)
+    out = poison(2, 64, dtype=np.int32)
+    fibonacci[(1,)](Tensor(x), Tensor(out), steps, BLOCK=64)
+    a, b = x, x * 2
+    for _ in range(steps):
+        a, b = b, a + b
+    np.testing.assert_array_equal(out, [a, b])
+
+
+@triton.jit
+def rotate(x, out, steps, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tile = tl.load(x + i[:, None] * N + i[None, :])
+    for k in range(steps):
+        tile = tl.trans(tile) + k
+    tl.store(out + i[:, None] * N + i[None, :], tile)
+
+
+def test_a_carried_tile_may_be_read_in_another_order() -> None:
+    x, out = rng.standard_normal((32, 32)).astype("f"), poison(32, 32)
+    rotate[(1,)](Tensor(x), Tensor(out), 3, N=32)
+    np.testing.assert_array_equal(out, ((x.T + np.float32(0)).T + np.float32(1)).T + np.float32(2))
+
+
+@triton.jit
+def branches(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    if n > 3:
+        v = v * 2
+        if n > 10:
+            v = tl.sqrt(v)
+    else:
+        v = v + 1
+    k = 0
+    while k < n:
+        v += k
+        k += 2
+    tl.store(out + i, v)
+    tl.store(out + BLOCK, k * 1.0)
+
+
+@pytest.mark.parametrize("n", [0, 3, 4, 11])
+def test_branches_and_while_loops(n: int) -> None:
+    x, out = rng.uniform(0, 9, 128).astype("f"), poison(129)
+    branches[(1,)](Tensor(x), Tensor(out), n, BLOCK=128)
+    v = np.sqrt(x * 2) if n > 10 else x * 2 if n > 3 else x + 1
+    for k in range(0, n, 2):
+        v = v + np.float32(k)
+    np.testing.assert_allclose(out[:128], v, rtol=3 * 2.0**-23)
+    assert out[128] == len(range(0, n, 2)) * 2
+
+
+@triton.jit
+def pointers_in_a_loop(x, out, n, stride, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    p = x + i * stride
+    offsets = i
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(n):
+        total += tl.load(p) + tl.load(x + offsets)
+        p += 1 + tl.arange(0, BLOCK)
+        offsets += 2
+    tl.store(out + i, total)
+
+
+def test_pointers_and_offsets_that_a_loop_moves() -> None:
+    n, x, out = 5, rng.integers(-99, 99, 4000).astype("f"), poison(64)
+    pointers_in_a_loop[(1,)](Tensor(x), Tensor(out), n, 3, BLOCK=64)
+    i = np.arange(64)
+    expected = sum(x[i * 3 + k * (1 + i)] + x[i + 2 * k] for k in range(n))
+    np.testing.assert_array_equal(out, expected)
+
+
+@triton.jit
+def shift_up(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(x + i + 1, v)
+
+
+@triton.jit
+def read_then_overwrite(x, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(y + i, v * 2)
+    tl.store(out + i, v)
+
+
+def test_a_load_sees_what_was_there_before_a_later_store() -> None:
+    x = np.arange(129, dtype="f")
+    shift_up[(1,)](Tensor(x), BLOCK=128)
+    np.testing.assert_array_equal(x, [0, *range(128)])
+    x, out = np.arange(128, dtype="f"), poison(128)
+    # The same memory through two arguments.
+    read_then_overwrite[(1,)](Tensor(x), Tensor(x), Tensor(out), BLOCK=128)
+    np.testing.assert_array_equal(out, np.arange(128))
+    np.testing.assert_array_equal(x, np.arange(128) * 2)
+
+
+@triton.jit
+def softmax(x, out, n, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * stride + i, mask=i < n, other=-float("inf"))
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * stride + i, e / tl.sum(e, 0), mask=i < n)
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 100, 128])
+def test_softmax(n: int) -> None:
+    x, out = rng.standard_normal((9, n)).astype("f"), poison(9, n)
+    softmax[(9,)](Tensor(x), Tensor(out), n, n, BLOCK=128)
+    e = np.exp(x.astype("d") - x.max(1, keepdims=True))
+    # 3 ulp of exp and half an ulp of its argument (below 8, so 4 ulp of the result), as much for each summand.
+    np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=16 * 2.0**-23)
+
+
+@triton.jit
+def reductions(x, sums, tops, at, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, L: tl.constexpr):
+    v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    i = tl.arange(0, L)
+    tl.store(sums + i, tl.sum(v, AXIS))
+    tl.store(tops + i, tl.max(v, AXIS))
+    tl.store(at + i, tl.argmax(v, AXIS))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("m", "n"), [(16, 64), (64, 16), (4, 2), (1, 32), (32, 1)])
+def test_reductions_along_each_axis(m: int, n: int, axis: int) -> None:
+    x = rng.integers(-99, 99, (m, n)).astype(np.int32)
+    length = x.sum(axis).shape[0]
+    sums, tops, at = (poison(length, dtype=np.int32) for _ in range(3))
+    reductions[(1,)](Tensor(x), Tensor(sums), Tensor(tops), Tensor(at), M=m, N=n, AXIS=axis, L=length)
+    np.testing.assert_array_equal(sums, x.sum(axis))
+    np.testing.assert_array_equal(tops, x.max(axis))
+    np.testing.assert_array_equal(at, x.argmax(axis))
+
+
+@triton.jit
+def dots(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + i[:, None] * K + k[None, :])
+    y = tl.load(b + k[:, None] * N + j[None, :])
+    z = tl.load(c + i[:, None] * N + j[None, :])
+    z = tl.dot(x, y, z)
+    # The first product is used twice: once as it is, once as what the second adds to.
+    tl.store(c + i[:, None] * N + j[None, :], tl.dot(x, y, z) - z)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (1, 4, 2), (2, 128, 64), (128, 8, 16), (64, 2, 1)])
+@pytest.mark.parametrize("types", [("f", "f"), ("e", "f"), ("d", "d"), ("b", "i")], ids="-".join)
+def test_dot_of_all_shapes(m: int, n: int, k: int, types: tuple[str, str]) -> None:
+    a, b = (rng.integers(-8, 8, s).astype(types[0]) for s in ((m, k), (k, n)))
+    c = rng.integers(-8, 8, (m, n)).astype(types[1])
+    expected = a.astype("d") @ b.astype("d")
+    dots[(1,)](Tensor(a), Tensor(b), Tensor(c), M=m, N=n, K=k)
+    np.testing.assert_array_equal(c, expected)
+
+
+@triton.jit
+def prefix_sum(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.cumsum(tl.load(x + i), 0))
+
+
+def test_an_unsupported_operation_is_refused_by_name_and_line() -> None:
+    with pytest.raises(UnsupportedOperation) as refused:
+        prefix_sum[(1,)](Tensor(np.zeros(16, "f")), BLOCK=16)
+    assert refused.value.operation == "tt.scan"
+    line = prefix_sum.fn.__code__.co_firstlineno + 3
+    assert refused.value.place.endswith(f"test_tiles.py:{line}")
