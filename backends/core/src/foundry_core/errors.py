@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Operation
 
 
@@ -32,7 +32,7 @@ class ToolError(LoweringError):
 
 
 def source_line(location: object) -> FileLineColLoc | None:
-    """The place in a file that an MLIR location comes down to; of a call, where it was called: that is the user's line."""
+    """The place in a file that an MLIR location comes down to; of a call, where it was called: the user's line."""
     match location:
         case FileLineColLoc():
             return location
@@ -41,7 +41,9 @@ def source_line(location: object) -> FileLineColLoc | None:
         case CallSiteLoc():
             return source_line(location.caller)
         case FusedLoc():
-            return next((found for part in location.locations if (found := source_line(part))), None)
+            parts = location.locations
+            assert isinstance(parts, ArrayAttr)
+            return next((found for part in parts if (found := source_line(part))), None)
         case _:
             return None
 

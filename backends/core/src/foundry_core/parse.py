@@ -62,7 +62,7 @@ def _hex_as_bytes(text: str) -> str:
 
 
 def _refuse_unknown(text: str, known: set[str]) -> None:
-    """Name the first operation that no dialect here has, with its source line; a parser would only say "unregistered"."""
+    """Name the first operation that no dialect here has, with its source line; the parser would name neither."""
     places: dict[str, str] = {}
     lines = text.splitlines()
     for number, line in enumerate(lines):

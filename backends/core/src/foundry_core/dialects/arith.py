@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, Arith, FastMathFlagsAttr
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i1
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.irdl import AnyAttr as Any_
 from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
@@ -22,7 +23,6 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.irdl import AnyAttr as Any_
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
@@ -217,7 +217,7 @@ class RemFOp(IRDLOperation):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
 
 
-_OURS = [
+_OURS: list[type[Operation]] = [
     CmpiOp, CmpfOp, SelectOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, BitcastOp, RemFOp,
 ]  # fmt: skip
 ArithOnTensors = Dialect(

@@ -8,7 +8,8 @@ along one dimension:
     tile.indexed %offsets                    offsets[i]                             (one number a row)
 
 and whatever does not separate into dimensions is an offset tensor of full rank beside them (gather and scatter). Which
-elements exist is said by one half-open range a dimension, computed at run time, and what is left of the mask if anything.
+elements exist is said by one half-open range a dimension, computed at run time, and what is left of the mask, if
+anything.
 """
 
 from __future__ import annotations
@@ -133,17 +134,17 @@ def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]
     """The base and the mask, whose types come last in the text, and [start, axes, gather, ranges] between them."""
     base = parser.parse_unresolved_operand()
     parser.parse_punctuation("[")
-    start = parser.resolve_operand(parser.parse_unresolved_operand(), i64)
-    axes = []
+    start: SSAValue = parser.resolve_operand(parser.parse_unresolved_operand(), i64)
+    axes: list[SSAValue] = []
     while parser.parse_optional_punctuation(","):
         axes.append(parser.resolve_operand(parser.parse_unresolved_operand(), AxisType()))
     parser.parse_punctuation("]")
-    gather = []
+    gather: list[SSAValue] = []
     if parser.parse_optional_punctuation("+"):
         name = parser.parse_unresolved_operand()
         parser.parse_punctuation(":")
         gather.append(parser.resolve_operand(name, parser.parse_type()))
-    ranges = []
+    ranges: list[SSAValue] = []
     if parser.parse_optional_keyword("in"):
         names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
         ranges = [parser.resolve_operand(name, RangeType()) for name in names]

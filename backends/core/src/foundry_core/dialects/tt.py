@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
-from xdsl.ir import Attribute, Block, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -73,17 +73,17 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
 class _FuncCallable(CallableOpInterface):
     @classmethod
-    def get_callable_region(cls, op: IRDLOperation) -> Region:
+    def get_callable_region(cls, op: Operation) -> Region:
         assert isinstance(op, FuncOp)
         return op.body
 
     @classmethod
-    def get_argument_types(cls, op: IRDLOperation) -> tuple[Attribute, ...]:
+    def get_argument_types(cls, op: Operation) -> tuple[Attribute, ...]:
         assert isinstance(op, FuncOp)
         return op.function_type.inputs.data
 
     @classmethod
-    def get_result_types(cls, op: IRDLOperation) -> tuple[Attribute, ...]:
+    def get_result_types(cls, op: Operation) -> tuple[Attribute, ...]:
         assert isinstance(op, FuncOp)
         return op.function_type.outputs.data
 
@@ -262,9 +262,7 @@ class ReshapeOp(IRDLOperation):
         src = parser.parse_type()
         parser.parse_punctuation("->")
         result = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(name, src)], result_types=[result], attributes=attributes
-        )
+        return cls.create(operands=[parser.resolve_operand(name, src)], result_types=[result], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -499,9 +497,7 @@ class FpToFpOp(IRDLOperation):
         src = parser.parse_type()
         parser.parse_punctuation("->")
         result = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(name, src)], result_types=[result], properties=properties
-        )
+        return cls.create(operands=[parser.resolve_operand(name, src)], result_types=[result], properties=properties)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

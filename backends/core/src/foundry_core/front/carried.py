@@ -1,4 +1,4 @@
-"""Tensors of pointers or offsets that a loop carries, replaced by what really changes: a number, or a tensor of offsets.
+"""Tensors of pointers or offsets that a loop carries, replaced by what changes: a number, or a tensor of offsets.
 
     for ...: ptrs += BK * stride       becomes        for ...: moved += BK * stride,  ptrs = first_ptrs + moved
 
@@ -11,7 +11,7 @@ from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tt
 from ..dialects.arith import ExtSIOp, TruncIOp
@@ -45,7 +45,7 @@ def replace_carried(loop: scf.ForOp) -> scf.ForOp:
 
 
 def _steps(value: SSAValue, argument: BlockArgument) -> list[SSAValue] | None:
-    """What is added to the argument on the way to the value that the loop yields for it; None if anything else is done."""
+    """What is added to the argument to make what the loop yields for it; None if anything else is done to it."""
     steps: list[SSAValue] = []
     while value is not argument:
         match value.owner:
@@ -75,11 +75,9 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     carried: Attribute = i64 if even else TensorType(i64, extents)
 
     before = Builder(InsertPoint.before(loop))
-    zero: Attribute = IntegerAttr(0, i64)
-    if not even:
-        zero = DenseIntOrFPElementsAttr.from_list(TensorType(i64, extents), [0])
     initial = loop.iter_args[index]
-    start = before.insert(arith.ConstantOp(zero, carried)).result
+    nothing = IntegerAttr(0, i64) if even else DenseIntOrFPElementsAttr.from_list(TensorType(i64, extents), [0])
+    start = before.insert(arith.ConstantOp(nothing, carried)).result
 
     yielded = block.last_op
     assert yielded is not None
@@ -102,8 +100,7 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     after = Builder(InsertPoint.after(replaced))
     for i, (old, new) in enumerate(zip(loop.results, replaced.results, strict=True)):
         old.replace_all_uses_with(_moved(after, initial, new) if i == index and old.uses else new)
-    loop.detach()
-    loop.erase()
+    Rewriter.erase_op(loop)
     return replaced
 
 

@@ -56,7 +56,8 @@ class Masks:
     def ranges(self, mask: SSAValue) -> list[SSAValue]:
         """One tile.range a dimension, clamped to the tile, conditions included; the same values each time."""
         if mask not in self._ranges:
-            found, scalars, made = self.of(mask), self._writer.behind(mask), []
+            found, scalars = self.of(mask), self._writer.behind(mask)
+            made: list[SSAValue] = []
             for d, (extent, (low, high)) in enumerate(zip(shape(mask), found.ranges, strict=True)):
                 clamped = scalars.maximum(low, 0) if low is not None else 0
                 top = scalars.minimum(high, extent) if high is not None else extent
@@ -146,6 +147,5 @@ class Masks:
                 limits = (border, scalars.add(border, 1))
             case _:
                 return None
-        ranges = list(everywhere)
-        ranges[d] = limits
-        return Rectangle(tuple(ranges))
+        ranges = (*everywhere[:d], limits, *everywhere[d + 1 :])
+        return Rectangle(ranges)

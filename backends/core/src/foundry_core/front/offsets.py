@@ -1,13 +1,14 @@
 """Integer tensors as sums over their dimensions: start + axis_0(i_0) + axis_1(i_1) + ... + rest(i_0, i_1, ...).
 
-Pointer arithmetic is of this form almost always: `pid * BLOCK + arange(0, BLOCK)`, rows times a stride plus columns, one
-of them modulo a size, a row number loaded from memory. Sums are taken in i64: like Triton, this assumes that 32-bit
+Pointer arithmetic is of this form almost always: `pid * BLOCK + arange(0, BLOCK)`, rows times a stride plus columns,
+one of them modulo a size, a row number loaded from memory. Sums are taken in i64: like Triton, this assumes that 32-bit
 offsets do not overflow.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
@@ -42,7 +43,7 @@ class Indexed:
     scale: Scalar
 
 
-type Axis = Strided | Wrapped | Indexed
+Axis: TypeAlias = Strided | Wrapped | Indexed
 STILL = Strided(0)
 
 
@@ -187,8 +188,7 @@ class Offsets:
                 axes.append(Strided(scalars.add(one.stride, other.stride)))
             else:
                 # Two unlike axes along one dimension: one of the two tensors has to be read element by element.
-                rest = self._plus(a.rest, b_value, scalars)
-                return Sum(a.start, a.axes, rest)
+                return Sum(a.start, a.axes, self._plus(a.rest, b_value, scalars))
         rest = self._plus(a.rest, b.rest, scalars) if b.rest is not None else a.rest
         return Sum(scalars.add(a.start, b.start), tuple(axes), rest)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
@@ -11,7 +13,7 @@ from xdsl.rewriter import InsertPoint
 from ..dialects.arith import CmpiOp, ExtSIOp, SelectOp
 
 # A number known now, or an i64 of the program.
-type Scalar = int | SSAValue
+Scalar: TypeAlias = int | SSAValue
 
 
 class Writer:

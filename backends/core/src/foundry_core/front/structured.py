@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, TensorType, i64
-from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
 from ..dialects import tile, tt
@@ -49,8 +49,7 @@ def structure(module: ModuleOp) -> ModuleOp:
             continue
         replaced.append(op)
     for op in reversed(replaced):
-        op.detach()
-        op.erase()
+        Rewriter.erase_op(op)
     dce(module)
     return module
 
@@ -137,8 +136,9 @@ class _Accesses:
                 target = pointer.type.element_type
                 builder = self._writer.behind(pointer).builder
                 return builder.insert(tt.BitcastOp.create(operands=[base], result_types=[target])).results[0], before
-        from_op = op if not hasattr(op, "args") else op.parent_op()
-        raise unsupported(from_op, "as the source of a tensor of pointers")
+        source = op.parent_op() if isinstance(op, Block) else op
+        assert source is not None
+        raise unsupported(source, "as the source of a tensor of pointers")
 
 
 def _scaled(offsets: SSAValue, scale: Scalar, scalars: Scalars) -> SSAValue:

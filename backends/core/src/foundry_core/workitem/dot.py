@@ -1,8 +1,8 @@
 """c += a * b on tiles in private memory: a register tile of c, one row of b and one element of a at a time.
 
-A register tile is `rows` x `columns` vectors of c, updated for all of K while it stays in registers. 4 x 4 vectors (16
-accumulators, 4 vectors of b, the elements of a broadcast from memory) fit the 32 vector registers of AVX-512 and of SVE,
-and cover a latency of 4 cycles at 2 multiply-adds a cycle twice over.
+A register tile is `rows` x `columns` vectors of c, updated for all of K while it stays in registers. 4 x 4 vectors
+(16 accumulators, 4 vectors of b, the elements of a broadcast from memory) fit the 32 vector registers of AVX-512 and of
+SVE, and cover a latency of 4 cycles at 2 multiply-adds a cycle twice over.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
         with t.nested(head):
             b_row = [widened(vector(b, step, v)) for v in column_index]
             after: list[Reg] = []
-            for r in range(rows):
-                address = t.address(a.name, tiles.offset(a, (row_index[r], step)), a.elem, PRIVATE)
+            for row in range(rows):
+                address = t.address(a.name, tiles.offset(a, (row_index[row], step)), a.elem, PRIVATE)
                 factor = t.broadcast(widened(t.load(address, a.elem, 1, PRIVATE)), lanes)
-                for v in range(columns):
-                    after.append(multiply_add(tiles, factor, b_row[v], carried[r * columns + v]))
+                for column in range(columns):
+                    after.append(multiply_add(tiles, factor, b_row[column], carried[row * columns + column]))
             t.line(f"scf.yield {', '.join(x.name for x in after)} : {', '.join([kind] * len(after))}")
         places = [(r, v) for r in row_index for v in column_index]
         for result, (r, v) in zip(results, places, strict=True):

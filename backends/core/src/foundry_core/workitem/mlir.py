@@ -93,7 +93,8 @@ class Text:
         return self.op(f"vector.extract {x.name}[{lane}] : {x.elem} from {x.type}", x.elem)
 
     def insert(self, x: Reg, into: Reg, lane: int) -> Reg:
-        return self.op(f"vector.insert {x.name}, {into.name}[{lane}] : {x.elem} into {into.type}", into.elem, into.lanes)
+        text = f"vector.insert {x.name}, {into.name}[{lane}] : {x.elem} into {into.type}"
+        return self.op(text, into.elem, into.lanes)
 
     def call(self, function: str, args: Sequence[Reg], elem: str, lanes: int = 1) -> Reg:
         """Call an external function; it is declared once."""
@@ -166,9 +167,7 @@ class Text:
     def loop(self, low: Reg, high: Reg, step: int) -> Iterator[Reg]:
         """A loop over i64 without carried values."""
         index = Reg(self.fresh(), "i64")
-        with self.nested(
-            f"scf.for {index.name} = {low.name} to {high.name} step {self.integer(step).name} : i64 {{"
-        ):
+        with self.nested(f"scf.for {index.name} = {low.name} to {high.name} step {self.integer(step).name} : i64 {{"):
             yield index
 
     def choose(self, condition: Reg) -> Choice:

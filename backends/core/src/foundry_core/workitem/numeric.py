@@ -201,7 +201,7 @@ class Numeric:
         return t.select(wins, x, self.text.select(t.compare("uno", y, y), y, y))
 
     def divide(self, name: str, x: Reg, y: Reg) -> Reg:
-        """An integer division that cannot trap: lanes that a mask excludes may divide by zero, and no hardware minds."""
+        """An integer division that cannot trap: lanes that a mask excludes may divide by zero, and no GPU minds."""
         t = self.text
         bad = t.compare("eq", y, t.integer(0, y.elem, y.lanes))
         if name in ("arith.divsi", "arith.remsi"):
@@ -315,14 +315,15 @@ class Numeric:
     def _fma(self, args: Sequence[Reg], elem: str) -> Reg:
         if elem not in _NARROW:
             return self.library("fma", args)
-        # The product of two narrow numbers and the sum with a third fit f64 but for a far tail, which odd rounding keeps.
+        # The product of two narrow numbers fits f64; the sum with a third does but for a far tail, which odd rounding
+        # keeps.
         a, b, c = (self.text.cast("arith.extf", arg, "f64") for arg in args)
         total = self.text.binary("arith.addf", self.text.binary("arith.mulf", a, b), c)
         return self._narrow_from_f64(total, elem)
 
 
 # Operations that mean the same on registers, under the same name.
-_PLAIN = {
+_PLAIN: set[type[Operation]] = {
     arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp, arith.ShRSIOp,
     arith.ShRUIOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp,
 }  # fmt: skip
@@ -336,13 +337,21 @@ _LIBRARY: dict[type[Operation], str] = {
     math.RoundEvenOp: "rint", math.PowFOp: "pow", math.CopySignOp: "copysign", math.CbrtOp: "cbrt",
 }  # fmt: skip
 # Operations whose result, computed in f32, has to be rounded where the type is narrow.
-_ROUNDED = {arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.PreciseSqrtOp, tt.PreciseDivFOp} | set(
-    _LIBRARY
-)
-ELEMENTWISE: frozenset[type[Operation]] = frozenset(_PLAIN | set(_LIBRARY) | _ROUNDED) | {
+_ROUNDED: set[type[Operation]] = {
+    arith.AddfOp,
+    arith.SubfOp,
+    arith.MulfOp,
+    arith.DivfOp,
+    RemFOp,
+    tt.PreciseSqrtOp,
+    tt.PreciseDivFOp,
+} | set(_LIBRARY)
+_OTHERS: set[type[Operation]] = {
     CmpiOp, CmpfOp, SelectOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
     arith.MinUIOp, arith.MaxUIOp, arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp, arith.NegfOp,
     arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp,
     FPToSIOp, FPToUIOp, BitcastOp, tt.BitcastOp, math.AbsFOp, math.AbsIOp, math.FmaOp, tt.ClampFOp,
     tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp,
 }  # fmt: skip
+# Everything that computes element i of its result from elements i of its operands.
+ELEMENTWISE: frozenset[type[Operation]] = frozenset(_PLAIN | set(_LIBRARY) | _ROUNDED | _OTHERS)

@@ -1,8 +1,8 @@
 """Decides which tiles get memory of their own and which are computed where they are used.
 
-A tile expression is evaluated a few elements at a time inside the loop of its sink: a store, a dot, a reduction, the end
-of a loop body. So `store(o, load(x) + load(y))` is one loop without intermediate tiles. A tile is written to private
-memory instead if
+A tile expression is evaluated a few elements at a time inside the loop of its sink: a store, a dot, a reduction, the
+end of a loop body. So `store(o, load(x) + load(y))` is one loop without intermediate tiles. A tile is written to
+private memory instead if
 
 - evaluating it later could read other bytes: a load with a store between it and its sink, or in the sink itself, unless
   that store goes to the very same elements or through another kernel argument;

@@ -128,7 +128,7 @@ class _Program:
         tiles = self._tiles
         rank = len(extents(value))
         lane = tiles.best_lane(value)
-        order = tuple(d for d in range(rank) if d != lane) + (lane,)
+        order = (*(d for d in range(rank) if d != lane), lane)
         if any(isinstance(use.operation, tt.DotOp) and use.index > 0 for use in value.uses):
             order = tuple(range(rank))
         buffer = tiles.allocate(value, op, order)
@@ -260,7 +260,8 @@ class _Program:
         op = value.owner
         if not isinstance(op, Operation):
             return True, set()
-        straight, names = type(op) in ELEMENTWISE, set()
+        names: set[str] = set()
+        straight = type(op) in ELEMENTWISE
         for operand in op.operands:
             if is_tile(operand) or isinstance(operand.type, tile.AxisType):
                 inner, found = self._reads(operand)
@@ -313,10 +314,9 @@ class _Program:
         with t.nested(f"{names}scf.while ({pairs}) : ({types_in}) -> ({types_out}) {{"):
             for inner in before.ops:
                 if isinstance(inner, scf.ConditionOp):
-                    self._carry(inner, inner.operands[1:], passed)
-                    self._yield(
-                        "scf.condition", self._split(inner.operands[1:])[0], f"({tiles.scalar(inner.operands[0]).name}) "
-                    )
+                    condition, values = inner.operands[0], inner.operands[1:]
+                    self._carry(inner, values, passed)
+                    self._yield("scf.condition", self._split(values)[0], f"({tiles.scalar(condition).name}) ")
                 else:
                     self._operation(inner)
         with t.nested("do {"):
@@ -327,5 +327,3 @@ class _Program:
                     self._yield("scf.yield", self._split(inner.operands)[0])
                 else:
                     self._operation(inner)
-
-

@@ -113,5 +113,3 @@ class Reduction:
 
 def _kept(elem: str) -> str:
     return "i8" if elem == "i1" else in_register(elem)
-
-

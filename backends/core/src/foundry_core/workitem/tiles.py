@@ -1,11 +1,12 @@
-"""Reads and writes tiles a few elements at a time: registers for what an expression is at a point of its index space."""
+"""Reads and writes tiles a few elements at a time: registers for an expression at a point of its index space."""
 
 from __future__ import annotations
 
 import math as numbers
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
@@ -60,7 +61,7 @@ class Point:
     inside: frozenset[SSAValue] = frozenset()
 
 
-type Memo = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
+Memo: TypeAlias = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
 
 
 @dataclass(frozen=True)
@@ -362,9 +363,7 @@ class Tiles:
     def _counted(self, first: Reg, lanes: int) -> Reg:
         if lanes == 1:
             return first
-        return self.text.binary(
-            "arith.addi", self.text.broadcast(first, lanes), self.text.iota(first.elem, lanes)
-        )
+        return self.text.binary("arith.addi", self.text.broadcast(first, lanes), self.text.iota(first.elem, lanes))
 
     def _reshaped(self, op: tt.ReshapeOp, point: Point, memo: Memo) -> Reg:
         """Row-major order is kept: an element has the same linear index in both shapes."""
@@ -396,9 +395,7 @@ class Tiles:
         (use, *_) = axis.result.uses
         extent = self._extent_of(use.operation, axis.result)
         last = t.binary("arith.addi", remainder, t.integer(extent))
-        whole = t.binary(
-            "arith.andi", t.compare("sge", first, t.integer(0)), t.compare("sle", last, modulus)
-        )
+        whole = t.binary("arith.andi", t.compare("sge", first, t.integer(0)), t.compare("sle", last, modulus))
         self._around[axis.result] = Around(first, modulus, stride, remainder, whole)
 
     @staticmethod
@@ -531,7 +528,8 @@ class Tiles:
         spill = self.text.private(kept, point.lanes)
         with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
             one = self._load_one(op, self._single(point, lane), {})
-            t.store(t.cast("arith.extui", one, "i8") if elem == "i1" else one, t.address(spill, lane, kept, PRIVATE), PRIVATE)
+            place = t.address(spill, lane, kept, PRIVATE)
+            t.store(t.cast("arith.extui", one, "i8") if elem == "i1" else one, place, PRIVATE)
         loaded = t.load(spill, kept, point.lanes, PRIVATE)
         return t.compare("ne", loaded, t.integer(0, "i8", point.lanes)) if elem == "i1" else loaded
 
@@ -553,17 +551,14 @@ class Tiles:
 
     def _store_at(self, op: tile.StoreOp, point: Point) -> None:
         t = self.text
+        memo: Memo = {}
         if point.lanes == 1:
             conditions = self._exist(op, point)
             if op.mask is not None:
                 conditions.append(self.at(op.mask, point, {}))
-            if not conditions:
-                self._store_run(op, point, self.at(op.value, point, memo := {}), memo)
-                return
-            with t.nested(f"scf.if {self._all(conditions).name} {{"):
-                self._store_run(op, point, self.at(op.value, point, memo := {}), memo)
+            with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+                self._store_run(op, point, self.at(op.value, point, memo), memo)
             return
-        memo: Memo = {}
         value = self.at(op.value, point, memo)
         runs = self._runs(op, point)
         if runs is not None and not runs:
@@ -594,15 +589,9 @@ class Tiles:
             if op.mask is not None:
                 conditions.append(self.at(op.mask, single, {}))
 
-            def write() -> None:
+            with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
                 one = t.load(t.address(spill, lane, kept, PRIVATE), kept, 1, PRIVATE)
                 self._store_run(op, single, t.compare("ne", one, t.integer(0, "i8")) if elem == "i1" else one, {})
-
-            if conditions:
-                with t.nested(f"scf.if {self._all(conditions).name} {{"):
-                    write()
-            else:
-                write()
 
     # Whole tiles.
 
