@@ -111,7 +111,7 @@ class Engine:
 
     @contextmanager
     def build(
-        self, context: IO[bytes], *, arguments: Mapping[str, str], labels: Mapping[str, str],
+        self, context: IO[bytes], *, arguments: Mapping[str, str], labels: Mapping[str, str] | None = None,
         line: Callable[[str], None] = lambda _: None,
     ) -> Iterator[str]:  # fmt: skip
         """Build an image without a network and without a cache; it exists inside the with statement only.
@@ -134,7 +134,7 @@ class Engine:
             try:
                 for answer in self._api.build(
                     fileobj=context, custom_context=True, dockerfile="Dockerfile", buildargs=dict(arguments),
-                    labels=dict(labels), nocache=True, rm=True, forcerm=True, network_mode="none", decode=True,
+                    labels=dict(labels or {}), nocache=True, rm=True, forcerm=True, network_mode="none", decode=True,
                 ):  # fmt: skip
                     failure = failure or answer.get("error", "")
                     for text in (answer.get("stream") or answer.get("error") or "").splitlines():

@@ -12,10 +12,12 @@ inputs have the same ID.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO
 
 from . import archive, patches, plugins, rootfs, trees, triton
 from .engine import Engine, ImageInfo
@@ -105,7 +107,7 @@ def build(target: LockedTarget, locked: LockedTriton, *, store: Store, engine: E
             if info is None:
                 python = _python(used, locked, store=store, engine=engine, cache=cache)
                 with step(f"image {name}"):
-                    info = _layer(
+                    info = layer(
                         engine, name, _dockerfile(target), {"PYTHON": python}, _labels(target, locked, drift),
                         [wheel.path for wheel in own], _present(engine, python).layers,
                     )  # fmt: skip
@@ -136,26 +138,30 @@ def _python(target: LockedTarget, locked: LockedTriton, *, store: Store, engine:
         patched = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
     with step(f"Python packages: {len(target.wheels)} and Triton"):
         wheels = [*map(store.path, target.wheels), patched]
-        _layer(engine, name, DOCKER / "python.Dockerfile", {"BASE": base.name}, {}, wheels, known)
+        layer(engine, name, DOCKER / "python.Dockerfile", {"BASE": base.name}, {}, wheels, known)
     return name
 
 
-def _layer(
+def layer(
     engine: Engine, name: str, dockerfile: Path, arguments: Mapping[str, str], labels: Mapping[str, str],
     wheels: Sequence[Path], known: Iterable[str],
 ) -> ImageInfo:  # fmt: skip
-    """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine."""
-    entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
-    entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}
+    """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine.
+
+    Args:
+        name: the tag of the result.
+        known: the layers of the image that the Dockerfile starts from, which are normalised already.
+    """
     arguments = {"SOURCE_DATE_EPOCH": str(trees.EPOCH), **arguments}
+    known = frozenset(known)
     with TemporaryDirectory(prefix="foundry-") as work:
         saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
-        with TemporaryFile() as context:
-            trees.pack(context, entries)
-            context.seek(0)
-            with engine.build(context, arguments=arguments, labels=labels) as built, saved.open("wb") as file:
-                engine.save(built, file)
-        known = frozenset(known)
+        with (
+            context(dockerfile, wheels) as packed,
+            engine.build(packed, arguments=arguments, labels=labels) as built,
+            saved.open("wb") as file,
+        ):
+            engine.save(built, file)
         archive.normalise(saved, normal, name=name, known=known, leave_out=True)
         try:
             engine.load(normal)
@@ -164,6 +170,17 @@ def _layer(
             archive.normalise(saved, normal, name=name, known=known)
             engine.load(normal)
     return _present(engine, name)
+
+
+@contextmanager
+def context(dockerfile: Path, wheels: Sequence[Path]) -> Iterator[IO[bytes]]:
+    """What a build gets to see: its Dockerfile, wheels, and a requirements file that takes exactly these wheels."""
+    entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
+    entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}
+    with TemporaryFile() as file:
+        trees.pack(file, entries)
+        file.seek(0)
+        yield file
 
 
 def _present(engine: Engine, name: str) -> ImageInfo:
@@ -204,7 +221,6 @@ def _moving_names(target: LockedTarget, locked: LockedTriton) -> list[str]:
 
 
 def _requirements(wheels: Sequence[Path]) -> bytes:
-    """A requirements file that takes exactly these wheels."""
     lines = []
     for wheel in sorted(wheels):
         name, version = wheel.name.split("-")[:2]

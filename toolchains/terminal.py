@@ -25,7 +25,7 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
     """
     # Over a Unix socket the SDK wraps the socket in a file; reads of that file could hold bytes back.
     sock = getattr(stream, "_sock", stream)
-    keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+    keys = sys.stdin.fileno()
 
     def fit(*_: object) -> None:
         size = shutil.get_terminal_size()
@@ -38,7 +38,8 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
     saved = termios.tcgetattr(keys) if os.isatty(keys) else None
     try:
         if saved:
-            tty.setraw(keys)
+            # Not the default, which throws away what was typed ahead.
+            tty.setraw(keys, termios.TCSADRAIN)
         watched: list[Any] = [sock, keys]
         while True:
             ready, _, _ = select.select(watched, [], [])
@@ -46,7 +47,8 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
                 data = sock.recv(_CHUNK)
                 if not data:
                     return
-                os.write(screen, data)
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
             if keys in ready:
                 data = os.read(keys, _CHUNK)
                 if data:

@@ -338,14 +338,8 @@ _LIBRARY: dict[type[Operation], str] = {
 }  # fmt: skip
 # Operations whose result, computed in f32, has to be rounded where the type is narrow.
 _ROUNDED: set[type[Operation]] = {
-    arith.AddfOp,
-    arith.SubfOp,
-    arith.MulfOp,
-    arith.DivfOp,
-    RemFOp,
-    tt.PreciseSqrtOp,
-    tt.PreciseDivFOp,
-} | set(_LIBRARY)
+    *_LIBRARY, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.PreciseSqrtOp, tt.PreciseDivFOp,
+}  # fmt: skip
 _OTHERS: set[type[Operation]] = {
     CmpiOp, CmpfOp, SelectOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
     arith.MinUIOp, arith.MaxUIOp, arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp, arith.NegfOp,
@@ -354,4 +348,4 @@ _OTHERS: set[type[Operation]] = {
     tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp,
 }  # fmt: skip
 # Everything that computes element i of its result from elements i of its operands.
-ELEMENTWISE: frozenset[type[Operation]] = frozenset(_PLAIN | set(_LIBRARY) | _ROUNDED | _OTHERS)
+ELEMENTWISE: frozenset[type[Operation]] = frozenset().union(_PLAIN, _LIBRARY, _ROUNDED, _OTHERS)
