@@ -1,0 +1,216 @@
+"""The engine: containers that are gone afterwards, builds that leave nothing behind, errors that say what to do."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny import tiny_image
+
+from toolchains import engine, trees
+from toolchains.engine import Container, Engine
+from toolchains.errors import CommandError, EngineError, UnsafeArchiveError
+from toolchains.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def docker() -> Engine:
+    return engine.connect()
+
+
+@pytest.fixture(scope="module")
+def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
+        yield name
+
+
+@pytest.fixture
+def container(docker: Engine, tiny: str) -> Iterator[Container]:
+    with docker.container(tiny) as running:
+        yield running
+
+
+def test_no_engine_is_an_error_that_leads_to_the_doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    with pytest.raises(EngineError, match="no container engine answers") as raised:
+        engine.connect()
+    assert raised.value.next == "./foundry doctor"
+
+
+@pytest.mark.docker
+def test_a_command_gives_its_status_and_both_of_its_streams(container: Container) -> None:
+    lines: list[str] = []
+    done = container.run(["sh", "-c", "echo out; echo err >&2; printf rest; exit 3"], line=lines.append)
+    assert (done.status, done.stdout, done.stderr) == (3, "out\nrest", "err\n")
+    assert sorted(lines) == ["err", "out", "rest"]
+
+
+@pytest.mark.docker
+def test_a_command_sees_the_image_s_environment_and_the_one_given(container: Container) -> None:
+    shown = container.call(["sh", "-c", "echo $GREETING $NAME; pwd"], env={"NAME": "you"}, cwd="/bin")
+    assert shown == "hello you\n/bin\n"
+
+
+@pytest.mark.docker
+def test_a_call_that_fails_carries_the_end_of_its_output(container: Container) -> None:
+    with pytest.raises(CommandError, match="exit status 7") as raised:
+        container.call(["sh", "-c", "echo the reason >&2; exit 7"])
+    assert "the reason" in raised.value.why
+
+
+@pytest.mark.docker
+def test_a_program_that_is_not_there_is_not_a_success(container: Container) -> None:
+    assert container.run(["/no/such/program"]).status in (126, 127)
+
+
+@pytest.mark.docker
+def test_a_container_has_no_network(container: Container) -> None:
+    assert container.call(["ls", "/sys/class/net"]) == "lo\n"
+
+
+@pytest.mark.docker
+def test_a_limit_holds(docker: Engine, tiny: str) -> None:
+    with docker.container(tiny, processes=8) as container:
+        done = container.run(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 5 & done; wait"])
+    assert done.status != 0
+
+
+@pytest.mark.docker
+def test_what_goes_in_comes_out(container: Container, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep/file").write_text("content")
+    (source / "program").write_text("#!/bin/sh\necho ran\n")
+    (source / "program").chmod(0o700)
+    container.copy_into(source, "/foundry/e2e")
+    assert container.call(["/foundry/e2e/program"]) == "ran\n"
+    container.copy_out("/foundry/e2e", tmp_path / "back")
+    assert trees.digest(trees.files(tmp_path / "back" / "deep")) == trees.digest(trees.files(source / "deep"))
+    container.copy_out("/foundry/e2e/deep/file", tmp_path / "alone")
+    assert (tmp_path / "alone").read_text() == "content"
+
+
+@pytest.mark.docker
+def test_copying_a_file_in_leaves_its_folder_s_mode_alone(container: Container, tmp_path: Path) -> None:
+    container.call(["sh", "-c", "mkdir /open && chmod 1777 /open"])
+    (tmp_path / "file").write_text("content")
+    container.copy_into(tmp_path / "file", "/open/file")
+    assert container.call(["ls", "-ld", "/open"]).startswith("drwxrwxrwt")
+
+
+@pytest.mark.docker
+def test_copying_out_what_is_not_there_is_an_error(container: Container, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="cannot copy /nothing"):
+        container.copy_out("/nothing", tmp_path / "x")
+
+
+def test_an_entry_that_would_land_outside_is_refused(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("results/../../outside"))
+
+    class Api:
+        def get_archive(self, id: str, path: str) -> tuple[list[bytes], None]:
+            return [data.getvalue()], None
+
+    with pytest.raises(UnsafeArchiveError, match=r"\.\./outside"):
+        Container(Api(), "image", {}).copy_out("/results", tmp_path / "in")
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_container_is_gone_whatever_ended_its_use(docker: Engine, tiny: str, error: type[BaseException]) -> None:
+    with pytest.raises(error), docker.container(tiny) as container:
+        container.call(["sh", "-c", "sleep 1000 &"])
+        raise error
+    with pytest.raises(EngineError):
+        container.run(["ls"])
+
+
+def context(dockerfile: str) -> io.BytesIO:
+    data = io.BytesIO()
+    trees.pack(data, {"Dockerfile": dockerfile.encode()})
+    data.seek(0)
+    return data
+
+
+@pytest.mark.docker
+def test_a_build_exists_inside_its_with_statement_only(docker: Engine, tiny: str) -> None:
+    lines: list[str] = []
+    dockerfile = f"FROM {tiny} AS first\nRUN echo 1 > /one\nFROM {tiny}\nCOPY --from=first /one /two\n"
+    with docker.build(context(dockerfile), arguments={}, labels={"org.test": "1"}, line=lines.append) as built:
+        info = docker.image(built)
+        assert info is not None
+        assert info.labels == {"org.test": "1"}
+    steps = {line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ")} - {"Using cache"}
+    left = {id for id in steps if "Running" not in id and docker.image(id)}
+    base = docker.image(tiny)
+    assert base is not None
+    assert len(steps) > 3
+    assert {base.id.startswith(f"sha256:{id}") for id in left} == {True}
+
+
+@pytest.mark.docker
+def test_a_failed_build_shows_the_step_that_failed_and_leaves_nothing(docker: Engine, tiny: str) -> None:
+    lines: list[str] = []
+    dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\nRUN echo the reason && false\n"
+    with (
+        pytest.raises(EngineError, match="building an image failed") as raised,
+        docker.build(context(dockerfile), arguments={}, line=lines.append),
+    ):
+        pass
+    assert "the reason" in raised.value.why
+    steps = [line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ") and "Running" not in line]
+    assert [docker.image(id) is None for id in steps] == [False, True]
+
+
+@pytest.mark.docker
+def test_a_build_has_no_network(docker: Engine, tiny: str) -> None:
+    lines: list[str] = []
+    dockerfile = f"FROM {tiny}\nRUN ls /sys/class/net\n"
+    with docker.build(context(dockerfile), arguments={}, line=lines.append):
+        pass
+    assert [line for line in lines if line in ("lo", "eth0") or line.startswith("eth")] == ["lo"]
+
+
+SHELL = """
+import sys
+from toolchains import engine
+with engine.connect().container(sys.argv[1]) as container:
+    sys.exit(container.interactive(["sh"], cwd="/bin"))
+"""
+
+
+@pytest.mark.docker
+def test_a_terminal_is_joined_to_a_shell(tiny: str) -> None:
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", SHELL, tiny], cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+    )
+    os.close(theirs)
+    try:
+        os.write(ours, b"echo $((6*7)) in $(pwd)\nexit 5\n")
+        shown = read_until(ours, b"42 in /bin", seconds=60)
+        assert b"42 in /bin" in shown
+        assert child.wait(60) == 5
+    finally:
+        child.kill()
+        os.close(ours)
+
+
+def read_until(terminal: int, wanted: bytes, seconds: float) -> bytes:
+    shown, end = b"", time.monotonic() + seconds
+    while wanted not in shown and time.monotonic() < end:
+        if select.select([terminal], [], [], 1)[0]:
+            shown += os.read(terminal, 4096)
+    return shown

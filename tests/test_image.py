@@ -1,0 +1,184 @@
+"""Images: named by what goes into them, made once, and the same bytes whenever they are made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import tiny_image
+
+from toolchains import engine, image, lock, paths
+from toolchains.engine import ImageInfo
+from toolchains.errors import UsageError
+from toolchains.lock import LockedTarget, LockedTriton
+from toolchains.store import Store
+
+
+@pytest.fixture
+def target() -> LockedTarget:
+    return lock.load().targets["spirv"]
+
+
+@pytest.fixture
+def triton(target: LockedTarget) -> LockedTriton:
+    return image.release(target, None)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folders that identities are computed from, to be edited."""
+    for name in ("backends", "docker"):
+        shutil.copytree(paths.ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
+    monkeypatch.setattr(image, "DOCKER", tmp_path / "docker")
+    return tmp_path
+
+
+def append(path: Path) -> None:
+    path.write_text(path.read_text() + "\n# edited\n")
+
+
+@pytest.mark.parametrize(
+    "file", ["backends/core/pyproject.toml", "backends/spirv/pyproject.toml", "docker/spirv.Dockerfile"]
+)
+def test_an_edit_in_what_goes_in_changes_the_name(
+    checkout: Path, target: LockedTarget, triton: LockedTriton, file: str
+) -> None:
+    before = image.identity(target, triton)
+    append(checkout / file)
+    assert image.identity(target, triton) != before
+
+
+def test_another_backend_leaves_the_name_alone(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
+    before = image.identity(target, triton)
+    shutil.copytree(checkout / "backends/spirv", checkout / "backends/other")
+    append(checkout / "backends/other/pyproject.toml")
+    (checkout / "docker/other.Dockerfile").write_text("FROM scratch\n")
+    assert image.identity(target, triton) == before
+
+
+def test_each_locked_input_is_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
+    other = replace(target.debs[0], sha256="0" * 64)
+    names = {
+        image.identity(target, triton),
+        image.identity(replace(target, debs=(other, *target.debs[1:])), triton),
+        image.identity(replace(target, wheels=target.wheels[1:]), triton),
+        image.identity(replace(target, left_out=()), triton),
+        image.identity(target, image.release(target, "3.6.0")),
+        image.identity(target, replace(triton, wheel=replace(triton.wheel, sha256="0" * 64))),
+        image.identity(target, triton, drift="libc6 1 -> 2"),
+    }
+    assert len(names) == 7
+
+
+def test_the_order_of_packages_is_no_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
+    turned = replace(target, debs=target.debs[::-1], wheels=target.wheels[::-1])
+    assert image.identity(turned, triton) == image.identity(target, triton)
+
+
+def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
+    with pytest.raises(UsageError, match=r"Triton 1\.0 is not pinned for spirv"):
+        image.release(target, "1.0")
+
+
+class Recorder:
+    """Stands for an engine that has every image; records what it is asked for."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self._names = names
+
+    def image(self, name: str) -> ImageInfo:
+        self.asked.append(("image", name))
+        return ImageInfo("sha256:1", self._names, {}, 1, ())
+
+    def tag(self, name: str, other: str) -> None:
+        self.asked.append(("tag", other))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the engine was asked to {name}")
+
+
+def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path: Path) -> image.Image:
+    store = Store(tmp_path / "empty", offline=True)
+    return image.build(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
+
+
+def test_nothing_to_do_takes_one_inspect_and_no_file_of_the_store(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path
+) -> None:
+    engine = Recorder(("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}"))
+    found = have(target, triton, engine, tmp_path)
+    assert engine.asked == [("image", found.name)]
+    assert not found.made
+
+
+def test_the_moving_names_follow_to_an_image_that_exists(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path
+) -> None:
+    engine = Recorder(("triton-foundry/spirv:latest",))
+    have(target, triton, engine, tmp_path)
+    assert engine.asked[1:] == [("tag", f"triton-foundry/spirv:{triton.version}")]
+
+
+def test_only_the_default_release_is_the_latest(target: LockedTarget, tmp_path: Path) -> None:
+    engine = Recorder(())
+    have(target, image.release(target, "3.6.0"), engine, tmp_path)
+    assert engine.asked[1:] == [("tag", "triton-foundry/spirv:3.6.0")]
+
+
+DOCKERFILE = """
+ARG BASE
+FROM ${BASE}
+ARG SOURCE_DATE_EPOCH
+COPY wheels/ /wheels/
+RUN mkdir /made && echo $SOURCE_DATE_EPOCH > /made/b && ln /made/b /made/a && chmod 600 /made/b && rm /removed
+CMD ["/bin/sh"]
+"""
+
+
+@pytest.mark.docker
+def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
+    docker = engine.connect()
+    dockerfile, wheel = tmp_path / "Dockerfile", tmp_path / "toy-1.0-py3-none-any.whl"
+    dockerfile.write_text(DOCKERFILE)
+    wheel.write_text("a wheel")
+    names = [f"foundry-test/image:{name}-{os.getpid()}" for name in ("one", "other")]
+    with tiny_image(docker, tmp_path) as base:
+        known = docker.image(base).layers
+        try:
+            made = []
+            for name in names:
+                made.append(image.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, [wheel], known))
+                time.sleep(1.1)
+            assert made[0].id == made[1].id
+            assert made[0].labels == {"org.test": "1"}
+            assert made[0].layers[: len(known)] == known
+            with docker.container(names[0]) as container:
+                listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
+            assert listing.split("\n")[:2] == [str(image.trees.EPOCH)] * 2
+            assert "a wheel" in listing
+            assert listing.endswith("gone\n")
+        finally:
+            for name in names:
+                docker.remove(name)
+
+
+@pytest.mark.docker
+def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
+    """The test above would pass for nothing if the engine's own builds came out the same."""
+    docker = engine.connect()
+    dockerfile = tmp_path / "Dockerfile"
+    dockerfile.write_text(DOCKERFILE)
+    with tiny_image(docker, tmp_path) as base:
+        ids = set()
+        for _ in range(2):
+            with image.context(dockerfile, []) as context, docker.build(context, arguments={"BASE": base}) as built:
+                ids.add(docker.image(built).layers)
+            time.sleep(1.1)
+    assert len(ids) == 2

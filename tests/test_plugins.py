@@ -1,0 +1,69 @@
+"""Plugins: a wheel is named by the sources that it is built from, and is the same bytes each time."""
+
+from __future__ import annotations
+
+import os
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from toolchains import paths, plugins
+from toolchains.errors import UsageError
+from toolchains.store import Store
+
+PROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "toy"
+version = "1.0"
+[tool.hatch.build.targets.wheel]
+packages = ["src/toy"]
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "backends" / "toy"
+    (folder / "src/toy").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / "src/toy/__init__.py").write_text("A = 1\n")
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
+    return folder
+
+
+def test_an_edit_in_sources_changes_the_identity_and_one_in_tests_does_not(toy: Path) -> None:
+    before = plugins.identity("toy")
+    (toy / "tests").mkdir()
+    (toy / "tests/test_toy.py").write_text("def test(): pass\n")
+    assert plugins.identity("toy") == before
+    (toy / "src/toy/__init__.py").write_text("A = 2\n")
+    assert plugins.identity("toy") != before
+
+
+def test_two_stores_at_two_times_hold_the_same_bytes(toy: Path, tmp_path: Path) -> None:
+    one = plugins.wheel("toy", Store(tmp_path / "one"))
+    time.sleep(1.1)
+    source = toy / "src/toy/__init__.py"
+    os.utime(source)
+    source.chmod(0o600)
+    other = plugins.wheel("toy", Store(tmp_path / "other"))
+    assert one.path.read_bytes() == other.path.read_bytes()
+    assert one.identity == other.identity == plugins.identity("toy")
+
+
+def test_the_wheel_holds_what_was_digested(toy: Path, tmp_path: Path) -> None:
+    (toy / "src/toy/__pycache__").mkdir()
+    (toy / "src/toy/__pycache__/left.pyc").write_text("")
+    with zipfile.ZipFile(plugins.wheel("toy", Store(tmp_path / "store")).path) as archive:
+        names = {name for name in archive.namelist() if ".dist-info" not in name}
+        assert names == {"toy/__init__.py"}
+        assert archive.read("toy/__init__.py") == b"A = 1\n"
+
+
+def test_a_backend_that_does_not_exist_is_named(toy: Path) -> None:
+    with pytest.raises(UsageError, match="backends/nothing"):
+        plugins.identity("nothing")
