@@ -12,8 +12,9 @@ from contextlib import ExitStack
 from xdsl.ir import Operation
 
 from ..tools import LLVM_INTRINSIC
+from .buffers import Buffer
 from .mlir import PRIVATE, Reg, vector_type
-from .tiles import Buffer, Tiles
+from .tiles import Tiles
 
 _ACCUMULATORS = 16
 _MOST_COLUMNS = 4
@@ -32,7 +33,7 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
     rows = min(m, _ACCUMULATORS // columns)
 
     def vector(buffer: Buffer, row: Reg, column: Reg) -> Reg:
-        address = t.address(buffer.name, tiles.offset(buffer, (row, column)), buffer.elem, PRIVATE)
+        address = t.address(buffer.name, tiles.private.offset(buffer, (row, column)), buffer.elem, PRIVATE)
         return t.load(address, buffer.elem, lanes, PRIVATE)
 
     def widened(x: Reg) -> Reg:
@@ -44,8 +45,8 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
         zero = t.integer(0)
         i = loops.enter_context(t.loop(zero, t.integer(m), rows)) if m > rows else zero
         j = loops.enter_context(t.loop(zero, t.integer(n), columns * lanes)) if n > columns * lanes else zero
-        row_index = [tiles.plus(i, t.integer(r)) for r in range(rows)]
-        column_index = [tiles.plus(j, t.integer(v * lanes)) for v in range(columns)]
+        row_index = [tiles.space.plus(i, t.integer(r)) for r in range(rows)]
+        column_index = [tiles.space.plus(j, t.integer(v * lanes)) for v in range(columns)]
         before = [vector(c, r, v) for r in row_index for v in column_index]
 
         step = Reg(t.fresh(), "i64")
@@ -62,14 +63,14 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
             b_row = [widened(vector(b, step, v)) for v in column_index]
             after: list[Reg] = []
             for row in range(rows):
-                address = t.address(a.name, tiles.offset(a, (row_index[row], step)), a.elem, PRIVATE)
+                address = t.address(a.name, tiles.private.offset(a, (row_index[row], step)), a.elem, PRIVATE)
                 factor = t.broadcast(widened(t.load(address, a.elem, 1, PRIVATE)), lanes)
                 for column in range(columns):
                     after.append(multiply_add(tiles, factor, b_row[column], carried[row * columns + column]))
             t.line(f"scf.yield {', '.join(x.name for x in after)} : {', '.join([kind] * len(after))}")
         places = [(r, v) for r in row_index for v in column_index]
         for result, (r, v) in zip(results, places, strict=True):
-            t.store(result, t.address(c.name, tiles.offset(c, (r, v)), c.elem, PRIVATE), PRIVATE)
+            t.store(result, t.address(c.name, tiles.private.offset(c, (r, v)), c.elem, PRIVATE), PRIVATE)
 
 
 def multiply_add(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:

@@ -17,12 +17,14 @@ from ..dialects.arith import SelectOp
 from ..errors import unsupported
 from ..front.structured import kernel
 from . import dot
+from .buffers import Buffer
 from .mlir import GLOBAL, Reg, Text
 from .numeric import ELEMENTWISE, element, in_memory, in_register
 from .plan import Plan, is_tile
 from .reduce import Reduction
+from .space import Point, extents
 from .target import WorkItemTarget
-from .tiles import Buffer, Point, Tiles, extents
+from .tiles import Tiles
 
 
 def lower(module: ModuleOp, target: WorkItemTarget) -> str:
@@ -79,9 +81,9 @@ class _Program:
             case scf.WhileOp():
                 self._while(op)
             case tile.StoreOp():
-                tiles.store(op)
+                tiles.memory.store(op)
             case tile.WrappedOp():
-                tiles.prepare(op)
+                tiles.memory.prepare(op)
             case tile.AffineOp() | tile.IndexedOp() | tile.RangeOp():
                 pass
             case tt.DotOp():
@@ -116,7 +118,7 @@ class _Program:
             case tt.BitcastOp() if isinstance(op.result.type, tt.PointerType):
                 return tiles.scalar(op.src)
             case tile.LoadOp():
-                return tiles.at_scalar_load(op)
+                return tiles.memory.load_scalar(op)
             case SelectOp() if isinstance(op.result.type, tt.PointerType):
                 raise unsupported(op, "on pointers")
         if type(op) in ELEMENTWISE:
@@ -179,8 +181,8 @@ class _Program:
         tiles.buffers[op.result] = c
         elem = element(op.result.type, op)
         if in_register(elem) != elem:
-            with tiles.each(c.extents, 1, tiles.lanes(op.result, op, 1)) as point:
-                tiles.write(c, point, tiles.numeric.rounded(tiles.read(c, point), elem))
+            with tiles.space.each(c.extents, 1, tiles.lanes(op.result, op, 1)) as point:
+                tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
 
     # Control flow. Scalars are carried by the MLIR operation, tiles live in buffers that all iterations share.
 
@@ -249,8 +251,8 @@ class _Program:
                 staged.append((self._copied(value, op), target))
         for source, target in staged:
             lanes = min(16, target.extents[-1])
-            with tiles.each(target.extents, len(target.extents) - 1, lanes) as point:
-                tiles.write(target, point, tiles.read(source, point))
+            with tiles.space.each(target.extents, len(target.extents) - 1, lanes) as point:
+                tiles.private.write(target, point, tiles.private.read(source, point))
 
     def _reads(self, value: SSAValue) -> tuple[bool, set[str]]:
         """Whether a tile's element i depends on elements i of buffers only, and the names of all buffers it reads."""

@@ -8,9 +8,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from ..dialects import tt
+from .buffers import Buffer
 from .mlir import Reg
 from .numeric import element, in_register
-from .tiles import Buffer, Point, Tiles, extents
+from .space import Point, extents
+from .tiles import Memo, Tiles
 
 
 class Reduction:
@@ -52,22 +54,22 @@ class Reduction:
         rank = len(self._shape)
         if self._axis == rank - 1:
             outer = self._shape[:-1]
-            with self._tiles.each(outer, len(outer) - 1, 1) as point:
+            with self._tiles.space.each(outer, len(outer) - 1, 1) as point:
                 self._write(outputs, point, self._along_lanes(point.index))
             return
         rest = self._shape[: self._axis] + self._shape[self._axis + 1 :]
         lane = len(rest) - 1
         lanes = self._tiles.lanes(self._op.results[0], self._op, lane)
-        with self._tiles.each(rest, lane, lanes) as point:
+        with self._tiles.space.each(rest, lane, lanes) as point:
             self._write(outputs, point, self._across_lanes(point))
 
     def _write(self, outputs: Sequence[Buffer], point: Point, values: Sequence[Reg]) -> None:
         for output, value in zip(outputs, values, strict=True):
-            self._tiles.write(output, point, value)
+            self._tiles.private.write(output, point, value)
 
     def _read(self, point: Point) -> list[Reg]:
-        memo: dict[object, Reg] = {}
-        return [self._tiles.at(src, point, memo) for src in self._op.srcs]  # type: ignore[arg-type]
+        memo: Memo = {}
+        return [self._tiles.at(src, point, memo) for src in self._op.srcs]
 
     def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
         """Combine `count` elements along the axis, `step` apart, into registers of the point's lanes.
@@ -87,8 +89,8 @@ class Reduction:
             index = list(point.index)
             index[self._axis] = i
             here = Point(tuple(index), point.lane, point.lanes)
-            self._write(cells, cell, self._combine([tiles.read(c, cell) for c in cells], self._read(here)))
-        return [tiles.read(c, cell) for c in cells]
+            self._write(cells, cell, self._combine([tiles.private.read(c, cell) for c in cells], self._read(here)))
+        return [tiles.private.read(c, cell) for c in cells]
 
     def _along_lanes(self, outer: tuple[Reg, ...]) -> list[Reg]:
         """All elements along the last dimension, at one place of the others."""

@@ -1,0 +1,103 @@
+"""Tiles in private memory, and how to get at their elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .mlir import PRIVATE, Reg, Text
+from .space import Point, Space
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tile in private memory, in register types (f32 for f16), i1 as i8.
+
+    Attributes:
+        order: dimensions from the slowest to the fastest in memory.
+    """
+
+    name: str
+    elem: str
+    extents: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def stored_as(self) -> str:
+        return "i8" if self.elem == "i1" else self.elem
+
+    def stride(self, dimension: int) -> int:
+        """In elements."""
+        behind = self.order[self.order.index(dimension) + 1 :]
+        return math.prod(self.extents[d] for d in behind)
+
+
+class Buffers:
+    """Writes allocations, reads and writes of buffers to a Text."""
+
+    def __init__(self, text: Text, space: Space) -> None:
+        self.text = text
+        self._space = space
+
+    def allocate(self, elem: str, extents: tuple[int, ...], order: tuple[int, ...] | None = None) -> Buffer:
+        """A new buffer, row-major unless told otherwise; `elem` is a register type."""
+        stored = "i8" if elem == "i1" else elem
+        name = self.text.private(stored, math.prod(extents))
+        return Buffer(name, elem, extents, order or tuple(range(len(extents))))
+
+    def offset(self, buffer: Buffer, index: Sequence[Reg]) -> Reg:
+        """Elements from the start of a buffer."""
+        total = self.text.integer(0)
+        for dimension, i in enumerate(index):
+            total = self._space.plus(total, self._space.times(i, self.text.integer(buffer.stride(dimension))))
+        return total
+
+    def read(self, buffer: Buffer, point: Point) -> Reg:
+        """The elements of a buffer at a point."""
+        t = self.text
+        start = self.offset(buffer, point.index)
+        if point.lanes == 1 or buffer.stride(point.lane) == 1:
+            address = t.address(buffer.name, start, buffer.stored_as, PRIVATE)
+            loaded = t.load(address, buffer.stored_as, point.lanes, PRIVATE)
+        else:
+            loaded = collect(
+                t,
+                point.lanes,
+                buffer.stored_as,
+                lambda lane: t.load(
+                    t.address(
+                        buffer.name,
+                        self._space.plus(start, t.integer(lane * buffer.stride(point.lane))),
+                        buffer.stored_as,
+                        PRIVATE,
+                    ),
+                    buffer.stored_as,
+                    1,
+                    PRIVATE,
+                ),
+            )
+        if buffer.elem == "i1":
+            return t.compare("ne", loaded, t.integer(0, "i8", point.lanes))
+        return loaded
+
+    def write(self, buffer: Buffer, point: Point, value: Reg) -> None:
+        """Set the elements of a buffer at a point."""
+        t = self.text
+        if buffer.elem == "i1":
+            value = t.cast("arith.extui", value, "i8")
+        start = self.offset(buffer, point.index)
+        if point.lanes == 1 or buffer.stride(point.lane) == 1:
+            t.store(value, t.address(buffer.name, start, buffer.stored_as, PRIVATE), PRIVATE)
+            return
+        for lane in range(point.lanes):
+            place = self._space.plus(start, t.integer(lane * buffer.stride(point.lane)))
+            t.store(t.extract(value, lane), t.address(buffer.name, place, buffer.stored_as, PRIVATE), PRIVATE)
+
+
+def collect(text: Text, lanes: int, elem: str, one: Callable[[int], Reg]) -> Reg:
+    """A vector out of its elements."""
+    vector = text.integer(0, elem, lanes) if elem[0] == "i" else text.floating(0.0, elem, lanes)
+    for lane in range(lanes):
+        vector = text.insert(one(lane), vector, lane)
+    return vector

@@ -1,0 +1,266 @@
+"""Loads and stores of structured form at a point: one vector where the elements lie side by side, else one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import tile
+from .mlir import GLOBAL, PRIVATE, Reg, Text
+from .numeric import Numeric, element, in_memory, in_register
+from .space import Point, Space, extents
+
+if TYPE_CHECKING:
+    from .tiles import Memo, Tiles
+
+
+@dataclass(frozen=True)
+class Around:
+    """A tile.wrapped axis, prepared: `remainder` is first rem modulus; `whole` says that no element wraps."""
+
+    first: Reg
+    modulus: Reg
+    stride: Reg
+    remainder: Reg
+    whole: Reg
+
+
+def is_unit(axis: SSAValue) -> bool:
+    """Whether neighbours along an axis are neighbours in memory, but for wrapping around."""
+    op = axis.owner
+    if not isinstance(op, tile.AffineOp | tile.WrappedOp):
+        return False
+    stride = op.stride.owner
+    return isinstance(stride, arith.ConstantOp) and stride.value == IntegerAttr(1, 64)
+
+
+class Memory:
+    """Writes accesses to global memory to a Text; `tiles` evaluates the addresses, masks and values."""
+
+    def __init__(self, text: Text, space: Space, numeric: Numeric, tiles: Tiles) -> None:
+        self._text = text
+        self._space = space
+        self._numeric = numeric
+        self._tiles = tiles
+        self._around: dict[SSAValue, Around] = {}
+        self._spills: dict[tuple[str, int], str] = {}
+
+    def prepare(self, axis: tile.WrappedOp) -> None:
+        """Compute, where the axis is defined, what its uses share."""
+        t = self._text
+        first, modulus, stride = (self._tiles.scalar(part) for part in (axis.first, axis.modulus, axis.stride))
+        remainder = self._numeric.divide("arith.remsi", first, modulus)
+        (use, *_) = axis.result.uses
+        extent = self._extent_of(use.operation, axis.result)
+        last = t.binary("arith.addi", remainder, t.integer(extent))
+        whole = t.binary("arith.andi", t.compare("sge", first, t.integer(0)), t.compare("sle", last, modulus))
+        self._around[axis.result] = Around(first, modulus, stride, remainder, whole)
+
+    @staticmethod
+    def _extent_of(user: Operation, axis: SSAValue) -> int:
+        assert isinstance(user, tile.LoadOp | tile.StoreOp)
+        value = user.result if isinstance(user, tile.LoadOp) else user.value
+        return extents(value)[list(user.axes).index(axis)]
+
+    def _offset_along(self, axis: SSAValue, i: Reg, point: Point, memo: Memo) -> Reg:
+        """What one axis adds to an address at index i, in elements."""
+        t = self._text
+        match axis.owner:
+            case tile.AffineOp() as op:
+                return self._space.times(i, self._tiles.scalar(op.stride))
+            case tile.WrappedOp():
+                around = self._around[axis]
+                choice = t.choose(around.whole)
+                with choice.then():
+                    choice.result(self._space.plus(around.remainder, i))
+                with choice.otherwise():
+                    choice.result(
+                        self._numeric.divide("arith.remsi", self._space.plus(around.first, i), around.modulus)
+                    )
+                return self._space.times(choice.end(), around.stride)
+            case tile.IndexedOp() as op:
+                index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
+                return t.cast("arith.extsi", self._tiles.at(op.offsets, Point(index, 0, 1), memo), "i64")
+        raise AssertionError(axis)
+
+    def _start(self, op: tile.LoadOp | tile.StoreOp, point: Point, memo: Memo) -> Reg:
+        """The offset of a point's first element from the base, in elements."""
+        total = self._tiles.scalar(op.start)
+        for axis, i in zip(op.axes, point.index, strict=True):
+            total = self._space.plus(total, self._offset_along(axis, i, point, memo))
+        if op.gather is not None:
+            gathered = self._tiles.at(op.gather, replace(point, lanes=1), memo)
+            total = self._space.plus(total, self._text.cast("arith.extsi", gathered, "i64"))
+        return total
+
+    def _runs(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> list[Reg] | None:
+        """The conditions under which the lanes of a point lie side by side in memory and all exist; None if never."""
+        if point.lanes == 1 or op.gather is not None or op.mask is not None or not is_unit(op.axes[point.lane]):
+            return None
+        axis = op.axes[point.lane]
+        conditions = [self._around[axis].whole] if isinstance(axis.owner, tile.WrappedOp) else []
+        return conditions + self._exist(op, point)
+
+    def _exist(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> list[Reg]:
+        """The conditions under which all elements of a point are within the ranges, less those that are known."""
+        t = self._text
+        conditions: list[Reg] = []
+        for d, range_value in enumerate(op.ranges):
+            if range_value in point.inside:
+                continue
+            low, high = self._tiles.range(range_value)
+            i = point.index[d]
+            last = self._space.plus(i, t.integer(point.lanes)) if d == point.lane and point.lanes > 1 else None
+            shape = extents(op.result if isinstance(op, tile.LoadOp) else op.value)
+            if not self._space.known(low, 0):
+                conditions.append(t.compare("sle", low, i))
+            if not self._space.known(high, shape[d]):
+                conditions.append(t.compare("sle", last, high) if last else t.compare("slt", i, high))
+        return conditions
+
+    def _all(self, conditions: Sequence[Reg]) -> Reg:
+        total = conditions[0]
+        for condition in conditions[1:]:
+            total = self._text.binary("arith.andi", total, condition)
+        return total
+
+    def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        """The elements of a load at a point."""
+        runs = self._runs(op, point)
+        if point.lanes == 1:
+            return self._load_one(op, point, memo)
+        if runs is None:
+            return self._load_each(op, point, memo)
+        if not runs:
+            return self._load_run(op, point, memo)
+        choice = self._text.choose(self._all(runs))
+        with choice.then():
+            choice.result(self._load_run(op, point, dict(memo)))
+        with choice.otherwise():
+            choice.result(self._load_each(op, point, dict(memo)))
+        return choice.end()
+
+    def _base(self, op: tile.LoadOp | tile.StoreOp) -> tuple[str, str, str]:
+        """(pointer, element type, element type in memory)"""
+        value = op.result if isinstance(op, tile.LoadOp) else op.value
+        elem = element(value.type, op)
+        return self._tiles.scalar(op.base).name, elem, in_memory(elem)
+
+    def _load_run(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        base, elem, memory = self._base(op)
+        address = self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
+        return self._numeric.from_memory(self._text.load(address, memory, point.lanes, GLOBAL), elem)
+
+    def _other(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        elem = in_register(element(op.result.type, op))
+        if op.other is not None:
+            return self._tiles.at(op.other, point, memo)
+        zero = self._text.integer(0, elem, point.lanes) if elem[0] == "i" else None
+        return zero or self._text.floating(0.0, elem, point.lanes)
+
+    def _load_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        conditions = self._exist(op, point)
+        if op.mask is not None:
+            conditions.append(self._tiles.at(op.mask, point, memo))
+        if not conditions:
+            return self._load_run(op, point, memo)
+        choice = self._text.choose(self._all(conditions))
+        with choice.then():
+            choice.result(self._load_run(op, point, dict(memo)))
+        with choice.otherwise():
+            choice.result(self._other(op, point, dict(memo)))
+        return choice.end()
+
+    def load_scalar(self, op: tile.LoadOp) -> Reg:
+        """A load of one number."""
+        return self._load_one(op, Point((), 0, 1), {})
+
+    def _spill(self, elem: str, lanes: int) -> str:
+        if (elem, lanes) not in self._spills:
+            self._spills[elem, lanes] = self._text.private(elem, lanes)
+        return self._spills[elem, lanes]
+
+    def _load_each(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        """One element after the other, by way of a small array."""
+        t = self._text
+        elem = in_register(element(op.result.type, op))
+        kept = "i8" if elem == "i1" else elem
+        # The elements are computed first and the array written last: computing one may use the array as well.
+        spill = self._text.private(kept, point.lanes)
+        with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
+            one = self._load_one(op, self._single(point, lane), {})
+            place = t.address(spill, lane, kept, PRIVATE)
+            t.store(t.cast("arith.extui", one, "i8") if elem == "i1" else one, place, PRIVATE)
+        loaded = t.load(spill, kept, point.lanes, PRIVATE)
+        return t.compare("ne", loaded, t.integer(0, "i8", point.lanes)) if elem == "i1" else loaded
+
+    def _single(self, point: Point, lane: Reg) -> Point:
+        """The element of a point at a lane."""
+        index = list(point.index)
+        index[point.lane] = self._space.plus(index[point.lane], lane)
+        return replace(point, index=tuple(index), lanes=1)
+
+    def store(self, op: tile.StoreOp) -> None:
+        """Evaluate a store's value and write it, over the elements that exist."""
+        shape = extents(op.value)
+        if not shape:
+            self._store_at(op, Point((), 0, 1))
+            return
+        lane = self._tiles.best_lane(op.value, op)
+        lanes = self._tiles.lanes(op.value, op, lane)
+        limits = [(self._text.integer(0), self._text.integer(extent)) for extent in shape]
+        if op.ranges:
+            limits = [self._tiles.range(value) for value in op.ranges]
+        self._space.each_within(
+            limits, shape, lane, lanes, frozenset(op.ranges), lambda point: self._store_at(op, point)
+        )
+
+    def _store_at(self, op: tile.StoreOp, point: Point) -> None:
+        t = self._text
+        memo: Memo = {}
+        if point.lanes == 1:
+            conditions = self._exist(op, point)
+            if op.mask is not None:
+                conditions.append(self._tiles.at(op.mask, point, {}))
+            with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+                self._store_run(op, point, self._tiles.at(op.value, point, memo), memo)
+            return
+        value = self._tiles.at(op.value, point, memo)
+        runs = self._runs(op, point)
+        if runs is not None and not runs:
+            self._store_run(op, point, value, memo)
+        elif runs is None:
+            self._store_each(op, point, value)
+        else:
+            with t.nested(f"scf.if {self._all(runs).name} {{", "}"):
+                self._store_run(op, point, value, dict(memo))
+            with t.nested("else {"):
+                self._store_each(op, point, value)
+
+    def _store_run(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
+        base, elem, memory = self._base(op)
+        address = self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
+        self._text.store(self._numeric.to_memory(value, elem), address, GLOBAL)
+
+    def _store_each(self, op: tile.StoreOp, point: Point, value: Reg) -> None:
+        """One element after the other, in the order of the lanes."""
+        t = self._text
+        elem = in_register(element(op.value.type, op))
+        kept = "i8" if elem == "i1" else elem
+        spill = self._spill(kept, point.lanes)
+        t.store(t.cast("arith.extui", value, "i8") if elem == "i1" else value, spill, PRIVATE)
+        with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
+            single = self._single(point, lane)
+            conditions = self._exist(op, single)
+            if op.mask is not None:
+                conditions.append(self._tiles.at(op.mask, single, {}))
+
+            with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+                one = t.load(t.address(spill, lane, kept, PRIVATE), kept, 1, PRIVATE)
+                self._store_run(op, single, t.compare("ne", one, t.integer(0, "i8")) if elem == "i1" else one, {})
