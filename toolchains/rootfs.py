@@ -68,11 +68,11 @@ def base(target: LockedTarget, store: Store) -> BaseImage:
     """
     name = identity(target)
     tag = f"triton-foundry/base:{target.suite}-{name[:16]}"
-    folder = store.part("base", name, lambda folder: _make(target, store, folder / "image.tar", tag))
+    folder = store.part("base", name, lambda folder: make(target, store, folder / "image.tar", tag))
     return BaseImage(tag, folder / "image.tar")
 
 
-def _make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
+def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
     mmdebstrap = tool("mmdebstrap", package="mmdebstrap")
     # Under TMPDIR and not in the store: as another user than root, mmdebstrap works with the rights of a subordinate
     # user, who may not look into a home folder.
@@ -96,7 +96,7 @@ def _make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
             next="./foundry doctor",
         )  # fmt: skip
         archive.base(
-            folder / "rootfs.tar", image, name=tag, architecture=_architecture(target.debs),
+            folder / "rootfs.tar", image, name=tag, architecture=architecture(target.debs),
             env=[f"PATH={_PATH}"], command=["/bin/bash"],
         )  # fmt: skip
 
@@ -125,7 +125,7 @@ def _path_options(target: LockedTarget) -> list[str]:
     ]
 
 
-def _architecture(debs: Sequence[Artifact]) -> str:
+def architecture(debs: Sequence[Artifact]) -> str:
     """What the packages were compiled for; Docker took the names over from Debian."""
     found = {deb.filename.rpartition("_")[2].removesuffix(".deb") for deb in debs} - {"all"}
     if len(found) != 1:

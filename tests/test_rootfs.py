@@ -1,0 +1,104 @@
+"""Base images: exactly the locked packages, the same bytes each time."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import subprocess
+import tarfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolchains import lock, paths, rootfs
+from toolchains.errors import OfflineError, PinError
+from toolchains.lock import Artifact, LockedTarget
+from toolchains.store import Store
+
+
+@pytest.fixture
+def target() -> LockedTarget:
+    return lock.load().targets["spirv"]
+
+
+def test_the_name_depends_on_packages_and_left_out_files_and_not_on_their_order(target: LockedTarget) -> None:
+    name = rootfs.identity(target)
+    assert rootfs.identity(replace(target, debs=target.debs[::-1])) == name
+    assert rootfs.identity(replace(target, wheels=())) == name
+    others = [replace(target, debs=target.debs[1:]), replace(target, left_out=()), replace(target, kept=())]
+    assert len({name, *map(rootfs.identity, others)}) == 4
+
+
+def test_a_package_that_is_not_in_the_store_is_named(target: LockedTarget, tmp_path: Path) -> None:
+    with pytest.raises(OfflineError, match=re.escape(str(target.debs[0]))):
+        rootfs.base(target, Store(tmp_path))
+
+
+def test_packages_for_two_architectures_are_refused(target: LockedTarget, tmp_path: Path) -> None:
+    debs = [replace(target.debs[0], filename=f"x_1_{name}.deb") for name in ("amd64", "arm64", "all")]
+    with pytest.raises(PinError, match="amd64, arm64"):
+        rootfs.architecture(debs)
+
+
+@pytest.mark.network
+def test_two_runs_at_two_times_give_the_same_bytes_with_nothing_of_this_host(
+    target: LockedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(paths.cache())
+    store.fetch(target.debs, suite=target.suite, python=target.python)
+    debs = essential(target, store)
+    small = replace(target, debs=debs)
+    digests = []
+    for run in ("one", "other"):
+        monkeypatch.setenv("POISON", run)
+        monkeypatch.setenv("LANG", "de_DE.UTF-8" if run == "one" else "C")
+        rootfs.make(small, store, tmp_path / run, "foundry-test/base:x")
+        with (tmp_path / run).open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+        time.sleep(1.1)
+    assert digests[0] == digests[1]
+    found = entries(tmp_path / "one")
+    assert not {"etc/resolv.conf", "etc/hostname", "etc/apt/sources.list", "var/log/dpkg.log"} & found
+    left_out = re.compile(r"usr/share/(doc/[^/]+/(?!copyright)|man/.)|var/lib/apt|dev/")
+    assert not [name for name in found if left_out.match(name)]
+    assert "usr/share/doc/bash/copyright" in found
+    listed = {match[1] for name in found if (match := re.fullmatch(r"var/lib/dpkg/info/([^:]+)(?::\w+)?\.list", name))}
+    assert listed == {deb.name for deb in debs}
+
+
+def essential(target: LockedTarget, store: Store) -> tuple[Artifact, ...]:
+    """The locked packages that any system has, and what they depend on: an image of these takes seconds."""
+    fields, provided = {}, {}
+    for deb in target.debs:
+        shown = subprocess.check_output(["dpkg-deb", "--field", store.path(deb)], text=True)
+        fields[deb.name] = dict(re.findall(r"^([\w-]+): (.*)$", shown, re.MULTILINE))
+        provided |= dict.fromkeys(names(fields[deb.name].get("Provides", "")), deb.name)
+    found: set[str] = set()
+    todo = [name for name, field in fields.items() if field.get("Essential") == "yes"]
+    while todo:
+        name = todo.pop()
+        name = name if name in fields else provided.get(name, "")
+        if name and name not in found:
+            found.add(name)
+            todo += names(fields[name].get("Depends", "")) + names(fields[name].get("Pre-Depends", ""))
+    return tuple(deb for deb in target.debs if deb.name in found)
+
+
+def names(dependencies: str) -> list[str]:
+    """The packages of a Depends line, all alternatives."""
+    return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", dependencies)
+
+
+def entries(image: Path) -> set[str]:
+    """The names of the files in an image that are not empty."""
+    with tarfile.open(image) as tar:
+        manifest = tar.extractfile("manifest.json")
+        assert manifest is not None
+        layer = tar.extractfile(json.load(manifest)[0]["Layers"][0])
+        assert layer is not None
+        with tarfile.open(fileobj=io.BytesIO(layer.read())) as inner:
+            return {entry.name for entry in inner if entry.size}
