@@ -10,6 +10,7 @@ from typing import Any
 
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import NAMES, locate
+from foundry_core.workitem.target import WorkItemTarget
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
@@ -48,14 +49,17 @@ class SpirvOptions:
         return hashlib.sha256(key.encode()).hexdigest()
 
 
-def target(vector_bytes: int) -> GPUTarget:
-    """The target of a device whose vector registers have this many bytes. A warp is one work-item, one program."""
-    return GPUTarget("spirv", f"v{vector_bytes}", 1)
+_LLVM = "-llvm"
 
 
-def vector_bytes(target: GPUTarget) -> int:
+def target(device: WorkItemTarget) -> GPUTarget:
+    """Triton's name for a device, such as v64-llvm. A warp is one work-item, one program."""
+    return GPUTarget("spirv", f"v{device.vector_bytes}{_LLVM if device.llvm_intrinsics else ''}", 1)
+
+
+def device(target: GPUTarget) -> WorkItemTarget:
     """The inverse of `target`."""
-    return int(target.arch.removeprefix("v"))
+    return WorkItemTarget(int(target.arch.removeprefix("v").removesuffix(_LLVM)), target.arch.endswith(_LLVM))
 
 
 class SpirvBackend(BaseBackend):  # type: ignore[misc]
@@ -97,9 +101,9 @@ class SpirvBackend(BaseBackend):  # type: ignore[misc]
             return to_structured(str(module))
 
         def mlir(source: str, metadata: dict[str, Any]) -> str:
-            from foundry_core.pipeline import WorkItemTarget, to_mlir
+            from foundry_core.pipeline import to_mlir
 
-            return to_mlir(source, WorkItemTarget(vector_bytes=vector_bytes(self.target)))
+            return to_mlir(source, device(self.target))
 
         def llir(source: str, metadata: dict[str, Any]) -> str:
             from foundry_core.pipeline import to_llvm

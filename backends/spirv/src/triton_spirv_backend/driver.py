@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from foundry_core.clock import DeviceInterface, cache_filler
 from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find
 from foundry_core.ran import Ran
+from foundry_core.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
@@ -171,10 +172,12 @@ class SpirvDriver(DriverBase):  # type: ignore[misc]
 
     def get_current_target(self) -> GPUTarget:
         try:
-            return target(vector_bytes=4 * open_device().cl.native_vector_width_float)
+            opened = open_device().cl
         except DeviceError:
-            # Only in compile-only mode does Triton get here without a device: any width will do, this is the widest.
-            return target(vector_bytes=64)
+            # Only in compile-only mode does Triton get here without a device: any one will do.
+            return target(WorkItemTarget())
+        is_pocl = opened.platform.name == "Portable Computing Language"
+        return target(WorkItemTarget(4 * opened.native_vector_width_float, llvm_intrinsics=is_pocl))
 
     def get_current_device(self) -> int:
         return 0
