@@ -74,6 +74,9 @@ def base(target: LockedTarget, store: Store) -> BaseImage:
 
 def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
     mmdebstrap = tool("mmdebstrap", package="mmdebstrap")
+    as_root = os.geteuid() == 0
+    if not as_root:
+        tool("newuidmap", package="uidmap")
     # Under TMPDIR and not in the store: as another user than root, mmdebstrap works with the rights of a subordinate
     # user, who may not look into a home folder.
     with TemporaryDirectory(prefix="foundry-") as work:
@@ -82,7 +85,7 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
         _repository(folder / "debs", target.suite, target.debs, store)
         run(
             [
-                mmdebstrap, f"--mode={'root' if os.geteuid() == 0 else 'unshare'}", "--variant=essential",
+                mmdebstrap, f"--mode={'root' if as_root else 'unshare'}", "--variant=essential",
                 f"--include={','.join(deb.name for deb in target.debs)}",
                 *(f"--dpkgopt={option}" for option in _path_options(target)),
                 # Device nodes are the container engine's business.
