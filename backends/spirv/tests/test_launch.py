@@ -1,0 +1,231 @@
+"""Launching: what may be passed to a kernel, in both ways of reaching the caller's memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.opencl import Device, DeviceError, Memory
+from foundry_core.tensor import Tensor
+from triton_spirv_backend import driver
+
+BLOCK = 256
+
+
+@triton.jit
+def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
+
+
+@triton.jit
+def scalars_kernel(
+    out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64, e: tl.float16, f: tl.bfloat16, g, h: tl.float64
+):  # fmt: skip
+    tl.store(out_ptr + 0, flag.to(tl.float64))
+    tl.store(out_ptr + 1, a.to(tl.float64))
+    tl.store(out_ptr + 2, b.to(tl.float64))
+    tl.store(out_ptr + 3, c.to(tl.float64))
+    tl.store(out_ptr + 4, d.to(tl.float64))
+    tl.store(out_ptr + 5, e.to(tl.float64))
+    tl.store(out_ptr + 6, f.to(tl.float64))
+    tl.store(out_ptr + 7, g.to(tl.float64))
+    tl.store(out_ptr + 8, h)
+
+
+@triton.jit
+def place_kernel(out_ptr):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    index = (z * tl.num_programs(1) + y) * tl.num_programs(0) + x
+    tl.store(out_ptr + index, x + 10 * y + 100 * z)
+
+
+@triton.jit
+def tuple_kernel(pair, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(pair[1] + offsets, tl.load(pair[0] + offsets, mask=mask) + 1, mask=mask)
+
+
+@pytest.fixture(params=list(Memory))
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    """Both memory modes: each test launches on a device that was opened in the one or the other."""
+    device = Device(driver.choose_device(), request.param)
+    monkeypatch.setattr(driver, "open_device", lambda: device)
+    kernels = (scale_kernel, scalars_kernel, place_kernel, tuple_kernel)
+    for kernel in kernels:
+        kernel.device_caches.clear()
+    yield request.param
+    for kernel in kernels:
+        kernel.device_caches.clear()
+
+
+def scale(x: Any, y: Any, n: int, factor: float = 3.0) -> None:
+    scale_kernel[(triton.cdiv(n, BLOCK),)](x, y, n, factor, BLOCK=BLOCK)
+
+
+def test_stores_land_in_the_callers_array(memory: Memory) -> None:
+    x, y = np.arange(1000, dtype=np.float32), np.full(1000, np.nan, np.float32)
+    scale(Tensor(x), Tensor(y), 1000)
+    assert np.array_equal(y, 3 * x)
+
+
+def test_an_array_may_be_input_and_output(memory: Memory) -> None:
+    x = np.arange(1000, dtype=np.float32)
+    scale(Tensor(x), Tensor(x), 1000)
+    assert np.array_equal(x, 3 * np.arange(1000))
+
+
+def test_two_views_of_an_array_keep_what_lies_between_them(memory: Memory) -> None:
+    base = np.arange(4096, dtype=np.float32)
+    scale(Tensor(base[:1000]), Tensor(base[2048:3048]), 1000)
+    expected = np.arange(4096, dtype=np.float32)
+    expected[2048:3048] = 3 * expected[:1000]
+    assert np.array_equal(base, expected)
+
+
+def test_a_view_that_starts_at_any_element_is_taken(memory: Memory) -> None:
+    x, y = np.arange(1001, dtype=np.float32), np.zeros(1003, np.float32)
+    scale(Tensor(x[1:]), Tensor(y[2:1002]), 1000)
+    assert np.array_equal(y, [0, 0, *(3 * x[1:]), 0])
+
+
+def test_views_that_buffers_cannot_express_are_refused_not_miscomputed() -> None:
+    device = Device(driver.choose_device(), Memory.BUFFER)
+    launcher = device.launcher(device.build(_scale_spirv()), "scale_kernel", ["*fp32", "*fp32", "i32", "fp32"])
+    base = np.arange(4096, dtype=np.float32)
+    with pytest.raises(DeviceError, match="pass a copy"):
+        launcher((1, 1, 1), [Tensor(base[:100]), Tensor(base[1001:]), 100, 3.0])
+    assert np.array_equal(base, np.arange(4096))
+
+
+def _scale_spirv() -> bytes:
+    array = Tensor(np.zeros(16, np.float32))
+    kernel = scale_kernel.warmup(array, array, 100, 3.0, BLOCK=BLOCK, grid=(1,))
+    return bytes(kernel.asm["spv"])
+
+
+def test_every_scalar_type_arrives(memory: Memory) -> None:
+    out = np.full(9, np.nan)
+    values = [True, -7, -30000, 123456789, -(2**40), 1.5, -2.25, 0.1, 1e300]
+    scalars_kernel[(1,)](Tensor(out), *values)
+    assert out.tolist() == [1, -7, -30000, 123456789, -(2**40), 1.5, -2.25, float(np.float32(0.1)), 1e300]
+
+
+def test_sixteen_bit_scalars_are_rounded_to_nearest(memory: Memory) -> None:
+    out = np.full(9, np.nan)
+    scalars_kernel[(1,)](Tensor(out), False, 0, 0, 5, 5, 1.0004, 1.005, 0.0, 0.0)
+    assert out[5] == np.float16(1.0004)
+    assert out[6] == 1.0078125
+
+
+def test_a_grid_of_three_dimensions(memory: Memory) -> None:
+    out = np.full((4, 3, 2), -1, np.int32)
+    place_kernel[(2, 3, 4)](Tensor(out))
+    z, y, x = np.indices(out.shape)
+    assert np.array_equal(out, x + 10 * y + 100 * z)
+
+
+def test_an_empty_grid_launches_nothing(memory: Memory) -> None:
+    out = np.full(4, -1, np.int32)
+    place_kernel[(0,)](Tensor(out))
+    place_kernel[(2, 0)](Tensor(out))
+    assert out.tolist() == [-1] * 4
+
+
+def test_tensors_inside_a_tuple(memory: Memory) -> None:
+    x, y = np.arange(10, dtype=np.int32), np.zeros(10, np.int32)
+    tuple_kernel[(1,)]((Tensor(x), Tensor(y)), 10, BLOCK=16)
+    assert np.array_equal(y, x + 1)
+
+
+class Foreign:
+    """A tensor of somebody else's: the methods that a launch needs and no more."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._tensor = Tensor(array)
+        self.dtype = array.dtype
+
+    def data_ptr(self) -> int:
+        return self._tensor.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        return self._tensor.untyped_storage()
+
+
+def test_a_foreign_tensor_is_taken(memory: Memory) -> None:
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    scale(Foreign(x), Foreign(y), 100)
+    assert np.array_equal(y, 3 * x)
+
+
+def test_torch_tensors_are_taken(memory: Memory) -> None:
+    torch = pytest.importorskip("torch")
+    x, y = torch.arange(1000, dtype=torch.float32), torch.zeros(1010)
+    scale(x, y[10:], 1000)
+    assert torch.equal(y[10:], 3 * x)
+    assert not y[:10].any()
+
+
+def test_threads_may_launch_the_same_kernel(memory: Memory) -> None:
+    arrays = [(np.full(5000, index, np.float32), np.zeros(5000, np.float32)) for index in range(8)]
+    scale(*map(Tensor, arrays[0]), 5000)  # compiled once, before the race
+
+    def work(x: np.ndarray, y: np.ndarray) -> None:
+        for _ in range(50):
+            y.fill(0)
+            scale(Tensor(x), Tensor(y), 5000)
+            assert (y == 3 * x).all()
+
+    failures: list[BaseException] = []
+
+    def guarded(pair: tuple[np.ndarray, np.ndarray]) -> None:
+        try:
+            work(*pair)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(pair,)) for pair in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# Three arrays that end where the next page may not be touched.
+_AT_THE_EDGE = """
+import ctypes, mmap, sys
+import numpy as np
+from foundry_core.tensor import Tensor
+sys.path.insert(0, {folder!r})
+from test_launch import scale
+
+def edge(n):
+    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    array = np.frombuffer(memory, np.float32, n, mmap.PAGESIZE - 4 * n)
+    address = array.__array_interface__["data"][0] + 4 * n
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, 0) == 0
+    return array
+
+for n in (1, 7, 100, 255, 257, 1000):
+    x, y = edge(n), edge(n)
+    x[:] = 2
+    scale(Tensor(x), Tensor(y), n)
+    assert (y == 6).all()
+"""
+
+
+def test_masked_lanes_touch_no_memory() -> None:
+    """In a process of its own: a kernel that reads or writes past the mask is killed there."""
+    script = _AT_THE_EDGE.format(folder=str(__file__).rpartition("/")[0])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
