@@ -1,0 +1,184 @@
+"""What the front finds out about addresses and masks, read off the structured form."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from foundry_core.errors import UnsupportedOperation
+from foundry_core.parse import parse
+from foundry_core.pipeline import to_structured
+
+HEAD = """
+tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %i: !tt.ptr<i32>, %n: i32, %s: i32) {
+  %pid = tt.get_program_id x : i32
+  %c64 = arith.constant 64 : i32
+  %first = arith.muli %pid, %c64 : i32
+  %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %firsts = tt.splat %first : i32 -> tensor<64xi32>
+  %ns = tt.splat %n : i32 -> tensor<64xi32>
+  %ps = tt.splat %p : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %qs = tt.splat %q : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %offsets = arith.addi %firsts, %range : tensor<64xi32>
+"""
+TAIL = """
+  %where = tt.addptr %qs, %range : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  tt.store %where, %value : tensor<64x!tt.ptr<f32>>
+  tt.return
+}
+"""
+
+
+def load(address: str, mask: str = "") -> str:
+    """The structured form of a load from p + address, where `address` (and `mask`) are lines that define it."""
+    offset, *masks = [re.findall(r"%\w+(?= = )", lines)[-1] for lines in (address, mask) if lines]
+    text = (
+        f"{HEAD}{address}\n{mask}\n"
+        f"  %from = tt.addptr %ps, {offset} : tensor<64x!tt.ptr<f32>>, tensor<64xi32>\n"
+        f"  %value = tt.load {', '.join(['%from', *masks])} : tensor<64x!tt.ptr<f32>>\n{TAIL}"
+    )
+    return to_structured(f"module {{ {text} }}")
+
+
+def definition(text: str, name: str) -> str:
+    """The operation that defines a value, with constants and casts of arguments in the place of their names."""
+    found = re.search(rf"^ *{re.escape(name)} = (.*)$", text, re.MULTILINE)
+    if found is None:
+        return name
+    constant = re.match(r"arith.constant (-?\d+) : i64", found[1])
+    if constant:
+        return constant[1]
+    return found[1].removesuffix(" : i64")
+
+
+def parts(text: str) -> tuple[str, list[str], list[str]]:
+    """(start, axes, ranges) of the only load, as the operations that define them."""
+    found = re.search(r"tile.load %p\[(%\w+)((?:, %\w+)*)\](?: in \[([^\]]*)\])?", text)
+    assert found, text
+    axes = [definition(text, name) for name in re.findall(r"%\w+", found[2])]
+    ranges = [definition(text, name) for name in re.findall(r"%\w+", found[3] or "")]
+    return definition(text, found[1]), axes, ranges
+
+
+def operands(text: str, operation: str) -> list[str]:
+    return [definition(text, name) for name in re.findall(r"%\w+", operation)]
+
+
+def test_block_of_a_program_is_contiguous() -> None:
+    text = load("%o = arith.addi %firsts, %range : tensor<64xi32>")
+    start, (axis,), _ = parts(text)
+    assert start == "arith.extsi %first : i32 to i64"
+    assert operands(text, axis) == ["1"]
+
+
+def test_multiplying_by_a_scalar_gives_its_stride() -> None:
+    text = load("%ss = tt.splat %s : i32 -> tensor<64xi32>\n%o = arith.muli %offsets, %ss : tensor<64xi32>")
+    _, (axis,), _ = parts(text)
+    assert operands(text, axis) == ["arith.extsi %s : i32 to i64"]
+
+
+def test_remainder_of_a_block_wraps() -> None:
+    text = load("%o = arith.remsi %offsets, %ns : tensor<64xi32>")
+    _, (axis,), _ = parts(text)
+    assert axis.startswith("tile.wrapped")
+    assert operands(text, axis) == ["arith.extsi %first : i32 to i64", "arith.extsi %n : i32 to i64", "1"]
+
+
+def test_numbers_from_memory_are_an_index() -> None:
+    text = load(
+        "%is = tt.splat %i : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>\n"
+        "%ip = tt.addptr %is, %range : tensor<64x!tt.ptr<i32>>, tensor<64xi32>\n"
+        "%loaded = tt.load %ip : tensor<64x!tt.ptr<i32>>\n"
+        "%o = arith.addi %loaded, %firsts : tensor<64xi32>"
+    )
+    start, (axis,), _ = parts(text)
+    assert axis == "tile.indexed %loaded : tensor<64xi32>"
+    assert start == "arith.extsi %first : i32 to i64"
+
+
+@pytest.mark.parametrize(
+    ("predicate", "operand_order", "low", "high"),
+    [
+        ("slt", "%offsets, %ns", "0", "n - first"),
+        ("sgt", "%ns, %offsets", "0", "n - first"),
+        ("sle", "%offsets, %ns", "0", "n - first + 1"),
+        ("sge", "%offsets, %ns", "n - first", "64"),
+        ("sgt", "%offsets, %ns", "n - first + 1", "64"),
+    ],
+)
+def test_comparison_with_a_scalar_is_a_range(predicate: str, operand_order: str, low: str, high: str) -> None:
+    text = load("%o = arith.addi %firsts, %range : tensor<64xi32>",
+                f"%m = arith.cmpi {predicate}, {operand_order} : tensor<64xi32>")  # fmt: skip
+    _, _, (range_,) = parts(text)
+    ends = re.match(r"tile.range (%\w+) to (%\w+)", range_)
+    assert ends and " where " not in text
+
+    def shown(name: str) -> str:
+        """The arithmetic of a range's end, without the clamp to the tile."""
+        what = definition(text, name)
+        clamp = re.match(r"arith.(?:minsi|maxsi) (%\w+), ", what)
+        if clamp:
+            return shown(clamp[1])
+        term = re.match(r"arith.(addi|subi) (%\w+), (%\w+)", what)
+        if term:
+            return f"{shown(term[2])} {'+' if term[1] == 'addi' else '-'} {shown(term[3])}"
+        return what.replace("arith.extsi %", "").removesuffix(" : i32 to i64")
+
+    assert (shown(ends[1]), shown(ends[2])) == (low, high)
+
+
+def test_what_is_no_range_stays_a_mask() -> None:
+    text = load("%o = arith.addi %firsts, %range : tensor<64xi32>",
+                "%odd = arith.andi %range, %ns : tensor<64xi32>\n"
+                "%m = arith.cmpi ne, %odd, %firsts : tensor<64xi32>")  # fmt: skip
+    assert re.search(r"tile.load .* where %m", text)
+
+
+def test_pointers_that_a_loop_moves_evenly_become_a_number() -> None:
+    text = to_structured(f"""module {{ {HEAD}
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %zero = arith.constant dense<0.0> : tensor<64xf32>
+      %from = tt.addptr %ps, %offsets : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+      %step = tt.splat %s : i32 -> tensor<64xi32>
+      %end, %value = scf.for %k = %c0 to %n step %c1 iter_args(%at = %from, %sum = %zero)
+          -> (tensor<64x!tt.ptr<f32>>, tensor<64xf32>) : i32 {{
+        %x = tt.load %at : tensor<64x!tt.ptr<f32>>
+        %more = arith.addf %sum, %x : tensor<64xf32>
+        %next = tt.addptr %at, %step : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+        scf.yield %next, %more : tensor<64x!tt.ptr<f32>>, tensor<64xf32>
+      }} {TAIL} }}""")
+    assert "-> (i64, tensor<64xf32>)" in text
+    assert "tensor<64x!tt.ptr" not in text
+
+
+def test_structured_form_reads_back_as_it_was_written() -> None:
+    text = load("%o = arith.remsi %offsets, %ns : tensor<64xi32>",
+                "%m = arith.cmpi slt, %offsets, %ns : tensor<64xi32>")  # fmt: skip
+    assert str(parse(text)) + "\n" == text
+
+
+def test_infinities_keep_their_bits() -> None:
+    module = parse("module { tt.func public @k() { %c = arith.constant dense<0xFF800000> : tensor<4xf32> tt.return } }")
+    assert "dense<0xff800000>" in str(module)
+
+
+# The aliases stand below the module, where Triton prints them.
+UNKNOWN = """module {
+  tt.func public @k(%p: !tt.ptr<f32>) {
+    "tt.histogram"(%p) ({
+      %inner = tt.something %p : i32
+    }) : (!tt.ptr<f32>) -> () loc(#loc3)
+    tt.return
+  }
+}
+#loc1 = loc("library.py":5:1)
+#loc2 = loc("mine.py":7:1)
+#loc3 = loc(callsite(#loc1 at #loc2))
+"""
+
+
+def test_an_unknown_operation_is_named_with_the_line_that_called_it() -> None:
+    with pytest.raises(UnsupportedOperation) as refused:
+        parse(UNKNOWN)
+    assert (refused.value.operation, refused.value.place) == ("tt.histogram", "mine.py:7")
