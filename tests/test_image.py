@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tiny import tiny_image
 from toolchains import engine, image, lock, paths
 from toolchains.engine import ImageInfo
 from toolchains.errors import UsageError
-from toolchains.lock import LockedTarget, LockedTriton
+from toolchains.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.store import Store
 
 
@@ -93,7 +94,7 @@ class Recorder:
         self.asked: list[tuple[str, ...]] = []
         self._names = names
 
-    def image(self, name: str) -> ImageInfo:
+    def image(self, name: str) -> ImageInfo | None:
         self.asked.append(("image", name))
         return ImageInfo("sha256:1", self._names, {}, 1, ())
 
@@ -130,6 +131,29 @@ def test_only_the_default_release_is_the_latest(target: LockedTarget, tmp_path: 
     engine = Recorder(())
     have(target, image.release(target, "3.6.0"), engine, tmp_path)
     assert engine.asked[1:] == [("tag", "triton-foundry/spirv:3.6.0")]
+
+
+def test_packages_that_drifted_make_another_image_and_its_label_says_which(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path
+) -> None:
+    locked = target.debs[0]
+    current = replace(locked, version="99", sha256="0" * 64)
+    drift = f"{locked.name} {locked.version} -> 99"
+    drifted = image.identity(replace(target, debs=(current, *target.debs[1:])), triton, drift=drift)[:16]
+
+    class Drifting(Store):
+        def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+            return [current if artifact == locked else artifact for artifact in artifacts]
+
+    class Engine(Recorder):
+        """Has only what was made of the current packages."""
+
+        def image(self, name: str) -> ImageInfo | None:
+            return super().image(name) if name.endswith(drifted) else None
+
+    engine = Engine(())
+    store = Drifting(tmp_path / "store", allow_drift=True)
+    assert image.build(target, triton, store=store, engine=engine).name == f"triton-foundry/spirv:{drifted}"  # type: ignore[arg-type]
 
 
 DOCKERFILE = """

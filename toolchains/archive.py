@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from .errors import ImageError
+from .paths import scratch
 from .trees import EPOCH
 
 _CHUNK = 4 << 20
@@ -284,7 +285,7 @@ def _uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
     magic = source.read(len(_GZIP))
     source.seek(0)
     if magic == _GZIP:
-        plain = cast(IO[bytes], tempfile.TemporaryFile())  # noqa: SIM115
+        plain = cast(IO[bytes], tempfile.TemporaryFile(dir=scratch()))  # noqa: SIM115
         with gzip.open(source) as packed:
             shutil.copyfileobj(packed, plain, _CHUNK)
         plain.seek(0)

@@ -135,6 +135,8 @@ class Engine:
                 for answer in self._api.build(
                     fileobj=context, custom_context=True, dockerfile="Dockerfile", buildargs=dict(arguments),
                     labels=dict(labels or {}), nocache=True, rm=True, forcerm=True, network_mode="none", decode=True,
+                    # The user's proxies are of no use without a network, and would be written into the image.
+                    use_config_proxy=False,
                 ):  # fmt: skip
                     failure = failure or answer.get("error", "")
                     for text in (answer.get("stream") or answer.get("error") or "").splitlines():
@@ -199,7 +201,7 @@ class Container:
         try:
             self.id = self._api.create_container(
                 self._image, command=["sleep", _LIFETIME], entrypoint=[], labels=["org.triton-foundry.container"],
-                host_config=self._api.create_host_config(auto_remove=True, **self._limits),
+                host_config=self._api.create_host_config(auto_remove=True, **self._limits), use_config_proxy=False,
             )["Id"]  # fmt: skip
             self._api.start(self.id)
         except docker.errors.DockerException as error:

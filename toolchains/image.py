@@ -23,7 +23,7 @@ from . import archive, patches, plugins, rootfs, trees, triton
 from .engine import Engine, ImageInfo
 from .errors import EngineError, UsageError
 from .lock import Artifact, LockedTarget, LockedTriton, digest
-from .paths import DOCKER, ROOT
+from .paths import DOCKER, ROOT, scratch
 from .steps import step
 from .store import Store
 
@@ -154,7 +154,7 @@ def layer(
     """
     arguments = {"SOURCE_DATE_EPOCH": str(trees.EPOCH), **arguments}
     known = frozenset(known)
-    with TemporaryDirectory(prefix="foundry-") as work:
+    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
         with (
             context(dockerfile, wheels) as packed,
@@ -177,7 +177,7 @@ def context(dockerfile: Path, wheels: Sequence[Path]) -> Iterator[IO[bytes]]:
     """What a build gets to see: its Dockerfile, wheels, and a requirements file that takes exactly these wheels."""
     entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
     entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}
-    with TemporaryFile() as file:
+    with TemporaryFile(dir=scratch()) as file:
         trees.pack(file, entries)
         file.seek(0)
         yield file

@@ -30,3 +30,8 @@ def cache() -> Path:
     xdg = os.environ.get("XDG_CACHE_HOME")
     base = Path(xdg) if xdg else Path.home() / ".cache"
     return base / "triton-foundry"
+
+
+def scratch() -> Path:
+    """The folder for large temporary files: TMPDIR, else /var/tmp, since /tmp is memory on many systems."""
+    return Path(os.environ.get("TMPDIR", "/var/tmp"))

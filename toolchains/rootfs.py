@@ -17,7 +17,7 @@ from . import archive, trees
 from .engine import Engine
 from .errors import PinError
 from .lock import Artifact, LockedTarget, digest
-from .paths import ROOT
+from .paths import ROOT, scratch
 from .run import run, tool
 from .store import Store
 
@@ -77,9 +77,9 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
     as_root = os.geteuid() == 0
     if not as_root:
         tool("newuidmap", package="uidmap")
-    # Under TMPDIR and not in the store: as another user than root, mmdebstrap works with the rights of a subordinate
-    # user, who may not look into a home folder.
-    with TemporaryDirectory(prefix="foundry-") as work:
+    # Not in the store: as another user than root, mmdebstrap works with the rights of a subordinate user, who may not
+    # look into a home folder.
+    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         folder = Path(work)
         folder.chmod(0o755)
         _repository(folder / "debs", target.suite, target.debs, store)
@@ -95,7 +95,7 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
                 f"deb [trusted=yes] copy://{folder / 'debs'} ./",
             ],
             log=f"base-{target.suite}",
-            env={"PATH": _PATH, "HOME": "/", "SOURCE_DATE_EPOCH": str(trees.EPOCH)},
+            env={"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(trees.EPOCH)},
             next="./foundry doctor",
         )  # fmt: skip
         archive.base(
