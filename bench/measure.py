@@ -40,3 +40,14 @@ def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int, 
                 candidate()
             seconds[name].append((time.perf_counter() - start) / batch)
     return {name: Times.of(values) for name, values in seconds.items()}
+
+
+def ratios(label: str, ours: list[Times], peers: list[Times]) -> dict[str, float]:
+    """How many times faster the best of ours is than the best of the peers, by medians and by minima.
+
+    Where other work disturbs the machine, the minima say more about the code, the medians more about the day.
+    """
+    return {
+        f"{label}, {name}": min(getattr(times, name) for times in peers) / min(getattr(times, name) for times in ours)
+        for name in ("median", "min")
+    }
