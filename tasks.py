@@ -128,4 +128,12 @@ def test(c: Context, target: str = "spirv", allow_drift: bool = False) -> None:
     """
     from toolchains import testing
 
-    testing.test(target, allow_drift=allow_drift)
+    sys.exit(testing.test(target, allow_drift=allow_drift))
+
+
+@verb
+def ci(c: Context) -> None:
+    """The matrix for a CI system: every target with every release of Triton, one line of JSON (see ci/workflow.yml)."""
+    from toolchains import lock, matrix
+
+    print(matrix.matrix(lock.load()))

@@ -140,7 +140,7 @@ def test_with_permission_a_missing_python_is_installed(
     status, stdout, stderr = foundry(project, env, *arguments)
     assert (status, stdout) == (0, f"invoke --search-root {project} doctor\n"), stderr
     assert (tmp_path / "calls").read_text().splitlines() == [
-        "update -q",
+        "update",
         "install -y --no-install-recommends python3 python3-venv",
     ]
 

@@ -83,7 +83,7 @@ def test_without_permission_nothing_is_done_and_all_that_is_missing_is_named(mac
     assert machine.done == []
     for words in ("apt-get install mmdebstrap", "apt-get install binutils", "apt-get install docker.io"):
         assert words in caught.value.why
-    assert "./foundry --yes" in caught.value.next
+    assert "./foundry --yes doctor" in caught.value.next
 
 
 @pytest.mark.parametrize("permission", ["FOUNDRY_YES", "CI"])

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from filelock import FileLock
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from . import engine, paths, run
@@ -83,14 +82,13 @@ def doctor() -> None:
     """
     if _may_provide():
         _provide(_missing())
-    table = Table("what", "found", "what for", "")
+    table = Table("what", "found", "what for")
     missing = []
     for requirement in requirements():
         found = requirement.describe()
         if found is None:
             missing.append(requirement)
-        state = "[green]ok[/]" if found else f"[red]missing:[/] {escape(requirement.fix())}"
-        table.add_row(requirement.name, found or "", requirement.purpose, state)
+        table.add_row(requirement.name, found or "[red]missing[/]", requirement.purpose)
     Console().print(table)
     if missing:
         raise _error(missing)
@@ -118,10 +116,10 @@ def _missing() -> list[Requirement]:
 
 
 def _error(missing: list[Requirement]) -> MissingToolError:
-    offer = "./foundry --yes, before the same verb" if _can_provide() else "what is said above, then the same command"
+    offer = "./foundry --yes doctor does it; or type it yourself" if _can_provide() else "type it"
     return MissingToolError(
         f"this machine lacks {', '.join(requirement.name for requirement in missing)}",
-        why="\n".join(f"{requirement.name} {requirement.purpose}: {requirement.fix()}" for requirement in missing),
+        why="\n".join(f"{requirement.name}: {requirement.fix()}" for requirement in missing),
         next=offer,
     )
 

@@ -1,0 +1,16 @@
+"""The matrix of CI has every target with every release, and no variant."""
+
+from __future__ import annotations
+
+import json
+
+from toolchains import lock, matrix
+
+
+def test_every_release_of_every_target_is_proven_and_variants_are_not() -> None:
+    locked = lock.load()
+    assert "spirv-bench" in locked.targets
+    pairs = [(pair["target"], pair["triton"]) for pair in json.loads(matrix.matrix(locked))["include"]]
+    assert {pair for pair in pairs if pair[0] == "spirv"} == {("spirv", "3.6.0"), ("spirv", "3.9.0")}
+    assert not [target for target, _ in pairs if target.endswith("-bench")]
+    assert len(pairs) == len(set(pairs))

@@ -1,0 +1,75 @@
+"""The verb test cannot pass by accident: a failed part, a part without tests, a run without tests are all failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolchains import distributions, testing
+from toolchains.errors import CheckError, CommandError
+from toolchains.testing import Part
+
+JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
+
+
+def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> Part:
+    """A part that leaves these results, and fails as pytest would."""
+
+    def run() -> None:
+        file.write_text(JUNIT.format(tests=tests, failures=failures, skipped=skipped))
+        if failures:
+            raise CommandError("pytest failed")
+
+    return Part(file.stem, run, file)
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [Part("lint", lambda: None), part(tmp_path / "one", tests=5, skipped=1), part(tmp_path / "two", tests=3)]
+    assert testing.run_parts(parts) == 0
+    assert " 7 passed, 1 skipped in " in last_line(capsys)
+
+
+def test_a_part_that_fails_does_not_keep_the_next_from_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lint() -> None:
+        raise CommandError("an unused import")
+
+    parts = [Part("lint", lint), part(tmp_path / "one", tests=2, failures=1), part(tmp_path / "two", tests=3)]
+    assert testing.run_parts(parts) == CheckError.exit_code
+    output = capsys.readouterr().out
+    assert "an unused import" in output
+    assert "failed: lint\nfailed: one\n" in output
+    assert " 1 failed, 4 passed, 1 errors in " in output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("skipped", [0, 3], ids=["none collected", "all skipped"])
+def test_a_part_that_executed_no_test_has_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], skipped: int
+) -> None:
+    parts = [part(tmp_path / "one", tests=skipped, skipped=skipped), part(tmp_path / "two", tests=3)]
+    assert testing.run_parts(parts) == CheckError.exit_code
+    assert "failed: one: no test was executed" in capsys.readouterr().out
+
+
+def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert testing.run_parts([Part("one", lambda: None, tmp_path / "absent.xml")]) == CheckError.exit_code
+    assert " 1 errors in " in last_line(capsys)
+
+
+def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: Path) -> None:
+    distributions.copy("pytest", tmp_path)
+    assert {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    assert not list(tmp_path.rglob("*.pyc"))
+
+
+def test_a_distribution_with_compiled_code_is_not_copied_for_another_python(tmp_path: Path) -> None:
+    with pytest.raises(CheckError, match="numpy, which numpy needs, is not pure Python"):
+        distributions.copy("numpy", tmp_path)
