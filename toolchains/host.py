@@ -116,7 +116,8 @@ def _missing() -> list[Requirement]:
 
 
 def _error(missing: list[Requirement]) -> MissingToolError:
-    offer = "./foundry --yes doctor does it; or type it yourself" if _can_provide() else "type it"
+    provided = _can_provide() and not (_is_users_engine() and missing[-1].find is _engine)
+    offer = "./foundry --yes doctor does it; or type it yourself" if provided else "type it"
     return MissingToolError(
         f"this machine lacks {', '.join(requirement.name for requirement in missing)}",
         why="\n".join(f"{requirement.name}: {requirement.fix()}" for requirement in missing),
@@ -130,6 +131,11 @@ def _may_provide() -> bool:
 
 def _can_provide() -> bool:
     return os.geteuid() == 0 and _is_debian()
+
+
+def _is_users_engine() -> bool:
+    """Whether the user chose an engine; then it is his to start."""
+    return bool(os.environ.get("DOCKER_HOST"))
 
 
 def _is_debian() -> bool:
@@ -149,7 +155,7 @@ def _provide(missing: list[Requirement]) -> None:
         if requirement.find is not _engine or not shutil.which(_DOCKERD[0])
         for package in requirement.packages
     ]
-    if "DOCKER_HOST" in os.environ:
+    if _is_users_engine():
         packages = [package for package in packages if package != "docker.io"]
     if packages:
         _say(f"installing {', '.join(packages)}")
@@ -159,7 +165,7 @@ def _provide(missing: list[Requirement]) -> None:
             ["apt-get", "install", "-y", "--no-install-recommends", *packages],
             log="apt-install", env=quiet, network=True,
         )  # fmt: skip
-    if _engine() is None and "DOCKER_HOST" not in os.environ:
+    if _engine() is None and not _is_users_engine():
         paths.BUILD.mkdir(exist_ok=True)
         with FileLock(paths.BUILD / "engine.lock"):
             # Another process may have started it while this one waited.
