@@ -175,6 +175,22 @@ def test_a_failed_build_shows_the_step_that_failed_and_leaves_nothing(docker: En
 
 
 @pytest.mark.docker
+def test_an_interrupted_build_leaves_nothing(docker: Engine, tiny: str) -> None:
+    lines: list[str] = []
+
+    def interrupt(line: str) -> None:
+        lines.append(line)
+        if line == "at work":
+            raise KeyboardInterrupt
+
+    dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\nRUN echo at work && sleep 1000\n"
+    with pytest.raises(KeyboardInterrupt), docker.build(context(dockerfile), arguments={}, line=interrupt):
+        pass
+    steps = [line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ") and "Running" not in line]
+    assert [docker.image(id) is None for id in steps] == [False, True]
+
+
+@pytest.mark.docker
 def test_a_build_has_no_network(docker: Engine, tiny: str) -> None:
     lines: list[str] = []
     dockerfile = f"FROM {tiny}\nRUN ls /sys/class/net\n"

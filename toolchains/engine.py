@@ -11,7 +11,7 @@ import re
 import shlex
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -32,7 +32,9 @@ _SILENCE = 600
 _TAIL_LINES = 30
 # A container whose owner was killed ends by itself after this long, and the engine removes it.
 _LIFETIME = "24h"
+# What the classic builder prints: the image that each step made, the last one being the result, and its containers.
 _STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
+_RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12,64})$")
 
 
 @dataclass(frozen=True)
@@ -148,14 +150,18 @@ class Engine:
             LOGS.mkdir(parents=True, exist_ok=True)
             log = LOGS / "docker-build.log"
             log.write_text("\n".join(printed) + "\n")
-            ids = _step_ids(printed)
+            ids = _found(_STEP, printed)
             if failure or not ids:
                 tail = "\n".join(printed[-_TAIL_LINES:]) or failure
                 raise EngineError("building an image failed", why=f"{tail}\n(whole output: {log})")
             yield ids[-1]
         finally:
+            # Interrupted, the step at work would go on, and hold on to the images under it.
+            for id in _found(_RUNNING, printed):
+                with suppress(docker.errors.APIError):
+                    self._api.remove_container(id, force=True)
             # The engine keeps what each step made. A step whose image has a name is one that we started from.
-            for id in reversed(_step_ids(printed)):
+            for id in reversed(_found(_STEP, printed)):
                 info = self.image(id)
                 if info and not info.names:
                     self.remove(id)
@@ -314,9 +320,8 @@ class Container:
                     path.mkdir(parents=True, exist_ok=True)
 
 
-def _step_ids(printed: Iterable[str]) -> list[str]:
-    """The images that a build went through, as the classic builder prints them; the last one is the result."""
-    return [match[1] for text in printed if (match := _STEP.match(text))]
+def _found(pattern: re.Pattern[str], printed: Iterable[str]) -> list[str]:
+    return [match[1] for text in printed if (match := pattern.match(text))]
 
 
 class _Lines:
