@@ -93,7 +93,8 @@ def test_clock_order_owners_and_engine_traces_leave_no_mark(tmp_path: Path) -> N
             entry("etc/a", b"ay", mode=0o100644, pax_headers={"atime": "1.5", "ctime": "2.5"}),
             folder("etc/", mtime=EPOCH + 9999.5), entry("etc/b", b"bee", uname="someone", gname="staff"),
         ),
-        created="2032-02-02T00:00:00Z", config={"Env": ["A=1"], "Hostname": "f00", "Image": "sha256:1", "User": ""},
+        created="2032-02-02T00:00:00Z", history=[{"created": "2032-02-02T00:00:00Z", "created_by": "COPY"}],
+        config={"Env": ["A=1"], "Hostname": "f00", "Image": "sha256:1", "User": ""},
     )  # fmt: skip
     assert one == other
     assert layers_of(one)[0]["etc/b"][1] == b"bee"
