@@ -32,6 +32,8 @@ _SILENCE = 600
 _TAIL_LINES = 30
 # A container whose owner was killed ends by itself after this long, and the engine removes it.
 _LIFETIME = "24h"
+# What the SDK raises: its own errors, and those of requests, which are OSErrors, when the engine is gone.
+_FAILURES = (docker.errors.DockerException, OSError)
 # What the classic builder prints: the image that each step made, the last one being the result, and its containers.
 _STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
 _RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12,64})$")
@@ -56,7 +58,7 @@ def connect() -> Engine:
     """
     try:
         return Engine(docker.APIClient(version="auto", timeout=_SILENCE, **docker.utils.kwargs_from_env()))
-    except docker.errors.DockerException as error:
+    except _FAILURES as error:
         raise EngineError("no container engine answers", why=str(error), next="./foundry doctor") from error
 
 
@@ -77,6 +79,8 @@ class Engine:
             answer = self._api.inspect_image(name)
         except docker.errors.ImageNotFound:
             return None
+        except _FAILURES as error:
+            raise EngineError(f"cannot look for the image {name}", why=str(error), next="./foundry doctor") from error
         return ImageInfo(
             id=answer["Id"],
             names=tuple(answer.get("RepoTags") or ()),
@@ -145,7 +149,7 @@ class Engine:
                         if text.strip():
                             printed.append(text)
                             line(text)
-            except docker.errors.DockerException as error:
+            except _FAILURES as error:
                 failure = str(error)
             LOGS.mkdir(parents=True, exist_ok=True)
             log = LOGS / "docker-build.log"
@@ -186,7 +190,7 @@ class Engine:
     def _do(self, verb: str, request: Callable[[], Any]) -> Any:
         try:
             return request()
-        except docker.errors.DockerException as error:
+        except _FAILURES as error:
             what = f"the container engine refused to {verb} an image"
             raise EngineError(what, why=str(error), next="./foundry doctor") from error
 
@@ -210,7 +214,7 @@ class Container:
                 host_config=self._api.create_host_config(auto_remove=True, **self._limits), use_config_proxy=False,
             )["Id"]  # fmt: skip
             self._api.start(self.id)
-        except docker.errors.DockerException as error:
+        except _FAILURES as error:
             self._remove()
             raise EngineError(f"cannot start a container of {self._image}", why=str(error)) from error
         return self
@@ -252,7 +256,7 @@ class Container:
                         chunks[stream].append(chunk)
                         lines[stream].feed(chunk)
             status = self._api.exec_inspect(id)["ExitCode"]
-        except docker.errors.DockerException as error:
+        except _FAILURES as error:
             raise EngineError(f"cannot run {argv[0]} in a container of {self._image}", why=str(error)) from error
         for cut in lines:
             cut.end()
@@ -282,7 +286,7 @@ class Container:
             stream = self._api.exec_start(id, tty=True, socket=True)
             terminal.join(stream, lambda rows, columns: self._api.exec_resize(id, rows, columns))
             return int(self._api.exec_inspect(id)["ExitCode"] or 0)
-        except docker.errors.DockerException as error:
+        except _FAILURES as error:
             raise EngineError(f"cannot open {argv[0]} in a container of {self._image}", why=str(error)) from error
 
     def copy_into(self, source: Path, destination: str) -> None:
@@ -304,7 +308,7 @@ class Container:
         try:
             chunks, _ = self._api.get_archive(self.id, source)
             data = io.BytesIO(b"".join(chunks))
-        except docker.errors.DockerException as error:
+        except _FAILURES as error:
             raise EngineError(f"cannot copy {source} out of a container of {self._image}", why=str(error)) from error
         with tarfile.open(fileobj=data) as tar:
             for member in tar:
