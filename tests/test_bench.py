@@ -1,0 +1,46 @@
+"""The arithmetic of bench/: who takes turns with whom, and which way a ratio goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parent.parent / "bench"
+
+
+@pytest.fixture(autouse=True)
+def bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make bench's modules importable as its scripts see them."""
+    monkeypatch.syspath_prepend(str(BENCH))
+
+
+def test_candidates_take_turns() -> None:
+    from measure import interleaved
+
+    calls: list[str] = []
+    times = interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=3, batch=2)
+    assert "".join(calls) == "ab" + "aabb" * 3
+    assert times["a"].runs == 3
+
+
+def test_a_ratio_above_one_says_that_ours_is_faster() -> None:
+    from measure import Times, ratios
+
+    found = ratios("x", [Times(2.0, 4.0, 5), Times(3.0, 3.0, 5)], [Times(8.0, 9.0, 5), Times(10.0, 12.0, 5)])
+    assert found == {"x, median": 3.0, "x, min": 4.0}
+
+
+def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
+    from measure import Times
+    from measurement import Measurement, Row
+
+    table = Measurement(
+        title="add", rows=[Row("ours", Times(2e-3, 3e-3, 7), 10.0), Row("theirs", Times(5e-6, 1.5, 7))],
+        unit="GB/s", ratios={"over theirs": 1.234}, aim="at least 1",
+    ).table()  # fmt: skip
+    ours, theirs = table.splitlines()[1:3]
+    assert all(text in ours for text in ("ours", "2.00 ms", "3.00 ms", "7 runs", "10.0 GB/s"))
+    assert all(text in theirs for text in ("theirs", "5.00 us", "1.50 s"))
+    assert "over theirs: 1.23" in table
+    assert "aim: at least 1" in table

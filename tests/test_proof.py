@@ -1,0 +1,116 @@
+"""The verbs e2e and bench, with a container that only remembers: what goes in, what comes out, what a failure does."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchains import building, image, paths, proof
+from toolchains.errors import ProofError
+from toolchains.run import Completed
+
+
+class FakeContainer:
+    """Takes every command, leaves one result file behind."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.copied: list[str] = []
+        self.commands: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
+
+    def __enter__(self) -> FakeContainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def copy_into(self, source: Path, destination: str) -> None:
+        assert source.is_dir()
+        self.copied.append(destination)
+
+    def call(self, argv: Sequence[str]) -> str:
+        return ""
+
+    def run(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, line: Callable[[str], None]) -> Completed:
+        self.commands.append((tuple(argv), env))
+        line("a row of the table")
+        return Completed(self.status, "", "")
+
+    def copy_out(self, source: str, destination: Path) -> None:
+        destination.mkdir(parents=True)
+        (destination / "junit.xml").write_text("<testsuites/>")
+
+
+Start = Callable[[int], FakeContainer]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Makes the next container's commands end with a status; results go to tmp_path."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+
+    def make(status: int) -> FakeContainer:
+        container = FakeContainer(status)
+        engine = types.SimpleNamespace(container=lambda name: container)
+
+        def have(name: str, **_: Any) -> tuple[Any, Any]:
+            labels = {image.LABEL + "triton": "3.9.0+foundry.1"}
+            return engine, types.SimpleNamespace(name=name, info=types.SimpleNamespace(labels=labels))
+
+        monkeypatch.setattr(building, "have", have)
+        return container
+
+    return make
+
+
+def test_the_table_is_shown_and_the_results_come_out(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    container = start(0)
+    folder = proof.e2e("spirv", only="bf16")
+    assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
+    assert (folder / "junit.xml").is_file()
+    assert container.copied == ["/foundry/e2e"]
+    assert container.commands[0][0][-2:] == ("--only", "bf16")
+    printed = capsys.readouterr().out
+    assert "a row of the table" in printed
+    assert "spirv is proven" in printed
+
+
+def test_a_failed_case_is_an_error_and_its_results_are_there(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start(1)
+    with pytest.raises(ProofError) as caught:
+        proof.e2e("spirv")
+    assert "junit.xml" in caught.value.why
+    assert (tmp_path / "spirv" / "3.9.0+foundry.1" / "junit.xml").is_file()
+    assert "is proven" not in capsys.readouterr().out
+
+
+def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) -> None:
+    stale = tmp_path / "spirv" / "3.9.0+foundry.1" / "stale.json"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("{}")
+    start(0)
+    proof.e2e("spirv")
+    assert not stale.exists()
+
+
+def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_of_e2e(
+    start: Start, tmp_path: Path
+) -> None:
+    container = start(0)
+    assert proof.bench("spirv") == tmp_path / "spirv-bench" / "3.9.0+foundry.1"
+    assert container.copied == ["/foundry/e2e", "/foundry/bench"]
+    assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
+
+
+def test_a_measurement_that_breaks_off_is_an_error(start: Start) -> None:
+    start(1)
+    with pytest.raises(ProofError, match="did not come to an end"):
+        proof.bench("spirv")
