@@ -240,12 +240,15 @@ class TestParts:
 # A process of its own that uses a store. It is told where, what, and what it stands in a folder with: a source there
 # that copies files, notes each time that it is asked, and can stop half-way.
 PROCESS = """
-import json, shutil, sys, time
+import json, shutil, signal, sys, time
 from pathlib import Path
 from toolchains import store as module
 from toolchains.lock import Artifact
 
 root, folder, mode, listing = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+
+# Whoever runs the tests in the background has Ctrl-C ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def note(name):
     with (folder / "notes").open("a") as notes:
