@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+from pathlib import Path
 
 from .errors import ToolError
 from .programs import locate
@@ -29,23 +30,29 @@ LLVM_INTRINSIC = "xlvm."
 
 
 @functools.cache
-def tool(name: str) -> str:
+def tool(name: str) -> Path:
     """The path of a tool.
 
     Raises:
         ToolError: it is not there, or of another LLVM than LLVM_MAJOR.
     """
-    found = locate(name)
-    if found is None:
+    path = locate(name)
+    if path is None:
         raise ToolError(f"{name} is not on PATH; the lowering needs LLVM {LLVM_MAJOR}'s tools (or FOUNDRY_LLVM_BIN)")
-    path = str(found)
-    if name.startswith("spirv-"):
-        return path
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    if not name.startswith("spirv-"):
+        _check_version(path.resolve().parent)
+    return path
+
+
+@functools.cache
+def _check_version(folder: Path) -> None:
+    """Ask one program of a folder of LLVM's which version it is; each takes some 30 ms to start."""
+    llc = folder / "llc"
+    said = subprocess.run([llc, "--version"], capture_output=True, text=True).stdout if llc.is_file() else ""
     version = re.search(r"LLVM version (\d+)", said)
     if version is None or int(version[1]) != LLVM_MAJOR:
-        raise ToolError(f"{path} is of LLVM {version[1] if version else '?'}, the lowering needs {LLVM_MAJOR}")
-    return path
+        what = f"LLVM {version[1]}" if version else "no LLVM that has an llc"
+        raise ToolError(f"{folder} has {what}, the lowering needs LLVM {LLVM_MAJOR}")
 
 
 def _run(name: str, arguments: list[str], text: str | bytes) -> bytes:
