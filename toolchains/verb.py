@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, overload
@@ -28,8 +29,13 @@ def verb(function: Callable[..., None] | None = None, *, optional: Sequence[str]
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:
+        # Where a verb takes a target, invoke reads the --help of `invoke build --help` as its name.
+        if {"--help", "-h"} & set(kwargs.values()):
+            os.execv(sys.argv[0], [sys.argv[0], "--help", function.__name__])
         try:
             function(*args, **kwargs)
+        except KeyboardInterrupt:
+            sys.exit("interrupted; what was finished is kept, and the same command goes on from there")
         except FoundryError as error:
             Console(stderr=True, soft_wrap=True).print(
                 f"error: {error}", style="bold red", markup=False, highlight=False
