@@ -1,0 +1,102 @@
+"""The verb patch: an edit goes from the unpacked wheel into a patch, and a conflict is a status, not a surprise."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from toolchains import lock, patching, paths
+from toolchains.errors import HunkError, UsageError
+from toolchains.lock import Artifact, Lock, LockedTarget, LockedTriton
+from toolchains.store import Store
+
+KNOBS = "first = 1\nsecond = 2\nthird = 3\n"
+PATCH = """\
+Subject: Say hello
+Why: to see it
+Upstream: none
+Until: never
+
+--- a/python/triton/knobs.py
++++ b/python/triton/knobs.py
+@@ -1,3 +1,4 @@
+ first = 1
++hello = 1
+ second = 2
+ third = 3
+"""
+
+
+@pytest.fixture
+def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A release 1.0 of which the store has the wheel, and a series of one patch for it."""
+    wheel = tmp_path / "triton-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("triton/knobs.py", KNOBS)
+        archive.writestr("triton/_C/libtriton.so", "large")
+    content = wheel.read_bytes()
+    artifact = Artifact("wheel", "triton", "1.0", wheel.name, len(content), hashlib.sha256(content).hexdigest())
+    target = LockedTarget(
+        name="spirv", backend="spirv", suite="trixie", python="3.13", debs=(), wheels=(), default_triton="1.0",
+        tritons={"1.0": LockedTriton("1.0", "f" * 40, artifact)},
+    )  # fmt: skip
+    monkeypatch.setattr(lock, "load", lambda: Lock({"spirv": target}, ""))
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path / "cache"))
+    Store(paths.cache()).adopt(wheel, artifact)
+    folder = tmp_path / "patches" / "triton" / "1.0"
+    folder.mkdir(parents=True)
+    (folder / "series").write_text("0001-hello.patch\n")
+    (folder / "0001-hello.patch").write_text(PATCH)
+    return folder
+
+
+def act(action: str, *, release: str = "1.0", tree: Path | str = "", into: str = "") -> None:
+    patching.act(action, release=release, tree=str(tree), into=into)
+
+
+def test_an_edit_in_the_unpacked_wheel_goes_into_the_patch(series: Path, tmp_path: Path) -> None:
+    act("apply")
+    tree = tmp_path / "build" / "triton-1.0"
+    knobs = tree / "triton" / "knobs.py"
+    assert knobs.read_text() == KNOBS.replace("second", "hello = 1\nsecond")
+    assert not (tree / "triton" / "_C").exists()
+    knobs.write_text(knobs.read_text().replace("hello = 1", "hello = 100"))
+    act("refresh", tree=tree)
+    assert "+hello = 100\n" in (series / "0001-hello.patch").read_text()
+    assert "Why: to see it" in (series / "0001-hello.patch").read_text()
+    act("apply", tree=tree)
+    assert "hello = 100" in knobs.read_text()
+
+
+def test_status_tells_what_applies_and_what_is_applied(
+    series: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    act("status", release="")
+    assert "applies" in capsys.readouterr().out
+    act("apply")
+    act("status", tree=tmp_path / "build" / "triton-1.0")
+    assert "applied" in capsys.readouterr().out.splitlines()[-2]
+
+
+def test_status_shows_a_conflict_and_fails(series: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (series / "0001-hello.patch").write_text(PATCH.replace(" second = 2", " second = two"))
+    with pytest.raises(HunkError, match=r"hunk 1 of python/triton/knobs\.py"):
+        act("status")
+    output = capsys.readouterr().out
+    assert "conflicts" in output
+    assert "edited since" in output
+
+
+@pytest.mark.parametrize(
+    ("action", "release", "complaint"),
+    [("aply", "1.0", "no action aply"), ("apply", "", "which release"), ("status", "2.0", "Triton 2.0 is not locked")],
+)
+def test_what_does_not_exist_is_refused_with_what_does(series: Path, action: str, release: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint) as caught:
+        act(action, release=release)
+    assert "status" in caught.value.next or "1.0" in caught.value.next + caught.value.why
