@@ -15,7 +15,7 @@ reads and writes shifted views of one buffer through two arguments in one progra
 from __future__ import annotations
 
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, FloatAttr, IntegerType, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ..dialects import tile, tt
@@ -131,6 +131,31 @@ def _number(value: SSAValue) -> object:
     if isinstance(op, arith.ConstantOp) and not isinstance(op.value, FloatAttr):
         return op.value
     return value
+
+
+def streams(value: SSAValue) -> bool:
+    """Whether an expression does so little that memory sets the pace: an operation or less for each load, none costly.
+
+    Conversions of f16 and bf16 are a dozen operations each, and count as costly.
+    """
+    loads, operations = set[Operation](), set[Operation]()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        op = current.owner
+        if not is_tile(current) or _is_index(current):
+            continue
+        if isinstance(op, tile.LoadOp):
+            if isinstance(current.type.element_type, Float16Type | BFloat16Type):  # type: ignore[attr-defined]
+                return False
+            loads.add(op)
+        elif type(op) in ELEMENTWISE and not isinstance(op, _COSTLY):
+            assert isinstance(op, Operation)
+            operations.add(op)
+            pending += op.operands
+        else:
+            return False
+    return len(operations) <= len(loads)
 
 
 def _is_index(value: SSAValue) -> bool:

@@ -15,7 +15,7 @@ from .buffers import Buffer, Buffers, collect
 from .memory import Memory, is_unit
 from .mlir import WIDTHS, Reg, Text
 from .numeric import ELEMENTWISE, Numeric, element, in_register
-from .plan import Plan, is_tile
+from .plan import Plan, is_tile, streams
 from .space import Point, Space, extents
 from .target import WorkItemTarget
 
@@ -56,10 +56,13 @@ class Tiles:
             self.private.write(buffer, point, self.at(value, point, {}))
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
-        """How many elements to take at a time along a dimension: what fills a vector register."""
+        """How many elements to take at a time along a dimension: what fills a vector register, or suits memory best."""
         shape = extents(value)
         width = max(WIDTHS[in_register(element(value.type, op))], 8)
-        return min(_MOST_LANES, self.target.vector_bytes * 8 // width, shape[lane]) if shape else 1
+        vector_bytes = self.target.vector_bytes
+        if isinstance(op, tile.StoreOp) and streams(value):
+            vector_bytes = min(vector_bytes, self.target.streaming_bytes)
+        return min(_MOST_LANES, vector_bytes * 8 // width, shape[lane]) if shape else 1
 
     def best_lane(self, value: SSAValue, access: tile.StoreOp | None = None) -> int:
         """The dimension along which most of an expression is contiguous in memory; the last one in doubt."""
