@@ -27,6 +27,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from .tt import parse_operands, print_operands
+
 
 def condition_type(compared: Attribute) -> Attribute:
     """i1, or the tensor of i1 that has the shape of `compared`."""
@@ -59,9 +61,7 @@ class _Comparison(IRDLOperation):
     def parse(cls, parser: Parser) -> _Comparison:
         name = parser.parse_identifier()
         parser.parse_punctuation(",")
-        lhs = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        rhs = parser.parse_unresolved_operand()
+        lhs, rhs = parse_operands(parser)
         if parser.parse_optional_keyword("fastmath") is not None:
             FastMathFlagsAttr.parse_parameter(parser)
         parser.parse_punctuation(":")
@@ -111,10 +111,7 @@ class SelectOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> SelectOp:
-        names = [parser.parse_unresolved_operand()]
-        for _ in range(2):
-            parser.parse_punctuation(",")
-            names.append(parser.parse_unresolved_operand())
+        names = parse_operands(parser)
         parser.parse_punctuation(":")
         first = parser.parse_type()
         # One type: a scalar condition. Two: the condition's, then the values'.
@@ -129,8 +126,7 @@ class SelectOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_operand)
+        print_operands(printer, self)
         printer.print_string(" : ")
         if self.cond.type != i1:
             printer.print_attribute(self.cond.type)

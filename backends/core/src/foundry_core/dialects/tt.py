@@ -40,11 +40,28 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import CallableOpInterface, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 AXES = ("x", "y", "z")
+
+
+def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    """`%a, %b, ...`; a comma that something else follows is taken too."""
+    names = [parser.parse_unresolved_operand()]
+    while parser.parse_optional_punctuation(","):
+        name = parser.parse_optional_unresolved_operand()
+        if name is None:
+            break
+        names.append(name)
+    return names
+
+
+def print_operands(printer: Printer, op: IRDLOperation) -> None:
+    """` %a, %b, ...`"""
+    printer.print_string(" ")
+    printer.print_list(op.operands, printer.print_operand)
 
 
 @irdl_attr_definition
@@ -285,9 +302,7 @@ class AddPtrOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> AddPtrOp:
-        ptr = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        offset = parser.parse_unresolved_operand()
+        ptr, offset = parse_operands(parser)
         parser.parse_punctuation(":")
         type = parser.parse_type()
         parser.parse_punctuation(",")
@@ -298,8 +313,7 @@ class AddPtrOp(IRDLOperation):
         super().__init__(operands=[ptr, offset], result_types=[ptr.type])
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_operand)
+        print_operands(printer, self)
         printer.print_string(" : ")
         printer.print_list([self.ptr.type, self.offset.type], printer.print_attribute)
 
@@ -337,9 +351,7 @@ class LoadOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
-        names = [parser.parse_unresolved_operand()]
-        while parser.parse_optional_punctuation(","):
-            names.append(parser.parse_unresolved_operand())
+        names = parse_operands(parser)
         _skip_hints(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
@@ -355,8 +367,7 @@ class LoadOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_operand)
+        print_operands(printer, self)
         printer.print_string(" : ")
         printer.print_attribute(self.ptr.type)
 
@@ -377,9 +388,7 @@ class StoreOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
-        names = [parser.parse_unresolved_operand()]
-        while parser.parse_optional_punctuation(","):
-            names.append(parser.parse_unresolved_operand())
+        names = parse_operands(parser)
         _skip_hints(parser)
         parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
@@ -389,8 +398,7 @@ class StoreOp(IRDLOperation):
         return cls.build(operands=[operands[0], operands[1], operands[2:3]])
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_operand)
+        print_operands(printer, self)
         printer.print_string(" : ")
         printer.print_attribute(self.ptr.type)
 
@@ -409,13 +417,9 @@ class DotOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DotOp:
-        names = [parser.parse_unresolved_operand()]
-        for _ in range(2):
-            parser.parse_punctuation(",")
-            names.append(parser.parse_unresolved_operand())
+        names = parse_operands(parser)
         precision = "ieee"
-        if parser.parse_optional_punctuation(","):
-            parser.parse_keyword("inputPrecision")
+        if parser.parse_optional_keyword("inputPrecision"):
             parser.parse_punctuation("=")
             precision = parser.parse_identifier()
         attributes = parser.parse_optional_attr_dict()
@@ -434,8 +438,7 @@ class DotOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_operand)
+        print_operands(printer, self)
         if self.input_precision.data != "ieee":
             printer.print_string(f", inputPrecision = {self.input_precision.data}")
         printer.print_string(" : ")
@@ -486,10 +489,9 @@ class FpToFpOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FpToFpOp:
-        name = parser.parse_unresolved_operand()
+        (name,) = parse_operands(parser)
         properties: dict[str, Attribute] = {}
-        if parser.parse_optional_punctuation(","):
-            parser.parse_keyword("rounding")
+        if parser.parse_optional_keyword("rounding"):
             parser.parse_punctuation("=")
             properties["rounding"] = StringAttr(parser.parse_identifier())
         parser.parse_optional_attr_dict()
@@ -524,11 +526,7 @@ class ClampFOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ClampFOp:
-        names = [parser.parse_unresolved_operand()]
-        for _ in range(2):
-            parser.parse_punctuation(",")
-            names.append(parser.parse_unresolved_operand())
-        parser.parse_punctuation(",")
+        names = parse_operands(parser)
         parser.parse_keyword("propagateNan")
         parser.parse_punctuation("=")
         nan = parser.parse_identifier()
@@ -542,8 +540,7 @@ class ClampFOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_operand)
+        print_operands(printer, self)
         printer.print_string(f", propagateNan = {self.propagate_nan.data} : ")
         printer.print_attribute(self.result.type)
 
