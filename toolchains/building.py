@@ -11,6 +11,7 @@ from rich.table import Table
 from . import engine, host, image, lock, owners, paths
 from .errors import UsageError
 from .image import Image
+from .lock import LockedTarget
 from .store import Store
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -34,14 +35,23 @@ def have(
         UsageError: no such target or release.
         MissingToolError: no container engine answers.
     """
-    targets = lock.load().targets
-    if name not in targets:
-        raise UsageError(f"there is no target {name}", next=f"choose one of: {', '.join(targets)}")
-    target = targets[name]
+    target = locked(name)
     host.ensure()
     docker = engine.connect()
     store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
     return docker, image.build(target, image.release(target, triton), store=store, engine=docker, cache=cache)
+
+
+def locked(name: str) -> LockedTarget:
+    """What a target resolved to.
+
+    Raises:
+        UsageError: no such target.
+    """
+    targets = lock.load().targets
+    if name not in targets:
+        raise UsageError(f"there is no target {name}", next=f"choose one of: {', '.join(targets)}")
+    return targets[name]
 
 
 def build(name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bool, sizes: bool) -> None:

@@ -3,7 +3,7 @@
     ruff, mypy       over all Python here
     tests/           pytest on this machine, with the container engine
     backends/*/tests pytest inside the target's image, where Triton, LLVM and the device are
-    e2e              the kernels, as `invoke e2e` runs them
+    e2e              the kernels, as `invoke e2e` runs them, on every pinned release of Triton
 
 A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
 parts; a run in which no test was executed has failed.
@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
@@ -126,9 +127,9 @@ def _parts(target: str, allow_drift: bool) -> list[Part]:
     drift = ["--allow-drift"] if allow_drift else []
     sources = [f"--package={folder.name}" for folder in sorted(paths.BACKENDS.glob("*/src/*")) if folder.is_dir()]
 
-    def kernels() -> None:
-        folder = proof.e2e(target, triton="", offline=False, allow_drift=allow_drift, only="")
-        shutil.copy(folder / "junit.xml", _RESULTS / "e2e.xml")
+    def kernels(release: str) -> None:
+        folder = proof.e2e(target, triton=release, offline=False, allow_drift=allow_drift, only="")
+        shutil.copy(folder / "junit.xml", _RESULTS / f"e2e-{release}.xml")
 
     return [
         Part("ruff", lambda: _tool("ruff", "check", ".")),
@@ -144,7 +145,10 @@ def _parts(target: str, allow_drift: bool) -> list[Part]:
             lambda: _inside(target, allow_drift, _RESULTS / "backends.xml"),
             _RESULTS / "backends.xml",
         ),
-        Part(f"e2e {target}", kernels, _RESULTS / "e2e.xml"),
+        *(
+            Part(f"e2e {target}, Triton {release}", partial(kernels, release), _RESULTS / f"e2e-{release}.xml")
+            for release in building.locked(target).tritons
+        ),
     ]
 
 
