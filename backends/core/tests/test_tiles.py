@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.errors import UnsupportedOperation
+from foundry_core.errors import LoweringError, UnsupportedOperation
 from foundry_core.tensor import Tensor
 
 rng = np.random.default_rng(0)
@@ -279,9 +279,9 @@ def dots(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     x = tl.load(a + i[:, None] * K + k[None, :])
     y = tl.load(b + k[:, None] * N + j[None, :])
     z = tl.load(c + i[:, None] * N + j[None, :])
-    z = tl.dot(x, y, z)
+    z = tl.dot(x, y, z, out_dtype=z.dtype)
     # The first product is used twice: once as it is, once as what the second adds to.
-    tl.store(c + i[:, None] * N + j[None, :], tl.dot(x, y, z) - z)
+    tl.store(c + i[:, None] * N + j[None, :], tl.dot(x, y, z, out_dtype=z.dtype) - z)
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (1, 4, 2), (2, 128, 64), (128, 8, 16), (64, 2, 1)])
@@ -292,6 +292,90 @@ def test_dot_of_all_shapes(m: int, n: int, k: int, types: tuple[str, str]) -> No
     expected = a.astype("d") @ b.astype("d")
     dots[(1,)](Tensor(a), Tensor(b), Tensor(c), M=m, N=n, K=k)
     np.testing.assert_array_equal(c, expected)
+
+
+@triton.jit
+def shift_up_by_a_pointer_that_moves(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = x
+    for _ in range(n):
+        v = tl.load(at + i)
+        tl.store(x + 1 + i, v)
+        at += 1
+
+
+def test_a_pointer_that_a_loop_moves_may_point_anywhere() -> None:
+    x = np.arange(68, dtype="f")
+    expected = x.copy()
+    for k in range(3):
+        expected[1:65] = expected[k : k + 64].copy()
+    shift_up_by_a_pointer_that_moves[(1,)](Tensor(x), 3, BLOCK=64)
+    np.testing.assert_array_equal(x, expected)
+
+
+@triton.jit
+def attention(q, k, v, out, n, scale, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i, j, d = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    queries = tl.load(q + i[:, None] * D + d[None, :], mask=i[:, None] < n, other=0.0)
+    top = tl.full((M,), -float("inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    result = tl.zeros((M, D), tl.float32)
+    for first in tl.range(0, tl.minimum((tl.program_id(0) + 1) * M, n), N, num_stages=2):
+        at = first + j
+        keys = tl.load(k + at[None, :] * D + d[:, None], mask=at[None, :] < n, other=0.0)
+        scores = tl.dot(queries, keys) * scale
+        scores = tl.where((at[None, :] < n) & (i[:, None] >= at[None, :]), scores, -float("inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        weights, shrink = tl.exp(scores - higher[:, None]), tl.exp(top - higher)
+        values = tl.load(v + at[:, None] * D + d[None, :], mask=at[:, None] < n, other=0.0)
+        result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None])
+        total = total * shrink + tl.sum(weights, 1)
+        top = higher
+    tl.store(out + i[:, None] * D + d[None, :], result / total[:, None], mask=i[:, None] < n)
+
+
+def test_causal_attention() -> None:
+    """Everything at once: masks that are no rectangle, reductions, five values that a loop carries, two dots."""
+    n, d, scale = 200, 32, 0.3
+    q, k, v = (rng.standard_normal((n, d)).astype("f") for _ in range(3))
+    out = poison(n, d)
+    attention[(triton.cdiv(n, 64),)](Tensor(q), Tensor(k), Tensor(v), Tensor(out), n, scale, D=d, M=64, N=32)
+    scores = np.where(np.tril(np.ones((n, n), bool)), q.astype("d") @ k.T.astype("d") * scale, -np.inf)
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    expected = weights / weights.sum(1, keepdims=True) @ v.astype("d")
+    # A score is a sum of d products with an error of d ulp of sum |q k|, below 2 d; exp turns it into a relative one.
+    bound = 2.0**-24 * (d * scale * (np.abs(q) @ np.abs(k).T).max() + n + 8) * np.abs(v).max()
+    assert np.all(np.abs(out - expected) <= bound)
+
+
+@triton.jit
+def promises(x, n, BLOCK: tl.constexpr):
+    tl.assume(n > 0)
+    i = tl.max_contiguous(tl.multiple_of(tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), BLOCK), BLOCK)
+    v = tl.load(tl.multiple_of(x + i, 16), mask=i < n, eviction_policy="evict_last", cache_modifier=".cg")
+    tl.store(x + i, v + 1, mask=i < n, eviction_policy="evict_first")
+
+
+def test_hints_and_promises_change_nothing() -> None:
+    x = np.zeros(100, "f")
+    promises[(1,)](Tensor(x), 100, BLOCK=128)
+    assert np.all(x == 1)
+
+
+@triton.jit
+def huge(x, out, n, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    a = tl.load(x + at)
+    b = a * 2
+    for _ in range(n):
+        a, b = b, a
+    tl.store(out + at, a + b)
+
+
+def test_tiles_that_do_not_fit_private_memory_are_refused_with_the_numbers() -> None:
+    x = Tensor(np.zeros(1024 * 1024 + 1, "f"))
+    with pytest.raises(LoweringError, match=r"huge keeps \d{5} KiB .* gives a program 6144 KiB"):
+        huge[(1,)](x, x, 3, N=1024)
 
 
 @triton.jit

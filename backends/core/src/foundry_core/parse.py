@@ -12,11 +12,12 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
 from .dialects.arith import ArithOnTensors
+from .dialects.llvm import LLVM
 from .dialects.tile import Tile
 from .dialects.tt import TT
 from .errors import LoweringError, UnsupportedOperation
 
-DIALECTS = (Builtin, ArithOnTensors, Math, Scf, TT, Tile)
+DIALECTS = (Builtin, ArithOnTensors, Math, Scf, LLVM, TT, Tile)
 
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
 _HEX_SPLAT = re.compile(r"dense<0x([0-9A-Fa-f]+)>")

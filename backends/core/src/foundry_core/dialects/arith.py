@@ -64,6 +64,7 @@ class _Comparison(IRDLOperation):
         lhs, rhs = parse_operands(parser)
         if parser.parse_optional_keyword("fastmath") is not None:
             FastMathFlagsAttr.parse_parameter(parser)
+        parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type = parser.parse_type()
         return cls(cls._NAMES.index(name), parser.resolve_operand(lhs, type), parser.resolve_operand(rhs, type))
@@ -112,6 +113,7 @@ class SelectOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> SelectOp:
         names = parse_operands(parser)
+        parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         first = parser.parse_type()
         # One type: a scalar condition. Two: the condition's, then the values'.

@@ -88,6 +88,22 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
                 printer.print_string(f", {self.space.value.data}")
 
 
+@irdl_attr_definition
+class CachePolicyAttr(ParametrizedAttribute):
+    """`#tt.cache_policy<cache_modifier = cg, ...>` of loads and stores since 3.9: advice to a cache, dropped."""
+
+    name = "tt.cache_policy"
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            while parser.parse_optional_identifier() is not None:
+                parser.parse_punctuation("=")
+                parser.parse_identifier()
+                parser.parse_optional_punctuation(",")
+        return []
+
+
 class _FuncCallable(CallableOpInterface):
     @classmethod
     def get_callable_region(cls, op: Operation) -> Region:
@@ -303,6 +319,7 @@ class AddPtrOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> AddPtrOp:
         ptr, offset = parse_operands(parser)
+        parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type = parser.parse_type()
         parser.parse_punctuation(",")
@@ -585,5 +602,5 @@ TT = Dialect(
         TransOp, ReshapeOp, AddPtrOp, LoadOp, StoreOp, DotOp, ReduceOp, ReduceReturnOp, BitcastOp, FpToFpOp, ClampFOp,
         PreciseSqrtOp, PreciseDivFOp, MulhiUIOp,
     ],
-    [PointerType],
+    [PointerType, CachePolicyAttr],
 )  # fmt: skip

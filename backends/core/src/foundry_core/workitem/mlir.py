@@ -38,7 +38,11 @@ def vector_type(elem: str, lanes: int) -> str:
 
 
 class Text:
-    """A function body that grows line by line."""
+    """A function body that grows line by line.
+
+    Attributes:
+        private_bytes: what has been allocated in private memory so far.
+    """
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -46,6 +50,7 @@ class Text:
         self._count = 0
         self._constants: dict[tuple[str, str], str] = {}
         self._allocas: list[str] = []
+        self.private_bytes = 0
         self._declarations: dict[str, str] = {}
 
     def fresh(self) -> str:
@@ -134,6 +139,7 @@ class Text:
     def private(self, elem: str, count: int) -> str:
         """An array in private memory, allocated once at the head of the function."""
         name = f"%p{len(self._allocas)}"
+        self.private_bytes += count * WIDTHS[elem] // 8
         self._allocas.append(
             f"{name} = llvm.alloca {self.integer(1, 'i32').name} x !llvm.array<{count} x {elem}> "
             f"{{alignment = 64 : i64}} : (i32) -> {PRIVATE}"

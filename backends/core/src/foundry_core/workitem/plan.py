@@ -88,7 +88,8 @@ class Plan:
             op = op.next_op
         if not isinstance(sink, tile.StoreOp):
             return False
-        if root(load.base) is not root(sink.base):
+        read, written = _argument(load.base), _argument(sink.base)
+        if read is not None and written is not None and read is not written:
             return False
         return not (self._same_place(load, sink) and self._straight(load.result, sink))
 
@@ -118,11 +119,12 @@ class Plan:
         )
 
 
-def root(pointer: SSAValue) -> SSAValue:
-    """The kernel argument, or whatever it is, that a scalar pointer was made from."""
+def _argument(pointer: SSAValue) -> SSAValue | None:
+    """The kernel argument that a scalar pointer was made from; None if that is not known."""
     while isinstance(pointer.owner, tt.AddPtrOp | tt.BitcastOp):
         pointer = pointer.owner.operands[0]
-    return pointer
+    is_argument = isinstance(pointer.owner, Block) and isinstance(pointer.owner.parent_op(), tt.FuncOp)
+    return pointer if is_argument else None
 
 
 def _number(value: SSAValue) -> object:

@@ -14,7 +14,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import tile, tt
 from ..dialects.arith import SelectOp
-from ..errors import unsupported
+from ..dialects.llvm import AssumeOp
+from ..errors import LoweringError, unsupported
 from ..front.structured import kernel
 from . import dot
 from .buffers import Buffer
@@ -32,6 +33,7 @@ def lower(module: ModuleOp, target: WorkItemTarget) -> str:
 
     Raises:
         UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
+        LoweringError: the kernel's tiles need more private memory than the target has.
     """
     return _Program(kernel(module), target).write()
 
@@ -40,6 +42,7 @@ class _Program:
     def __init__(self, function: tt.FuncOp, target: WorkItemTarget) -> None:
         self._function = function
         self._body = function.body.block
+        self._target = target
         self._text = Text()
         self._tiles = Tiles(self._text, Plan(self._body), target)
         self._grid: list[Reg] = []
@@ -49,6 +52,12 @@ class _Program:
         self._grid = [Reg(f"%grid_{axis}", "i32") for axis in tt.AXES]
         parameters += [f"{reg.name}: i32" for reg in self._grid]
         self._block(self._body)
+        used, limit = self._text.private_bytes, self._target.private_bytes
+        if used > limit:
+            raise LoweringError(
+                f"kernel {self._function.sym_name.data} keeps {used >> 10} KiB of tiles in private memory, of which "
+                f"this device gives a program {limit >> 10} KiB; smaller blocks need less"
+            )
         return self._text.function(self._function.sym_name.data, parameters)
 
     def _parameter(self, argument: SSAValue) -> str:
@@ -84,7 +93,7 @@ class _Program:
                 tiles.memory.store(op)
             case tile.WrappedOp():
                 tiles.memory.prepare(op)
-            case tile.AffineOp() | tile.IndexedOp() | tile.RangeOp():
+            case tile.AffineOp() | tile.IndexedOp() | tile.RangeOp() | AssumeOp():
                 pass
             case tt.DotOp():
                 self._dot(op)

@@ -14,10 +14,13 @@ class WorkItemTarget:
         llvm_intrinsics: the device's own compiler is LLVM and takes an imported function named like one of LLVM's
             intrinsics for that intrinsic (PoCL does). Its OpenCL `fma` is a call that is never inlined, and a multiply
             and an add are not contracted; the intrinsic is one instruction.
+        private_bytes: how much private memory a work-item may have. PoCL keeps it on the stacks of its threads, which
+            are 8 MiB by Linux's default; a quarter is left to everything else.
         streaming_bytes: width of the accesses of a loop that does little but move data. vec_add f32, n = 2^25, PoCL 6
             on a Zen 4, in one run: 10.3, 10.5 and 10.6 ms with loops of 16, 32 and 64 bytes, 10.4 for OpenCL C.
     """
 
     vector_bytes: int = 64
     llvm_intrinsics: bool = False
+    private_bytes: int = 6 << 20
     streaming_bytes: int = 16

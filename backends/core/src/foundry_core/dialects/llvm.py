@@ -1,0 +1,19 @@
+"""What of MLIR's llvm dialect appears in TTIR."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Dialect
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
+
+
+@irdl_op_definition
+class AssumeOp(IRDLOperation):
+    """A condition that the author promises (tl.assume)."""
+
+    name = "llvm.intr.assume"
+    condition = operand_def(IntegerType(1))
+    assembly_format = "$condition attr-dict `:` type($condition)"
+
+
+LLVM = Dialect("llvm", [AssumeOp])
