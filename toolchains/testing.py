@@ -3,7 +3,9 @@
     ruff, mypy       over all Python here
     tests/           pytest on this machine, with the container engine
     backends/*/tests pytest inside the target's image, where Triton, LLVM and the device are
-    e2e              the kernels, as `invoke e2e` runs them, on every pinned release of Triton
+    e2e              the kernels, as `invoke e2e` runs them
+
+The last two for every pinned release of Triton.
 
 A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
 parts; a run in which no test was executed has failed.
@@ -15,7 +17,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,9 +129,17 @@ def _parts(target: str, allow_drift: bool) -> list[Part]:
     drift = ["--allow-drift"] if allow_drift else []
     sources = [f"--package={folder.name}" for folder in sorted(paths.BACKENDS.glob("*/src/*")) if folder.is_dir()]
 
-    def kernels(release: str) -> None:
+    def in_image(release: str, junit: Path) -> None:
+        _inside(target, release, allow_drift, junit)
+
+    def kernels(release: str, junit: Path) -> None:
         folder = proof.e2e(target, triton=release, offline=False, allow_drift=allow_drift, only="")
-        shutil.copy(folder / "junit.xml", _RESULTS / f"e2e-{release}.xml")
+        shutil.copy(folder / "junit.xml", junit)
+
+    def each_release(title: str, name: str, run: Callable[[str, Path], None]) -> Iterator[Part]:
+        for release in building.locked(target).tritons:
+            junit = _RESULTS / f"{name}-{release}.xml"
+            yield Part(f"{title}, Triton {release}", partial(run, release, junit), junit)
 
     return [
         Part("ruff", lambda: _tool("ruff", "check", ".")),
@@ -140,15 +150,8 @@ def _parts(target: str, allow_drift: bool) -> list[Part]:
             lambda: _tool("pytest", *drift, f"--junitxml={_RESULTS / 'host.xml'}"),
             _RESULTS / "host.xml",
         ),
-        Part(
-            f"backends/*/tests in the image of {target}",
-            lambda: _inside(target, allow_drift, _RESULTS / "backends.xml"),
-            _RESULTS / "backends.xml",
-        ),
-        *(
-            Part(f"e2e {target}, Triton {release}", partial(kernels, release), _RESULTS / f"e2e-{release}.xml")
-            for release in building.locked(target).tritons
-        ),
+        *each_release(f"backends/*/tests in the image of {target}", "backends", in_image),
+        *each_release(f"e2e {target}", "e2e", kernels),
     ]
 
 
@@ -160,9 +163,9 @@ def _tool(name: str, *arguments: str) -> None:
     )  # fmt: skip
 
 
-def _inside(target: str, allow_drift: bool, junit: Path) -> None:
+def _inside(target: str, release: str, allow_drift: bool, junit: Path) -> None:
     """Run the backends' tests in an image, with this machine's pytest: the image itself has no use for one."""
-    engine, image = building.have(target, allow_drift=allow_drift)
+    engine, image = building.have(target, triton=release, allow_drift=allow_drift)
     with TemporaryDirectory() as work, engine.container(image.name) as container:
         distributions.copy("pytest", Path(work))
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
