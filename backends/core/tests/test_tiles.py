@@ -34,6 +34,23 @@ def test_transpose(m: int, n: int, dtype: object) -> None:
 
 
 @triton.jit
+def transpose_under_one_mask(x, out, m, n, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    inside = (i < m) & (j < n)
+    tl.store(out + i * N + j, tl.trans(tl.load(x + i * N + j, mask=inside, other=-1.0)), mask=inside)
+
+
+def test_a_mask_holds_for_the_tile_that_it_masks_and_not_for_its_transpose() -> None:
+    x, out = rng.standard_normal((32, 32)).astype("f"), poison(32, 32)
+    transpose_under_one_mask[(1,)](Tensor(x), Tensor(out), 20, 9, N=32)
+    expected = poison(32, 32)
+    inside = np.zeros((32, 32), bool)
+    inside[:20, :9] = True
+    expected[:20, :9] = np.where(inside, x, np.float32(-1)).T[:20, :9]
+    np.testing.assert_array_equal(out, expected)
+
+
+@triton.jit
 def outer(x, y, out, M: tl.constexpr, N: tl.constexpr):
     a = tl.load(x + tl.arange(0, M))
     b = tl.load(y + tl.arange(0, N))

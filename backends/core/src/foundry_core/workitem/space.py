@@ -18,7 +18,8 @@ class Point:
 
     Attributes:
         index: of the first element, one i64 a dimension.
-        inside: the tile.range values that are known to hold all the elements.
+        inside: the tile.range values that are known to hold all the elements. They belong to this index space: a point
+            in another one, as behind a transpose, knows nothing.
     """
 
     index: tuple[Reg, ...]

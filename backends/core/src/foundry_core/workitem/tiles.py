@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.dialects import arith
@@ -144,18 +143,18 @@ class Tiles:
                 if point.lane == axis:
                     return self._splat_of(op.src, index, point, memo)
                 lane = point.lane - (point.lane > axis)
-                return self.at(op.src, replace(point, index=index, lane=lane), memo)
+                return self.at(op.src, Point(index, lane, point.lanes), memo)
             case tt.BroadcastOp():
                 shape = extents(op.src)
                 zero = t.integer(0)
                 index = tuple(zero if extent == 1 else i for extent, i in zip(shape, point.index, strict=True))
                 if shape[point.lane] == 1:
                     return self._splat_of(op.src, index, point, memo)
-                return self.at(op.src, replace(point, index=index), memo)
+                return self.at(op.src, Point(index, point.lane, point.lanes), memo)
             case tt.TransOp():
                 order = list(op.order.get_values())
                 index = tuple(point.index[order.index(d)] for d in range(len(order)))
-                return self.at(op.src, replace(point, index=index, lane=order[point.lane]), memo)
+                return self.at(op.src, Point(index, order[point.lane], point.lanes), memo)
             case tt.ReshapeOp():
                 return self._reshaped(op, point, memo)
             case tile.LoadOp():
@@ -168,7 +167,7 @@ class Tiles:
 
     def _splat_of(self, value: SSAValue, index: tuple[Reg, ...], point: Point, memo: Memo) -> Reg:
         """One element, in all lanes."""
-        one = self.at(value, Point(index, 0, 1, point.inside), memo)
+        one = self.at(value, Point(index, 0, 1), memo)
         return self.text.broadcast(one, point.lanes)
 
     def _counted(self, first: Reg, lanes: int) -> Reg:
