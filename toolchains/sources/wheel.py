@@ -18,7 +18,8 @@ from ..lock import Artifact
 from ..run import run
 from . import Report
 
-# pip takes a --platform literally: each tag that the image's C library (trixie's glibc 2.41) satisfies is named.
+# pip takes a --platform literally and infers no older tags from it: those in use up to glibc 2.28 are named, which is
+# older than the C library of any suite that we build on. A wheel for a newer one only is not found; add its tag then.
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 
 
