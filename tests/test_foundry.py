@@ -16,7 +16,7 @@ import pytest
 from toolchains import paths
 
 # Prints what it was called with, in place of the real invoke.
-INVOKE = "import sys\n\ndef main():\n    print('invoke', *sys.argv[1:])\n"
+INVOKE = "import sys\n\nprint('invoke', *sys.argv[1:])\n"
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("index")
     info = "invoke-1.0.dist-info"
     with zipfile.ZipFile(folder / "invoke-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("invoke_stub.py", INVOKE)
+        wheel.writestr("invoke/__main__.py", INVOKE)
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: invoke\nVersion: 1.0\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\ninvoke = invoke_stub:main\n")
         wheel.writestr(f"{info}/RECORD", "")
     return folder
 
@@ -87,6 +86,38 @@ def test_another_lock_makes_another_environment(project: Path, index: Path) -> N
     assert not (project / ".venv" / "of-the-old-lock").exists()
 
 
+def test_an_activated_environment_is_used_and_not_made_again(project: Path, index: Path) -> None:
+    env = environment(index)
+    foundry(project, env)
+    active = env | {"PATH": f"{project}/.venv/bin:{env['PATH']}", "VIRTUAL_ENV": f"{project}/.venv"}
+    assert foundry(project, active) == (0, f"invoke --search-root {project} --list\n", "")
+    # The environment's own Python can replace it, too.
+    write_lock(project, index, comment="# changed\n")
+    status, _, stderr = foundry(project, active)
+    assert (status, stderr) == (0, "making .venv from requirements.lock\n")
+    assert foundry(project, env) == (0, f"invoke --search-root {project} --list\n", "")
+
+
+def test_a_moved_checkout_makes_its_environment_again(project: Path, index: Path, tmp_path: Path) -> None:
+    env = environment(index)
+    foundry(project, env)
+    moved = project.rename(tmp_path / "moved")
+    status, stdout, stderr = foundry(moved, env)
+    assert (status, stdout) == (0, f"invoke --search-root {moved} --list\n")
+    assert "making .venv" in stderr
+
+
+def test_a_link_and_a_folder_with_an_invoke_of_its_own_do_not_mislead(
+    project: Path, index: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "invoke.py").write_text("print('the wrong one')\n")
+    (tmp_path / "link").symlink_to(project / "foundry")
+    done = subprocess.run(
+        [tmp_path / "link", "doctor", "a  b"], cwd=tmp_path, env=environment(index), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, f"invoke --search-root {project} doctor a  b\n"), done.stderr
+
+
 def test_a_package_with_another_hash_than_locked_is_refused_every_time(project: Path, index: Path) -> None:
     write_lock(project, index, sha256="0" * 64)
     for _ in range(2):
@@ -108,7 +139,7 @@ def bare(tmp_path: Path) -> Path:
     """A PATH without a Python, where apt-get notes how it was called and id says root."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for program in ("dirname", "sh"):
+    for program in ("dirname", "readlink", "sh"):
         (folder / program).symlink_to(str(shutil.which(program)))
     base = Path(sysconfig.get_config_var("BINDIR")) / f"python{sysconfig.get_python_version()}"
     install = f"{shutil.which('ln')} -s {base} {folder}/python3"
@@ -131,12 +162,12 @@ def test_without_permission_a_missing_python_is_named_and_not_installed(
     assert not (tmp_path / "calls").exists()
 
 
-@pytest.mark.parametrize("permission", ["--yes", "CI"])
+@pytest.mark.parametrize("permission", ["--yes doctor", "doctor --yes", "CI"])
 def test_with_permission_a_missing_python_is_installed(
     project: Path, index: Path, bare: Path, tmp_path: Path, permission: str
 ) -> None:
     env = environment(index, PATH=str(bare), **({"CI": "true"} if permission == "CI" else {}))
-    arguments = ["--yes", "doctor"] if permission == "--yes" else ["doctor"]
+    arguments = ["doctor"] if permission == "CI" else permission.split()
     status, stdout, stderr = foundry(project, env, *arguments)
     assert (status, stdout) == (0, f"invoke --search-root {project} doctor\n"), stderr
     assert (tmp_path / "calls").read_text().splitlines() == [

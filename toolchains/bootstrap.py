@@ -18,6 +18,8 @@ VENV = ROOT / ".venv"
 # Written last, so a .venv that was interrupted half-way has none and is made again.
 STAMP = VENV / "foundry.stamp"
 LOG = ROOT / "build" / "logs" / "venv.log"
+# Not sys.executable: in an activated environment that is the environment's own, maybe the one that is to be replaced.
+PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
 def main(arguments: list[str]) -> None:
@@ -29,13 +31,18 @@ def main(arguments: list[str]) -> None:
             # Another ./foundry may have made it while this one waited.
             if not is_current():
                 make()
-    invoke = VENV / "bin" / "invoke"
-    os.execv(invoke, [str(invoke), "--search-root", str(ROOT), *(arguments or ["--list"])])
+    python = VENV / "bin" / "python"
+    # -P: a file in the current folder must not be taken for a module.
+    invoke = [str(python), "-P", "-m", "invoke", "--search-root", str(ROOT)]
+    os.execv(python, [*invoke, *(arguments or ["--list"])])
 
 
 def wanted() -> str:
-    """What .venv has to be made from: these requirements, for this Python."""
-    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} {sys.executable} {sys.version}\n"
+    """What .venv has to be made from: these requirements, for this Python, at this place.
+
+    The programs in it begin with its path, so those of a checkout that was copied or moved are of no use.
+    """
+    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} {PYTHON} {sys.version} {VENV}\n"
 
 
 def is_current() -> bool:
@@ -48,7 +55,7 @@ def make() -> None:
     print("making .venv from requirements.lock", file=sys.stderr, flush=True)
     python = VENV / "bin" / "python"
     steps: tuple[list[str | Path], ...] = (
-        [sys.executable, "-m", "venv", "--clear", VENV],
+        [PYTHON, "-m", "venv", "--clear", VENV],
         [
             python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
             "--require-hashes", "--only-binary", ":all:", "--requirement", LOCK,
