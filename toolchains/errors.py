@@ -51,6 +51,12 @@ class MissingToolError(FoundryError):
     exit_code = 4
 
 
+class FileError(FoundryError):
+    """A file cannot be read or written: no permission, a full disk."""
+
+    exit_code = 5
+
+
 class PinError(FoundryError):
     """A pin file, a target file or the lock is malformed, or they do not agree."""
 

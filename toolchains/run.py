@@ -6,6 +6,7 @@ prints goes to a log file; an error carries the last lines of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -92,7 +93,7 @@ def run(
         child = subprocess.Popen(
             words, cwd=cwd, env=environment(env, network=network), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
-            text=True, errors="replace",
+            text=True, errors="replace", process_group=0,
         )  # fmt: skip
     except FileNotFoundError:
         raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor") from None
@@ -108,12 +109,7 @@ def run(
             child.wait()
             stdout, stderr = "".join(lines), ""
     except BaseException:
-        # Ctrl-C reaches the whole foreground group; a child that ignores it must not outlive us.
-        child.send_signal(signal.SIGTERM)
-        try:
-            child.wait(10)
-        except subprocess.TimeoutExpired:
-            child.kill()
+        _end(child)
         raise
     path.write_text(f"$ {shown}\n{stdout}{stderr}[exit status {child.returncode}]\n")
     if check and child.returncode != 0:
@@ -124,6 +120,25 @@ def run(
             next=next or shown,
         )
     return Completed(child.returncode, stdout, stderr)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """End a child and all that it started; they are a process group of their own.
+
+    SIGINT first, after which more programs clean up than after SIGTERM: pytest and with it its containers, for one.
+    """
+    # A group whose last member is gone cannot be signalled.
+    with contextlib.suppress(ProcessLookupError):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.killpg(child.pid, number)
+            try:
+                child.wait(10)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        # The child, or what ignored the signals and outlived it.
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def start(argv: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:

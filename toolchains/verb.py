@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import functools
-import os
+import shutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, overload
 
+from invoke.main import program
 from invoke.tasks import task
 from rich.console import Console
 
-from .errors import FoundryError
+from . import paths
+from .errors import FileError, FoundryError
+
+# Who is killed by signal N is said by shells to have ended with this plus N; so is a verb that cleaned up first.
+_SIGNALLED = 128
+
+
+class Stopped(BaseException):
+    """The process was told to end: SIGTERM, or SIGHUP when its terminal closed. As KeyboardInterrupt is for Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
 
 
 @overload
@@ -20,6 +36,8 @@ def verb(function: Callable[..., None]) -> Any: ...
 def verb(*, optional: Sequence[str]) -> Callable[[Callable[..., None]], Any]: ...
 def verb(function: Callable[..., None] | None = None, *, optional: Sequence[str] = ()) -> Any:
     """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
+
+    Told to end by Ctrl-C, SIGTERM or SIGHUP, it first leaves its with statements, and containers and children end.
 
     Args:
         optional: names of options that may be given with or without a value.
@@ -31,15 +49,58 @@ def verb(function: Callable[..., None] | None = None, *, optional: Sequence[str]
     def guarded(*args: Any, **kwargs: Any) -> None:
         # Where a verb takes a target, invoke reads the --help of `invoke build --help` as its name.
         if {"--help", "-h"} & set(kwargs.values()):
-            os.execv(sys.argv[0], [sys.argv[0], "--help", function.__name__])
+            program.print_task_help(function.__name__)
+            return
         try:
+            _listen()
             function(*args, **kwargs)
         except KeyboardInterrupt:
-            sys.exit("interrupted; what was finished is kept, and the same command goes on from there")
+            _fail("interrupted", _SIGNALLED + signal.SIGINT)
+        except Stopped as stopped:
+            _fail(f"ended by {stopped}", _SIGNALLED + stopped.number)
         except FoundryError as error:
-            Console(stderr=True, soft_wrap=True).print(
-                f"error: {error}", style="bold red", markup=False, highlight=False
-            )
-            sys.exit(error.exit_code)
+            _fail(f"error: {error}", error.exit_code)
+        except OSError as error:
+            _fail(f"error: {explained(error)}", FileError.exit_code)
 
     return task(optional=optional)(guarded)
+
+
+def explained(error: OSError) -> FileError:
+    """What the operating system refused, in words: which file, why, and what can be done about it."""
+    what = f"cannot use {error.filename}" if error.filename else "cannot read or write a file"
+    why = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        # A write that fails does not say to which file.
+        places = [Path(error.filename)] if error.filename else [paths.cache(), paths.scratch(), paths.BUILD]
+        why = "\n".join([why, *(f"{_free(place):.1f} GB free at {place}" for place in places)])
+        return FileError(what, why=why, next="make room, or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return FileError(what, why=why, next="make it writable, or set FOUNDRY_CACHE and TMPDIR to folders that are")
+    return FileError(what, why=why, next="./foundry doctor")
+
+
+def _free(place: Path) -> float:
+    """GB that are free on the file system of a path, which need not exist."""
+    place = place.absolute()
+    return shutil.disk_usage(next(path for path in (place, *place.parents) if path.exists())).free / 1e9
+
+
+def _listen() -> None:
+    """Turn SIGTERM and SIGHUP into Stopped; a second one does not cut the cleaning up short."""
+
+    def stop(number: int, _: object) -> None:
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            # Not SIG_IGN, which children would inherit.
+            signal.signal(each, lambda *_: None)
+        raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup has SIGHUP ignored, and that it shall stay.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
+
+
+def _fail(text: str, status: int) -> None:
+    Console(stderr=True, soft_wrap=True).print(text, style="bold red", markup=False, highlight=False)
+    sys.exit(status)

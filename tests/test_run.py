@@ -1,0 +1,43 @@
+"""Children: what they start ends with them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from toolchains.run import run
+
+
+def gone(pid: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            # A zombie counts as gone: it only waits for its new parent.
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_an_interrupted_child_ends_with_all_that_it_started() -> None:
+    pids: list[int] = []
+
+    def interrupt(line: str) -> None:
+        pids.extend(int(word) for word in line.split())
+        raise KeyboardInterrupt
+
+    # The shell starts a job that ignores SIGINT, as every job in the background does.
+    with pytest.raises(KeyboardInterrupt):
+        run(["sh", "-c", "sleep 1000 & echo $$ $!; wait"], log="test-run", line=interrupt)
+    assert len(pids) == 2
+    assert all(gone(pid, seconds=30) for pid in pids)
+
+
+def test_a_child_s_group_is_its_own() -> None:
+    # Ctrl-C must not reach it before it can be ended in order.
+    assert run(["sh", "-c", "ps -o pgid= -p $$"], log="test-run").stdout.strip() != str(os.getpgrp())

@@ -1,0 +1,146 @@
+"""Verbs as a shell sees them: what they say, and with which status they end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny import tiny_image
+
+from toolchains import engine, paths
+from toolchains.engine import Engine
+from toolchains.errors import FileError
+from toolchains.verb import explained
+
+TASKS = """
+import os
+import sys
+import time
+sys.path.insert(0, {root!r})
+from toolchains import engine
+from toolchains.verb import verb
+
+@verb
+def build(c, target):
+    "What build does."
+    open(target).read()
+
+@verb
+def wait(c, left):
+    try:
+        print("ready", flush=True)
+        time.sleep(1000)
+    finally:
+        print("cleaned up", flush=True)
+
+@verb
+def hold(c, image):
+    with engine.connect().container(image) as container:
+        print(container.id, flush=True)
+        time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "tasks.py").write_text(TASKS.format(root=str(paths.ROOT)))
+    return folder
+
+
+def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "invoke", "--search-root", project, *arguments], cwd="/", text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_help_is_given_wherever_one_stands(project: Path) -> None:
+    for arguments in (["build", "--help"], ["--help", "build"]):
+        child = start(project, *arguments)
+        stdout, stderr = child.communicate(timeout=60)
+        assert (child.returncode, stderr) == (0, "")
+        assert "What build does." in stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "SIGTERM"), (signal.SIGHUP, 129, "SIGHUP")],
+)
+def test_a_signal_lets_a_verb_clean_up(project: Path, number: signal.Signals, status: int, said: str) -> None:
+    child = start(project, "wait", "x")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(number)
+    stdout, stderr = child.communicate(timeout=60)
+    assert (child.returncode, stdout) == (status, "cleaned up\n")
+    assert said in stderr
+    assert "Traceback" not in stderr
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(project: Path) -> None:
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        child = start(project, "wait", "x")
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGHUP)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=60)
+    assert child.returncode == 143
+
+
+def test_a_file_that_cannot_be_read_is_named_without_a_traceback(project: Path) -> None:
+    child = start(project, "build", "/no/such/file")
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == FileError.exit_code
+    assert stderr.startswith("error: cannot use /no/such/file\n  why:  No such file or directory\n")
+
+
+def test_a_full_disk_is_said_to_be_full_and_where_there_is_how_much_room() -> None:
+    place = f"{paths.ROOT}/not/yet/there"
+    error = explained(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place))
+    assert f"GB free at {place}" in error.why
+    # A failed write names no file.
+    error = explained(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert f"GB free at {paths.cache()}" in error.why
+    assert "FOUNDRY_CACHE" in error.next
+
+
+@pytest.fixture(scope="module")
+def docker() -> Engine:
+    return engine.connect()
+
+
+@pytest.fixture(scope="module")
+def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
+        yield name
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_verb_that_is_ended_leaves_no_container(
+    project: Path, docker: Engine, tiny: str, number: signal.Signals
+) -> None:
+    child = start(project, "hold", tiny)
+    assert child.stdout is not None
+    id = child.stdout.readline().strip()
+    assert id in containers(docker)
+    child.send_signal(number)
+    child.communicate(timeout=60)
+    assert child.returncode == 128 + number
+    assert id not in containers(docker)
+
+
+def containers(docker: Engine) -> list[str]:
+    return [container["Id"] for container in docker._api.containers(all=True)]
