@@ -90,7 +90,9 @@ def e2e(
 
 
 @verb
-def bench(c: Context, target: str, triton: str = "", offline: bool = False, only: str = "") -> None:
+def bench(
+    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+) -> None:  # fmt: skip
     """Time a target against its peers, in the variant of its image that has them: `bench spirv`.
 
     vec_add against the same loop in OpenCL C, matmul against CLBlast and OpenBLAS, the first launch of a kernel with
@@ -99,24 +101,29 @@ def bench(c: Context, target: str, triton: str = "", offline: bool = False, only
 
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; say what is missing
+    --allow-drift    as for `build`
     --only=NAME      take one measurement: launch, vec_add, matmul or first
     """
     from toolchains import proof
 
-    proof.bench(target, triton=triton, offline=offline, only=only)
+    proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only)
 
 
 @verb
-def shell(c: Context, target: str, triton: str = "") -> None:
+def shell(
+    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False,
+) -> None:  # fmt: skip
     """A shell in a target's image, without a network and with the checks in /foundry/e2e: `shell spirv`.
 
     Try: python e2e/vec_add.py. What you change in there is gone afterwards.
 
     --triton=3.6.0   another pinned release than the default one
+    --offline        do not use the network; say what is missing
+    --allow-drift    as for `build`
     """
     from toolchains import building
 
-    sys.exit(building.shell(target, triton=triton))
+    sys.exit(building.shell(target, triton=triton, offline=offline, allow_drift=allow_drift))
 
 
 @verb

@@ -34,4 +34,3 @@ for name, measure in MEASUREMENTS.items():
             taken.append(measurement)
 if options.results:
     store(options.results / "bench.json", {"triton": triton.__version__, **driver.ran().as_dict()}, taken)
-    print(f"results in {options.results}")

@@ -18,6 +18,9 @@ from xml.etree import ElementTree
 
 import triton
 
+# As pytest has it; unlike 1 and 2, Python itself never exits with it.
+NONE = 5
+
 
 @dataclass(frozen=True)
 class Case:
@@ -50,19 +53,23 @@ def main(title: str, cases: Iterable[Case]) -> int:
     """Run all cases and report.
 
     Returns:
-        The exit status: 0 if all passed, 1 if any failed or there were none.
+        The exit status: 0 if all passed, 1 if any failed, NONE if there was none to run.
     """
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--results", type=Path, help="folder for junit.xml and results.json")
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
     options = parser.parse_args()
+    cases = list(cases)
+    chosen = [case for case in cases if options.only in f"{case.suite} {case.name}"]
+    if not chosen:
+        print("\n".join(["the cases are:", *(f"    {case.suite} {case.name}" for case in cases)]))
+        return NONE
     ran = {"triton": triton.__version__, **triton.runtime.driver.active.ran().as_dict()}
     print(f"{title} on Triton {ran['triton']}\nran on {triton.runtime.driver.active.ran()}\n", flush=True)
     results = []
-    for case in cases:
-        if options.only in f"{case.suite} {case.name}":
-            results.append(_run(case))
-            print(_row(results[-1]), flush=True)
+    for case in chosen:
+        results.append(_run(case))
+        print(_row(results[-1]), flush=True)
     failed = [result for result in results if result.failure is not None]
     seconds = sum(result.seconds for result in results)
     print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed in {seconds:.1f} s on {ran['kind']}")
@@ -70,8 +77,7 @@ def main(title: str, cases: Iterable[Case]) -> int:
         options.results.mkdir(parents=True, exist_ok=True)
         _junit(options.results / "junit.xml", title, ran, results)
         _json(options.results / "results.json", title, ran, results)
-        print(f"results in {options.results}")
-    return 0 if results and not failed else 1
+    return 1 if failed else 0
 
 
 def _run(case: Case) -> Result:

@@ -119,5 +119,19 @@ def test_an_exception_of_a_kernel_is_a_failure_and_the_next_case_still_runs(
     assert cases[1] | {"seconds": 0} == {"suite": "k", "name": "good", "seconds": 0, "error": 0.5, "failure": None}
 
 
-def test_a_run_without_cases_fails(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert report([], tmp_path, monkeypatch) == 1
+def test_a_run_without_cases_is_no_success(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert report([], tmp_path, monkeypatch) == 5
+
+
+def test_where_no_name_fits_nothing_is_run_and_the_names_are_listed(
+    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from report import Case, main
+
+    def run() -> float:
+        raise AssertionError("it was run")
+
+    monkeypatch.setattr(sys, "argv", ["e2e", "--results", str(tmp_path), "--only", "nonsense"])
+    assert main("title", [Case("vec_add", "n=7 f32", run), Case("matmul", "512", run)]) == 5
+    assert capsys.readouterr().out.splitlines()[1:] == ["    vec_add n=7 f32", "    matmul 512"]
+    assert not list(tmp_path.iterdir())

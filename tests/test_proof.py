@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from toolchains import building, image, paths, proof
-from toolchains.errors import ProofError
+from toolchains.errors import PinError, ProofError, UsageError
 from toolchains.run import Completed
 
 
 class FakeContainer:
     """Takes every command, leaves one result file behind."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, leaves: str) -> None:
         self.status = status
+        self.leaves = leaves
         self.copied: list[str] = []
         self.commands: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
 
@@ -42,10 +43,10 @@ class FakeContainer:
 
     def copy_out(self, source: str, destination: Path) -> None:
         destination.mkdir(parents=True)
-        (destination / "junit.xml").write_text("<testsuites/>")
+        (destination / self.leaves).write_text("<testsuites/>")
 
 
-Start = Callable[[int], FakeContainer]
+Start = Callable[..., FakeContainer]
 
 
 @pytest.fixture
@@ -53,8 +54,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Makes the next container's commands end with a status; results go to tmp_path."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
 
-    def make(status: int) -> FakeContainer:
-        container = FakeContainer(status)
+    def make(status: int, leaves: str = "junit.xml") -> FakeContainer:
+        container = FakeContainer(status, leaves)
         engine = types.SimpleNamespace(container=lambda name: container)
 
         def have(name: str, **_: Any) -> tuple[Any, Any]:
@@ -92,6 +93,42 @@ def test_a_failed_case_is_an_error_and_its_results_are_there(
     assert "is proven" not in capsys.readouterr().out
 
 
+def test_a_run_that_breaks_off_before_the_first_case_points_to_no_file(start: Start) -> None:
+    start(1, leaves="core")
+    with pytest.raises(ProofError, match="it broke off") as caught:
+        proof.e2e("spirv")
+    assert "junit.xml" not in str(caught.value)
+
+
+def test_the_advice_leads_into_the_image_that_failed(start: Start) -> None:
+    start(1)
+    with pytest.raises(ProofError) as caught:
+        proof.e2e("spirv", triton="3.6.0", allow_drift=True)
+    assert caught.value.next == "invoke shell spirv --triton=3.6.0 --allow-drift"
+
+
+def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
+    start(5)
+    with pytest.raises(UsageError, match="no case has 'nonsense' in its name"):
+        proof.e2e("spirv", only="nonsense")
+
+
+def test_a_measurement_that_does_not_exist_is_a_usage_error(start: Start) -> None:
+    start(2)
+    with pytest.raises(UsageError, match="there is no measurement nonsense"):
+        proof.bench("spirv", only="nonsense")
+
+
+def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(building.pins, "names", lambda: ["spirv", "toy"])
+    with pytest.raises(PinError, match=r"(?s)toy\.toml is not in the lock.*invoke pin --update"):
+        building.locked("toy")
+    with pytest.raises(UsageError, match="there is no target other"):
+        building.locked("other")
+
+
 def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) -> None:
     stale = tmp_path / "spirv" / "3.9.0+foundry.1" / "stale.json"
     stale.parent.mkdir(parents=True)
@@ -101,11 +138,12 @@ def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) 
     assert not stale.exists()
 
 
+@pytest.mark.parametrize("name", ["spirv", "spirv-bench"])
 def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_of_e2e(
-    start: Start, tmp_path: Path
+    start: Start, tmp_path: Path, name: str
 ) -> None:
     container = start(0)
-    assert proof.bench("spirv") == tmp_path / "spirv-bench" / "3.9.0+foundry.1"
+    assert proof.bench(name) == tmp_path / "spirv-bench" / "3.9.0+foundry.1"
     assert container.copied == ["/foundry/e2e", "/foundry/bench"]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 

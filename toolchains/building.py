@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import engine, host, image, lock, owners, paths
-from .errors import UsageError
+from . import engine, host, image, lock, owners, paths, pins
+from .errors import PinError, UsageError
 from .image import Image
 from .lock import LockedTarget
 from .store import Store
@@ -47,9 +47,12 @@ def locked(name: str) -> LockedTarget:
 
     Raises:
         UsageError: no such target.
+        PinError: there is a file for it, which was not resolved yet.
     """
     targets = lock.load().targets
     if name not in targets:
+        if name in pins.names():
+            raise PinError(f"{name}.toml is not in the lock", next="invoke pin --update")
         raise UsageError(f"there is no target {name}", next=f"choose one of: {', '.join(targets)}")
     return targets[name]
 
@@ -66,12 +69,18 @@ def build(name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bo
         _console.print(_sizes(docker, made))
 
 
-def shell(name: str, *, triton: str) -> int:
+def shell(name: str, *, triton: str, offline: bool, allow_drift: bool) -> int:
     """Open a shell in a target's image, with the checks in /foundry/e2e; returns its exit status."""
-    docker, made = have(name, triton=triton)
+    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift)
     with docker.container(made.name) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
         return container.interactive(["bash"])
+
+
+def shell_command(name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False) -> str:
+    """What to type for a shell in the very image that have() gives for the same arguments."""
+    options = [f"--triton={triton}"] * bool(triton) + ["--offline"] * offline + ["--allow-drift"] * allow_drift
+    return " ".join(["invoke shell", name, *options])
 
 
 def _sizes(docker: engine.Engine, made: Image) -> Table:

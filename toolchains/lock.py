@@ -82,6 +82,11 @@ class LockedTarget:
     digest: str = ""
     pins: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def variant(self) -> bool:
+        """Whether it is its backend's own target with more tools: it proves nothing that that one does not."""
+        return self.name != self.backend
+
     def artifacts(self) -> tuple[Artifact, ...]:
         """All files of the target, every Triton included."""
         return (*self.debs, *self.wheels, *(triton.wheel for triton in self.tritons.values()))

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import building, image, paths
-from .errors import ProofError
+from .errors import ProofError, UsageError
 
 _HOME = "/foundry"
 _RESULTS = f"{_HOME}/results"
+# The exit statuses with which e2e says that it had no case to run, and bench that it was asked for what it has not.
+_NONE = 5
+_USAGE = 2
 
 
 def e2e(target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "") -> Path:
@@ -31,24 +35,31 @@ def e2e(target: str, *, triton: str = "", offline: bool = False, allow_drift: bo
         The folder with junit.xml and results.json.
 
     Raises:
-        ProofError: a case failed; the results are there all the same.
+        ProofError: a case failed; the results are there all the same. Or the run broke off before it had any.
+        UsageError: no case's name contains `only`.
     """
     command = ["python", "e2e", "--results", _RESULTS, "--only", only]
-    status, results = _run(target, ["e2e"], command, {}, triton=triton, offline=offline, allow_drift=allow_drift)
+    how = _How(triton, offline, allow_drift)
+    status, results = _run(target, ["e2e"], command, {}, how)
+    if status == _NONE:
+        raise UsageError(f"no case has {only!r} in its name",
+                         next="take a part of one of the names above, or leave out --only")  # fmt: skip
     if status != 0:
-        raise ProofError(f"{target} is not proven", why=f"the failed cases are in {results}/junit.xml",
-                         next=f"invoke shell {target}")  # fmt: skip
+        junit = results / "junit.xml"
+        why = f"the failed cases are in {junit}" if junit.is_file() else "it broke off, see above; there are no results"
+        raise ProofError(f"{target} is not proven", why=why, next=how.shell(target))
     print(f"{target} is proven; results in {results}")
     return results
 
 
-def bench(target: str, *, triton: str = "", offline: bool = False, only: str = "") -> Path:
+def bench(target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "") -> Path:
     """Time a target against its peers, in the variant of its image that has them.
 
     Args:
-        target: its name.
+        target: its name, or that of the variant.
         triton: a pinned release; the target's default if empty.
         offline: do not use the network.
+        allow_drift: see building.have.
         only: name of one measurement; all if empty.
 
     Returns:
@@ -56,24 +67,40 @@ def bench(target: str, *, triton: str = "", offline: bool = False, only: str = "
 
     Raises:
         ProofError: a measurement failed, or one of the candidates computed something wrong.
+        UsageError: there is no such measurement.
     """
-    variant = f"{target}-bench"
+    variant = target if building.locked(target).variant else f"{target}-bench"
     command = ["python", "bench", "--results", _RESULTS, *(["--only", only] if only else [])]
     # bench/ times the kernels that e2e/ checks.
     env = {"PYTHONPATH": f"{_HOME}/e2e"}
-    status, results = _run(variant, ["e2e", "bench"], command, env, triton=triton, offline=offline)
+    how = _How(triton, offline, allow_drift)
+    status, results = _run(variant, ["e2e", "bench"], command, env, how)
+    if status == _USAGE:
+        raise UsageError(f"there is no measurement {only}", next="invoke --help bench")
     if status != 0:
-        raise ProofError(f"the measurements of {target} did not come to an end", next=f"invoke shell {variant}")
+        raise ProofError(f"the measurements of {target} did not come to an end", next=how.shell(variant))
     print(f"results in {results}")
     return results
 
 
+@dataclass(frozen=True)
+class _How:
+    """Which image of a target, and how it is had; see building.have."""
+
+    triton: str
+    offline: bool
+    allow_drift: bool
+
+    def shell(self, target: str) -> str:
+        """What to type to look around in it."""
+        return building.shell_command(target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift)
+
+
 def _run(
-    target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], *, triton: str, offline: bool,
-    allow_drift: bool = False,
-) -> tuple[int, Path]:  # fmt: skip
+    target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How
+) -> tuple[int, Path]:
     """Run a command in a container of a target's image; returns its exit status and where its results are now."""
-    docker, made = building.have(target, triton=triton, offline=offline, allow_drift=allow_drift)
+    docker, made = building.have(target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift)
     results = paths.RESULTS / target / made.info.labels[image.LABEL + "triton"]
     shutil.rmtree(results, ignore_errors=True)
     with docker.container(made.name) as container:
