@@ -127,10 +127,10 @@ def shell(
 
 
 @verb
-def test(c: Context, target: str = "spirv", allow_drift: bool = False) -> None:
-    """All checks: lint, types, tests on this machine and in the target's image, e2e; the last line sums them up.
+def test(c: Context, target: str = "", allow_drift: bool = False) -> None:
+    """All checks: lint, types, tests on this machine and in every target's images, e2e; the last line sums them up.
 
-    --target=spirv   the target whose image is tested
+    --target=spirv   only this target's images
     --allow-drift    as for build
     """
     from toolchains import testing

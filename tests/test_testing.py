@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from toolchains import distributions, testing
+from toolchains import distributions, lock, paths, testing
 from toolchains.errors import CheckError, CommandError
 from toolchains.testing import Part
 
@@ -60,6 +61,20 @@ def test_a_part_that_executed_no_test_has_failed(
 def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert testing.run_parts([Part("one", lambda: None, tmp_path / "absent.xml")]) == CheckError.exit_code
     assert " 1 errors in " in last_line(capsys)
+
+
+def test_every_target_is_covered_and_no_variant() -> None:
+    locked = lock.load()
+    other = replace(locked.targets["spirv"], name="other", backend="other")
+    targets = {**locked.targets, "other": other}
+    assert [target.name for target in testing.covered(replace(locked, targets=targets))] == ["spirv", "other"]
+
+
+def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("core", "spirv", "other"):
+        (tmp_path / name / "tests").mkdir(parents=True)
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path)
+    assert testing.suites(lock.load().targets["spirv-bench"]) == [tmp_path / "core/tests", tmp_path / "spirv/tests"]
 
 
 def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from .lock import Lock
 def matrix(lock: Lock) -> str:
     """One line of JSON, {"include": [{"target": ..., "triton": ...}, ...]}.
 
-    Variants of a target are left out: they carry other tools, and prove nothing that the target does not.
+    Variants of a target are left out.
     """
     pairs = [
         {"target": target.name, "triton": release}
         for target in lock.targets.values()
-        if target.name == target.backend
+        if not target.variant
         for release in target.tritons
     ]
     return json.dumps({"include": pairs})

@@ -1,11 +1,12 @@
 """The verb test: everything that this repository checks of itself, in one run with one summary.
 
-    ruff, mypy       over all Python here
+    ruff             over all Python here
+    mypy             over toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
     tests/           pytest on this machine, with the container engine
-    backends/*/tests pytest inside the target's image, where Triton, LLVM and the device are
+    backends/*/tests pytest inside a target's image, where Triton, LLVM and the device are: of core and of its backend
     e2e              the kernels, as `invoke e2e` runs them
 
-The last two for every pinned release of Triton.
+The last two for every target, variants left out, with every pinned release of Triton.
 
 A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
 parts; a run in which no test was executed has failed.
@@ -17,15 +18,16 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-from . import building, distributions, host, paths, proof
+from . import building, distributions, host, lock, paths, proof
 from .errors import CheckError, CommandError, FoundryError
+from .lock import Lock, LockedTarget
 from .run import run
 
 _RESULTS = paths.RESULTS / "test"
@@ -85,19 +87,26 @@ def test(target: str, *, allow_drift: bool) -> int:
     """Run all checks; what failed is said in what is printed, whose last line is the summary.
 
     Args:
-        target: whose image the backends' tests and e2e run in.
+        target: the only one whose image the backends' tests and e2e run in; all but variants if empty.
         allow_drift: see building.have.
 
     Returns:
         0, or CheckError's exit status if a part failed or executed no test.
 
     Raises:
+        UsageError: no such target.
         MissingToolError: no container engine.
     """
+    targets = [building.locked(target)] if target else covered(lock.load())
     host.ensure()
     shutil.rmtree(_RESULTS, ignore_errors=True)
     _RESULTS.mkdir(parents=True)
-    return run_parts(_parts(target, allow_drift))
+    return run_parts(_parts(targets, allow_drift))
+
+
+def covered(locked: Lock) -> list[LockedTarget]:
+    """The targets that all checks are run for."""
+    return [target for target in locked.targets.values() if not target.variant]
 
 
 def run_parts(parts: list[Part]) -> int:
@@ -125,34 +134,37 @@ def run_parts(parts: list[Part]) -> int:
     return CheckError.exit_code if failed else 0
 
 
-def _parts(target: str, allow_drift: bool) -> list[Part]:
+def _parts(targets: Sequence[LockedTarget], allow_drift: bool) -> list[Part]:
     drift = ["--allow-drift"] if allow_drift else []
-    sources = [f"--package={folder.name}" for folder in sorted(paths.BACKENDS.glob("*/src/*")) if folder.is_dir()]
-
-    def in_image(release: str, junit: Path) -> None:
-        _inside(target, release, allow_drift, junit)
-
-    def kernels(release: str, junit: Path) -> None:
-        folder = proof.e2e(target, triton=release, offline=False, allow_drift=allow_drift, only="")
-        shutil.copy(folder / "junit.xml", junit)
-
-    def each_release(title: str, name: str, run: Callable[[str, Path], None]) -> Iterator[Part]:
-        for release in building.locked(target).tritons:
-            junit = _RESULTS / f"{name}-{release}.xml"
-            yield Part(f"{title}, Triton {release}", partial(run, release, junit), junit)
-
     return [
         Part("ruff", lambda: _tool("ruff", "check", ".")),
-        Part("mypy of toolchains/", lambda: _tool("mypy", "toolchains", "tasks.py")),
-        Part("mypy of backends/", lambda: _tool("mypy", *sources)),
+        Part("mypy", lambda: _tool("mypy")),
         Part(
             "tests/ on this machine",
             lambda: _tool("pytest", *drift, f"--junitxml={_RESULTS / 'host.xml'}"),
             _RESULTS / "host.xml",
         ),
-        *each_release(f"backends/*/tests in the image of {target}", "backends", in_image),
-        *each_release(f"e2e {target}", "e2e", kernels),
+        *(part for target in targets for part in _in_images(target, allow_drift)),
     ]
+
+
+def _in_images(target: LockedTarget, allow_drift: bool) -> Iterator[Part]:
+    """What is run in the images of a target."""
+
+    def kernels(release: str, junit: Path) -> None:
+        folder = proof.e2e(target.name, triton=release, offline=False, allow_drift=allow_drift, only="")
+        shutil.copy(folder / "junit.xml", junit)
+
+    def backends(release: str, junit: Path) -> None:
+        _inside(target, release, allow_drift, junit)
+
+    for name, title, run_for in (
+        ("backends", f"tests of core and {target.backend} in the image of {target.name}", backends),
+        ("e2e", f"e2e {target.name}", kernels),
+    ):
+        for release in target.tritons:
+            junit = _RESULTS / f"{name}-{target.name}-{release}.xml"
+            yield Part(f"{title}, Triton {release}", partial(run_for, release, junit), junit)
 
 
 def _tool(name: str, *arguments: str) -> None:
@@ -163,13 +175,18 @@ def _tool(name: str, *arguments: str) -> None:
     )  # fmt: skip
 
 
-def _inside(target: str, release: str, allow_drift: bool, junit: Path) -> None:
+def suites(target: LockedTarget) -> list[Path]:
+    """The folders with the tests of what is in a target's image: not those of other backends, which need their own."""
+    return [folder for name in ("core", target.backend) if (folder := paths.BACKENDS / name / "tests").is_dir()]
+
+
+def _inside(target: LockedTarget, release: str, allow_drift: bool, junit: Path) -> None:
     """Run the backends' tests in an image, with this machine's pytest: the image itself has no use for one."""
-    engine, image = building.have(target, triton=release, allow_drift=allow_drift)
+    engine, image = building.have(target.name, triton=release, allow_drift=allow_drift)
     with TemporaryDirectory() as work, engine.container(image.name) as container:
         distributions.copy("pytest", Path(work))
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
-        for folder in sorted(paths.BACKENDS.glob("*/tests")):
+        for folder in suites(target):
             container.copy_into(folder, f"{_INSIDE}/{folder.parent.name}")
         done = container.run(
             ["python", "-m", "pytest", "--import-mode=importlib", "-p", "no:cacheprovider", "-ra",
@@ -178,5 +195,5 @@ def _inside(target: str, release: str, allow_drift: bool, junit: Path) -> None:
         )  # fmt: skip
         container.copy_out(f"{_INSIDE}/junit.xml", junit)
     if done.status != 0:
-        what = f"pytest in the image of {target} ended with status {done.status}"
-        raise CommandError(what, next=f"invoke shell {target}")
+        what = f"pytest in the image of {target.name} with Triton {release} ended with status {done.status}"
+        raise CommandError(what, next=building.shell_command(target.name, triton=release, allow_drift=allow_drift))
