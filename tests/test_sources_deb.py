@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,7 @@ deb-src http://source.invalid/debian bookworm main
         keyring.touch()
         monkeypatch.setattr(debian, "_APT", self.apt)
         monkeypatch.setattr(debian, "KEYRING", keyring)
+        monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian"})
         monkeypatch.delenv("FOUNDRY_DEBIAN_SOURCES", raising=False)
 
     def test_deb822_gives_debians_archives_and_no_vendors(self) -> None:
@@ -147,13 +149,20 @@ deb-src http://source.invalid/debian bookworm main
             f"deb [signed-by={debian.KEYRING}] http://mirror.invalid/debian-security trixie-security main\n"
         )
 
-    def test_a_machine_that_is_no_debian_is_told_what_to_set(self) -> None:
+    def test_a_machine_without_debians_archive_is_told_what_to_set(self) -> None:
+        with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
+            debian.archives()
+
+    def test_the_sources_of_another_distribution_are_not_debians(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        (self.apt / "sources.list").write_text("deb http://mirror.invalid/ubuntu noble main universe\n")
+        monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "ID_LIKE": "debian"})
         with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
             debian.archives()
 
     def test_the_variable_names_sources_to_use_instead(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (self.apt / "sources.list").write_text(self.ONE_LINE)
         other = tmp_path / "other.list"
+        monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "ubuntu"})
         other.write_text("deb http://other.invalid/debian bookworm main\n")
         monkeypatch.setenv("FOUNDRY_DEBIAN_SOURCES", str(other))
         assert [a.uri for a in debian.archives()] == ["http://other.invalid/debian"]

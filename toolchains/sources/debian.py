@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,27 +42,40 @@ class Archive:
 def archives() -> list[Archive]:
     """The Debian archives that this machine uses, each with its pocket.
 
+    A machine that is no Debian has none: its apt sources look the same and lead to another distribution's packages.
     Only entries with the component main that are signed by Debian's keys count: a vendor's repository for the same
-    suite has other packages in it. FOUNDRY_DEBIAN_SOURCES names a file to read instead, on a machine that is no Debian.
+    suite has other packages in it. FOUNDRY_DEBIAN_SOURCES names a file to read instead.
 
     Raises:
         UsageError: there is none.
         MissingToolError: Debian's keys are not installed.
     """
     override = os.environ.get(_VARIABLE)
-    files = [Path(override)] if override else [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]
+    files: list[Path] = []
+    if override:
+        files = [Path(override)]
+    elif _is_debian():
+        files = [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]
     found: dict[tuple[str, str], Archive] = {}
     for file in files:
         if file.is_file() and file.suffix in (".list", ".sources"):
             for uri, pocket in _entries(file.read_text(), deb822=file.suffix == ".sources"):
                 found[uri, pocket] = Archive(uri, pocket, f"signed-by={KEYRING}")
     if not any(pocket == "" for _, pocket in found):
-        raise UsageError("no Debian archive is known to this machine's apt", next=_ADVICE)
+        raise UsageError("no Debian archive is known to this machine", next=_ADVICE)
     if not KEYRING.is_file():
         raise MissingToolError(
             f"Debian's archive keys are not installed: {KEYRING}", next="apt-get install debian-archive-keyring"
         )
     return list(found.values())
+
+
+def _is_debian() -> bool:
+    """Whether this machine is Debian itself; what derives from it has archives of its own."""
+    try:
+        return platform.freedesktop_os_release()["ID"] == "debian"
+    except OSError:
+        return False
 
 
 def _entries(text: str, *, deb822: bool) -> Iterator[tuple[str, str]]:
