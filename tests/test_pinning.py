@@ -163,6 +163,15 @@ class TestDisagreements:
         assert len(told) == 1
         assert told[0].startswith("plain:") and said.replace("its ", "of its ") in told[0]
 
+    def test_a_python_that_the_suite_does_not_have_is_told(self, world: World) -> None:
+        python = DebPin("python", ("python3",))
+        world.archive.add("python3", "3.13.5-1")
+        world.targets = [replace(target, pins=(*target.pins, python)) for target in world.targets]
+        assert list(pinning.disagreements(world.resolve(), world.targets)) == []
+        world.targets[0] = replace(world.targets[0], python="3.1")
+        (told,) = pinning.disagreements(world.resolve(), world.targets)
+        assert "plain: python is 3.1, the python3 of trixie is 3.13.5-1" in told
+
     def test_targets_that_only_one_side_has_are_told(self, world: World) -> None:
         locked = world.resolve()
         renamed = [world.targets[0], replace(world.targets[1], name="other")]

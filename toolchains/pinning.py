@@ -168,6 +168,12 @@ def disagreements(lock: Lock, targets: Sequence[Target]) -> Iterator[str]:
             want, have = getattr(target, what), getattr(locked, what)
             if want != have:
                 yield f"{target.name}: {what} is {want}, locked is {have}"
+        found = {deb.version for deb in locked.debs if deb.name == "python3"}
+        if not all(version.startswith(f"{locked.python}.") for version in found):
+            yield (
+                f"{target.name}: python is {locked.python}, the python3 of {locked.suite} is {', '.join(found)}: "
+                "correct toolchains/targets"
+            )
         for part, digest in target.digests.items():
             if locked.pins.get(part) != digest:
                 yield f"{target.name}: the pins of its {part} changed since they were resolved"
