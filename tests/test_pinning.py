@@ -13,7 +13,7 @@ from archives import DebianArchive, artifact, wheel
 from rich.console import Console
 
 from toolchains import lock, pinning, pins, resolution, store
-from toolchains.errors import HashMismatchError, LlvmHashError, PinError, UsageError
+from toolchains.errors import HashMismatchError, LlvmHashError, PinError, TruncatedError, UsageError
 from toolchains.lock import Artifact, Lock
 from toolchains.pins import DebPin, ReleasesPin, Target, WheelPin
 from toolchains.sources import Report
@@ -234,11 +234,26 @@ class TestTheVerb:
     def test_check_notices_a_file_that_changed_in_the_store(self, world: World, console: Console) -> None:
         pinning.resolve(world.store, console)
         pinning.bring(world.store)
-        file = world.store.path(lock.load().targets["plain"].wheels[0])
-        file.chmod(0o644)
-        file.write_bytes(bytes(file.stat().st_size))
-        with pytest.raises(HashMismatchError, match=file.name):
+        file, other = (world.store.path(found) for found in lock.load().targets["plain"].wheels)
+        for damaged in (file, other):
+            damaged.chmod(0o644)
+            damaged.write_bytes(bytes(damaged.stat().st_size))
+        with pytest.raises(HashMismatchError, match=rf"(?s){file.name}.*{other.name}.*next: invoke pin --fetch"):
             pinning.verify(world.store, console)
+
+    def test_fetch_brings_again_what_check_found_damaged(
+        self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: None)
+        pinning.resolve(world.store, console)
+        pinning.bring(world.store)
+        file = world.store.path(lock.load().targets["plain"].debs[0])
+        file.chmod(0o644)
+        file.write_bytes(b"")
+        with pytest.raises(TruncatedError, match=file.name):
+            pinning.verify(world.store, console)
+        pinning.bring(world.store)
+        pinning.verify(world.store, console)
 
     def test_check_looks_into_each_triton(
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@
 --check goes this way:
     1. the lock's own digests (done by reading it)
     2. every target: its plugin, suite, Python and components against what the lock was resolved from
-    3. every file that is in the store: size and sha256
+    3. every file that is in the store: size and sha256; a damaged one is removed, --fetch brings it again
     4. every Triton: the LLVM commit inside its libtriton.so against the pin; a wheel that is not there is fetched
 """
 
@@ -26,7 +26,7 @@ from . import paths, pins, resolution
 from .errors import PinError, UsageError
 from .lock import Artifact, Lock, LockedTarget
 from .pins import DebPin, Pin, ReleasesPin, Target, WheelPin
-from .store import Store, check_file
+from .store import Store
 from .triton import check_llvm_hash
 
 _MEGA = 1e6
@@ -138,8 +138,7 @@ def verify(store: Store, console: Console) -> None:
         store.fetch([t.wheel for t in target.tritons.values()], suite=target.suite, python=target.python)
     artifacts = {a.sha256: a for target in lock.targets.values() for a in target.artifacts()}.values()
     here = [artifact for artifact in artifacts if store.has(artifact)]
-    for artifact in here:
-        check_file(store.path(artifact), artifact)
+    store.verify(here)
     absent = len(artifacts) - len(here)
     console.print(
         f"store: {len(here)} files have the locked sha256" + (f", {absent} are not there yet" if absent else "")

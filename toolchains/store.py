@@ -120,6 +120,27 @@ class Store:
         file.chmod(0o444)
         file.rename(place)
 
+    def verify(self, artifacts: Sequence[Artifact]) -> None:
+        """Check files that have been fetched; what is damaged by now is taken out, so that it is fetched again.
+
+        Raises:
+            TruncatedError, HashMismatchError: some were damaged; lists all of them.
+            UnsafeArchiveError: a wheel as locked, but not safe to unpack.
+        """
+        damaged: list[FoundryError] = []
+        for artifact in artifacts:
+            try:
+                check_file(self.path(artifact), artifact)
+            except (TruncatedError, HashMismatchError) as error:
+                self._place(artifact).unlink()
+                damaged.append(error)
+        if damaged:
+            raise type(damaged[0])(
+                f"files in the store {self.root} were damaged; they have been removed from it: {len(damaged)}",
+                why="\n".join(f"{error.what}\n{error.why}" for error in damaged),
+                next="invoke pin --fetch",
+            )
+
     def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
         """A built thing, named by the digest of its inputs; built only if that name does not exist.
 
