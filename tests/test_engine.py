@@ -12,8 +12,10 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import urllib3.exceptions
 from tiny import tiny_image
 
 from toolchains import engine, trees
@@ -222,6 +224,72 @@ def test_a_terminal_is_joined_to_a_shell(tiny: str) -> None:
     finally:
         child.kill()
         os.close(ours)
+
+
+@pytest.mark.docker
+def test_a_shell_without_a_terminal_runs_what_is_piped_into_it(tiny: str) -> None:
+    command = [sys.executable, "-c", SHELL, tiny]
+    piped = subprocess.run(
+        command, cwd=ROOT, input="echo $((6*7)) in $(pwd)\necho wrong >&2\nexit 5\n", capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert (piped.returncode, piped.stdout, piped.stderr) == (5, "42 in /bin\n", "wrong\n")
+    nothing = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "")
+
+
+class Broken:
+    """An engine that creates containers, and fails from a given request on."""
+
+    def __init__(self, request: str, failure: BaseException) -> None:
+        self.calls: list[str] = []
+        self._request = request
+        self._failure = failure
+        self._gone = False
+
+    def __getattr__(self, request: str) -> Any:
+        def answer(*_: object, **__: object) -> Any:
+            self.calls.append(request)
+            self._gone |= request == self._request
+            if self._gone and (request == self._request or isinstance(self._failure, OSError)):
+                raise self._failure
+            return {"Id": "1" * 64}
+
+        return answer
+
+
+@pytest.mark.parametrize("request_", ["create_container", "start"])
+def test_a_container_whose_start_is_interrupted_is_removed(request_: str) -> None:
+    api = Broken(request_, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt), Container(api, "image", {}):
+        pytest.fail("it did not start")
+    assert api.calls[-2:] == [request_, "remove_container"]
+
+
+def test_an_engine_that_vanishes_does_not_hide_what_went_wrong_before() -> None:
+    gone = ConnectionError("nobody there")
+    with (
+        pytest.raises(EngineError, match="cannot start a container of image"),
+        Container(Broken("start", gone), "image", {}),
+    ):
+        pytest.fail("it did not start")
+    with pytest.raises(ValueError, match="the first"), Container(Broken("remove_container", gone), "image", {}):
+        raise ValueError("the first")
+    with pytest.raises(EngineError, match="cannot remove"), Container(Broken("remove_container", gone), "image", {}):
+        pass
+
+
+def test_a_build_whose_engine_vanishes_fails_as_a_build() -> None:
+    class Api(Broken):
+        def build(self, **_: object) -> Iterator[dict[str, str]]:
+            yield {"stream": " ---> 0123456789ab\n"}
+            yield {"stream": " ---> Running in 0123456789ab\n"}
+            raise self._failure
+
+    api = Api("inspect_image", urllib3.exceptions.ProtocolError("nobody there"))
+    with pytest.raises(EngineError, match="building an image failed"), Engine(api).build(io.BytesIO(), arguments={}):
+        pytest.fail("it was not built")
+    assert "inspect_image" in api.calls
 
 
 def read_until(terminal: int, wanted: bytes, seconds: float) -> bytes:

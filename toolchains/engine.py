@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import sys
 import tarfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from typing import IO, Any
 
 import docker.errors
 import docker.utils
+import urllib3.exceptions
 
 import docker
 
@@ -32,8 +35,10 @@ _SILENCE = 600
 _TAIL_LINES = 30
 # A container whose owner was killed ends by itself after this long, and the engine removes it.
 _LIFETIME = "24h"
-# What the SDK raises: its own errors, and those of requests, which are OSErrors, when the engine is gone.
-_FAILURES = (docker.errors.DockerException, OSError)
+# What the SDK raises: its own errors; when the engine is gone, those of requests, which are OSErrors, and of urllib3.
+_FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
+# Where a command finds its input when that does not come from a terminal.
+_INPUT = "foundry/stdin"
 # What the classic builder prints: the image that each step made, the last one being the result, and its containers.
 _STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
 _RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12,64})$")
@@ -70,7 +75,12 @@ class Engine:
 
     def version(self) -> str:
         """Name and version of the engine: "Docker Engine 20.10.24"."""
-        answer = self._api.version()
+        try:
+            answer = self._api.version()
+        except _FAILURES as error:
+            raise EngineError(
+                "the container engine does not answer", why=str(error), next="./foundry doctor"
+            ) from error
         return f"{answer.get('Platform', {}).get('Name') or 'Engine'} {answer['Version']}"
 
     def image(self, name: str) -> ImageInfo | None:
@@ -101,8 +111,8 @@ class Engine:
         """
         try:
             self._api.remove_image(image)
-        except docker.errors.APIError as error:
-            if error.status_code not in (404, 409):
+        except _FAILURES as error:
+            if _status(error) not in (404, 409):
                 raise EngineError(f"cannot remove the image {image}", why=str(error)) from error
 
     def load(self, path: Path) -> None:
@@ -159,16 +169,24 @@ class Engine:
                 tail = "\n".join(printed[-_TAIL_LINES:]) or failure
                 raise EngineError("building an image failed", why=f"{tail}\n(whole output: {log})")
             yield ids[-1]
-        finally:
-            # Interrupted, the step at work would go on, and hold on to the images under it.
-            for id in _found(_RUNNING, printed):
-                with suppress(docker.errors.APIError):
-                    self._api.remove_container(id, force=True)
-            # The engine keeps what each step made. A step whose image has a name is one that we started from.
-            for id in reversed(_found(_STEP, printed)):
-                info = self.image(id)
-                if info and not info.names:
-                    self.remove(id)
+        except BaseException:
+            # What went wrong first is to be heard of, not that cleaning up after it failed, too.
+            with suppress(EngineError):
+                self._clear(printed)
+            raise
+        self._clear(printed)
+
+    def _clear(self, printed: Sequence[str]) -> None:
+        """Remove what a build left, by what it printed."""
+        # Interrupted, the step at work would go on, and hold on to the images under it.
+        for id in _found(_RUNNING, printed):
+            with suppress(*_FAILURES):
+                self._api.remove_container(id, force=True)
+        # The engine keeps what each step made. A step whose image has a name is one that we started from.
+        for id in reversed(_found(_STEP, printed)):
+            info = self.image(id)
+            if info and not info.names:
+                self.remove(id)
 
     def container(
         self, image: str, *, memory: str | None = None, cpus: float | None = None, processes: int | None = None,
@@ -205,34 +223,43 @@ class Container:
         self._api = api
         self._image = image
         self._limits = limits
+        # Known before the engine is asked, so that it can be removed when the answer never arrived.
+        self._name = f"foundry-{uuid.uuid4().hex}"
         self.id = ""
 
     def __enter__(self) -> Container:
         try:
             self.id = self._api.create_container(
                 self._image, command=["sleep", _LIFETIME], entrypoint=[], labels=["org.triton-foundry.container"],
-                host_config=self._api.create_host_config(auto_remove=True, **self._limits), use_config_proxy=False,
+                name=self._name, use_config_proxy=False,
+                host_config=self._api.create_host_config(auto_remove=True, **self._limits),
             )["Id"]  # fmt: skip
             self._api.start(self.id)
-        except _FAILURES as error:
-            self._remove()
-            raise EngineError(f"cannot start a container of {self._image}", why=str(error)) from error
+        except BaseException as error:
+            with suppress(EngineError):
+                self._remove()
+            if isinstance(error, _FAILURES):
+                raise EngineError(f"cannot start a container of {self._image}", why=str(error)) from error
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._remove()
+        try:
+            self._remove()
+        except EngineError:
+            # What went wrong first is to be heard of.
+            if error is None:
+                raise
 
     def _remove(self) -> None:
-        if not self.id:
-            return
         try:
-            self._api.remove_container(self.id, force=True, v=True)
-        except docker.errors.APIError as error:
-            # 404, 409: its time had run out, and the engine removed it or is about to.
-            if error.status_code not in (404, 409):
-                raise EngineError(f"cannot remove the container {self.id[:12]}", why=str(error)) from error
+            self._api.remove_container(self._name, force=True, v=True)
+        except _FAILURES as error:
+            # 404, 409: it never came to be, or its time had run out and the engine removed it or is about to.
+            if _status(error) not in (404, 409):
+                raise EngineError(f"cannot remove the container {self._name}", why=str(error)) from error
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None,
@@ -280,21 +307,43 @@ class Container:
         return done.stdout
 
     def interactive(self, argv: Sequence[str], *, cwd: str | None = None) -> int:
-        """Run a command with this process's terminal as its own; returns its exit status."""
+        """Run a command with this process's terminal as its own; returns its exit status.
+
+        Where stdin is no terminal, it is read to its end first, and becomes the input of the command. An engine on
+        another machine may offer no way to say over an open connection that the input has ended.
+        """
         try:
-            id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
-            stream = self._api.exec_start(id, tty=True, socket=True)
-            terminal.join(stream, lambda rows, columns: self._api.exec_resize(id, rows, columns))
-            return int(self._api.exec_inspect(id)["ExitCode"] or 0)
+            return self._joined(argv, cwd) if sys.stdin.isatty() else self._fed(argv, sys.stdin.buffer.read(), cwd)
         except _FAILURES as error:
             raise EngineError(f"cannot open {argv[0]} in a container of {self._image}", why=str(error)) from error
+
+    def _joined(self, argv: Sequence[str], cwd: str | None) -> int:
+        id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
+        stream = self._api.exec_start(id, tty=True, socket=True)
+        terminal.join(stream, lambda rows, columns: self._api.exec_resize(id, rows, columns))
+        return int(self._api.exec_inspect(id)["ExitCode"] or 0)
+
+    def _fed(self, argv: Sequence[str], data: bytes, cwd: str | None) -> int:
+        tar = io.BytesIO()
+        trees.pack(tar, {_INPUT: data})
+        self._api.put_archive(self.id, "/", tar.getvalue())
+        sys.stdout.flush()
+        words = ["sh", "-c", f'exec "$@" </{_INPUT}', "sh", *argv]
+        id = self._api.exec_create(self.id, words, workdir=cwd)["Id"]
+        for pair in self._api.exec_start(id, stream=True, demux=True):
+            for chunk, file in zip(pair, (sys.stdout.buffer, sys.stderr.buffer), strict=True):
+                file.write(chunk or b"")
+                file.flush()
+        return int(self._api.exec_inspect(id)["ExitCode"] or 0)
 
     def copy_into(self, source: Path, destination: str) -> None:
         """Copy a file or a folder into the container, under exactly this absolute name; parents are made."""
         data = io.BytesIO()
         trees.pack(data, trees.under(source, destination))
-        if not self._api.put_archive(self.id, "/", data.getvalue()):
-            raise EngineError(f"cannot copy {source} into a container of {self._image}")
+        try:
+            self._api.put_archive(self.id, "/", data.getvalue())
+        except _FAILURES as error:
+            raise EngineError(f"cannot copy {source} into a container of {self._image}", why=str(error)) from error
 
     def copy_out(self, source: str, destination: Path) -> None:
         """Copy a file, or the content of a folder, out of the container to this name.
@@ -322,6 +371,11 @@ class Container:
                     path.write_bytes(file.read())
                 elif member.isdir():
                     path.mkdir(parents=True, exist_ok=True)
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status with which the engine refused; None where it did not even do that."""
+    return error.status_code if isinstance(error, docker.errors.APIError) else None
 
 
 def _found(pattern: re.Pattern[str], printed: Iterable[str]) -> list[str]:

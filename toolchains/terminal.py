@@ -17,7 +17,7 @@ _CHUNK = 65536
 
 
 def join(stream: Any, resize: Callable[[int, int], None]) -> None:
-    """Pump bytes both ways until the other side closes.
+    """Pump bytes both ways until the other side closes. Stdin must be a terminal.
 
     Args:
         stream: what a container engine hands out for an interactive command: a socket, or an object around one.
@@ -35,14 +35,12 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
 
     fit()
     before = signal.signal(signal.SIGWINCH, fit)
-    saved = termios.tcgetattr(keys) if os.isatty(keys) else None
+    saved = termios.tcgetattr(keys)
     try:
-        if saved:
-            # Not the default, which throws away what was typed ahead.
-            tty.setraw(keys, termios.TCSADRAIN)
-        watched: list[Any] = [sock, keys]
+        # Not the default, which throws away what was typed ahead.
+        tty.setraw(keys, termios.TCSADRAIN)
         while True:
-            ready, _, _ = select.select(watched, [], [])
+            ready, _, _ = select.select([sock, keys], [], [])
             if sock in ready:
                 data = sock.recv(_CHUNK)
                 if not data:
@@ -51,13 +49,10 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
                 sys.stdout.buffer.flush()
             if keys in ready:
                 data = os.read(keys, _CHUNK)
-                if data:
-                    sock.sendall(data)
-                else:
-                    # The end of a pipe: what was sent may still have an answer.
-                    watched.remove(keys)
-                    sock.sendall(b"\x04")
+                if not data:
+                    # In raw mode Ctrl-D is a key like others; this is the end of the terminal itself.
+                    return
+                sock.sendall(data)
     finally:
-        if saved:
-            termios.tcsetattr(keys, termios.TCSADRAIN, saved)
+        termios.tcsetattr(keys, termios.TCSADRAIN, saved)
         signal.signal(signal.SIGWINCH, before)
