@@ -128,6 +128,10 @@ def binary(x, y, out, n, OP: tl.constexpr, BLOCK: tl.constexpr):
         r = a * b
     elif OP == "div":
         r = a / b
+    elif OP == "div_rn":
+        r = tl.div_rn(a, b)
+    elif OP == "umulhi":
+        r = tl.umulhi(a, b)
     elif OP == "floordiv":
         r = a // b
     elif OP == "mod":
@@ -175,6 +179,18 @@ def test_float_arithmetic_is_correctly_rounded(name: str, type: str) -> None:
         # In f64 the operations on narrower types are exact but for division, and one rounding follows.
         reference = FLOAT_BINARY[name](x.astype(F64), y.astype(F64)).astype(dtype)
     np.testing.assert_array_equal(out, reference)
+
+
+def test_div_rn_divides_the_first_by_the_second() -> None:
+    x, y, out = numbers(F32, seed=1), numbers(F32, seed=2), poisoned(F32)
+    launch(binary, x, y, out, OP="div_rn")
+    np.testing.assert_array_equal(out, x / y)
+
+
+def test_umulhi_is_the_upper_half_of_the_product() -> None:
+    x, y, out = integers(np.uint32, seed=1), integers(np.uint32, seed=2), poisoned(np.uint32)
+    launch(binary, x, y, out, OP="umulhi")
+    np.testing.assert_array_equal(out, (x.astype(np.uint64) * y >> 32).astype(np.uint32))
 
 
 INT_BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,

@@ -252,6 +252,121 @@ def test_a_load_sees_what_was_there_before_a_later_store() -> None:
 
 
 @triton.jit
+def count_once(x, index, BLOCK: tl.constexpr):
+    at = x + tl.load(index + tl.arange(0, BLOCK))
+    tl.store(at, tl.load(at) + 1)
+
+
+@triton.jit
+def count_once_on_diagonals(x, step, N: tl.constexpr):
+    at = x + tl.arange(0, N)[:, None] * step + tl.arange(0, N)[None, :]
+    tl.store(at, tl.load(at) + 1)
+
+
+def test_an_element_that_several_indices_share_is_read_before_it_is_written() -> None:
+    x, index = np.zeros(8, np.int32), np.repeat(np.arange(8), 8).astype(np.int32)
+    count_once[(1,)](Tensor(x), Tensor(index), BLOCK=64)
+    np.testing.assert_array_equal(x, np.ones(8))
+    for step, reach in ((1, 31), (0, 16), (16, 256)):
+        x = np.zeros(256, np.int32)
+        count_once_on_diagonals[(1,)](Tensor(x), step, N=16)
+        np.testing.assert_array_equal(x, np.arange(256) < reach)
+
+
+@triton.jit
+def two_wraps(x, out, n, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tl.store(out + i * N + j, tl.load(x + (i % n) + (j % n)))
+
+
+def test_dimensions_wrap_each_by_its_own_extent() -> None:
+    x, out = rng.standard_normal(64).astype("f"), poison(16, 64)
+    two_wraps[(1,)](Tensor(x), Tensor(out), 20, M=16, N=64)
+    np.testing.assert_array_equal(out, x[np.arange(16)[:, None] % 20 + np.arange(64) % 20])
+
+
+@triton.jit
+def odd_masks(x, out, n, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    at = i * N + j
+    tl.store(out + at, tl.load(x + at, mask=(i != j) & ~(j < n), other=7.0), mask=(i != 5) & ((i < 9) | (j == 3)))
+
+
+def test_masks_that_are_no_rectangle() -> None:
+    x, out = rng.standard_normal((16, 16)).astype("f"), poison(16, 16)
+    odd_masks[(1,)](Tensor(x), Tensor(out), 4, N=16)
+    i, j = np.indices((16, 16))
+    value = np.where((i != j) & (j >= 4), x, np.float32(7))
+    np.testing.assert_array_equal(out, np.where((i != 5) & ((i < 9) | (j == 3)), value, np.nan))
+
+
+@triton.jit
+def narrow_offsets(x, delta, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + 128 + tl.load(delta + i) * 2))
+
+
+def test_offsets_of_8_bits_wrap_around() -> None:
+    x, delta, out = rng.standard_normal(256).astype("f"), np.arange(-128, 128, dtype=np.int8)[::4].copy(), poison(64)
+    narrow_offsets[(1,)](Tensor(x), Tensor(delta), Tensor(out), BLOCK=64)
+    np.testing.assert_array_equal(out, x[128 + (delta * 2).astype(np.int8).astype(int)])
+
+
+@triton.jit
+def long_chain(x, STEPS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    for k in tl.static_range(STEPS):
+        v = tl.where(v > k, v - k, v + 1)
+    tl.store(x + i, v)
+
+
+def test_long_expressions_that_share_their_parts() -> None:
+    x = rng.integers(0, 999, 64).astype(np.int32)
+    expected = x.copy()
+    for k in range(300):
+        expected = np.where(expected > k, expected - k, expected + 1)
+    long_chain[(1,)](Tensor(x), STEPS=300, BLOCK=64)
+    np.testing.assert_array_equal(x, expected)
+
+
+@triton.jit
+def rows_in_nested_loops(x, out, rows, parts, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = x + i
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(rows):
+        for _ in range(parts):
+            total += tl.load(at)
+            at += BLOCK
+        at += 1
+    tl.store(out + i, total)
+
+
+def test_pointers_that_nested_loops_move() -> None:
+    x, out = rng.integers(-99, 99, 999).astype("f"), poison(64)
+    rows_in_nested_loops[(1,)](Tensor(x), Tensor(out), 3, 4, BLOCK=64)
+    starts = [(4 * row + part) * 64 + row for row in range(3) for part in range(4)]
+    np.testing.assert_array_equal(out, sum(x[s : s + 64] for s in starts))
+
+
+@triton.jit
+def one_of_two(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    source = x
+    if n > 3:
+        source = y
+    tl.store(out + i, tl.load(source + i))
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_a_pointer_may_be_chosen(n: int) -> None:
+    x, y, out = np.zeros(64, "f"), np.ones(64, "f"), poison(64)
+    one_of_two[(1,)](Tensor(x), Tensor(y), Tensor(out), n, BLOCK=64)
+    np.testing.assert_array_equal(out, y if n > 3 else x)
+
+
+@triton.jit
 def softmax(x, out, n, stride, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     i = tl.arange(0, BLOCK)

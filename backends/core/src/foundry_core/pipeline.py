@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 
 from xdsl.dialects.builtin import UNKNOWN_LOC
@@ -15,6 +18,7 @@ from .tools import llvm_to_spirv, mlir_to_llvm
 from .workitem.program import lower
 from .workitem.target import WorkItemTarget
 
+_RECURSION = 50_000
 _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
 
 __all__ = ["WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured"]
@@ -26,7 +30,8 @@ def to_structured(ttir: str) -> str:
     Raises:
         UnsupportedOperation: names the operation and its source line.
     """
-    module = structure(parse(ttir))
+    with _deep_expressions():
+        module = structure(parse(ttir))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
     text = StringIO()
@@ -41,7 +46,19 @@ def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str: 
     Raises:
         UnsupportedOperation: names the operation.
     """
-    return lower(parse(structured), target)
+    with _deep_expressions():
+        return lower(parse(structured), target)
+
+
+@contextmanager
+def _deep_expressions() -> Iterator[None]:
+    """Room for walking expressions recursively: an unrolled loop makes a chain of some thousand operations."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def to_llvm(mlir: str) -> str:

@@ -236,10 +236,29 @@ class SplatOp(_Reshaping):
 
 
 @irdl_op_definition
-class UnsplatOp(_Reshaping):
+class UnsplatOp(IRDLOperation):
     """The scalar of a tensor of one element."""
 
     name = "tt.unsplat"
+    src = operand_def(TensorType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> UnsplatOp:
+        (name,) = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        src = parser.parse_type()
+        assert isinstance(src, TensorType)
+        return cls.create(
+            operands=[parser.resolve_operand(name, src)], result_types=[src.element_type], attributes=attributes
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self)
+        printer.print_string(" : ")
+        printer.print_attribute(self.src.type)
 
 
 @irdl_op_definition
@@ -562,36 +581,41 @@ class ClampFOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-class _SameType(IRDLOperation):
+@irdl_op_definition
+class PreciseSqrtOp(IRDLOperation):
+    """Square root, correctly rounded."""
+
+    name = "tt.precise_sqrt"
     _T: ClassVar = VarConstraint("_T", AnyAttr())
     x = operand_def(_T)
     result = result_def(_T)
     traits = traits_def(Pure())
-
-
-@irdl_op_definition
-class PreciseSqrtOp(_SameType):
-    """Square root, correctly rounded."""
-
-    name = "tt.precise_sqrt"
     assembly_format = "$x attr-dict `:` type($x)"
 
 
 @irdl_op_definition
-class PreciseDivFOp(_SameType):
-    """Division, correctly rounded."""
+class PreciseDivFOp(IRDLOperation):
+    """x / y, correctly rounded."""
 
     name = "tt.precise_divf"
-    y = operand_def(_SameType._T)
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    x = operand_def(_T)
+    y = operand_def(_T)
+    result = result_def(_T)
+    traits = traits_def(Pure())
     assembly_format = "$x `,` $y attr-dict `:` type($x)"
 
 
 @irdl_op_definition
-class MulhiUIOp(_SameType):
+class MulhiUIOp(IRDLOperation):
     """The upper half of the unsigned product."""
 
     name = "tt.mulhiui"
-    y = operand_def(_SameType._T)
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    x = operand_def(_T)
+    y = operand_def(_T)
+    result = result_def(_T)
+    traits = traits_def(Pure())
     assembly_format = "$x `,` $y attr-dict `:` type($x)"
 
 

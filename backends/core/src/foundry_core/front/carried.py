@@ -125,5 +125,5 @@ def _moved(here: Builder, initial: SSAValue, by: SSAValue) -> SSAValue:
 
 
 def loops(block: Block) -> list[scf.ForOp]:
-    """Every scf.for under a block, outer before inner."""
-    return [op for op in block.walk() if isinstance(op, scf.ForOp)]
+    """Every scf.for under a block, inner before outer: what an inner one moves is then a sum for the outer one."""
+    return [op for op in reversed(list(block.walk())) if isinstance(op, scf.ForOp)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tt
@@ -84,6 +84,12 @@ def splat_constant(value: SSAValue) -> int | None:
     return constant(value)
 
 
+def _is_narrow(value: SSAValue) -> bool:
+    """Whether integers are of 8 or 16 bits, whose sums wrap around in earnest."""
+    element = value.type.element_type if isinstance(value.type, TensorType) else value.type
+    return isinstance(element, IntegerType) and element.width.data < 32
+
+
 class Offsets:
     """Reads integer tensors as sums; each value once."""
 
@@ -130,6 +136,8 @@ class Offsets:
             return Sum(known, still)
         op = value.owner
         match op:
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.RemSIOp() if _is_narrow(value):
+                return self._opaque(value)
             case tt.SplatOp():
                 return Sum(self.of(op.src).start, still)
             case tt.MakeRangeOp():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp, TensorType, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp, TensorType, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
@@ -62,7 +62,7 @@ class _Accesses:
         self._offsets = Offsets(self._writer)
         self._masks = Masks(self._offsets, self._writer)
         self._pointers: dict[SSAValue, tuple[SSAValue, Sum]] = {}
-        self._axes: dict[tuple[Axis, SSAValue], SSAValue] = {}
+        self._axes: dict[tuple[int, Axis, SSAValue], SSAValue] = {}
 
     def load(self, op: tt.LoadOp) -> None:
         base, start, axes, gather = self._place(op.ptr)
@@ -90,13 +90,15 @@ class _Accesses:
     def _place(self, pointer: SSAValue) -> tuple[SSAValue, SSAValue, list[SSAValue], SSAValue | None]:
         base, found = self._pointer(pointer)
         scalars = self._writer.behind(pointer)
-        axes = [self._axis(axis, pointer) for axis in found.axes]
+        axes = [self._axis(dimension, axis, pointer) for dimension, axis in enumerate(found.axes)]
         return base, scalars.value(found.start), axes, found.rest
 
-    def _axis(self, axis: Axis, pointer: SSAValue) -> SSAValue:
-        if (axis, pointer) not in self._axes:
-            self._axes[axis, pointer] = self._write_axis(axis, self._writer.behind(pointer))
-        return self._axes[axis, pointer]
+    def _axis(self, dimension: int, axis: Axis, pointer: SSAValue) -> SSAValue:
+        # Not shared by dimensions, which have different extents.
+        key = (dimension, axis, pointer)
+        if key not in self._axes:
+            self._axes[key] = self._write_axis(axis, self._writer.behind(pointer))
+        return self._axes[key]
 
     @staticmethod
     def _write_axis(axis: Axis, scalars: Scalars) -> SSAValue:
@@ -132,13 +134,22 @@ class _Accesses:
                     return base, moved
             case tt.BitcastOp():
                 base, before = self._pointer(op.src)
-                assert isinstance(pointer.type.element_type, tt.PointerType)
                 target = pointer.type.element_type
+                assert isinstance(base.type, tt.PointerType) and isinstance(target, tt.PointerType)
+                if _bits(base.type.pointee) != _bits(target.pointee):
+                    raise unsupported(op, "between tensors of pointers to elements of different width")
                 builder = self._writer.behind(pointer).builder
                 return builder.insert(tt.BitcastOp.create(operands=[base], result_types=[target])).results[0], before
         source = op.parent_op() if isinstance(op, Block) else op
         assert source is not None
         raise unsupported(source, "as the source of a tensor of pointers")
+
+
+def _bits(pointee: Attribute) -> int:
+    """How many bits an element has in memory."""
+    if isinstance(pointee, FixedBitwidthType):
+        return max(8, pointee.bitwidth)
+    raise LoweringError(f"pointers to {pointee}")
 
 
 def _scaled(offsets: SSAValue, scale: Scalar, scalars: Scalars) -> SSAValue:

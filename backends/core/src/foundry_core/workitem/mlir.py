@@ -183,7 +183,8 @@ class Text:
     def function(self, name: str, parameters: Sequence[str]) -> str:
         """The module: declarations and one kernel with the lines so far as its body."""
         constants = [
-            f"    {constant} = arith.constant {literal} : {type}"
+            # MLIR writes a boolean without its type.
+            f"    {constant} = arith.constant {literal}" + ("" if type == "i1" else f" : {type}")
             for (literal, type), constant in self._constants.items()
         ]
         return "\n".join(

@@ -5,7 +5,7 @@ end of a loop body. So `store(o, load(x) + load(y))` is one loop without interme
 private memory instead if
 
 - evaluating it later could read other bytes: a load with a store between it and its sink, or in the sink itself, unless
-  that store goes to the very same elements or through another kernel argument;
+  that store goes element for element to the same places or through another kernel argument;
 - it would be evaluated more than once at a price: several sinks, a sink in a loop that it is outside of, a broadcast.
 
 Two different kernel arguments are taken to overlap either not at all or element for element (in place). A kernel that
@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, FloatAttr, IntegerType, TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import tile, tt
+from ..front.scalars import constant
 from .numeric import ELEMENTWISE
 
 # Operations at which expressions are evaluated.
@@ -41,8 +42,10 @@ class Plan:
 
     def __init__(self, body: Block) -> None:
         self.stored: set[SSAValue] = set()
+        # Expressions are graphs, not trees: what is asked of a value is answered once.
         self._sinks: dict[SSAValue, set[Operation]] = {}
-        self._order: dict[Operation, int] = {op: i for i, op in enumerate(body.walk())}
+        self._index: dict[SSAValue, bool] = {}
+        self._costly: dict[SSAValue, bool] = {}
         for op in reversed(list(body.walk())):
             for result in op.results:
                 if is_tile(result) and not isinstance(op, SINKS) and not op.regions and self._must_store(result):
@@ -56,26 +59,79 @@ class Plan:
                 user = use.operation
                 if isinstance(user, SINKS):
                     found.add(user)
+                    continue
                 for result in user.results:
-                    if isinstance(user, SINKS):
-                        continue
                     # A stored user is evaluated where it stands.
                     found |= {user} if result in self.stored else self.sinks(result)
             self._sinks[value] = found
         return self._sinks[value]
 
+    def streams(self, value: SSAValue) -> bool:
+        """Whether an expression does so little that memory sets the pace: an operation or less a load, none costly.
+
+        Conversions of f16 and bf16 are a dozen operations each, and count as costly.
+        """
+        loads, operations = set[Operation](), set[Operation]()
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            op = current.owner
+            if not is_tile(current) or self._is_index(current) or op in operations:
+                continue
+            if isinstance(op, tile.LoadOp):
+                if isinstance(current.type.element_type, Float16Type | BFloat16Type):  # type: ignore[attr-defined]
+                    return False
+                loads.add(op)
+            elif type(op) in ELEMENTWISE and not isinstance(op, _COSTLY):
+                assert isinstance(op, Operation)
+                operations.add(op)
+                pending += op.operands
+            else:
+                return False
+        return len(operations) <= len(loads)
+
+    def _is_index(self, value: SSAValue) -> bool:
+        """Whether a tile is cheap integer arithmetic on ranges and scalars, computed again rather than kept."""
+        if value not in self._index:
+            self._index[value] = self._found_index(value)
+        return self._index[value]
+
+    def _found_index(self, value: SSAValue) -> bool:
+        op = value.owner
+        if isinstance(op, Block):
+            return False
+        if isinstance(op, tt.MakeRangeOp | tt.SplatOp | arith.ConstantOp):
+            return True
+        if not isinstance(value.type, TensorType) or not isinstance(value.type.element_type, IntegerType):
+            return False
+        moves = isinstance(op, tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tt.ReshapeOp)
+        return (moves or type(op) in ELEMENTWISE) and all(self._is_index(operand) for operand in op.operands)
+
+    def _is_costly(self, value: SSAValue) -> bool:
+        if value not in self._costly:
+            self._costly[value] = self._found_costly(value)
+        return self._costly[value]
+
+    def _found_costly(self, value: SSAValue) -> bool:
+        op = value.owner
+        if isinstance(op, Block | tt.DotOp | tt.ReduceOp | tt.UnsplatOp) or op.regions:
+            return False
+        if isinstance(op, (tile.LoadOp, *_COSTLY)):
+            return True
+        return any(self._is_costly(operand) for operand in op.operands if is_tile(operand))
+
     def _must_store(self, value: SSAValue) -> bool:
         op = value.owner
         assert isinstance(op, Operation)
-        if _is_index(value):
+        if self._is_index(value):
             return False
         sinks = self.sinks(value)
         here = op.parent_block()
         if any(sink.parent_block() is not here for sink in sinks):
             return True
-        if len(sinks) > 1 and (isinstance(op, tile.LoadOp) or _is_costly(value)):
+        if len(sinks) > 1 and self._is_costly(value):
             return True
-        if _is_costly(value) and any(_repeats(use.operation) for use in value.uses):
+        if self._is_costly(value) and any(_repeats(use.operation) for use in value.uses):
             return True
         return isinstance(op, tile.LoadOp) and any(self._may_change(op, sink) for sink in sinks)
 
@@ -91,32 +147,7 @@ class Plan:
         read, written = _argument(load.base), _argument(sink.base)
         if read is not None and written is not None and read is not written:
             return False
-        return not (self._same_place(load, sink) and self._straight(load.result, sink))
-
-    @staticmethod
-    def _same_place(load: tile.LoadOp, store: tile.StoreOp) -> bool:
-        def described(axis: SSAValue) -> object:
-            match axis.owner:
-                case tile.AffineOp() as op:
-                    return _number(op.stride)
-                case _:
-                    return axis
-
-        return (
-            load.base is store.base
-            and _number(load.start) == _number(store.start)
-            and load.gather is None
-            and store.gather is None
-            and [described(axis) for axis in load.axes] == [described(axis) for axis in store.axes]
-        )
-
-    def _straight(self, value: SSAValue, sink: Operation) -> bool:
-        """Whether a value reaches its sink through elementwise operations only: element i is read for element i."""
-        return all(
-            use.operation is sink
-            or (type(use.operation) in ELEMENTWISE and self._straight(use.operation.results[0], sink))
-            for use in value.uses
-        )
+        return not (_same_elements(load, sink) and _is_straight(load.result, sink, set()))
 
 
 def _argument(pointer: SSAValue) -> SSAValue | None:
@@ -135,56 +166,44 @@ def _number(value: SSAValue) -> object:
     return value
 
 
-def streams(value: SSAValue) -> bool:
-    """Whether an expression does so little that memory sets the pace: an operation or less for each load, none costly.
+def _same_elements(load: tile.LoadOp, store: tile.StoreOp) -> bool:
+    """Whether element i of a store lies where element i of a load does, and no other element does.
 
-    Conversions of f16 and bf16 are a dozen operations each, and count as costly.
+    Each element has an address of its own if the axes have constant strides, each longer than what the shorter ones
+    reach together. Of indices from memory, of what wraps around and of strides known at run time nothing is known.
     """
-    loads, operations = set[Operation](), set[Operation]()
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        op = current.owner
-        if not is_tile(current) or _is_index(current):
-            continue
-        if isinstance(op, tile.LoadOp):
-            if isinstance(current.type.element_type, Float16Type | BFloat16Type):  # type: ignore[attr-defined]
-                return False
-            loads.add(op)
-        elif type(op) in ELEMENTWISE and not isinstance(op, _COSTLY):
-            assert isinstance(op, Operation)
-            operations.add(op)
-            pending += op.operands
-        else:
+    if load.base is not store.base or _number(load.start) != _number(store.start):
+        return False
+    if load.gather is not None or store.gather is not None:
+        return False
+    shape = load.result.type.get_shape() if isinstance(load.result.type, TensorType) else ()
+    strides: list[tuple[int, int]] = []
+    for extent, ours, theirs in zip(shape, load.axes, store.axes, strict=True):
+        if not isinstance(ours.owner, tile.AffineOp) or not isinstance(theirs.owner, tile.AffineOp):
             return False
-    return len(operations) <= len(loads)
+        one, other = constant(ours.owner.stride), constant(theirs.owner.stride)
+        if one is None or one != other:
+            return False
+        if extent > 1:
+            strides.append((abs(one), extent))
+    reach = 0
+    for stride, extent in sorted(strides):
+        if stride <= reach:
+            return False
+        reach += stride * (extent - 1)
+    return True
 
 
-def _is_index(value: SSAValue) -> bool:
-    """Whether a tile is cheap integer arithmetic on ranges and scalars, which is evaluated again rather than kept."""
-    if isinstance(value, BlockArgument):
-        return False
-    op = value.owner
-    assert isinstance(op, Operation)
-    if isinstance(op, tt.MakeRangeOp | tt.SplatOp | arith.ConstantOp):
-        return True
-    if not isinstance(value.type, TensorType) or not isinstance(value.type.element_type, IntegerType):
-        return False
-    if isinstance(op, tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tt.ReshapeOp) or type(op) in ELEMENTWISE:
-        return all(_is_index(operand) for operand in op.operands)
-    return False
-
-
-def _is_costly(value: SSAValue) -> bool:
-    if isinstance(value, BlockArgument):
-        return False
-    op = value.owner
-    assert isinstance(op, Operation)
-    if isinstance(op, tile.LoadOp):
-        return True
-    if isinstance(op, SINKS) or op.regions:
-        return False
-    return isinstance(op, _COSTLY) or any(_is_costly(operand) for operand in op.operands if is_tile(operand))
+def _is_straight(value: SSAValue, sink: Operation, seen: set[Operation]) -> bool:
+    """Whether a value reaches its sink through elementwise operations only: element i is read for element i."""
+    for use in value.uses:
+        user = use.operation
+        if user is sink or user in seen:
+            continue
+        seen.add(user)
+        if type(user) not in ELEMENTWISE or not _is_straight(user.results[0], sink, seen):
+            return False
+    return True
 
 
 def _repeats(user: Operation) -> bool:

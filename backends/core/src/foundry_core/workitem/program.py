@@ -129,7 +129,8 @@ class _Program:
             case tile.LoadOp():
                 return tiles.memory.load_scalar(op)
             case SelectOp() if isinstance(op.result.type, tt.PointerType):
-                raise unsupported(op, "on pointers")
+                condition, a, b = (tiles.scalar(operand) for operand in op.operands)
+                return t.select(condition, a, b)
         if type(op) in ELEMENTWISE:
             return tiles.numeric.apply(op, [tiles.scalar(operand) for operand in op.operands])
         raise unsupported(op)
@@ -250,9 +251,9 @@ class _Program:
         overwritten = {target.name for _, target in pending}
         staged: list[tuple[Buffer, Buffer]] = []
         for value, target in pending:
-            straight, read = self._reads(value)
+            straight, read = self._reads(value, {})
             # In place, element by element, if nobody else is overwritten meanwhile and nobody else needs the old one.
-            others = [self._reads(other)[1] for other, _ in pending if other is not value]
+            others = [self._reads(other, {})[1] for other, _ in pending if other is not value]
             alone = not any(target.name in names for names in others) and not (read & overwritten - {target.name})
             if alone and (straight or target.name not in read):
                 tiles.fill(target, value, op)
@@ -263,8 +264,13 @@ class _Program:
             with tiles.space.each(target.extents, len(target.extents) - 1, lanes) as point:
                 tiles.private.write(target, point, tiles.private.read(source, point))
 
-    def _reads(self, value: SSAValue) -> tuple[bool, set[str]]:
+    def _reads(self, value: SSAValue, known: dict[SSAValue, tuple[bool, set[str]]]) -> tuple[bool, set[str]]:
         """Whether a tile's element i depends on elements i of buffers only, and the names of all buffers it reads."""
+        if value not in known:
+            known[value] = self._found_reads(value, known)
+        return known[value]
+
+    def _found_reads(self, value: SSAValue, known: dict[SSAValue, tuple[bool, set[str]]]) -> tuple[bool, set[str]]:
         tiles = self._tiles
         if value in tiles.buffers:
             return True, {tiles.buffers[value].name}
@@ -275,7 +281,7 @@ class _Program:
         straight = type(op) in ELEMENTWISE
         for operand in op.operands:
             if is_tile(operand) or isinstance(operand.type, tile.AxisType):
-                inner, found = self._reads(operand)
+                inner, found = self._reads(operand, known)
                 straight, names = straight and inner, names | found
         return straight or not names, names
 

@@ -14,7 +14,7 @@ from .buffers import Buffer, Buffers, collect
 from .memory import Memory, is_unit
 from .mlir import WIDTHS, Reg, Text
 from .numeric import ELEMENTWISE, Numeric, element, in_register
-from .plan import Plan, is_tile, streams
+from .plan import Plan, is_tile
 from .space import Point, Space, extents
 from .target import WorkItemTarget
 
@@ -59,19 +59,25 @@ class Tiles:
         shape = extents(value)
         width = max(WIDTHS[in_register(element(value.type, op))], 8)
         vector_bytes = self.target.vector_bytes
-        if isinstance(op, tile.StoreOp) and streams(value):
+        if isinstance(op, tile.StoreOp) and self.plan.streams(value):
             vector_bytes = min(vector_bytes, self.target.streaming_bytes)
         return min(_MOST_LANES, vector_bytes * 8 // width, shape[lane]) if shape else 1
 
     def best_lane(self, value: SSAValue, access: tile.StoreOp | None = None) -> int:
         """The dimension along which most of an expression is contiguous in memory; the last one in doubt."""
         shape = extents(value)
-        votes = list(self._votes(value))
+        votes = list(self._votes(value, {}))
         for dimension, axis in enumerate(access.axes if access else []):
             votes[dimension] += 2 * is_unit(axis)
         return max(range(len(shape)), key=lambda d: (shape[d] > 1, votes[d], d))
 
-    def _votes(self, value: SSAValue) -> tuple[int, ...]:
+    def _votes(self, value: SSAValue, counted: dict[SSAValue, tuple[int, ...]]) -> tuple[int, ...]:
+        """How many of the tiles that an expression reads are contiguous along each dimension."""
+        if value not in counted:
+            counted[value] = self._count(value, counted)
+        return counted[value]
+
+    def _count(self, value: SSAValue, counted: dict[SSAValue, tuple[int, ...]]) -> tuple[int, ...]:
         shape = extents(value)
         if value in self.buffers:
             return tuple(int(self.buffers[value].stride(d) == 1) for d in range(len(shape)))
@@ -81,16 +87,16 @@ class Tiles:
             case tile.LoadOp():
                 return tuple(int(is_unit(axis)) for axis in op.axes)
             case tt.TransOp():
-                inner = self._votes(op.src)
+                inner = self._votes(op.src, counted)
                 return tuple(inner[d] for d in op.order.get_values())
             case tt.BroadcastOp():
-                return self._votes(op.src)
+                return self._votes(op.src, counted)
             case tt.ExpandDimsOp():
-                inner_list = list(self._votes(op.src))
+                inner_list = list(self._votes(op.src, counted))
                 inner_list.insert(op.axis.value.data, 0)
                 return tuple(inner_list)
             case Operation() if type(op) in ELEMENTWISE:
-                parts = [self._votes(operand) for operand in op.operands if is_tile(operand)]
+                parts = [self._votes(operand, counted) for operand in op.operands if is_tile(operand)]
                 return tuple(sum(column) for column in zip(none, *parts, strict=True))
             case _:
                 return none
