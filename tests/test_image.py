@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tiny import tiny_image
 
-from toolchains import engine, image, lock, paths
+from toolchains import building, engine, image, lock, paths
 from toolchains.engine import ImageInfo
 from toolchains.errors import UsageError
 from toolchains.lock import Artifact, LockedTarget, LockedTriton
@@ -206,3 +206,16 @@ def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
                 ids.add(docker.image(built).layers)
             time.sleep(1.1)
     assert len(ids) == 2
+
+
+@pytest.mark.docker
+@pytest.mark.usefixtures("checkout")
+def test_the_real_image_made_anew_has_the_same_id(request: pytest.FixtureRequest) -> None:
+    """Of a copy of the sources, which nobody edits meanwhile."""
+    drift = request.config.getoption("--allow-drift")
+    _, cached = building.have("spirv", allow_drift=drift)
+    # What is made of a second has the same timestamps by itself.
+    time.sleep(1.1)
+    _, anew = building.have("spirv", allow_drift=drift, cache=False)
+    assert anew.made
+    assert (anew.name, anew.info.id) == (cached.name, cached.info.id)
