@@ -16,8 +16,8 @@ from .programs import locate
 
 LLVM_MAJOR = 22
 # Structured control flow and vectors to LLVM dialect. Canonicalisation first: it folds the index arithmetic that the
-# lowering writes without looking left or right. Again between: code motion empties branches, and PoCL's reader of SPIR-V
-# dies of a conditional branch whose two targets are one.
+# lowering writes without looking left or right. Again between: code motion empties branches, and PoCL's reader of
+# SPIR-V dies of a conditional branch whose two targets are one.
 _PASSES = (
     "canonicalize,cse,loop-invariant-code-motion,convert-scf-to-cf,canonicalize,convert-vector-to-llvm,"
     "convert-arith-to-llvm,convert-cf-to-llvm,canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
