@@ -23,18 +23,20 @@ class Times:
 
 
 def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int, batch: int = 1) -> dict[str, Times]:
-    """Run every candidate once to warm up, then `rounds` times, one after the other in each round.
+    """Time every candidate `rounds` times, one after the other in each round.
+
+    A timed turn follows one of the same candidate that is not: what the candidate before left in the caches, and its
+    threads that still spin (OpenBLAS's do for some 20 ms), must not be on the bill of the next.
 
     Args:
         candidates: what to time, by name; each returns when its work is done.
         rounds: how many times each is timed.
         batch: calls that one timing spans, for calls too short for the clock; times are for one call.
     """
-    for candidate in candidates.values():
-        candidate()
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, candidate in candidates.items():
+            candidate()
             start = time.perf_counter()
             for _ in range(batch):
                 candidate()

@@ -13,7 +13,7 @@ from measurement import Measurement, Row
 
 SIZE = 1024
 # Rows, columns and depth of a program's block.
-BLOCKS = ((32, 32, 32), (64, 64, 32), (64, 64, 64), (64, 128, 64), (128, 128, 32), (128, 128, 64))
+BLOCKS = ((32, 32, 32), (64, 64, 32), (64, 64, 64), (64, 128, 64), (128, 128, 64), (128, 256, 64), (256, 256, 64))
 GROUP = 8
 ROUNDS = 20
 
