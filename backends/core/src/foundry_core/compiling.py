@@ -1,0 +1,97 @@
+"""What the compiler.py of every plugin shares: options that change nothing here, Triton's own passes, `tile`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from triton._C.libtriton import ir, passes
+from triton.backends.compiler import BaseBackend
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """What a launch may set by keyword, as `kernel[grid](..., num_warps=4)`, where one program is one thread of work.
+
+    The options that spread a program over a GPU (num_warps, num_stages, num_ctas) are accepted, because kernels and
+    their autotuner configurations carry them, and change nothing.
+    """
+
+    backend_name: str = ""
+    arch: str = ""
+    num_warps: int = 1
+    num_stages: int = 1
+    num_ctas: int = 1
+    warp_size: int = 1
+    enable_fp_fusion: bool = True
+    debug: bool = False
+    sanitize_overflow: bool = False
+    instrumentation_mode: str = ""
+    fpsan_homomorphic_casts: bool = False
+    launch_cooperative_grid: bool = False
+    extern_libs: tuple[tuple[str, str], ...] = ()
+    supported_fp8_dtypes: tuple[str, ...] = ()
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    # The tf32 modes permit a loss of precision and do not demand it: they are computed like ieee.
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3")
+    max_num_imprecise_acc_default: int = 0
+
+    def hash(self) -> str:
+        """Part of the key of Triton's cache."""
+        key = "_".join(f"{name}-{value}" for name, value in sorted(self.__dict__.items()))
+        return hashlib.sha256(key.encode()).hexdigest()
+
+
+class ProgramBackend(BaseBackend):  # type: ignore[misc]
+    """Triton's view of a compiler that makes one thread of work of a program; a plugin adds its stages and its hash."""
+
+    def pack_metadata(self, metadata: Any) -> Any:
+        return metadata
+
+    def get_codegen_implementation(self, options: ProgramOptions) -> dict[str, Any]:
+        # Tiles of any size are multiplied: there is no matrix instruction whose shape would set a least one.
+        return {"min_dot_size": lambda lhs, rhs: (1, 1, 1)}
+
+    def get_module_map(self) -> dict[str, ModuleType]:
+        from triton.language.extra.cuda import libdevice
+
+        return {"triton.language.extra.libdevice": libdevice}
+
+    def load_dialects(self, ctx: Any) -> None:
+        """TTIR is made of Triton's own dialects; everything after it leaves Triton's MLIR."""
+
+
+def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:
+    """Those of a launch's keywords that a dataclass of options knows."""
+    return {name: options[name] for name in known.__dataclass_fields__ if options.get(name) is not None}
+
+
+def make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
+    """The stage ttir: Triton's own clean-up, the passes that its other backends run before they leave TTIR."""
+    manager = ir.pass_manager(module.context)
+    manager.enable_debug()
+    passes.common.add_inliner(manager)
+    if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # until 3.6: block pointers become plain ones
+        passes.ttir.add_rewrite_tensor_pointer(manager)
+    passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+    passes.common.add_canonicalizer(manager)
+    passes.ttir.add_combine(manager)
+    passes.ttir.add_reorder_broadcast(manager)
+    passes.common.add_cse(manager)
+    passes.common.add_symbol_dce(manager)
+    passes.ttir.add_loop_unroll(manager)
+    manager.run(module, "make_ttir")
+    return module
+
+
+def make_tile(module: Any, metadata: dict[str, Any]) -> str:
+    """The stage tile: structured form, and what Triton's runtime wants to know of any kernel."""
+    # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
+    from .pipeline import to_structured
+
+    metadata["name"] = module.get_entry_func_name()
+    metadata["shared"] = 0
+    return to_structured(str(module))

@@ -1,0 +1,104 @@
+"""From Triton's IR to a DPU program, in the stages that Triton's cache shows: ttir, tile, mlir, llir, dpu."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.fingerprint import fingerprint
+from foundry_core.programs import locate
+from triton.backends.compiler import GPUTarget
+
+# The most tasklets and the clock of the two kinds of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
+MOST_TASKLETS = {"v1A": 24, "v1B": 16}
+# What the SDK gives a tasklet by default. Tiles are not on the stack: dpu-legalize moves them to WRAM of their own.
+STACK_BYTES = 1024
+# What the fingerprint covers beside this package: the tools between TTIR and a DPU program.
+_PROGRAMS = ("mlir-opt", "opt", "dpu-upmem-dpurte-clang")
+
+
+@dataclass(frozen=True)
+class DpuOptions(ProgramOptions):
+    """What a launch may set by keyword, as `kernel[grid](..., num_dpus=4)`. A program is one tasklet's work here.
+
+    Attributes:
+        num_dpus: over how many DPUs a launch spreads its programs; 0 leaves it to the driver (see driver.py).
+        num_tasklets: the most tasklets on a DPU. Fewer are taken if a program's tiles leave no room in WRAM for them.
+    """
+
+    backend_name: str = "dpu"
+    num_dpus: int = 0
+    num_tasklets: int = 16
+
+
+def target(kind: str = "v1A") -> GPUTarget:
+    """Triton's name for a kind of DPU. A warp is one tasklet, one program."""
+    return GPUTarget("dpu", kind, 1)
+
+
+class DpuBackend(ProgramBackend):
+    """Triton's view of the compiler."""
+
+    binary_ext = "dpu"
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return bool(target.backend == "dpu")
+
+    def parse_options(self, opts: dict[str, Any]) -> DpuOptions:
+        options = DpuOptions(**given(DpuOptions, opts) | {"arch": self.target.arch})
+        most = MOST_TASKLETS[self.target.arch]
+        if not 1 <= options.num_tasklets <= most:
+            raise ValueError(f"num_tasklets={options.num_tasklets}: a DPU {self.target.arch} has 1 to {most} tasklets")
+        if options.num_dpus < 0:
+            raise ValueError(f"num_dpus={options.num_dpus} is no number of DPUs")
+        return options
+
+    def add_stages(self, stages: dict[str, Any], options: DpuOptions, language: Any = None) -> None:
+        # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
+        def mlir(source: str, metadata: dict[str, Any]) -> str:
+            from foundry_core.pipeline import to_tasklet_mlir
+            from foundry_core.tasklet.target import TaskletTarget
+
+            lowered = to_tasklet_mlir(source, TaskletTarget(most_tasklets=options.num_tasklets))
+            metadata["num_tasklets"] = lowered.num_tasklets
+            return lowered.text
+
+        def llir(source: str, metadata: dict[str, Any]) -> str:
+            from foundry_core.pipeline import to_typed_llvm
+
+            from .legalize import legalize
+
+            return legalize(to_typed_llvm(source), metadata["num_tasklets"])
+
+        def dpu(source: str, metadata: dict[str, Any]) -> bytes:
+            from .artifact.build import build
+
+            with TemporaryDirectory() as work:
+                return build(
+                    source, name=metadata["name"], num_tasklets=metadata["num_tasklets"], stack_size=STACK_BYTES,
+                    work=Path(work),
+                ).read_bytes()  # fmt: skip
+
+        stages["ttir"] = make_ttir
+        stages["tile"] = make_tile
+        stages["mlir"] = mlir
+        stages["llir"] = llir
+        stages["dpu"] = dpu
+
+    def hash(self) -> str:
+        return f"{self.target.arch}-{compiler_fingerprint()}"
+
+
+@functools.cache
+def compiler_fingerprint() -> str:
+    """Identity of everything between TTIR and a DPU program. What is missing has none, and fails when it is run."""
+    programs = [path for name in _PROGRAMS if (path := locate(name))]
+    if (opt := os.environ.get("UPMEM_OPT")) and Path(opt).is_file():
+        programs.append(Path(opt))
+    return fingerprint(("foundry_core", "triton_dpu_backend"), programs)

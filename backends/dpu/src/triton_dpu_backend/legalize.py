@@ -1,0 +1,51 @@
+"""dpu-legalize: what the kernel leaves open (ids, copies of any length, large allocas) becomes what a DPU does.
+
+The pass is run by an LLVM `opt` that has it and that reads typed pointers: the one that UPMEM_OPT names, a build of the
+UPMEM fork for instance, else `opt` on PATH, which in the image is LLVM 14's with the pass as a plugin.
+
+Environment:
+    UPMEM_OPT: path of the `opt` to use.
+    TRITON_DPU_SKIP_LEGALIZE=1: leave the kernel as it is. Its IR can be looked at and legalised by hand; a DPU program
+        cannot be linked of it.
+    TRITON_DPU_FORCE_LEGALIZE=1: a failure of opt is an error. It always is: the flag is taken because scripts set it.
+    TRITON_DPU_VERBOSE=1: say on standard error which opt is used.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from foundry_core.errors import ToolError
+from foundry_core.programs import locate
+
+
+def legalize(ir: str, num_tasklets: int) -> str:
+    """The kernel after dpu-legalize.
+
+    Args:
+        ir: typed-pointer LLVM IR as foundry_core.typed writes it.
+        num_tasklets: for how many tasklets there must be scratch memory.
+
+    Raises:
+        ToolError: no opt, or it refused the kernel.
+    """
+    skip, force = (os.environ.get(f"TRITON_DPU_{word}_LEGALIZE") == "1" for word in ("SKIP", "FORCE"))
+    if skip and force:
+        raise ToolError("TRITON_DPU_SKIP_LEGALIZE and TRITON_DPU_FORCE_LEGALIZE contradict each other; unset one")
+    if skip:
+        return ir
+    opt = os.environ.get("UPMEM_OPT") or locate("opt")
+    if opt is None:
+        raise ToolError("there is no opt with dpu-legalize on PATH; set UPMEM_OPT to one (or TRITON_DPU_SKIP_LEGALIZE=1)")
+    if os.environ.get("TRITON_DPU_VERBOSE") == "1":
+        print(f"[dpu_legalize] using opt: {opt}", file=sys.stderr)
+    command = [str(opt), "-dpu-legalize", f"-dpu-nr-tasklets={num_tasklets}", "-S", "-", "-o", "-"]
+    try:
+        done = subprocess.run(command, input=ir, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ToolError(f"UPMEM_OPT={opt} cannot be run: {error.strerror}") from error
+    if done.returncode != 0:
+        raise ToolError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{done.stderr.strip()[-4000:]}")
+    return done.stdout
