@@ -1,0 +1,92 @@
+"""From a kernel's LLVM IR to a DPU program, with the SDK's compiler: entry point and arguments are added.
+
+As TritonPIM builds it: each part compiled by itself, `.eh_frame` removed (nothing on a DPU unwinds, and the section
+would lie in MRAM), then linked.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from foundry_core.errors import ToolError
+
+from . import arguments
+from .signature import parse, tasklets
+from .wrapper import wrapper
+
+_COMPILER = "dpu-upmem-dpurte-clang"
+_OBJCOPY = "llvm-objcopy"
+# Of a DPU; v1B has 16.
+MOST_TASKLETS = 24
+
+
+def build(kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work: Path) -> Path:
+    """Make a DPU program of a kernel.
+
+    Args:
+        kernel_ll: legalised, typed-pointer LLVM IR.
+        name: the kernel in it.
+        num_tasklets: how many run it, 1 to 24; no more than it was legalised for.
+        stack_size: of each tasklet, bytes.
+        work: an existing folder; sources, objects and the program are left there.
+
+    Returns:
+        The program, an ELF file that dpu_load takes.
+
+    Raises:
+        SignatureError: the IR is not whole, not of the dialect, or has no such kernel.
+        ToolError: no SDK is there, or one of its tools failed; carries what it said.
+    """
+    if not 1 <= num_tasklets <= MOST_TASKLETS:
+        raise ToolError(f"a DPU cannot run {num_tasklets} tasklets: it has 1 to {MOST_TASKLETS}")
+    kernel = parse(kernel_ll, name)
+    (work / "kernel.ll").write_text(kernel_ll)
+    (work / "wrapper.ll").write_text(wrapper(kernel))
+    (work / "triton_args.h").write_text(arguments.dpu_header(kernel))
+    (work / "triton_args.c").write_text(arguments.dpu_source(kernel, tasklets(kernel_ll)))
+    return link(work, num_tasklets=num_tasklets, stack_size=stack_size)
+
+
+def link(work: Path, *, num_tasklets: int, stack_size: int) -> Path:
+    """Make a DPU program of a folder with kernel.ll, wrapper.ll, triton_args.h and triton_args.c; as build()."""
+    compiler = tool(_COMPILER)
+    defines = [f"-DNR_TASKLETS={num_tasklets}", f"-DSTACK_SIZE_DEFAULT={stack_size}"]
+    objects = []
+    for source, language in (("kernel.ll", ["-x", "ir"]), ("wrapper.ll", ["-x", "ir"]), ("triton_args.c", defines)):
+        made = Path(source).with_suffix(".o").name
+        _run([compiler, "-O2", "-g0", *language, "-c", source, "-o", made], work)
+        _run([tool(_OBJCOPY), "--remove-section=.eh_frame", made], work)
+        objects.append(made)
+    _run([compiler, *defines, *objects, "-o", "kernel.dpu"], work)
+    return work / "kernel.dpu"
+
+
+def tool(name: str) -> Path:
+    """The path of a program of the SDK: in UPMEM_HOME/bin, else beside the dpu-upmem-dpurte-clang on PATH.
+
+    Beside it, because an image has more than one llvm-objcopy on PATH.
+
+    Raises:
+        ToolError: there is no SDK, or it lacks the program.
+    """
+    home = os.environ.get("UPMEM_HOME")
+    found = shutil.which(_COMPILER, path=str(Path(home, "bin")) if home else None)
+    if found is None:
+        where = f"in UPMEM_HOME={home}" if home else "on PATH (and UPMEM_HOME is not set)"
+        raise ToolError(f"{_COMPILER} is not {where}: DPU programs are built with the UPMEM SDK or its emulator")
+    for folder in (Path(found).parent, Path(found).resolve().parent):
+        if (folder / name).is_file():
+            return folder / name
+    raise ToolError(f"the SDK in {Path(found).parent} has no {name}")
+
+
+def _run(command: Sequence[str | Path], work: Path) -> None:
+    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        shown = " ".join(str(word) for word in command)
+        said = (done.stdout + done.stderr).strip()[-4000:]
+        raise ToolError(f"{shown} failed with exit status {done.returncode}:\n{said}")

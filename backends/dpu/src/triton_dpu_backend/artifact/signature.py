@@ -1,0 +1,211 @@
+"""The signature of a kernel, read from its typed-pointer LLVM IR: what a host passes to it, and where.
+
+Needs nothing but Python, so that a wrapper can be generated where neither Triton nor LLVM is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# MRAM. What is in the other one are pointers that Triton adds for itself and that a kernel here never uses.
+MRAM = 255
+INTERNAL = 1
+# The struct of arguments ends with a uint64 of no meaning, so that its size is a multiple of 8 and never 0.
+_PAD = 8
+# An MRAM address, whatever it points to.
+_ADDRESS = ("uint32_t", 4)
+# Scalars as LLVM calls them: C's type, and bytes.
+_SCALARS = {
+    "i8": ("int8_t", 1),
+    "i16": ("int16_t", 2),
+    "i32": ("int32_t", 4),
+    "i64": ("int64_t", 8),
+    "float": ("float", 4),
+    "double": ("double", 8),
+}
+_POINTER = re.compile(r"(?P<element>[^*]+?)(?:\s*addrspace\((?P<space>\d+)\))?\s*\*")
+_DEFINE = re.compile(r'^define\b[^@\n]*@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[-\w.$]+))\s*\(', re.MULTILINE)
+_OPAQUE = re.compile(r"(?<![\w%@.$\"-])ptr(?![\w.$\"-])")
+_SCRATCH = re.compile(r"^@__triton_scratch_\S* = internal global \[(\d+) x ", re.MULTILINE)
+
+
+class SignatureError(ValueError):
+    """LLVM IR that no kernel can be called from: not whole, not of the dialect, or without the kernel asked for."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel.
+
+    Attributes:
+        index: its place among the kernel's parameters, from 0; what `--arg 3=100` means by 3.
+        llvm_type: as written: `float addrspace(255)*`.
+        addrspace: of a pointer; None for a scalar.
+        element: LLVM's type of what a pointer points to; None for a scalar.
+        element_bytes: its size; 0 for a scalar.
+        c_type: of the field that carries it: a scalar's own, uint32_t for an MRAM address.
+        bytes: of that field.
+        field: its place among the fields of DPU_INPUT_ARGUMENTS; None if it is not passed.
+        offset: of that field, bytes from the start of DPU_INPUT_ARGUMENTS; None if it is not passed.
+    """
+
+    index: int
+    llvm_type: str
+    addrspace: int | None
+    element: str | None
+    element_bytes: int
+    c_type: str
+    bytes: int
+    field: int | None
+    offset: int | None
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether it is a pointer, to whatever memory."""
+        return self.addrspace is not None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the host gives it a value. Triton's internal pointers are null."""
+        return self.field is not None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel by name with its parameters, and how many bytes DPU_INPUT_ARGUMENTS has with its pad."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    arguments_bytes: int
+
+    @property
+    def passed(self) -> tuple[Parameter, ...]:
+        """The parameters that the host gives values, in the order of their fields."""
+        return tuple(parameter for parameter in self.parameters if parameter.passed)
+
+
+def parse(ir: str, name: str = "") -> Kernel:
+    """Read a kernel's signature.
+
+    Args:
+        ir: typed-pointer LLVM IR.
+        name: the kernel; may be empty if the IR defines exactly one function that is not internal.
+
+    Raises:
+        SignatureError: the IR is truncated, has opaque pointers or casts between address spaces, has no such kernel
+            (names those that it has), or the kernel has a parameter that a host cannot pass.
+    """
+    found = dict(_definitions(ir))
+    if not found:
+        raise SignatureError(
+            f"the IR defines no function: it has {len(ir.splitlines())} lines. Where only a preview of it was saved, "
+            "write the file with the script's --out"
+        )
+    if not name and len(found) > 1:
+        raise SignatureError(f"the IR defines several functions, name one of them: {', '.join(found)}")
+    name = name or next(iter(found))
+    if name not in found:
+        raise SignatureError(f"the IR has no kernel {name}; it defines: {', '.join(found)}")
+    parameters, end = _balanced(ir, found[name])
+    _check_whole(ir, name, end)
+    _check_dialect(ir)
+    return _kernel(name, _split(parameters))
+
+
+def tasklets(ir: str) -> int | None:
+    """For how many tasklets the IR has scratch memory; None if it needs none, and any number may run it."""
+    found = _SCRATCH.search(ir)
+    return int(found[1]) if found else None
+
+
+def _definitions(ir: str) -> Iterator[tuple[str, int]]:
+    """Each function that can be called from outside, and where its parameters start."""
+    for match in _DEFINE.finditer(ir):
+        if not re.search(r"\b(internal|private)\b", match[0].split("@")[0]):
+            yield match["quoted"] or match["plain"], match.end()
+
+
+def _balanced(text: str, start: int) -> tuple[str, int]:
+    """What stands from `start` to the parenthesis that closes, and where that is."""
+    depth = 1
+    for match in re.compile(r'[()]|"[^"]*"').finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth == 0:
+            return text[start : match.start()], match.end()
+    raise SignatureError("the IR ends within a list of parameters: the file is truncated; write it again with --out")
+
+
+def _check_whole(ir: str, name: str, start: int) -> None:
+    # In printed IR nothing but the end of a function is a line of its own that starts with a brace.
+    ends, follows = re.compile(r"^\}", re.MULTILINE).search(ir, start), _DEFINE.search(ir, start)
+    if ends is None or (follows and follows.start() < ends.start()):
+        raise SignatureError(
+            f"the IR ends within the body of @{name}: the file is truncated (LLVM would say 'found end of file when "
+            "expecting more instructions'). Where only a preview was saved, write the file with the script's --out"
+        )
+
+
+def _check_dialect(ir: str) -> None:
+    for number, line in enumerate(ir.splitlines(), 1):
+        code = re.sub(r'"[^"]*"', '""', line.split(";")[0])
+        if _OPAQUE.search(code):
+            raise SignatureError(
+                f"line {number} has an opaque pointer, which LLVM 12 does not know ('expected type'): {line.strip()}. "
+                "Let the dpu backend write the IR, with its legalisation on (TRITON_DPU_SKIP_LEGALIZE unset)"
+            )
+        if "addrspacecast" in code.split():
+            raise SignatureError(
+                f"line {number} casts between address spaces, which DPUs cannot ('Cast between addresses of different "
+                f"address space is not supported'): {line.strip()}. Let the dpu backend write the IR"
+            )
+
+
+def _split(parameters: str) -> list[str]:
+    """A list of parameters, each with its attributes and name, at the commas outside of all brackets."""
+    depth, parts = 0, [""]
+    for token in re.findall(r'"[^"]*"|[(\[{<]|[)\]}>]|,|[^"(\[{<)\]}>,]+', parameters):
+        depth += (token in "([{<") - (token in ")]}>")
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _kernel(name: str, written: list[str]) -> Kernel:
+    parameters, field, offset = [], 0, 0
+    for index, text in enumerate(written):
+        parameter = _parameter(name, index, text, field, offset)
+        parameters.append(parameter)
+        if parameter.offset is not None:
+            field, offset = field + 1, parameter.offset + parameter.bytes
+    return Kernel(name, tuple(parameters), _aligned(offset, _PAD) + _PAD)
+
+
+def _parameter(kernel: str, index: int, text: str, field: int, end: int) -> Parameter:
+    """One parameter, whose field, if it has one, is to lie at or after `end`."""
+    what = f"parameter {index} of @{kernel}, {text},"
+    pointer = _POINTER.match(text)
+    if pointer is None:
+        type = re.split(r"\s", text)[0]
+        if type not in _SCALARS:
+            raise SignatureError(f"{what} cannot be passed: a scalar is one of {', '.join(_SCALARS)}")
+        c_type, size = _SCALARS[type]
+        return Parameter(index, type, None, None, 0, c_type, size, field, _aligned(end, size))
+    element, space = pointer["element"].strip(), int(pointer["space"] or 0)
+    written = f"{element} addrspace({space})*" if space else f"{element}*"
+    if space == INTERNAL:
+        return Parameter(index, written, space, element, _SCALARS.get(element, ("", 0))[1], *_ADDRESS, None, None)
+    if space != MRAM:
+        raise SignatureError(f"{what} points into address space {space}; a host can pass MRAM, addrspace({MRAM}), only")
+    if element not in _SCALARS or text[pointer.end() :].lstrip().startswith(("*", "addrspace")):
+        raise SignatureError(f"{what} points to what a host cannot fill: an element is one of {', '.join(_SCALARS)}")
+    return Parameter(
+        index, written, space, element, _SCALARS[element][1], *_ADDRESS, field, _aligned(end, _ADDRESS[1])
+    )
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment
