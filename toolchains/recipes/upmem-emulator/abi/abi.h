@@ -1,0 +1,160 @@
+/* What a compiled DPU program and the emulator that runs it have agreed on: addresses, services, ELF symbols.
+ *
+ * Read by the compiler (which places sections and emits service calls), by the device runtime (C, compiled for the
+ * DPU), by the DPU process (which serves the calls) and by the host library (which reads the ELF). Only macros, so that
+ * C, C++ and linker scripts run through the preprocessor can all include it.
+ *
+ * A DPU program is an ELF32 executable for x86-64's x32 ABI (64-bit instructions, 32-bit pointers, SSE2 only), linked
+ * at fixed addresses in the low 4 GiB, where nothing else of the emulator lives.
+ */
+#ifndef FOUNDRY_DPU_ABI_H
+#define FOUNDRY_DPU_ABI_H
+
+/* Raised with every incompatible change; the program carries it in the absolute symbol of FOUNDRY_DPU_SYMBOL_ABI. */
+#define FOUNDRY_DPU_ABI_VERSION 1
+
+/* ---- Memory map ------------------------------------------------------------------------------------------------ */
+
+/* MRAM as the hardware numbers it. Never mapped here in the DPU process: only services reach it. */
+#define FOUNDRY_DPU_MRAM_BASE 0x08000000
+#define FOUNDRY_DPU_MRAM_SIZE 0x04000000
+
+/* WRAM: .data, .rodata, .bss, __host variables, then the heap up to FOUNDRY_DPU_SYMBOL_HEAP_END. */
+#define FOUNDRY_DPU_WRAM_BASE 0x10000000
+#define FOUNDRY_DPU_WRAM_SIZE 0x00010000
+
+/* Stacks, one slot a tasklet. A stack of S bytes lies at [slot + BOTTOM, slot + BOTTOM + S); below it nothing is mapped
+ * for BOTTOM bytes, which no frame that fits into WRAM can step over. */
+#define FOUNDRY_DPU_STACK_BASE 0x20000000
+#define FOUNDRY_DPU_STACK_SLOT 0x00040000
+#define FOUNDRY_DPU_STACK_BOTTOM 0x00020000
+
+/* Text only; read-only data is in WRAM, as on hardware. */
+#define FOUNDRY_DPU_CODE_BASE 0x40000000
+#define FOUNDRY_DPU_CODE_SIZE 0x01000000
+
+/* The emulator's entry points, to be given to the linker as absolute symbols of these names.
+ *
+ *   uint64_t __foundry_service(uint32_t op, uint32_t a, uint32_t b, uint32_t c)   ordinary C calling convention
+ *   void __foundry_yield(void)   the same as op YIELD, but keeps every register (LLVM's preserve_allcc, SSE2), so that
+ *                                the call in a loop's cold path costs the hot path nothing
+ *   void __foundry_exit(void)    where a tasklet ends; the entry point may also simply return
+ */
+#define FOUNDRY_DPU_SERVICE 0x50000000 /* __foundry_service */
+#define FOUNDRY_DPU_YIELD 0x50000040   /* __foundry_yield */
+#define FOUNDRY_DPU_EXIT 0x50000080    /* __foundry_exit */
+
+/* Memory that the emulator keeps for the tasklet that is running, readable and writable.
+ *
+ *   BUDGET  int64_t   instructions that the tasklet may still issue before it has to yield. Every basic block subtracts
+ *                     its modelled cost; a loop's back edge (and the entry of a recursive function) that finds it below
+ *                     zero calls __foundry_yield. This is how modelled instructions are counted at all.
+ *   TASKLET uint32_t  the number of the tasklet: me(), llvm.dpu.tid.i32. Constant for a tasklet's life.
+ */
+#define FOUNDRY_DPU_BUDGET 0x50001000
+#define FOUNDRY_DPU_TASKLET 0x50001008
+
+#define FOUNDRY_DPU_MAX_TASKLETS 24
+
+/* ---- Services: op in the low 8 bits; arguments a, b, c; result ---------------------------------------------------- */
+
+/* The tasklet has used up its budget. */
+#define FOUNDRY_DPU_OP_YIELD 0
+/* The tasklet ends. Does not return. */
+#define FOUNDRY_DPU_OP_EXIT 1
+/* The program found an error of its own. a: FOUNDRY_DPU_REASON_*, b: address or 0, c: size or value. Does not return. */
+#define FOUNDRY_DPU_OP_FAULT 2
+
+/* One DMA transfer: a: MRAM address, b: WRAM (or stack) address, c: bytes. All rules are checked by the service. Both
+ * take the MRAM address first. */
+#define FOUNDRY_DPU_OP_MRAM_READ 3
+#define FOUNDRY_DPU_OP_MRAM_WRITE 4
+/* A scalar access through an MRAM pointer: an 8-byte DMA, or a read-modify-write of one.
+ * LOAD: a: MRAM address, b: bytes (1, 2, 4, 8); result: the value, zero-extended.
+ * STORE: op | bytes << 8; a: MRAM address, b: low half of the value, c: high half.
+ * An access that is not aligned to its size faults. */
+#define FOUNDRY_DPU_OP_MRAM_LOAD 5
+#define FOUNDRY_DPU_OP_MRAM_STORE 6
+
+/* a: WRAM address of a struct of 4 bytes { uint8_t wait_queue, count, initial_count, lock }, all but count and
+ * initial_count (both the number of tasklets) for the emulator's use. */
+#define FOUNDRY_DPU_OP_BARRIER_WAIT 7
+/* a: the mutex's identity, any 32-bit value (its address). TRYLOCK's result: 0 when it was free and is now held, else 1. */
+#define FOUNDRY_DPU_OP_MUTEX_LOCK 8
+#define FOUNDRY_DPU_OP_MUTEX_TRYLOCK 9
+#define FOUNDRY_DPU_OP_MUTEX_UNLOCK 10
+/* a: WRAM address of a struct of 4 bytes { uint8_t wait_queue; int8_t count, initial_count; uint8_t lock }. */
+#define FOUNDRY_DPU_OP_SEM_TAKE 11
+#define FOUNDRY_DPU_OP_SEM_GIVE 12
+/* a: the tasklet that will notify; WAIT_FOR and NOTIFY meet, the first of the two waits for the other. */
+#define FOUNDRY_DPU_OP_HANDSHAKE_WAIT_FOR 13
+#define FOUNDRY_DPU_OP_HANDSHAKE_NOTIFY 14
+/* The instructions `acquire` and `release`: a: the atomic bit (0..255). ACQUIRE's result: 0 when it was free and is now
+ * taken, else 1; it never waits. Anybody may release. */
+#define FOUNDRY_DPU_OP_ACQUIRE 15
+#define FOUNDRY_DPU_OP_RELEASE 16
+
+/* a: FOUNDRY_DPU_PERF_*; b: not 0 to count from zero. Result: the count before. */
+#define FOUNDRY_DPU_OP_PERF_CONFIG 17
+/* Result: modelled cycles or instructions since the last reset. */
+#define FOUNDRY_DPU_OP_PERF_GET 18
+
+/* printf. a: address of the format, b: address of the caller's va_list (x32's: four 32-bit words gp_offset, fp_offset,
+ * overflow_arg_area, reg_save_area). Result: bytes written. The log is what dpu_log_read shows. */
+#define FOUNDRY_DPU_OP_PRINTF 19
+/* a: address, b: bytes: written to the log as they are. */
+#define FOUNDRY_DPU_OP_LOG 20
+
+/* A tasklet stops until another one resumes it. STOP; RESUME: a: the tasklet. A resume of one that does not stop is
+ * kept until it does. */
+#define FOUNDRY_DPU_OP_STOP 21
+#define FOUNDRY_DPU_OP_RESUME 22
+
+#define FOUNDRY_DPU_OP_COUNT 23
+
+#define FOUNDRY_DPU_PERF_SAME 0
+#define FOUNDRY_DPU_PERF_CYCLES 1
+#define FOUNDRY_DPU_PERF_INSTRUCTIONS 2
+#define FOUNDRY_DPU_PERF_NOTHING 3
+
+#define FOUNDRY_DPU_REASON_HALT 1             /* halt() */
+#define FOUNDRY_DPU_REASON_ASSERT 2           /* assert(): b: address of the message, a string */
+#define FOUNDRY_DPU_REASON_HEAP_FULL 3        /* mem_alloc and friends: b: heap pointer, c: bytes asked for */
+#define FOUNDRY_DPU_REASON_DIVISION_BY_ZERO 4 /* b: 0, c: 0 */
+#define FOUNDRY_DPU_REASON_UNREACHABLE 5      /* IR's unreachable, __builtin_trap */
+#define FOUNDRY_DPU_REASON_ABORT 6            /* b: address of a message or 0 */
+#define FOUNDRY_DPU_REASON_ALLOCATOR 7        /* misuse of an allocator (double free, ...): b: address of the block */
+
+/* ---- ELF ------------------------------------------------------------------------------------------------------- */
+
+/* e_entry: void (*)(void), called once by every tasklet on its own stack.
+ *
+ * PT_LOAD segments: code (R E) in the code range; WRAM in the WRAM range, bytes beyond p_filesz zeroed; MRAM in the MRAM
+ * range, bytes beyond p_filesz left as they are (so noinit sections are NOBITS, and others are in the file).
+ *
+ * Absolute symbols:
+ *   ABI            FOUNDRY_DPU_ABI_VERSION
+ *   NR_TASKLETS    number of tasklets, 1..24
+ *   STACK_SIZE     bytes of stack of each tasklet, a multiple of 8; STACK_SIZE_TASKLET_<n> overrides it for one
+ *   INSTRUCTIONS   modelled IRAM instructions of the program
+ * Addresses:
+ *   HEAP_START, HEAP_END   of the WRAM heap; HEAP_END = WRAM end - sum of all stacks; both 8-aligned
+ *   MRAM_END               __sys_used_mram_end: its address is the base of the MRAM heap
+ * A symbol that host code names (dpu_copy_to, dpu_get_symbol, ...) has type OBJECT and its size in st_size.
+ */
+#define FOUNDRY_DPU_SYMBOL_ABI "__foundry_abi"
+#define FOUNDRY_DPU_SYMBOL_NR_TASKLETS "NR_TASKLETS"
+#define FOUNDRY_DPU_SYMBOL_STACK_SIZE "STACK_SIZE_DEFAULT"
+#define FOUNDRY_DPU_SYMBOL_STACK_SIZE_TASKLET "STACK_SIZE_TASKLET_"
+#define FOUNDRY_DPU_SYMBOL_INSTRUCTIONS "__foundry_iram_instructions"
+#define FOUNDRY_DPU_SYMBOL_HEAP_START "__foundry_heap_start"
+#define FOUNDRY_DPU_SYMBOL_HEAP_END "__foundry_heap_end"
+#define FOUNDRY_DPU_SYMBOL_MRAM_END "__sys_used_mram_end"
+
+/* ---- Poison ---------------------------------------------------------------------------------------------------- */
+
+/* What memory holds that nobody has written, as 16-bit units: a quiet NaN as f16, bf16, f32 and f64, 0x7ffa7ffa as
+ * int32. MRAM, the heap and the stacks; .bss is zero as in C. */
+#define FOUNDRY_DPU_POISON 0x7ffa
+
+#endif
