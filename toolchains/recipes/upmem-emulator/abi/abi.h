@@ -56,7 +56,10 @@
 
 #define FOUNDRY_DPU_MAX_TASKLETS 24
 
-/* ---- Services: op in the low 8 bits; arguments a, b, c; result ---------------------------------------------------- */
+/* ---- Services: op in the low 8 bits; arguments a, b, c; result ----------------------------------------------------
+ *
+ * A call of a service counts no instructions in the compiled code: what it costs is in the cycle model's table and added
+ * by the emulator. */
 
 /* The tasklet has used up its budget. */
 #define FOUNDRY_DPU_OP_YIELD 0
