@@ -1,0 +1,169 @@
+"""A function's text under construction: what each value is called, and as pointers to what it is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ..errors import LoweringError
+from . import types
+
+
+@dataclass(frozen=True)
+class Written:
+    """A value in the text: `name` is a literal or begins with % or @, `type` is what it has there.
+
+    A pointer literal (null, undef) is one to anything: its `type` is "".
+    """
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A function as it is declared: types are the text's, so that of a pointer the element is known."""
+
+    name: str
+    result: str
+    parameters: tuple[str, ...]
+    variadic: bool = False
+
+    def type(self) -> str:
+        return types.function(self.result, self.parameters, self.variadic)
+
+
+@dataclass
+class Module:
+    """What is known across functions: symbols of the source, and what the text must declare besides."""
+
+    functions: dict[str, Signature] = field(default_factory=dict)
+    globals: dict[str, Written] = field(default_factory=dict)
+    intrinsics: dict[str, Signature] = field(default_factory=dict)
+
+    def symbol(self, name: str) -> Written:
+        """A global or a function as a value."""
+        if name in self.globals:
+            return self.globals[name]
+        if name in self.functions:
+            return Written(f"@{quoted(name)}", f"{self.functions[name].type()}*")
+        raise LoweringError(f"there is no symbol @{name}")
+
+
+@dataclass
+class Edge:
+    """A way into a block: the label of the block it comes from and the values of the arguments."""
+
+    source: str
+    values: list[Written]
+
+
+class Body:
+    """The lines of one function. Names are numbered in the order of definition."""
+
+    def __init__(self, module: Module, signature: Signature) -> None:
+        self.module = module
+        self.signature = signature
+        self.lines: list[str] = []
+        self.label = ""
+        self.labels: dict[Block, str] = {}
+        self.edges: dict[Block, list[Edge]] = {}
+        self._values: dict[SSAValue, Written] = {}
+        self._count = 0
+
+    def fresh(self) -> str:
+        self._count += 1
+        return f"%v{self._count - 1}"
+
+    def emit(self, line: str) -> None:
+        self.lines.append(f"  {line}")
+
+    def bind(self, value: SSAValue, written: Written) -> None:
+        """A value that needs no instruction: a parameter, a constant, another value."""
+        self._values[value] = written
+
+    def define(self, value: SSAValue, instruction: str, type: str = "") -> None:
+        """The instruction that computes a value; `type` if it is a pointer to something known."""
+        name = self.fresh()
+        self.emit(f"{name} = {instruction}")
+        self.bind(value, Written(name, type or types.text(value.type)))
+
+    def written(self, value: SSAValue) -> Written:
+        """The value, a pointer as an i8*: what its type says and no more."""
+        return self.as_type(self._values[value], types.text(value.type))
+
+    def natural(self, value: SSAValue) -> Written:
+        """The value, a pointer as one to whatever it was made as."""
+        return self._values[value]
+
+    def name(self, value: SSAValue) -> str:
+        return self.written(value).name
+
+    def typed(self, value: SSAValue) -> str:
+        """`i32 %v1`."""
+        written = self.written(value)
+        return f"{written.type} {written.name}"
+
+    def to(self, value: SSAValue, pointee: str) -> str:
+        """A pointer, cast if it must be to one to `pointee`: `float* %v1`."""
+        wanted = types.pointer(pointee, types.space(value.type))
+        return f"{wanted} {self.as_type(self._values[value], wanted).name}"
+
+    def as_type(self, written: Written, wanted: str) -> Written:
+        """The value with a type that differs from its own in pointees at most."""
+        if not written.type:
+            return Written(written.name, wanted)
+        if written.type == wanted:
+            return written
+        if written.name.startswith("@"):
+            return Written(f"bitcast ({written.type} {written.name} to {wanted})", wanted)
+        if not written.name.startswith("%"):
+            raise LoweringError(f"{written.name} as {wanted}")
+        name = self.fresh()
+        self.emit(f"{name} = bitcast {written.type} {written.name} to {wanted}")
+        return Written(name, wanted)
+
+
+def name_of(op: Operation) -> str:
+    """An operation's name, also where xDSL has no definition of it."""
+    name = op.attributes.get("op_name__")
+    return name.data if isinstance(name, StringAttr) else op.name
+
+
+def attributes(op: Operation) -> Mapping[str, Attribute]:
+    return {**op.attributes, **op.properties}
+
+
+def integer(of: Mapping[str, Attribute], key: str, default: int = 0) -> int:
+    found = of.get(key)
+    return found.value.data if isinstance(found, IntegerAttr) else default
+
+
+def integers(of: Mapping[str, Attribute], key: str) -> list[int]:
+    found = of.get(key)
+    return [int(value) for value in found.get_values()] if isinstance(found, DenseArrayBase) else []
+
+
+def symbol(of: Mapping[str, Attribute], key: str) -> str | None:
+    found = of.get(key)
+    return found.root_reference.data if isinstance(found, SymbolRefAttr) else None
+
+
+def dictionaries(of: Mapping[str, Attribute], key: str, count: int) -> list[Mapping[str, Attribute]]:
+    """An array of dictionaries such as arg_attrs; as many empty ones if it is not there."""
+    found = of.get(key)
+    if not isinstance(found, ArrayAttr):
+        return [{}] * count
+    return [item.data if isinstance(item, DictionaryAttr) else {} for item in found]
+
+
+def quoted(name: str) -> str:
+    """A symbol's name as the text needs it after the @ or %."""
+    plain = name.replace("_", "").replace(".", "").replace("$", "").replace("-", "")
+    if plain.isalnum() and plain.isascii() and not name[0].isdigit():
+        return name
+    data = name.encode()
+    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data) + '"'
