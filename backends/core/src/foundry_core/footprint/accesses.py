@@ -1,0 +1,91 @@
+"""Which bytes a load or store of a tile can reach, collected for each program and parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .interval import Bound, Interval, Truth, add, exactly, fit, mul, rem
+from .values import Axis, Pointer, Range
+
+_INFINITY = float("inf")
+_Bounds = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Box:
+    """Which elements behind a base an access can reach.
+
+    Attributes:
+        offset: in elements.
+        count: an upper bound of how many there are; where it is 0 there is no access.
+        solid: where each element from the lowest to the highest is certainly accessed, if the access is made.
+    """
+
+    offset: Interval
+    count: Bound
+    solid: Truth
+
+
+def box(start: Interval, axes: Sequence[Axis], ranges: Sequence[Range], shape: Sequence[int], loose: bool) -> Box:
+    """The elements start + axis_0(i_0) + axis_1(i_1) + ...; `loose` if a mask or a gather adds to that."""
+    offset = start
+    count: Bound = np.float64(1)
+    solid: Truth = start.known & (not loose)
+    indices = []
+    for d, extent in enumerate(shape):
+        low: Bound = np.float64(0)
+        high: Bound = np.float64(extent - 1)
+        if ranges:
+            low = np.maximum(ranges[d].low.low, 0)
+            high = np.minimum(ranges[d].high.high, extent) - 1
+            solid = solid & ranges[d].low.known & ranges[d].high.known
+        indices.append(Interval(low, high))
+        count = count * np.maximum(high - low + 1, 0)
+    inner: Bound = np.float64(1)
+    for axis, index in zip(reversed(axes), reversed(indices), strict=True):
+        if axis.offsets is not None:
+            offset, solid = add(offset, axis.offsets), False
+        elif axis.first is not None and axis.modulus is not None and axis.stride is not None:
+            offset, solid = add(offset, mul(rem(add(axis.first, index), axis.modulus), axis.stride)), False
+        else:
+            assert axis.stride is not None
+            offset = add(offset, mul(index, axis.stride))
+            length = index.high - index.low + 1
+            solid = solid & (np.equal(length, 1) | (axis.stride.known & np.equal(axis.stride.low, inner)))
+            inner = inner * length
+    return Box(offset, count, solid)
+
+
+class Accesses:
+    """The lowest and one past the highest byte that each program reaches behind each parameter; none: inf to -inf."""
+
+    def __init__(self, programs: int, parameters: Sequence[int]) -> None:
+        self._programs = programs
+        self.bounds: dict[int, tuple[_Bounds, _Bounds]] = {
+            parameter: (np.full(programs, _INFINITY), np.full(programs, -_INFINITY)) for parameter in parameters
+        }
+        self.solid: dict[int, list[tuple[_Bounds, _Bounds]]] = {parameter: [] for parameter in parameters}
+
+    def add(self, pointer: Pointer, reached: Box, item_bytes: int, active: Truth, certain: Truth) -> None:
+        """Note an access by the programs that are `active`, some of them `certain`."""
+        size = exactly(np.float64(item_bytes))
+        by = fit(mul(reached.offset, size), 64)
+        active = active & np.greater(reached.count, 0)
+        everything = Interval(-_INFINITY, _INFINITY)
+        targets = pointer.offsets if pointer.offsets is not None else dict.fromkeys(self.bounds, everything)
+        for parameter, offset in targets.items():
+            place = fit(add(offset, by), 64)
+            low = np.where(active, place.low, _INFINITY)
+            high = np.where(active, place.high + item_bytes, -_INFINITY)
+            lows, highs = self.bounds[parameter]
+            np.minimum(lows, low, out=lows)
+            np.maximum(highs, high, out=highs)
+            solid = active & certain & reached.solid & offset.known & np.isfinite(place.low)
+            if len(targets) == 1 and np.any(solid):
+                self.solid[parameter].append(
+                    tuple(np.broadcast_to(np.where(solid, x, np.nan), self._programs) for x in (low, high))  # type: ignore[arg-type]
+                )

@@ -1,0 +1,98 @@
+"""What the values of a kernel are to the analysis: numbers, and pointers into one or several parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import FixedBitwidthType, IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute
+
+from ..dialects import tile, tt
+from .interval import Interval, add, anything, fit, join
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """How many bytes behind which parameters; None for a pointer that nothing is known of."""
+
+    offsets: dict[int, Interval] | None
+
+    def moved(self, by: Interval) -> Pointer:
+        if self.offsets is None:
+            return self
+        return Pointer({parameter: fit(add(offset, by), 64) for parameter, offset in self.offsets.items()})
+
+    def or_else(self, other: Pointer) -> Pointer:
+        """Either of the two."""
+        if self.offsets is None or other.offsets is None:
+            return Pointer(None)
+        both = dict(self.offsets)
+        for parameter, offset in other.offsets.items():
+            both[parameter] = join(both[parameter], offset) if parameter in both else offset
+        return Pointer(both)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """stride * ((first + i) rem modulus), or stride * i, or any of the offsets, in elements."""
+
+    stride: Interval | None = None
+    first: Interval | None = None
+    modulus: Interval | None = None
+    offsets: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which indices of a dimension exist: low <= i < high."""
+
+    low: Interval
+    high: Interval
+
+
+# None: nothing that an address could depend on, such as a float.
+Value: TypeAlias = "Interval | Pointer | Axis | Range | None"
+
+
+def element(type: Attribute) -> Attribute:
+    """Of a tensor its element's type. A tensor is to the analysis any one of its elements."""
+    return type.element_type if isinstance(type, TensorType) else type
+
+
+def width(type: Attribute) -> int | None:
+    """Bits of an integer or of a tensor of integers; None for everything else."""
+    match element(type):
+        case IntegerType() as integer:
+            return int(integer.width.data)
+        case IndexType():
+            return 64
+        case _:
+            return None
+
+
+def item_bytes(pointer: Attribute) -> int:
+    """Size of what a pointer, or a tensor of pointers, points to."""
+    found = element(pointer)
+    assert isinstance(found, tt.PointerType) and isinstance(found.pointee, FixedBitwidthType)
+    return max(8, found.pointee.bitwidth) // 8
+
+
+def unknown(type: Attribute) -> Value:
+    """What a value of a type can be if nothing is known of where it comes from."""
+    bits = width(type)
+    if bits is not None:
+        return anything(bits)
+    if isinstance(element(type), tt.PointerType):
+        return Pointer(None)
+    assert not isinstance(type, tile.AxisType | tile.RangeType)
+    return None
+
+
+def either(a: Value, b: Value) -> Value:
+    """A value that is one of two of the same type."""
+    if isinstance(a, Interval) and isinstance(b, Interval):
+        return join(a, b)
+    if isinstance(a, Pointer) and isinstance(b, Pointer):
+        return a.or_else(b)
+    return None

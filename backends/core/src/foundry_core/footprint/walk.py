@@ -1,0 +1,324 @@
+"""One pass over a kernel in structured form that gives each integer an interval and notes each access.
+
+Loops are not unrolled. What a loop adds the same to each time lies between its first value and that many steps more;
+anything else that a loop carries is first taken for anything, then narrowed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ..dialects import tile, tt
+from ..dialects.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from . import interval
+from .accesses import Accesses, box
+from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul, sub
+from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
+
+_SIGNED: dict[str, Callable[[Interval, Interval], Interval]] = {
+    "arith.addi": add,
+    "arith.subi": sub,
+    "arith.muli": mul,
+    "arith.divsi": interval.div,
+    "arith.remsi": interval.rem,
+    "arith.minsi": interval.minimum,
+    "arith.maxsi": interval.maximum,
+    "arith.shli": interval.shift_left,
+    "arith.shrsi": interval.shift_right,
+}
+_UNSIGNED: dict[str, Callable[[Interval, Interval], Interval]] = {
+    "arith.divui": interval.div,
+    "arith.remui": interval.rem,
+    "arith.minui": interval.minimum,
+    "arith.maxui": interval.maximum,
+    "arith.shrui": interval.shift_right,
+}
+_BITS = {"arith.andi": "and", "arith.ori": "or", "arith.xori": "xor"}
+# They move elements, or repeat or pick some: a tensor is any of its elements.
+_MOVES = (tt.SplatOp, tt.UnsplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.TransOp, tt.ReshapeOp)
+_INFINITY = float("inf")
+
+
+class Walk:
+    """The values and accesses of a kernel for many programs at once.
+
+    Args:
+        programs: how many; intervals hold one number, or this many.
+        ids: the program's x, y and z.
+        grid: programs along x, y and z.
+        reads, writes: where accesses are noted.
+    """
+
+    def __init__(
+        self, programs: int, ids: Sequence[Interval], grid: Sequence[int], reads: Accesses, writes: Accesses
+    ) -> None:
+        self._ids = ids
+        self._grid = grid
+        self._reads = reads
+        self._writes = writes
+        self._values: dict[SSAValue, Value] = {}
+        # Which programs may be here, and which are here for sure.
+        self._active: Truth = np.ones(programs, np.bool_)
+        self._certain: Truth = np.ones(programs, np.bool_)
+        self._trial = False
+
+    def run(self, body: Block, arguments: Sequence[Value]) -> None:
+        """Walk a kernel whose parameters are `arguments`."""
+        self._values.update(zip(body.args, arguments, strict=True))
+        self._block(body)
+
+    def _block(self, block: Block) -> list[Value]:
+        """Walk a block; the values that it yields."""
+        for op in block.ops:
+            self._operation(op)
+        last = block.last_op
+        return [self._values.get(value) for value in last.operands] if last is not None else []
+
+    def _number(self, value: SSAValue) -> Interval:
+        found = self._values.get(value)
+        assert isinstance(found, Interval)
+        return found
+
+    def _operation(self, op: Operation) -> None:
+        match op:
+            case tile.LoadOp():
+                self._access(self._reads, op, op.result.type)
+                self._values[op.result] = unknown(op.result.type)
+            case tile.StoreOp():
+                self._access(self._writes, op, op.value.type)
+            case scf.ForOp():
+                self._for(op)
+            case scf.IfOp():
+                self._if(op)
+            case scf.WhileOp():
+                self._while(op)
+            case scf.YieldOp() | scf.ConditionOp() | tt.ReturnOp():
+                pass
+            case _:
+                for result in op.results:
+                    self._values[result] = self._result(op, result)
+
+    def _result(self, op: Operation, result: SSAValue) -> Value:
+        operands = [self._values.get(operand) for operand in op.operands]
+        match op:
+            case tile.AffineOp():
+                return Axis(stride=self._number(op.stride))
+            case tile.WrappedOp():
+                return Axis(self._number(op.stride), self._number(op.first), self._number(op.modulus))
+            case tile.IndexedOp():
+                return Axis(offsets=self._number(op.offsets))
+            case tile.RangeOp():
+                return Range(self._number(op.low), self._number(op.high))
+            case tt.BitcastOp() if isinstance(operands[0], Pointer):
+                return operands[0]
+            case tt.AddPtrOp():
+                pointer = self._values.get(op.ptr)
+                assert isinstance(pointer, Pointer)
+                size = exactly(np.float64(item_bytes(op.ptr.type)))
+                return pointer.moved(fit(mul(self._number(op.offset), size), 64))
+            case SelectOp() if isinstance(operands[1], Pointer):
+                return either(operands[1], operands[2])
+            case _ if isinstance(op, _MOVES):
+                return operands[0]
+        bits = width(result.type)
+        if bits is None:
+            return unknown(result.type)
+        found = self._integer(op, operands, bits)
+        return fit(found, bits) if found is not None else anything(bits)
+
+    def _integer(self, op: Operation, operands: Sequence[Value], bits: int) -> Interval | None:
+        """What an operation gives before it wraps around; None if that is not known."""
+        match op:
+            case arith.ConstantOp():
+                return _constant(op)
+            case tt.GetProgramIdOp():
+                return self._ids[op.axis.value.data]
+            case tt.GetNumProgramsOp():
+                return exactly(np.float64(self._grid[op.axis.value.data]))
+            case tt.MakeRangeOp():
+                return Interval(np.float64(op.start.value.data), np.float64(op.end.value.data - 1))
+        if not operands or not all(isinstance(operand, Interval) for operand in operands):
+            return None
+        numbers = [operand for operand in operands if isinstance(operand, Interval)]
+        from_bits = width(op.operands[-1].type)
+        match op:
+            case ExtSIOp():
+                return sub(exactly(np.float64(0)), numbers[0]) if from_bits == 1 else numbers[0]
+            case ExtUIOp():
+                assert from_bits is not None
+                whole = Interval(np.float64(0), np.exp2(from_bits))
+                return choose(interval.compare("sge", numbers[0], exactly(0.0)), numbers[0], whole)
+            case TruncIOp():
+                # What a number is modulo 2 is not looked into.
+                return numbers[0] if bits > 1 else None
+            case CmpiOp():
+                if from_bits == 1 and op.predicate_name not in ("eq", "ne"):
+                    return None
+                return interval.compare(op.predicate_name, *numbers)
+            case SelectOp():
+                return choose(*numbers)
+        if op.name in _BITS:
+            return interval.bits(numbers[0], numbers[1], _BITS[op.name], bits)
+        if bits == 1:
+            return None
+        if op.name in _SIGNED:
+            return _SIGNED[op.name](*numbers)
+        if op.name in _UNSIGNED:
+            positive = numbers[0]
+            for number in numbers[1:]:
+                positive = interval.minimum(positive, number)
+            return interval.not_negative(positive, _UNSIGNED[op.name](*numbers), bits)
+        return None
+
+    def _access(self, accesses: Accesses, op: tile.LoadOp | tile.StoreOp, type: object) -> None:
+        if self._trial:
+            return
+        pointer = self._values.get(op.base)
+        assert isinstance(pointer, Pointer)
+        axes = [axis for value in op.axes if isinstance(axis := self._values.get(value), Axis)]
+        ranges = [found for value in op.ranges if isinstance(found := self._values.get(value), Range)]
+        shape = type.get_shape() if isinstance(type, TensorType) else ()
+        start = self._number(op.start)
+        if op.gather is not None:
+            start = add(start, self._number(op.gather))
+        active, certain = self._active, self._certain
+        if op.mask is not None:
+            mask = self._number(op.mask)
+            active, certain = active & np.greater(mask.high, 0), certain & np.greater(mask.low, 0)
+        reached = box(start, axes, ranges, shape, loose=op.gather is not None)
+        accesses.add(pointer, reached, item_bytes(op.base.type), active, certain)
+
+    def _if(self, op: scf.IfOp) -> None:
+        condition = self._number(op.cond)
+        active, certain = self._active, self._certain
+        branches: list[list[Value]] = []
+        for region, may, must in (
+            (op.true_region, np.greater(condition.high, 0), np.greater(condition.low, 0)),
+            (op.false_region, np.less(condition.low, 1), np.less(condition.high, 1)),
+        ):
+            self._active, self._certain = active & may, certain & must
+            # A branch that no program takes has nothing to say, and no yield if it is not there.
+            branches.append(self._block(region.block) if region.blocks else [])
+        self._active, self._certain = active, certain
+        for i, result in enumerate(op.results):
+            then, other = branches[0][i], branches[1][i]
+            if isinstance(then, Interval) and isinstance(other, Interval):
+                self._values[result] = choose(condition, then, other)
+            else:
+                self._values[result] = either(then, other)
+
+    def _while(self, op: scf.WhileOp) -> None:
+        certain = self._certain
+        for argument in op.before_region.block.args:
+            self._values[argument] = unknown(argument.type)
+        passed = self._block(op.before_region.block)[1:]  # behind the condition
+        self._certain = np.zeros_like(np.asarray(certain))
+        self._values.update(zip(op.after_region.block.args, passed, strict=True))
+        self._block(op.after_region.block)
+        self._certain = certain
+        self._values.update(zip(op.results, passed, strict=True))
+
+    def _for(self, op: scf.ForOp) -> None:
+        body = op.body.block
+        counter, *carried = body.args
+        counts = width(counter.type)
+        assert counts is not None
+        trips, index = _trips(self._number(op.lb), self._number(op.ub), self._number(op.step))
+        self._values[counter] = fit(index, counts)
+        active, certain, trial = self._active, self._certain, self._trial
+        self._active, self._certain = active & np.greater(trips.high, 0), certain & np.greater(trips.low, 0)
+
+        initial = [self._values.get(value) for value in op.iter_args]
+        yields = body.last_op
+        assert yields is not None
+        steps = [_steps(value, argument) for value, argument in zip(yields.operands, carried, strict=True)]
+        matter = [isinstance(value, Interval | Pointer) for value in initial]
+        for argument in carried:
+            self._values[argument] = unknown(argument.type)
+        final: list[Value] = [self._values[argument] for argument in carried]
+        if any(matter):
+            self._trial = True
+            self._block(body)
+            amounts = [self._amount(found) if found is not None else None for found in steps]
+            for i, (argument, amount) in enumerate(zip(carried, amounts, strict=True)):
+                if matter[i] and amount is not None:
+                    before = Interval(0.0, np.maximum(trips.high - 1, 0))
+                    self._values[argument] = _moved(initial[i], mul(before, amount), argument)
+                    final[i] = _moved(initial[i], mul(trips, amount), argument)
+            others = [i for i in range(len(carried)) if matter[i] and amounts[i] is None]
+            if others:
+                yielded = self._block(body)
+                for i in others:
+                    final[i] = self._values[carried[i]] = either(initial[i], yielded[i])
+            self._trial = trial
+        self._block(body)
+        self._active, self._certain = active, certain
+        self._values.update(zip(op.results, final, strict=True))
+
+    def _amount(self, steps: Sequence[tuple[SSAValue, float]]) -> Interval:
+        """What one trip adds, in bytes for a pointer."""
+        total = exactly(np.float64(0))
+        for value, factor in steps:
+            total = add(total, mul(self._number(value), exactly(np.float64(factor))))
+        return total
+
+
+def _constant(op: arith.ConstantOp) -> Interval | None:
+    if isinstance(op.value, DenseIntOrFPElementsAttr):
+        numbers = [float(number) for number in op.value.get_values()]
+    elif isinstance(op.value, IntegerAttr):
+        numbers = [float(op.value.value.data)]
+    else:
+        return None
+    if width(op.result.type) == 1:
+        numbers = [abs(number) for number in numbers]  # true may be written -1
+    return Interval(np.float64(min(numbers)), np.float64(max(numbers)))
+
+
+def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, float]] | None:
+    """What is added to a loop's argument to make what the loop yields for it, with factors; None if more is done."""
+    if value is argument:
+        return []
+    match value.owner:
+        case arith.AddiOp() as op:
+            ways = [(op.lhs, op.rhs, 1.0), (op.rhs, op.lhs, 1.0)]
+        case arith.SubiOp() as op:
+            ways = [(op.lhs, op.rhs, -1.0)]
+        case tt.AddPtrOp() as op:
+            ways = [(op.ptr, op.offset, float(item_bytes(op.ptr.type)))]
+        case _:
+            return None
+    for base, step, factor in ways:
+        found = _steps(base, argument)
+        if found is not None:
+            return [*found, (step, factor)]
+    return None
+
+
+def _moved(initial: Value, by: Interval, argument: BlockArgument) -> Value:
+    if isinstance(initial, Pointer):
+        return initial.moved(fit(by, 64))
+    assert isinstance(initial, Interval)
+    bits = width(argument.type)
+    assert bits is not None
+    return fit(add(initial, by), bits)
+
+
+def _trips(low: Interval, high: Interval, step: Interval) -> tuple[Interval, Interval]:
+    """How often a loop runs, and what its counter can be where it runs at all."""
+    upward = np.greater(step.low, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        most = np.maximum(np.ceil((high.high - low.low) / step.low), 0)
+        least = np.maximum(np.ceil((high.low - low.high) / step.high), 0)
+        last = np.where(low.known & step.known, low.low + (most - 1) * step.low, high.high - 1)
+    trips = Interval(np.where(upward, least, 0.0), np.where(upward, most, _INFINITY))
+    everything = np.float64(_INFINITY)
+    index = Interval(np.where(upward, low.low, -everything), np.where(upward, np.maximum(last, low.low), everything))
+    # Without an end that is known.
+    trips = Interval(np.nan_to_num(trips.low, nan=0.0), np.where(np.isnan(trips.high), _INFINITY, trips.high))
+    return trips, Interval(index.low, np.where(np.isnan(index.high), _INFINITY, index.high))
