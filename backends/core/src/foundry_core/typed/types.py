@@ -93,8 +93,8 @@ def element(of: Attribute, index: int = 0) -> Attribute:
         case llvm.LLVMArrayType():
             return of.type
         case VectorType():
-            return of.element_type
+            member: Attribute = of.element_type
+            return member
         case llvm.LLVMStructType():
-            members: tuple[Attribute, ...] = of.types.data
-            return members[index]
+            return of.types.data[index]
     raise LoweringError(f"a member of {of}")
