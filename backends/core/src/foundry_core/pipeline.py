@@ -1,4 +1,4 @@
-"""The stages from TTIR to SPIR-V, text to text, as a backend's `add_stages` chains them."""
+"""The stages from TTIR to SPIR-V, or to the LLVM IR of a DPU, text to text, as a backend's `add_stages` chains them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,23 @@ from xdsl.printer import Printer
 from .errors import source_line
 from .front.structured import structure
 from .parse import parse
-from .tools import llvm_to_spirv, mlir_to_llvm
+from .tasklet.program import Lowered
+from .tasklet.program import lower as lower_to_tasklet
+from .tasklet.target import TaskletTarget
+from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
+from .typed import to_typed_llvm as typed
 from .workitem.program import lower
 from .workitem.target import WorkItemTarget
 
 _RECURSION = 50_000
 _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
 
-__all__ = ["WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured"]
+# What LLVM 12's DPU target has (UPMEM's fork).
+DPU_TRIPLE = "dpu-upmem-dpurte"
+DPU_DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
+
+__all__ = ["TaskletTarget", "WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured", "to_tasklet_mlir",
+           "to_typed_llvm"]  # fmt: skip
 
 
 def to_structured(ttir: str) -> str:
@@ -50,6 +59,17 @@ def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str: 
         return lower(parse(structured), target)
 
 
+def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) -> Lowered:  # noqa: B008  frozen
+    """Structured form to loops and copies for one tasklet of a DPU a program, in MLIR's scf, arith and llvm dialects.
+
+    Raises:
+        UnsupportedOperation: names the operation.
+        LoweringError: too large for a DPU's WRAM, with the numbers.
+    """
+    with _deep_expressions():
+        return lower_to_tasklet(parse(structured), target)
+
+
 @contextmanager
 def _deep_expressions() -> Iterator[None]:
     """Room for walking expressions recursively: an unrolled loop makes a chain of some thousand operations."""
@@ -68,6 +88,17 @@ def to_llvm(mlir: str) -> str:
         ToolError: one of them refused it.
     """
     return mlir_to_llvm(mlir)
+
+
+def to_typed_llvm(mlir: str) -> str:
+    """MLIR to LLVM IR with typed pointers, for a DPU, by mlir-opt and foundry_core.typed.
+
+    Raises:
+        ToolError: mlir-opt refused it.
+        UnsupportedOperation: names what LLVM 12 does not know.
+    """
+    with _deep_expressions():
+        return typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT)
 
 
 def to_spirv(llvm: str) -> bytes:

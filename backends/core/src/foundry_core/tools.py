@@ -71,6 +71,12 @@ def mlir_to_llvm(mlir: str) -> str:
     return _run("mlir-translate", ["--mlir-to-llvmir"], lowered).decode()
 
 
+def mlir_to_llvm_dialect(mlir: str) -> str:
+    """MLIR in scf, arith and llvm dialects to the llvm dialect alone, in the generic form."""
+    arguments = [f"--pass-pipeline=builtin.module({_PASSES})", "--mlir-print-op-generic"]
+    return _run("mlir-opt", arguments, mlir).decode()
+
+
 def llvm_to_spirv(llvm: str) -> bytes:
     """LLVM IR to validated SPIR-V."""
     # CodeGenPrepare makes additions with overflow of comparisons, OpIAddCarry, which PoCL cannot link.

@@ -53,14 +53,21 @@ class Buffers:
             total = self._space.plus(total, self._space.times(i, self.text.integer(buffer.stride(dimension))))
         return total
 
+    def address(self, buffer: Buffer, index: Sequence[Reg]) -> str:
+        """Where an element lies; what was added to an index as a constant becomes a constant part of the address."""
+        parts = [self._space.parts(i) for i in index]
+        start = self.offset(buffer, [i for i, _ in parts])
+        further = sum(number * buffer.stride(d) for d, (_, number) in enumerate(parts))
+        first = self.text.address(buffer.name, start, buffer.stored_as, PRIVATE)
+        return self.text.shifted(first, further, buffer.stored_as, PRIVATE)
+
     def read(self, buffer: Buffer, point: Point) -> Reg:
         """The elements of a buffer at a point."""
         t = self.text
-        start = self.offset(buffer, point.index)
         if point.lanes == 1 or buffer.stride(point.lane) == 1:
-            address = t.address(buffer.name, start, buffer.stored_as, PRIVATE)
-            loaded = t.load(address, buffer.stored_as, point.lanes, PRIVATE)
+            loaded = t.load(self.address(buffer, point.index), buffer.stored_as, point.lanes, PRIVATE)
         else:
+            start = self.offset(buffer, point.index)
             loaded = collect(
                 t,
                 point.lanes,
@@ -86,10 +93,10 @@ class Buffers:
         t = self.text
         if buffer.elem == "i1":
             value = t.cast("arith.extui", value, "i8")
-        start = self.offset(buffer, point.index)
         if point.lanes == 1 or buffer.stride(point.lane) == 1:
-            t.store(value, t.address(buffer.name, start, buffer.stored_as, PRIVATE), PRIVATE)
+            t.store(value, self.address(buffer, point.index), PRIVATE)
             return
+        start = self.offset(buffer, point.index)
         for lane in range(point.lanes):
             place = self._space.plus(start, t.integer(lane * buffer.stride(point.lane)))
             t.store(t.extract(value, lane), t.address(buffer.name, place, buffer.stored_as, PRIVATE), PRIVATE)

@@ -54,7 +54,7 @@ class Memory:
     def prepare(self, axis: tile.WrappedOp) -> None:
         """Compute, where the axis is defined, what its uses share."""
         t = self._text
-        first, modulus, stride = (self._tiles.scalar(part) for part in (axis.first, axis.modulus, axis.stride))
+        first, modulus, stride = (self._tiles.index(part) for part in (axis.first, axis.modulus, axis.stride))
         remainder = self._numeric.divide("arith.remsi", first, modulus)
         (use, *_) = axis.result.uses
         extent = self._extent_of(use.operation, axis.result)
@@ -73,7 +73,7 @@ class Memory:
         t = self._text
         match axis.owner:
             case tile.AffineOp() as op:
-                return self._space.times(i, self._tiles.scalar(op.stride))
+                return self._space.times(i, self._tiles.index(op.stride))
             case tile.WrappedOp():
                 around = self._around[axis]
                 choice = t.choose(around.whole)
@@ -86,17 +86,17 @@ class Memory:
                 return self._space.times(choice.end(), around.stride)
             case tile.IndexedOp() as op:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
-                return t.cast("arith.extsi", self._tiles.at(op.offsets, Point(index, 0, 1), memo), "i64")
+                return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1), memo))
         raise AssertionError(axis)
 
     def _start(self, op: tile.LoadOp | tile.StoreOp, point: Point, memo: Memo) -> Reg:
         """The offset of a point's first element from the base, in elements."""
-        total = self._tiles.scalar(op.start)
+        total = self._tiles.index(op.start)
         for axis, i in zip(op.axes, point.index, strict=True):
             total = self._space.plus(total, self._offset_along(axis, i, point, memo))
         if op.gather is not None:
             gathered = self._tiles.at(op.gather, replace(point, lanes=1), memo)
-            total = self._space.plus(total, self._text.cast("arith.extsi", gathered, "i64"))
+            total = self._space.plus(total, self._text.to_index(gathered))
         return total
 
     def _runs(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> list[Reg] | None:
@@ -191,7 +191,7 @@ class Memory:
         t = self._text
         elem = in_register(element(op.result.type, op))
         kept = "i8" if elem == "i1" else elem
-        # The elements are computed first and the array written last: computing one may use the array as well.
+        # An array of its own a call: computing an element may come here again.
         spill = self._text.private(kept, point.lanes)
         with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
             one = self._load_one(op, self._single(point, lane), {})

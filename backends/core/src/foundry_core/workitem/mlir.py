@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-GLOBAL = "!llvm.ptr<1>"
+# A pointer to global memory; the module says at its head which address space that is.
+GLOBAL = "!global"
 PRIVATE = "!llvm.ptr"
 WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 
@@ -37,6 +38,28 @@ def vector_type(elem: str, lanes: int) -> str:
     return elem if lanes == 1 else f"vector<{lanes}x{elem}>"
 
 
+@dataclass(frozen=True)
+class Conventions:
+    """How a kind of device wants its code written.
+
+    Attributes:
+        index: the integer type of indices, offsets and loop counters.
+        global_space: the address space of kernel arguments and all that they point to.
+        call: the calling convention of functions, kernel: that of kernels; empty for C's.
+        attributes: of the kernel.
+        private_alignment: of arrays in private memory, in bytes.
+        split_addresses: write the constant part of an address apart, for a compiler that would not find it in the sum.
+    """
+
+    index: str = "i64"
+    global_space: int = 1
+    call: str = "spir_funccc "
+    kernel: str = "spir_kernelcc "
+    attributes: str = "reqd_work_group_size = array<i32: 1, 1, 1>"
+    split_addresses: bool = False
+    private_alignment: int = 64
+
+
 class Text:
     """A function body that grows line by line.
 
@@ -44,7 +67,10 @@ class Text:
         private_bytes: what has been allocated in private memory so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, conventions: Conventions = Conventions()) -> None:
+        self._conventions = conventions
+        self.index = conventions.index
+        self.split_addresses = conventions.split_addresses
         self._lines: list[str] = []
         self._depth = 2
         self._count = 0
@@ -105,9 +131,19 @@ class Text:
         """Call an external function; it is declared once."""
         types = ", ".join(arg.type for arg in args)
         result = vector_type(elem, lanes)
-        self._declarations[function] = f'llvm.func spir_funccc @"{function}"({types}) -> {result}'
+        convention = self._conventions.call
+        self._declarations[function] = f'llvm.func {convention}@"{function}"({types}) -> {result}'
         names = ", ".join(arg.name for arg in args)
-        return self.op(f'llvm.call spir_funccc @"{function}"({names}) : ({types}) -> {result}', elem, lanes)
+        return self.op(f'llvm.call {convention}@"{function}"({names}) : ({types}) -> {result}', elem, lanes)
+
+    def run(self, function: str) -> None:
+        """Call an external function that takes and returns nothing; it is declared once."""
+        self._declarations[function] = f'llvm.func {self._conventions.call}@"{function}"()'
+        self.line(f'llvm.call {self._conventions.call}@"{function}"() : () -> ()')
+
+    def to_index(self, x: Reg) -> Reg:
+        """An integer as an index; a number that a narrower index does not hold loses its upper bits."""
+        return self.cast("arith.trunci" if WIDTHS[x.elem] > WIDTHS[self.index] else "arith.extsi", x, self.index)
 
     # Constants, written once at the head of the function.
 
@@ -117,7 +153,9 @@ class Text:
             self._constants[key] = f"%c{len(self._constants)}"
         return self._constants[key]
 
-    def integer(self, value: int, elem: str = "i64", lanes: int = 1) -> Reg:
+    def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
+        """An integer constant; an index if no type is given."""
+        elem = elem or self.index
         literal = str(value) if elem != "i1" else ("true" if value else "false")
         type = vector_type(elem, lanes)
         return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
@@ -142,13 +180,21 @@ class Text:
         self.private_bytes += count * WIDTHS[elem] // 8
         self._allocas.append(
             f"{name} = llvm.alloca {self.integer(1, 'i32').name} x !llvm.array<{count} x {elem}> "
-            f"{{alignment = 64 : i64}} : (i32) -> {PRIVATE}"
+            f"{{alignment = {self._conventions.private_alignment} : i64}} : (i32) -> {PRIVATE}"
         )
         return name
 
     def address(self, base: str, offset: Reg, elem: str, space: str) -> str:
         name = self.fresh()
-        self.line(f"{name} = llvm.getelementptr {base}[{offset.name}] : ({space}, i64) -> {space}, {elem}")
+        self.line(f"{name} = llvm.getelementptr {base}[{offset.name}] : ({space}, {offset.type}) -> {space}, {elem}")
+        return name
+
+    def shifted(self, address: str, count: int, elem: str, space: str) -> str:
+        """An address a constant number of elements further on."""
+        if count == 0:
+            return address
+        name = self.fresh()
+        self.line(f"{name} = llvm.getelementptr {address}[{count}] : ({space}) -> {space}, {elem}")
         return name
 
     def load(self, address: str, elem: str, lanes: int, space: str) -> Reg:
@@ -158,6 +204,14 @@ class Text:
     def store(self, value: Reg, address: str, space: str) -> None:
         alignment = f"{{alignment = {max(1, WIDTHS[value.elem] // 8)} : i64}}"
         self.line(f"llvm.store {value.name}, {address} {alignment} : {value.type}, {space}")
+
+    def copy(self, target: str, target_space: str, source: str, source_space: str, length: Reg, alignment: int) -> None:
+        """Copy bytes that do not overlap; both addresses are multiples of `alignment`."""
+        attributes = f"{{llvm.align = {alignment} : i64}}"
+        self.line(
+            f'"llvm.intr.memcpy"({target}, {source}, {length.name}) <{{arg_attrs = [{attributes}, {attributes}, {{}}], '
+            f"isVolatile = false}}> : ({target_space}, {source_space}, {length.type}) -> ()"
+        )
 
     # Blocks.
 
@@ -171,9 +225,10 @@ class Text:
 
     @contextmanager
     def loop(self, low: Reg, high: Reg, step: int) -> Iterator[Reg]:
-        """A loop over i64 without carried values."""
-        index = Reg(self.fresh(), "i64")
-        with self.nested(f"scf.for {index.name} = {low.name} to {high.name} step {self.integer(step).name} : i64 {{"):
+        """A loop over indices without carried values."""
+        index = Reg(self.fresh(), self.index)
+        head = f"scf.for {index.name} = {low.name} to {high.name} step {self.integer(step).name} : {self.index} {{"
+        with self.nested(head):
             yield index
 
     def choose(self, condition: Reg) -> Choice:
@@ -189,10 +244,11 @@ class Text:
         ]
         return "\n".join(
             [
+                f"{GLOBAL} = !llvm.ptr<{self._conventions.global_space}>",
                 "module {",
                 *(f"  {text}" for text in self._declarations.values()),
-                f"  llvm.func spir_kernelcc @{name}({', '.join(parameters)})"
-                " attributes {reqd_work_group_size = array<i32: 1, 1, 1>} {",
+                f"  llvm.func {self._conventions.kernel}@{name}({', '.join(parameters)}) attributes {{"
+                f"{self._conventions.attributes}}} {{",
                 *constants,
                 *(f"    {text}" for text in self._allocas),
                 *self._lines,

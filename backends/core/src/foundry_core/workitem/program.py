@@ -35,30 +35,37 @@ def lower(module: ModuleOp, target: WorkItemTarget) -> str:
         UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
         LoweringError: the kernel's tiles need more private memory than the target has.
     """
-    return _Program(kernel(module), target).write()
+    function = kernel(module)
+    return WorkItem(function, Tiles(Text(), Plan(function.body.block), target)).write()
 
 
-class _Program:
-    def __init__(self, function: tt.FuncOp, target: WorkItemTarget) -> None:
+class Program:
+    """The control flow of one kernel; a mapping adds how the kernel is called and where a program finds its ids."""
+
+    def __init__(self, function: tt.FuncOp, tiles: Tiles) -> None:
         self._function = function
         self._body = function.body.block
-        self._target = target
-        self._text = Text()
-        self._tiles = Tiles(self._text, Plan(self._body), target)
-        self._grid: list[Reg] = []
+        self._text = tiles.text
+        self._tiles = tiles
 
     def write(self) -> str:
-        parameters = [self._parameter(argument) for argument in self._body.args]
-        self._grid = [Reg(f"%grid_{axis}", "i32") for axis in tt.AXES]
-        parameters += [f"{reg.name}: i32" for reg in self._grid]
+        """The MLIR of the kernel."""
+        parameters = [self._parameter(argument) for argument in self._body.args] + self._more_parameters()
         self._block(self._body)
-        used, limit = self._text.private_bytes, self._target.private_bytes
-        if used > limit:
-            raise LoweringError(
-                f"kernel {self._function.sym_name.data} keeps {used >> 10} KiB of tiles in private memory, of which "
-                f"this device gives a program {limit >> 10} KiB; smaller blocks need less"
-            )
         return self._text.function(self._function.sym_name.data, parameters)
+
+    def _more_parameters(self) -> list[str]:
+        """What the kernel takes after the parameters that it has in Triton."""
+        raise NotImplementedError
+
+    def _program_id(self, axis: int) -> Reg:
+        raise NotImplementedError
+
+    def _num_programs(self, axis: int) -> Reg:
+        raise NotImplementedError
+
+    def _reduction(self, op: tt.ReduceOp) -> Reduction:
+        return Reduction(self._tiles, op)
 
     def _parameter(self, argument: SSAValue) -> str:
         name = f"%{argument.name_hint or 'arg'}_{self._body.args.index(argument)}"
@@ -98,7 +105,7 @@ class _Program:
             case tt.DotOp():
                 self._dot(op)
             case tt.ReduceOp():
-                Reduction(tiles, op).write()
+                self._reduction(op).write()
             case tt.UnsplatOp():
                 index = (t.integer(0),) * len(extents(op.src))
                 tiles.scalars[op.result] = tiles.at(op.src, Point(index, 0, 1), {})
@@ -115,14 +122,13 @@ class _Program:
             case arith.ConstantOp():
                 return tiles.scalar(op.result)
             case tt.GetProgramIdOp():
-                axis = t.integer(op.axis.value.data, "i32")
-                return t.cast("arith.trunci", t.call("_Z12get_group_idj", [axis], "i64"), "i32")
+                return self._program_id(op.axis.value.data)
             case tt.GetNumProgramsOp():
-                return self._grid[op.axis.value.data]
+                return self._num_programs(op.axis.value.data)
             case tt.AddPtrOp():
                 assert isinstance(op.ptr.type, tt.PointerType)
                 memory = in_memory(element(op.ptr.type.pointee, op))
-                offset = t.cast("arith.extsi", tiles.scalar(op.offset), "i64")
+                offset = tiles.index(op.offset)
                 return Reg(t.address(tiles.scalar(op.ptr).name, offset, memory, GLOBAL), GLOBAL)
             case tt.BitcastOp() if isinstance(op.result.type, tt.PointerType):
                 return tiles.scalar(op.src)
@@ -344,3 +350,29 @@ class _Program:
                     self._yield("scf.yield", self._split(inner.operands)[0])
                 else:
                     self._operation(inner)
+
+
+class WorkItem(Program):
+    """One program a work-item of OpenCL, one work-item a workgroup."""
+
+    _grid = tuple(Reg(f"%grid_{axis}", "i32") for axis in tt.AXES)
+
+    def write(self) -> str:
+        text = super().write()
+        used, limit = self._text.private_bytes, self._tiles.target.private_bytes
+        if used > limit:
+            raise LoweringError(
+                f"kernel {self._function.sym_name.data} keeps {used >> 10} KiB of tiles in private memory, of which "
+                f"this device gives a program {limit >> 10} KiB; smaller blocks need less"
+            )
+        return text
+
+    def _more_parameters(self) -> list[str]:
+        return [f"{reg.name}: i32" for reg in self._grid]
+
+    def _program_id(self, axis: int) -> Reg:
+        group = self._text.call("_Z12get_group_idj", [self._text.integer(axis, "i32")], "i64")
+        return self._text.cast("arith.trunci", group, "i32")
+
+    def _num_programs(self, axis: int) -> Reg:
+        return self._grid[axis]

@@ -72,25 +72,31 @@ class Reduction:
         return [self._tiles.at(src, point, memo) for src in self._op.srcs]
 
     def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
-        """Combine `count` elements along the axis, `step` apart, into registers of the point's lanes.
-
-        The running value lives in private memory, not in a carried register: how many there are, and of which types, is
-        the kernel's choice, and the device's compiler keeps them in registers anyway.
-        """
+        """Combine `count` elements along the axis, `step` apart, into registers of the point's lanes."""
         t, tiles = self._tiles.text, self._tiles
         first = self._read(point)
         if count == step:
             return first
-        kinds = [(element(src.type, self._op), value.lanes) for src, value in zip(self._op.srcs, first, strict=True)]
-        cells = [Buffer(t.private(_kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem, lanes in kinds]
-        cell = Point((t.integer(0),), 0, first[0].lanes)
-        self._write(cells, cell, first)
+        cells, cell = self._cells(first)
         with t.loop(t.integer(step), t.integer(count), step) as i:
             index = list(point.index)
             index[self._axis] = i
             here = Point(tuple(index), point.lane, point.lanes)
             self._write(cells, cell, self._combine([tiles.private.read(c, cell) for c in cells], self._read(here)))
         return [tiles.private.read(c, cell) for c in cells]
+
+    def _cells(self, values: Sequence[Reg]) -> tuple[list[Buffer], Point]:
+        """Buffers that hold running values, and where in them.
+
+        They live in private memory, not in carried registers: how many there are, and of which types, is the kernel's
+        choice, and the device's compiler keeps them in registers anyway.
+        """
+        t = self._tiles.text
+        kinds = [(element(src.type, self._op), value.lanes) for src, value in zip(self._op.srcs, values, strict=True)]
+        cells = [Buffer(t.private(_kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem, lanes in kinds]
+        cell = Point((t.integer(0),), 0, values[0].lanes)
+        self._write(cells, cell, values)
+        return cells, cell
 
     def _along_lanes(self, outer: tuple[Reg, ...]) -> list[Reg]:
         """All elements along the last dimension, at one place of the others."""

@@ -17,7 +17,7 @@ class Point:
     """A place in an index space, `lanes` elements long along dimension `lane`.
 
     Attributes:
-        index: of the first element, one i64 a dimension.
+        index: of the first element, one a dimension.
         inside: the tile.range values that are known to hold all the elements. They belong to this index space: a point
             in another one, as behind a transpose, knows nothing.
     """
@@ -37,6 +37,20 @@ class Space:
 
     def __init__(self, text: Text) -> None:
         self.text = text
+        self._steps: dict[Reg, tuple[Reg, int]] = {}
+
+    def step(self, x: Reg, number: int) -> Reg:
+        """x + number; where addresses are split, `parts` remembers that it is a sum."""
+        if number == 0:
+            return x
+        total = self.plus(x, self.text.integer(number))
+        if self.text.split_addresses:
+            self._steps[total] = (x, number)
+        return total
+
+    def parts(self, x: Reg) -> tuple[Reg, int]:
+        """An index as a register and the constant that was added to it by `step`."""
+        return self._steps.get(x, (x, 0))
 
     def known(self, x: Reg, number: int) -> bool:
         """Whether an index is this constant; arithmetic with constants is left out, to keep the text short."""
@@ -58,11 +72,11 @@ class Space:
     def each(self, shape: tuple[int, ...], lane: int, lanes: int) -> Iterator[Point]:
         """Loops over a whole index space, `lanes` elements at a time along one dimension, which they divide."""
         t = self.text
-        with self._nest([(t.integer(0), t.integer(extent)) for extent in shape], shape, lane, lanes) as index:
+        with self.nest([(t.integer(0), t.integer(extent)) for extent in shape], shape, lane, lanes) as index:
             yield Point(index, lane, lanes)
 
     @contextmanager
-    def _nest(
+    def nest(
         self, limits: Sequence[tuple[Reg, Reg]], shape: tuple[int, ...], lane: int, lanes: int
     ) -> Iterator[tuple[Reg, ...]]:
         """One loop a dimension, the one along the lanes innermost; none where there is one step to make."""
@@ -95,7 +109,7 @@ class Space:
         t = self.text
         low, high = limits[lane]
         if lanes == 1 or (self.known(low, 0) and self.known(high, shape[lane])):
-            with self._nest(limits, shape, lane, lanes) as index:
+            with self.nest(limits, shape, lane, lanes) as index:
                 body(Point(index, lane, lanes, inside))
             return
         length = t.binary("arith.subi", high, low)
@@ -104,5 +118,5 @@ class Space:
         rest = t.select(t.compare("sgt", full, low), full, low)
         for ends, step in (((low, full), lanes), ((rest, high), 1)):
             here = [*limits[:lane], ends, *limits[lane + 1 :]]
-            with self._nest(here, shape, lane, step) as index:
+            with self.nest(here, shape, lane, step) as index:
                 body(Point(index, lane, step, inside))

@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile, tt
 from ..errors import unsupported
+from ..front.scalars import constant
 from .buffers import Buffer, Buffers, collect
 from .memory import Memory, is_unit
 from .mlir import WIDTHS, Reg, Text
@@ -108,6 +109,12 @@ class Tiles:
             return self._constant(op, 1)
         return self.scalars[value]
 
+    def index(self, value: SSAValue) -> Reg:
+        """The register of a scalar, as an index."""
+        if (number := constant(value)) is not None:
+            return self.text.integer(number)
+        return self.text.to_index(self.scalar(value))
+
     def _constant(self, op: arith.ConstantOp, lanes: int) -> Reg:
         elem = element(op.result.type, op)
         match op.value:
@@ -143,24 +150,9 @@ class Tiles:
             case tt.MakeRangeOp():
                 first = self.space.plus(point.index[0], t.integer(op.start.value.data))
                 return self._counted(t.cast("arith.trunci", first, "i32"), point.lanes)
-            case tt.ExpandDimsOp():
-                axis = op.axis.value.data
-                index = point.index[:axis] + point.index[axis + 1 :]
-                if point.lane == axis:
-                    return self._splat_of(op.src, index, point, memo)
-                lane = point.lane - (point.lane > axis)
-                return self.at(op.src, Point(index, lane, point.lanes), memo)
-            case tt.BroadcastOp():
-                shape = extents(op.src)
-                zero = t.integer(0)
-                index = tuple(zero if extent == 1 else i for extent, i in zip(shape, point.index, strict=True))
-                if shape[point.lane] == 1:
-                    return self._splat_of(op.src, index, point, memo)
-                return self.at(op.src, Point(index, point.lane, point.lanes), memo)
-            case tt.TransOp():
-                order = list(op.order.get_values())
-                index = tuple(point.index[order.index(d)] for d in range(len(order)))
-                return self.at(op.src, Point(index, order[point.lane], point.lanes), memo)
+            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp():
+                inner = self.behind(op, point)
+                return t.broadcast(self.at(op.src, inner, memo), point.lanes)
             case tt.ReshapeOp():
                 return self._reshaped(op, point, memo)
             case tile.LoadOp():
@@ -171,10 +163,25 @@ class Tiles:
         assert owner is not None
         raise unsupported(owner)
 
-    def _splat_of(self, value: SSAValue, index: tuple[Reg, ...], point: Point, memo: Memo) -> Reg:
-        """One element, in all lanes."""
-        one = self.at(value, Point(index, 0, 1), memo)
-        return self.text.broadcast(one, point.lanes)
+    def behind(self, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp, point: Point) -> Point:
+        """Where the elements of a point lie in the operand: as many of them, or one that all lanes have in common."""
+        index = point.index
+        match op:
+            case tt.ExpandDimsOp():
+                axis = op.axis.value.data
+                index = index[:axis] + index[axis + 1 :]
+                if point.lane == axis:
+                    return Point(index, 0, 1)
+                return _moved(point, index, point.lane - (point.lane > axis))
+            case tt.BroadcastOp():
+                shape = extents(op.src)
+                zero = self.text.integer(0)
+                index = tuple(zero if extent == 1 else i for extent, i in zip(shape, index, strict=True))
+                return Point(index, 0, 1) if shape[point.lane] == 1 else _moved(point, index, point.lane)
+            case tt.TransOp():
+                order = list(op.order.get_values())
+                index = tuple(index[order.index(d)] for d in range(len(order)))
+                return _moved(point, index, order[point.lane])
 
     def _counted(self, first: Reg, lanes: int) -> Reg:
         if lanes == 1:
@@ -205,4 +212,9 @@ class Tiles:
         """(low, high) of a tile.range."""
         op = value.owner
         assert isinstance(op, tile.RangeOp)
-        return self.scalar(op.low), self.scalar(op.high)
+        return self.index(op.low), self.index(op.high)
+
+
+def _moved(point: Point, index: tuple[Reg, ...], lane: int) -> Point:
+    """The same lanes in another index space, of whose ranges nothing is known."""
+    return Point(index, lane, point.lanes)

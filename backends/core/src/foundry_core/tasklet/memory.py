@@ -1,0 +1,422 @@
+"""Loads and stores between MRAM and WRAM, in pieces of rows.
+
+An expression is evaluated a piece at a time: up to `piece_bytes` of a row. What it loads of consecutive bytes is brought
+to WRAM by one copy before the piece is computed, and what it stores leaves by one copy after. A copy moves whole words of 8
+bytes, as DMA does: more than was asked for comes in, and the element that was wanted first lies as far into its
+buffer as its address lies into its word. dpu-legalize makes DMAs of the copies, and writes words at the ends of a store,
+of which only a part is this program's, under a lock.
+
+What is not consecutive (a gather, a row with a stride, elements that wrap around) is read and written through pointers to
+MRAM, one word of 8 bytes at a time: at a start of 77 cycles and half a cycle a byte, fetching what lies between two
+elements pays only where it is less than some 150 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import tile, tt
+from ..workitem.memory import Memory, is_unit
+from ..workitem.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
+from ..workitem.numeric import ELEMENTWISE
+from ..workitem.plan import is_tile
+from ..workitem.space import Point, extents
+from ..workitem.tiles import Memo, Tiles
+from .target import DMA_ALIGNMENT
+
+LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"
+# Operations of an expression up to which the loop over a piece takes 8 elements a turn, or 4: a loop costs 2 instructions
+# a turn and an address 1, of some 10 that a short expression takes.
+_UNROLLED = ((4, 8), (16, 4))
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A load's elements in WRAM, for the piece at `point`.
+
+    Attributes:
+        first: address of the piece's first element, though the bytes there may not have been wanted.
+    """
+
+    point: Point
+    first: str
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of 8 bytes that hold some elements of a piece: their address and how many bytes they are.
+
+    Attributes:
+        into: bytes from the first word to element 0 of the piece; negative if that lies before it.
+    """
+
+    address: str
+    bytes: Reg
+    into: Reg
+
+
+class Piece:
+    """A part of a row, `count` elements from `point` on along its lane.
+
+    Attributes:
+        rounded: whether there are places in all tiles for as many elements as make the count a multiple of 8.
+        staged: loads whose elements are in WRAM; single: those of which all elements have one value in common.
+        inner: the element that is being computed, by its index and its place in the piece.
+    """
+
+    def __init__(self, point: Point, count: Reg, rounded: bool) -> None:
+        self.point = point
+        self.count = count
+        self.rounded = rounded
+        self.staged: dict[tile.LoadOp, list[Staged]] = {}
+        self.single: dict[tuple[tile.LoadOp, tuple[Reg, ...]], Reg] = {}
+        self.inner: tuple[Reg, Reg] | None = None
+
+
+class StagedMemory(Memory):
+    """Writes accesses to MRAM to a Text.
+
+    Args:
+        piece_bytes: how much of a row is in WRAM at a time, of each load and of the store.
+    """
+
+    def __init__(self, tiles: Tiles, piece_bytes: int) -> None:
+        super().__init__(tiles.text, tiles.space, tiles.numeric, tiles)
+        self._piece_bytes = piece_bytes
+        self._pieces: list[Piece] = []
+
+    # Pieces.
+
+    def length(self, roots: Sequence[SSAValue], extent: int) -> int:
+        """Elements of a piece: as many of the widest type among an expression's loads as there is room for."""
+        loads = [op for op in self._expression(roots) if isinstance(op, tile.LoadOp)]
+        widest = max((WIDTHS[self._base(op)[2]] // 8 for op in loads), default=4)
+        return min(extent, max(1, self._piece_bytes // widest))
+
+    def _expression(self, roots: Sequence[SSAValue]) -> set[Operation]:
+        """The operations that are evaluated with these values."""
+        found = set[Operation]()
+        pending = list(roots)
+        while pending:
+            value = pending.pop()
+            op = value.owner
+            if value in self._tiles.buffers or not isinstance(op, Operation) or op in found or not is_tile(value):
+                continue
+            found.add(op)
+            pending += op.operands
+            if isinstance(op, tile.LoadOp):
+                pending += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
+        return found
+
+    @contextmanager
+    def piece(
+        self, point: Point, count: Reg, roots: Sequence[SSAValue], rounded: bool = True
+    ) -> Iterator[Piece]:
+        """Bring to WRAM what some values load for a piece; they are then evaluated element by element in `each`."""
+        piece = Piece(point, count, rounded)
+        self._pieces.append(piece)
+        for root in roots:
+            self._stage(root, point, piece)
+        yield piece
+        self._pieces.pop()
+
+    def each(self, piece: Piece, roots: Sequence[SSAValue], body: Callable[[Point, Reg], None], first: int = 0) -> None:
+        """Run a body for each element of a piece, from the first on, with its point and its place in the piece.
+
+        Where that does no harm, elements behind the end are computed too, to make the number a multiple of what one turn
+        of the loop takes (`turn`, which divides `first` as well): their places exist in all buffers.
+        """
+        t, point = self._text, piece.point
+        unroll = self.turn(piece, roots)
+        count = piece.count
+        if unroll > 1 and not self._space.known(count, point.lanes):
+            up = self._space.plus(count, t.integer(unroll - 1))
+            count = t.binary("arith.andi", up, t.integer(-unroll))
+        with t.loop(t.integer(first), count, unroll) as turn:
+            for number in range(unroll):
+                body(self.at(piece, turn, number), self._space.step(turn, number))
+        piece.inner = None
+
+    def at(self, piece: Piece, turn: Reg, number: int) -> Point:
+        """The element of a piece at place `turn + number`, which is computed next."""
+        point = piece.point
+        i = self._space.step(self._space.plus(point.index[point.lane], turn), number)
+        piece.inner = (i, self._space.step(turn, number))
+        index = tuple(i if d == point.lane else x for d, x in enumerate(point.index))
+        return Point(index, point.lane, 1, point.inside)
+
+    def turn(self, piece: Piece, roots: Sequence[SSAValue]) -> int:
+        """How many elements one turn of the loop over a piece takes: more than one if all that is loaded is at hand."""
+        expression = self._expression(roots)
+        if not piece.rounded or any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
+            return 1
+        operations = sum(type(op) in ELEMENTWISE for op in expression)
+        for most, unroll in _UNROLLED:
+            if operations <= most and piece.point.lanes % unroll == 0:
+                return unroll
+        return 1
+
+    # Loads.
+
+    def _stage(self, value: SSAValue, point: Point, piece: Piece) -> None:
+        """Bring what a value loads at the points of a piece; mirrors Tiles.at."""
+        op = value.owner
+        if not is_tile(value) or value in self._tiles.buffers or not isinstance(op, Operation):
+            return
+        match op:
+            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp():
+                self._stage(op.src, self._tiles.behind(op, point), piece)
+            case tile.LoadOp():
+                self._stage_load(op, point, piece)
+            case _ if type(op) in ELEMENTWISE:
+                for operand in op.operands:
+                    self._stage(operand, point, piece)
+
+    def _stage_load(self, op: tile.LoadOp, point: Point, piece: Piece) -> None:
+        if point.lanes == 1:
+            if (op, point.index) not in piece.single:
+                piece.single[op, point.index] = self._load_one(op, point, {})
+            return
+        for value in (op.mask, op.other, op.gather):
+            if value is not None:
+                self._stage(value, point, piece)
+        for d, axis in enumerate(op.axes):
+            if isinstance(axis.owner, tile.IndexedOp):
+                self._stage(axis.owner.offsets, self._along(axis.owner, d, point), piece)
+        if op.gather is None and is_unit(op.axes[point.lane]):
+            entries = piece.staged.setdefault(op, [])
+            if all(entry.point.index != point.index for entry in entries):
+                entries.append(Staged(point, self._fetch(op, point, piece)))
+
+    def _along(self, axis: tile.IndexedOp, dimension: int, point: Point) -> Point:
+        """Where the offsets of an axis lie for a point: they have its extent in one dimension, 1 in all others."""
+        zero = self._text.integer(0)
+        index = tuple(point.index[dimension] if extent > 1 else zero for extent in extents(axis.offsets))
+        if dimension != point.lane or all(extent == 1 for extent in extents(axis.offsets)):
+            return Point(index, 0, 1)
+        lane = next(d for d, extent in enumerate(extents(axis.offsets)) if extent > 1)
+        return Point(index, lane, point.lanes)
+
+    def _fetch(self, op: tile.LoadOp, point: Point, piece: Piece) -> str:
+        """Copy a piece of a row to WRAM; returns where its first element is."""
+        t = self._text
+        _, _, memory = self._base(op)
+        buffer = self._stage_buffer(memory, point.lanes)
+        low, high = self._wanted(op, point, piece)
+        axis = op.axes[point.lane].owner
+        if not isinstance(axis, tile.WrappedOp):
+            return self._copy_in(op, point, low, high, buffer)
+        choice = t.choose(self._around[op.axes[point.lane]].whole)
+        with choice.then():
+            choice.result(Reg(self._copy_in(op, point, low, high, buffer), PRIVATE))
+        with choice.otherwise():
+            with t.loop(low, high, 1) as place:
+                source = self._address(op, self._single(point, place), {})
+                t.store(t.load(source, memory, 1, GLOBAL), t.address(buffer, place, memory, PRIVATE), PRIVATE)
+            choice.result(Reg(buffer, PRIVATE))
+        return choice.end().name
+
+    def _stage_buffer(self, memory: str, lanes: int) -> str:
+        """Room for a piece that begins and ends anywhere in a word of 8 bytes."""
+        return self._text.private("i64", (lanes * WIDTHS[memory] // 8 + 2 * DMA_ALIGNMENT - 1) // DMA_ALIGNMENT)
+
+    def _address(self, op: tile.LoadOp | tile.StoreOp, point: Point, memo: Memo) -> str:
+        base, _, memory = self._base(op)
+        return self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
+
+    def _wanted(self, op: tile.LoadOp | tile.StoreOp, point: Point, piece: Piece) -> tuple[Reg, Reg]:
+        """From where to where in a piece there are elements that exist and that the mask lets through; maybe none."""
+        t = self._text
+        low, high = t.integer(0), piece.count
+        outside: list[Reg] = []
+        for d, value in enumerate(op.ranges):
+            if value in point.inside:
+                continue
+            first, last = self._tiles.range(value)
+            if d != point.lane:
+                outside += [t.compare("slt", point.index[d], first), t.compare("sge", point.index[d], last)]
+                continue
+            begin = point.index[d]
+            low = self._larger(low, t.binary("arith.subi", first, begin))
+            high = self._smaller(high, t.binary("arith.subi", last, begin))
+        for condition in outside:
+            high = t.select(condition, low, high)
+        if op.mask is None:
+            return low, high
+        # The first element that the mask lets through, and the one behind the last.
+        cells = [t.private(t.index, 1) for _ in range(2)]
+        t.store(high, cells[0], PRIVATE)
+        t.store(low, cells[1], PRIVATE)
+        before = piece.inner
+        with t.loop(low, high, 1) as place:
+            single = self._single(point, place)
+            piece.inner = (single.index[point.lane], place)
+            with t.nested(f"scf.if {self._tiles.at(op.mask, single, {}).name} {{"):
+                t.store(self._smaller(place, t.load(cells[0], t.index, 1, PRIVATE)), cells[0], PRIVATE)
+                t.store(self._space.plus(place, t.integer(1)), cells[1], PRIVATE)
+        piece.inner = before
+        return t.load(cells[0], t.index, 1, PRIVATE), t.load(cells[1], t.index, 1, PRIVATE)
+
+    def _larger(self, x: Reg, y: Reg) -> Reg:
+        return self._text.select(self._text.compare("sgt", x, y), x, y)
+
+    def _smaller(self, x: Reg, y: Reg) -> Reg:
+        return self._text.select(self._text.compare("slt", x, y), x, y)
+
+    def _copy_in(self, op: tile.LoadOp, point: Point, low: Reg, high: Reg, buffer: str) -> str:
+        """Copy the words that hold elements low to high of a piece; returns where element 0 is, or would be."""
+        t = self._text
+        words = self._words(op, point, low, high)
+        with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
+            t.copy(buffer, PRIVATE, words.address, GLOBAL, words.bytes, DMA_ALIGNMENT)
+        return t.address(buffer, words.into, "i8", PRIVATE)
+
+    def _words(self, op: tile.LoadOp | tile.StoreOp, point: Point, low: Reg, high: Reg) -> _Words:
+        t = self._text
+        base, _, memory = self._base(op)
+        start = self._space.plus(self._start(op, Point(point.index, point.lane, 1), {}), low)
+        address = t.op(f"llvm.ptrtoint {t.address(base, start, memory, GLOBAL)} : {GLOBAL} to i32", "i32")
+        into = t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1, "i32"))
+        word = t.binary("arith.andi", address, t.integer(-DMA_ALIGNMENT, "i32"))
+        size = t.integer(WIDTHS[memory] // 8)
+        length = self._space.times(t.binary("arith.subi", high, low), size)
+        end = t.binary("arith.addi", t.binary("arith.addi", into, length), t.integer(DMA_ALIGNMENT - 1))
+        return _Words(
+            t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL).name,
+            t.binary("arith.andi", end, t.integer(-DMA_ALIGNMENT)),
+            t.binary("arith.subi", into, self._space.times(low, size)),
+        )
+
+    def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        """An element of a load; from WRAM if the piece at hand has it there."""
+        t = self._text
+        for piece in reversed(self._pieces):
+            if (op, point.index) in piece.single:
+                return piece.single[op, point.index]
+            if piece.inner is None:
+                continue
+            for staged in piece.staged.get(op, ()):
+                if self._is_inner(staged.point, point, piece):
+                    _, elem, memory = self._base(op)
+                    place, number = self._space.parts(piece.inner[1])
+                    address = t.shifted(t.address(staged.first, place, memory, PRIVATE), number, memory, PRIVATE)
+                    value = self._numeric.from_memory(t.load(address, memory, 1, PRIVATE), elem)
+                    conditions = self._exist(op, point)
+                    if op.mask is not None:
+                        conditions.append(self._tiles.at(op.mask, point, memo))
+                    if not conditions:
+                        return value
+                    return t.select(self._all(conditions), value, self._other(op, point, memo))
+        return self._load_one(op, point, memo)
+
+    @staticmethod
+    def _is_inner(staged: Point, point: Point, piece: Piece) -> bool:
+        """Whether a point is the element that is being computed, of a staged piece of a row."""
+        assert piece.inner is not None
+        return all(
+            (x == piece.inner[0] if d == staged.lane else x == y)
+            for d, (x, y) in enumerate(zip(point.index, staged.index, strict=True))
+        )
+
+    # Stores.
+
+    def store(self, op: tile.StoreOp) -> None:
+        """Evaluate a store's value and write it, over the elements that exist."""
+        t = self._text
+        shape = extents(op.value)
+        if not shape:
+            self._store_one(op, Point((), 0, 1))
+            return
+        lane = self._tiles.best_lane(op.value, op)
+        limits = [(t.integer(0), t.integer(extent)) for extent in shape]
+        if op.ranges:
+            limits = [self._tiles.range(value) for value in op.ranges]
+        roots = [op.value, *([op.mask] if op.mask is not None else [])]
+        in_rows = op.gather is None and isinstance(op.axes[lane].owner, tile.AffineOp) and is_unit(op.axes[lane])
+        if not in_rows:
+            roots += [op.gather] if op.gather is not None else []
+            roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
+        for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges)):
+            if in_rows:
+                self._store_row(op, piece, roots)
+            else:
+                self.each(piece, roots, lambda point, place: self._store_one(op, point))
+
+    def sweep(
+        self,
+        limits: Sequence[tuple[Reg, Reg]],
+        shape: tuple[int, ...],
+        lane: int,
+        roots: Sequence[SSAValue],
+        inside: frozenset[SSAValue] = frozenset(),
+    ) -> Iterator[Piece]:
+        """The pieces of an index space, with what some values load for each; yields once, in the loops over them."""
+        t = self._text
+        length = self.length(roots, shape[lane])
+        with self._space.nest(limits, shape, lane, length) as index:
+            point = Point(index, lane, length, inside)
+            count = t.integer(length)
+            low, high = limits[lane]
+            whole = self._space.known(low, 0)
+            if not (whole and self._space.known(high, shape[lane])):
+                count = self._smaller(count, t.binary("arith.subi", high, index[lane]))
+            with self.piece(point, count, roots, whole) as piece:
+                yield piece
+
+    def _store_one(self, op: tile.StoreOp, point: Point) -> None:
+        t = self._text
+        conditions = self._exist(op, point)
+        if op.mask is not None:
+            conditions.append(self._tiles.at(op.mask, point, {}))
+        with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+            memo: Memo = {}
+            _, elem, memory = self._base(op)
+            value = self._numeric.to_memory(self._tiles.at(op.value, point, memo), elem)
+            address = self._address(op, point, memo)
+            # A store of less than a word of MRAM reads the word and writes it again.
+            with self._locked() if WIDTHS[memory] < 64 else nullcontext():
+                t.store(value, address, GLOBAL)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._text.run(LOCK)
+        yield
+        self._text.run(UNLOCK)
+
+    def _store_row(self, op: tile.StoreOp, piece: Piece, roots: Sequence[SSAValue]) -> None:
+        t, point = self._text, piece.point
+        _, elem, memory = self._base(op)
+        buffer = self._stage_buffer(memory, point.lanes)
+
+        def put(first: str, place: Reg, value: Reg) -> None:
+            at, number = self._space.parts(place)
+            address = t.shifted(t.address(first, at, memory, PRIVATE), number, memory, PRIVATE)
+            t.store(self._numeric.to_memory(value, elem), address, PRIVATE)
+
+        if op.mask is None:
+            size = t.integer(WIDTHS[memory] // 8)
+            target = self._address(op, Point(point.index, point.lane, 1), {})
+            address = t.op(f"llvm.ptrtoint {target} : {GLOBAL} to i32", "i32")
+            into = t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1, "i32"))
+            first = t.address(buffer, into, "i8", PRIVATE)
+            self.each(piece, roots, lambda at, place: put(first, place, self._tiles.at(op.value, at, {})))
+            t.copy(target, GLOBAL, first, PRIVATE, self._space.times(piece.count, size), WIDTHS[memory] // 8)
+            return
+        # What the mask excludes keeps its value: whole words are read, and nobody writes before they are written again.
+        low, high = self._wanted(op, point, piece)
+        with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"), self._locked():
+            words = self._words(op, point, low, high)
+            t.copy(buffer, PRIVATE, words.address, GLOBAL, words.bytes, DMA_ALIGNMENT)
+            first = t.address(buffer, words.into, "i8", PRIVATE)
+
+            def merge(at: Point, place: Reg) -> None:
+                assert op.mask is not None
+                with t.nested(f"scf.if {self._tiles.at(op.mask, at, {}).name} {{"):
+                    put(first, place, self._tiles.at(op.value, at, {}))
+
+            self.each(piece, roots, merge)
+            t.copy(words.address, GLOBAL, buffer, PRIVATE, words.bytes, DMA_ALIGNMENT)

@@ -1,0 +1,192 @@
+"""One kernel in structured form to MLIR text for a DPU, whose tasklets each run one program at a time.
+
+The kernel's arguments are those of the Triton kernel, pointers as pointers to MRAM, i1 as i8, f16 and bf16 as their bits in
+i16; then two pointers that are not used, which kernels of TritonPIM have. A program finds its ids by calling
+__triton_program_id(axis) and __triton_num_programs(axis), of which dpu-legalize makes loads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects import tile, tt
+from ..errors import LoweringError
+from ..front.structured import kernel
+from ..workitem.buffers import Buffer
+from ..workitem.memory import is_unit
+from ..workitem.mlir import Conventions, Reg, Text
+from ..workitem.numeric import element, in_memory
+from ..workitem.plan import Plan
+from ..workitem.program import Program
+from ..workitem.reduce import Reduction
+from ..workitem.space import Point, extents
+from ..workitem.target import WorkItemTarget
+from ..workitem.tiles import Tiles
+from .memory import StagedMemory
+from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
+
+_CONVENTIONS = Conventions(
+    index="i32", global_space=255, call="", kernel="", attributes="", split_addresses=True,
+    private_alignment=DMA_ALIGNMENT,
+)  # fmt: skip
+# tl.dot in registers: 2 x 4 sums, 2 + 4 factors and the addresses fit the 24 registers of a tasklet.
+_REGISTERS = WorkItemTarget(accumulators=8, dot_steps=4)
+_SHORTEST_PIECE = 64
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel in MLIR, and how many tasklets of a DPU can run it at a time."""
+
+    text: str
+    num_tasklets: int
+
+
+def lower(module: ModuleOp, target: TaskletTarget) -> Lowered:
+    """The MLIR of a kernel for a DPU; reads the module only.
+
+    Rows come in pieces of at most 2048 bytes. Shorter pieces take longer to bring, by the 77 cycles that each DMA takes to
+    start, and leave room for more tasklets, of which it takes 11 to fill the pipeline: the longest are taken that leave
+    room for as many, or else for as many as there can be.
+
+    Raises:
+        UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
+        LoweringError: the kernel's tiles need more WRAM than a DPU has.
+    """
+    function = kernel(module)
+    enough = min(target.enough_tasklets, target.most_tasklets)
+    best: Lowered | None = None
+    needed = 0
+    piece = DMA_BYTES
+    while piece >= _SHORTEST_PIECE and (best is None or best.num_tasklets < enough):
+        tiles = TaskletTiles(TaskletPlan(function.body.block), piece)
+        text = TaskletProgram(function, tiles).write()
+        needed = tiles.text.private_bytes
+        tasklets = target.tasklets(needed)
+        if tasklets > (best.num_tasklets if best else 0):
+            best = Lowered(text, tasklets)
+        piece //= 2
+    if best is None:
+        free = target.wram_bytes - target.reserved_bytes - target.stack_bytes
+        raise LoweringError(
+            f"kernel {function.sym_name.data} keeps {needed} bytes of tiles in WRAM, of which a DPU has {free} bytes "
+            "for a program; smaller blocks need less"
+        )
+    return best
+
+
+class TaskletPlan(Plan):
+    """Which tiles get memory in WRAM. Beside what every mapping keeps there: what could not be brought in rows later."""
+
+    def _must_store(self, value: SSAValue) -> bool:
+        if super()._must_store(value):
+            return True
+        return self._is_costly(value) and any(
+            isinstance(use.operation, tt.ReshapeOp)
+            or (isinstance(use.operation, tt.ReduceOp) and not _in_rows(value, use.operation.axis.value.data))
+            for use in value.uses
+        )
+
+
+def _in_rows(value: SSAValue, axis: int) -> bool:
+    """Whether a reduction along an axis can read what an expression loads in rows along that axis."""
+    if axis != len(extents(value)) - 1:
+        return False
+    op = value.owner
+    if isinstance(op, tile.LoadOp):
+        return is_unit(op.axes[axis]) or not any(is_unit(other) for other in op.axes)
+    if isinstance(op, Block):
+        return True
+    return all(_in_rows(operand, axis) for operand in op.operands if extents(operand) == extents(value))
+
+
+class TaskletTiles(Tiles):
+    """The registers and the buffers in WRAM of one kernel.
+
+    Args:
+        piece_bytes: how much of a row comes into WRAM at a time.
+    """
+
+    memory: StagedMemory
+
+    def __init__(self, plan: Plan, piece_bytes: int) -> None:
+        super().__init__(Text(_CONVENTIONS), plan, _REGISTERS)
+        self.memory = StagedMemory(self, piece_bytes)
+
+    def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
+        """A DPU has no vectors."""
+        return 1
+
+    def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
+        shape = extents(value)
+        lane = self.best_lane(value) if lane is None else lane
+        limits = [(self.text.integer(0), self.text.integer(extent)) for extent in shape]
+        for piece in self.memory.sweep(limits, shape, lane, [value]):
+            self.memory.each(
+                piece, [value], lambda point, _: self.private.write(buffer, point, self.at(value, point, {}))
+            )
+
+
+class TaskletReduction(Reduction):
+    """A tt.reduce that brings what it reads along the last dimension in pieces."""
+
+    _tiles: TaskletTiles
+
+    def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
+        if self._axis != len(self._shape) - 1:
+            return super()._fold(count, step, point)
+        t, memory, sources = self._tiles.text, self._tiles.memory, self._op.srcs
+        length = memory.length(sources, count)
+        whole = t.integer(length)
+
+        def at(start: Reg) -> Point:
+            return Point((*point.index[:-1], start), self._axis, length)
+
+        with memory.piece(at(t.integer(0)), whole, sources) as piece:
+            turn = memory.turn(piece, sources)
+            zero = t.integer(0)
+            values = self._read(memory.at(piece, zero, 0))
+            for number in range(1, turn):
+                values = self._combine(values, self._read(memory.at(piece, zero, number)))
+            if count == turn:
+                return values
+            cells, cell = self._cells(values)
+
+            def combine(here: Point, _: Reg) -> None:
+                running = [self._tiles.private.read(c, cell) for c in cells]
+                self._write(cells, cell, self._combine(running, self._read(here)))
+
+            memory.each(piece, sources, combine, first=turn)
+        if count > length:
+            with t.loop(whole, t.integer(count), length) as start, memory.piece(at(start), whole, sources) as piece:
+                memory.each(piece, sources, combine)
+        return [self._tiles.private.read(c, cell) for c in cells]
+
+
+class TaskletProgram(Program):
+    """One program a tasklet at a time."""
+
+    _tiles: TaskletTiles
+
+    def _parameter(self, argument: SSAValue) -> str:
+        elem = "i8"
+        if isinstance(argument.type, tt.PointerType):
+            elem = in_memory(element(argument.type.pointee, self._function))
+        name = argument.name_hint or f"arg{self._body.args.index(argument)}"
+        kind = f"foundry.elem = {elem}, " if isinstance(argument.type, tt.PointerType) else ""
+        return f'{super()._parameter(argument)} {{{kind}foundry.name = "{name}"}}'
+
+    def _more_parameters(self) -> list[str]:
+        return [f"%internal_{i}: !llvm.ptr<1> {{foundry.elem = i8}}" for i in range(2)]
+
+    def _program_id(self, axis: int) -> Reg:
+        return self._text.call("__triton_program_id", [self._text.integer(axis, "i32")], "i32")
+
+    def _num_programs(self, axis: int) -> Reg:
+        return self._text.call("__triton_num_programs", [self._text.integer(axis, "i32")], "i32")
+
+    def _reduction(self, op: tt.ReduceOp) -> Reduction:
+        return TaskletReduction(self._tiles, op)
