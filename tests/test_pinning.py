@@ -46,10 +46,11 @@ class Index:
         return self
 
     def resolve(
-        self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path
-    ) -> list[Artifact]:
+        self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path,
+        also: Sequence[str] = (),
+    ) -> list[Artifact]:  # fmt: skip
         """As Wheels.resolve."""
-        needed = {name for pinned in pins for name in self.requires[pinned]} if dependencies else set()
+        needed = {*also, *(name for pinned in pins for name in self.requires[pinned])} if dependencies else set()
         newest = {name: max(version for other, version in self.wheels if other == name) for name in needed}
         return sorted((self.wheels[key] for key in {**newest, **pins}.items()), key=lambda found: found.name)
 

@@ -23,7 +23,7 @@ class Artifact:
     """One file that is fetched.
 
     Attributes:
-        kind: "wheel" or "deb".
+        kind: "wheel", "deb" or "sdist".
         name: the distribution's or package's name.
         version: the whole version, a Debian epoch included.
         filename: the name that the archive gives the file.
@@ -65,6 +65,10 @@ class LockedTarget:
         default_triton: the release that is built unless another is asked for.
         left_out: files of the debs that the image does without, as dpkg's path-exclude takes them.
         kept: files that a pattern of left_out matches and that are needed, as dpkg's path-include takes them.
+        sdists: Python packages that come as sources.
+        recipes: the native parts, folders under toolchains/recipes.
+        builder: the image that those are built in, as a target without a Triton.
+        sdk: the vendor SDK that a user may supply, a file under toolchains/sdks.
         digest: sha256 over all of the above.
         pins: digest of the pins that debs, wheels and tritons were resolved from, to see that one changed since.
     """
@@ -79,6 +83,10 @@ class LockedTarget:
     default_triton: str
     left_out: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    sdists: tuple[Artifact, ...] = ()
+    recipes: tuple[str, ...] = ()
+    builder: LockedTarget | None = None
+    sdk: str = ""
     digest: str = ""
     pins: Mapping[str, str] = field(default_factory=dict)
 
@@ -87,9 +95,13 @@ class LockedTarget:
         """Whether it is its backend's own target with more tools: it proves nothing that that one does not."""
         return self.name != self.backend
 
+    def own(self) -> tuple[Artifact, ...]:
+        """All files of the target, every Triton included, those of its builder left out."""
+        return (*self.debs, *self.wheels, *self.sdists, *(triton.wheel for triton in self.tritons.values()))
+
     def artifacts(self) -> tuple[Artifact, ...]:
-        """All files of the target, every Triton included."""
-        return (*self.debs, *self.wheels, *(triton.wheel for triton in self.tritons.values()))
+        """All files of the target and of its builder."""
+        return (*self.own(), *(self.builder.own() if self.builder else ()))
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,11 @@ class Lock:
 
     targets: Mapping[str, LockedTarget]
     digest: str
+
+    def systems(self) -> tuple[LockedTarget, ...]:
+        """The targets, each followed by its builder if it has one."""
+        pairs = ((target, target.builder) for target in self.targets.values())
+        return tuple(system for pair in pairs for system in pair if system)
 
 
 def digest(value: Any) -> str:
@@ -109,10 +126,24 @@ def seal(targets: Mapping[str, LockedTarget]) -> Lock:
     """A lock over these targets, with all digests computed."""
     sealed = {}
     for name in sorted(targets):
-        content = _to_json(targets[name])
-        del content["digest"], content["pins"]
-        sealed[name] = replace(targets[name], digest=digest({"name": name, **content}))
-    return Lock(sealed, digest({name: [target.digest, dict(target.pins)] for name, target in sealed.items()}))
+        target = targets[name]
+        if target.builder:
+            target = replace(target, builder=_sealed(target.builder))
+        sealed[name] = _sealed(target)
+    return Lock(sealed, digest({name: _wanted(target) for name, target in sealed.items()}))
+
+
+def _sealed(target: LockedTarget) -> LockedTarget:
+    content = _to_json(target)
+    del content["digest"], content["pins"]
+    # Of the builder, what its own digest is over.
+    if target.builder:
+        content["builder"] = target.builder.digest
+    return replace(target, digest=digest({"name": target.name, **content}))
+
+
+def _wanted(target: LockedTarget) -> list[Any]:
+    return [target.digest, dict(target.pins), *([dict(target.builder.pins)] if target.builder else [])]
 
 
 def load(path: Path = paths.LOCK) -> Lock:
@@ -149,17 +180,26 @@ def save(lock: Lock, path: Path = paths.LOCK) -> None:
 def _to_json(target: LockedTarget) -> dict[str, Any]:
     """The target as it stands in the file; what a key or a list already says is not repeated."""
     data = asdict(target)
+    if target.builder:
+        data["builder"] = _to_json(target.builder)
     del data["name"]
-    for artifact in (*data["debs"], *data["wheels"], *(triton["wheel"] for triton in data["tritons"].values())):
+    tritons = data["tritons"].values()
+    for artifact in (*data["debs"], *data["wheels"], *data["sdists"], *(triton["wheel"] for triton in tritons)):
         del artifact["kind"]
-    for triton in data["tritons"].values():
+    for triton in tritons:
         del triton["version"]
+    # What few targets have is written where it is.
+    for key in ("sdists", "recipes", "builder", "sdk"):
+        if not data[key]:
+            del data[key]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
 
 def _target(name: str, data: dict[str, Any]) -> LockedTarget:
     def artifacts(kind: str, entries: list[dict[str, Any]]) -> tuple[Artifact, ...]:
         return tuple(Artifact(kind=kind, **entry) for entry in entries)
+
+    builder = data.get("builder")
 
     tritons = {
         version: LockedTriton(version, entry["llvm_hash"], Artifact(kind="wheel", **entry["wheel"]))
@@ -171,6 +211,9 @@ def _target(name: str, data: dict[str, Any]) -> LockedTarget:
         "tritons": tritons,
         "left_out": tuple(data["left_out"]),
         "kept": tuple(data["kept"]),
+        "sdists": artifacts("sdist", data.get("sdists", [])),
+        "recipes": tuple(data.get("recipes", ())),
+        "builder": _target(f"{name}-build", builder) if builder else None,
     }
     return LockedTarget(name=name, **(data | changed))
 

@@ -25,7 +25,7 @@ from . import lock as locks
 from . import paths, pins, resolution
 from .errors import PinError, UsageError
 from .lock import Artifact, Lock, LockedTarget
-from .pins import DebPin, Pin, ReleasesPin, Target, WheelPin
+from .pins import DebPin, Pin, ReleasesPin, SdistPin, System, Target, WheelPin
 from .store import Store
 from .triton import check_llvm_hash
 
@@ -61,23 +61,25 @@ def show(console: Console) -> None:
     table = Table(title="components: toolchains/pins")
     for heading in ("component", "pinned", "resolved to", "in"):
         table.add_column(heading)
-    for pin in sorted({pin.name: pin for target in targets for pin in target.pins}.values(), key=lambda pin: pin.name):
-        users = [target for target in targets if pin in target.pins]
-        rows = list(_rows(pin, [lock.targets[target.name] for target in users if target.name in lock.targets]))
+    systems = list(_systems(targets))
+    locked = {system.name: system for system in lock.systems()}
+    for _, pin in sorted({pin.name: pin for system in systems for pin in system.pins}.items()):
+        users = [system for system in systems if pin in system.pins]
+        rows = list(_rows(pin, [locked[system.name] for system in users if system.name in locked]))
         for number, (pinned, resolved) in enumerate(rows):
             first = number == 0
-            used_in = ", ".join(target.name for target in users)
+            used_in = ", ".join(system.name for system in users)
             table.add_row(pin.name if first else "", pinned, resolved, used_in if first else "")
     console.print(table)
     table = Table(title="targets: toolchains/targets")
     for heading in ("target", "suite", "python", "packages", "wheels", "triton", "MB", "digest"):
         number = heading in ("packages", "wheels", "MB")
         table.add_column(heading, justify="right" if number else "left", no_wrap=heading in ("target", "digest"))
-    for locked in lock.targets.values():
-        size = sum(artifact.size for artifact in locked.artifacts()) / _MEGA
+    for system in lock.systems():
+        size = sum(artifact.size for artifact in system.own()) / _MEGA
         table.add_row(
-            locked.name, locked.suite, locked.python, str(len(locked.debs)), str(len(locked.wheels)),
-            " ".join(locked.tritons), f"{size:.0f}", locked.digest[:12],
+            system.name, system.suite, system.python, str(len(system.debs)), str(len(system.wheels)),
+            " ".join(system.tritons), f"{size:.0f}", system.digest[:12],
         )  # fmt: skip
     console.print(table)
     console.print(f"lock {lock.digest[:12]}")
@@ -163,7 +165,7 @@ def disagreements(lock: Lock, targets: Sequence[Target]) -> Iterator[str]:
         if locked is None:
             yield f"{target.name}: not in the lock"
             continue
-        for what in ("backend", "suite", "python"):
+        for what in ("backend", "suite", "python", "recipes", "sdk"):
             want, have = getattr(target, what), getattr(locked, what)
             if want != have:
                 yield f"{target.name}: {what} is {want}, locked is {have}"
@@ -173,17 +175,33 @@ def disagreements(lock: Lock, targets: Sequence[Target]) -> Iterator[str]:
                 f"{target.name}: python is {locked.python}, the python3 of {locked.suite} is {', '.join(found)}: "
                 "correct toolchains/targets"
             )
-        for part, digest in target.digests.items():
-            if locked.pins.get(part) != digest:
-                yield f"{target.name}: the pins of its {part} changed since they were resolved"
+        yield from _outdated(target, locked)
+        if target.builder and locked.builder:
+            yield from _outdated(target.builder, locked.builder)
+        elif target.builder or locked.builder:
+            yield f"{target.name}: whether something is built for it changed since it was resolved"
+
+
+def _outdated(system: System, locked: LockedTarget) -> Iterator[str]:
+    for part, digest in system.digests.items():
+        if locked.pins.get(part) != digest:
+            yield f"{system.name}: the pins of its {part} changed since they were resolved"
 
 
 def _targets() -> list[Target]:
     return [pins.target(name) for name in pins.names()]
 
 
+def _systems(targets: Sequence[Target]) -> Iterator[System]:
+    """Targets and their builders."""
+    for target in targets:
+        yield target
+        if target.builder:
+            yield target.builder
+
+
 def _component(name: str, targets: Sequence[Target]) -> Pin:
-    components = {pin.name: pin for target in targets for pin in target.pins}
+    components = {pin.name: pin for system in _systems(targets) for pin in system.pins}
     if name not in components:
         raise UsageError(f"no target has a component {name}", why=f"known: {', '.join(sorted(components))}",
                          next="invoke pin")  # fmt: skip
@@ -198,9 +216,9 @@ def _rows(pin: Pin, locked: Sequence[LockedTarget]) -> Iterator[tuple[str, str]]
                 yield package, _versions(package, (artifact for target in locked for artifact in target.debs))
             if not pin.packages:
                 yield "-", f"{len(pin.left_out)} patterns of files left out"
-        case WheelPin():
+        case WheelPin() | SdistPin():
             for name, version in pin.packages.items():
-                yield f"{name} {version}", _versions(name, (a for target in locked for a in target.wheels))
+                yield f"{name} {version}", _versions(name, (a for s in locked for a in (*s.wheels, *s.sdists)))
         case ReleasesPin():
             for version, llvm_hash in pin.llvm_hashes.items():
                 files = {target.tritons[version].wheel.filename for target in locked if version in target.tritons}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,14 @@ class WheelPin:
 
 
 @dataclass(frozen=True)
+class SdistPin:
+    """Python distributions at exact versions that are published as sources only; what they need comes as wheels."""
+
+    name: str
+    packages: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class ReleasesPin:
     """A distribution kept in several releases, each with the LLVM commit compiled into it: Triton."""
 
@@ -46,12 +54,12 @@ class ReleasesPin:
     llvm_hashes: Mapping[str, str]
 
 
-Pin = DebPin | WheelPin | ReleasesPin
+Pin = DebPin | WheelPin | SdistPin | ReleasesPin
 
 
 @dataclass(frozen=True)
-class Target:
-    """A target as wanted: which plugin, on which suite and Python, of which components."""
+class System:
+    """What an image is made from: packages of a suite, and distributions for its Python."""
 
     name: str
     backend: str
@@ -63,11 +71,9 @@ class Target:
     def digests(self) -> dict[str, str]:
         """What is wanted of each part of a locked target, as a digest, however it is written and spread over files."""
         debs = [self.suite, sorted(self.packages), *([pin.left_out, pin.kept] for pin in self.debs)]
-        return {
-            "debs": digest(debs),
-            "wheels": digest([self.python, self.wheels]),
-            "tritons": digest([self.python, asdict(self.triton)]),
-        }
+        # What sdists need is resolved with the wheels.
+        wheels = [self.python, self.wheels, *([self.sdists] if self.sdists else [])]
+        return {"debs": digest(debs), "wheels": digest(wheels)}
 
     @property
     def debs(self) -> tuple[DebPin, ...]:
@@ -82,8 +88,41 @@ class Target:
     @property
     def wheels(self) -> dict[str, str]:
         """All Python distributions asked for beside Triton, with their versions."""
-        pins = [pin for pin in self.pins if isinstance(pin, WheelPin)]
+        return self._versions(WheelPin)
+
+    @property
+    def sdists(self) -> dict[str, str]:
+        """All Python distributions asked for that come as sources, with their versions."""
+        return self._versions(SdistPin)
+
+    def _versions(self, kind: type[WheelPin] | type[SdistPin]) -> dict[str, str]:
+        pins = [pin for pin in self.pins if isinstance(pin, kind)]
         return {name: version for pin in pins for name, version in pin.packages.items()}
+
+
+@dataclass(frozen=True)
+class Target(System):
+    """A target as wanted: which plugin, on which suite and Python, of which components.
+
+    Attributes:
+        recipes: its native parts, folders under toolchains/recipes.
+        build: components of the image that they are built in; none where there are no recipes.
+        sdk: the vendor SDK that a user may supply, a file under toolchains/sdks; empty where there is none.
+    """
+
+    recipes: tuple[str, ...] = ()
+    build: tuple[Pin, ...] = ()
+    sdk: str = ""
+
+    @property
+    def builder(self) -> System | None:
+        """The image that recipes are built in: of the same suite, so that what was linked there runs here."""
+        return System(f"{self.name}-build", self.backend, self.suite, self.python, self.build) if self.build else None
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """As System's; and the Tritons."""
+        return {**super().digests, "tritons": digest([self.python, asdict(self.triton)])}
 
     @property
     def triton(self) -> ReleasesPin:
@@ -114,6 +153,10 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
             isinstance(version, str) for version in versions.values()
         ):
             return WheelPin(name, versions)
+        case {"source": "sdist", "packages": dict(versions), **rest} if not rest and all(
+            isinstance(version, str) for version in versions.values()
+        ):
+            return SdistPin(name, versions)
         case {"source": "wheel", "distribution": str(distribution), "default": str(default), "release": dict(releases),
               **rest} if not rest and default in releases:  # fmt: skip
             hashes = {version: release.get("llvm-hash") for version, release in releases.items()}
@@ -122,7 +165,7 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
     raise PinError(
         f"not a pin file: {path}",
         why='it has source = "deb" and lists: packages, left-out, kept; or\n'
-        'source = "wheel" and [packages] name = "version"; or\n'
+        'source = "wheel" or "sdist", and [packages] name = "version"; or\n'
         'source = "wheel", distribution, default, and [release."version"] with an llvm-hash each',
         next=f"correct {path}",
     )
@@ -143,13 +186,19 @@ def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PIN
         case {"extends": str(parent), "components": [*added], **rest} if not rest:
             below = target(parent, folder, components)
             pins = below.pins + tuple(component(str(item), components) for item in added)
-            return Target(name, below.backend, below.suite, below.python, pins)
-        case {"backend": str(backend), "suite": str(suite), "python": str(python), "components": [*listed],
-              **rest} if not rest:  # fmt: skip
-            return Target(name, backend, suite, python, tuple(component(str(item), components) for item in listed))
+            return replace(below, name=name, pins=pins)
+        case {"backend": str(backend), "suite": str(suite), "python": str(python), "components": [*listed], **rest}:
+            pins = tuple(component(str(item), components) for item in listed)
+            match {"sdk": "", **rest}:
+                case {"sdk": ""} if not rest:
+                    return Target(name, backend, suite, python, pins)
+                case {"recipes": [*recipes], "build-components": [*build], "sdk": str(sdk), **more} if not more:
+                    tools = tuple(component(str(item), components) for item in build)
+                    return Target(name, backend, suite, python, pins, tuple(map(str, recipes)), tools, sdk)
     raise PinError(
         f"not a target file: {path}",
-        why="it has backend, suite, python and components; or extends and components",
+        why="it has backend, suite, python and components, and with native parts also recipes, build-components and\n"
+        "maybe sdk; or extends and components",
         next=f"correct {path}",
     )
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .lock import Artifact, Lock, LockedTarget, LockedTriton, digest, seal
-from .pins import DebPin, Pin, ReleasesPin, Target, WheelPin
+from .pins import DebPin, Pin, ReleasesPin, SdistPin, System, Target, WheelPin
+from .sources.sdist import Sdists
 from .sources.wheel import Wheels
 from .store import Store
 
 # Which part of a locked target the components of each kind make up.
-_PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", ReleasesPin: "tritons"}
+_PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", SdistPin: "wheels", ReleasesPin: "tritons"}
 
 
 def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: Pin | None = None) -> Lock:
@@ -28,16 +29,15 @@ def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: 
     locked = {}
     for target in targets:
         before = old.targets.get(target.name) if old else None
-        if only is None or before is None or not _same_ground(target, before):
-            locked[target.name] = resolver.whole(target)
-        elif only in target.pins:
-            locked[target.name] = resolver.part(target, before, _PARTS[type(only)])
-        else:
-            locked[target.name] = before
+        now = resolver.system(target, before, only)
+        builder = None
+        if target.builder:
+            builder = resolver.system(target.builder, before.builder if before else None, only)
+        locked[target.name] = replace(now, recipes=target.recipes, builder=builder, sdk=target.sdk)
     return seal(locked)
 
 
-def _same_ground(target: Target, before: LockedTarget) -> bool:
+def _same_ground(target: System, before: LockedTarget) -> bool:
     """Whether plugin, suite and Python are as they were locked: what all of a target stands on."""
     return (target.backend, target.suite, target.python) == (before.backend, before.suite, before.python)
 
@@ -51,14 +51,16 @@ class _Resolver:
         self._sizes = {a.sha256: a.size for target in targets for a in target.artifacts()}
         self._answers: dict[str, tuple[Artifact, ...]] = {}
 
-    def whole(self, target: Target) -> LockedTarget:
-        """All parts of a target."""
-        locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
-        for part in _PARTS.values():
-            locked = self.part(target, locked, part)
-        return locked
+    def system(self, target: System, before: LockedTarget | None, only: Pin | None) -> LockedTarget:
+        """A target or its builder: what was asked for anew, the rest as it was locked."""
+        if only is None or before is None or not _same_ground(target, before):
+            locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
+            for part in target.digests:
+                locked = self.part(target, locked, part)
+            return locked
+        return self.part(target, before, _PARTS[type(only)]) if only in target.pins else before
 
-    def part(self, target: Target, before: LockedTarget, part: str) -> LockedTarget:
+    def part(self, target: System, before: LockedTarget, part: str) -> LockedTarget:
         """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons"."""
         pins = {**before.pins, part: target.digests[part]}
         if part == "debs":
@@ -67,7 +69,10 @@ class _Resolver:
             kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
             return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
         if part == "wheels":
-            return replace(before, wheels=self._wheels(target.python, target.wheels, dependencies=True), pins=pins)
+            sdists, needs = self._sdists(target.python, target.sdists)
+            wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs)
+            return replace(before, wheels=wheels, sdists=sdists, pins=pins)
+        assert isinstance(target, Target), f"{target.name} has no Triton"
         pin = target.triton
         tritons = {}
         for version, llvm_hash in pin.llvm_hashes.items():
@@ -75,11 +80,25 @@ class _Resolver:
             tritons[version] = LockedTriton(version, llvm_hash, wheel)
         return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
-    def _wheels(self, python: str, pins: dict[str, str], *, dependencies: bool) -> tuple[Artifact, ...]:
-        question = digest([python, pins, dependencies])
+    def _sdists(self, python: str, pins: dict[str, str]) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
+        """The sdists, and what they need beside each other."""
+        if not pins:
+            return (), ()
+        with self._store.incoming() as folder:
+            found, needs = Sdists(python).resolve(pins, into=folder)
+            for artifact in found:
+                self._store.adopt(folder / artifact.filename, artifact)
+        return tuple(found), tuple(needs)
+
+    def _wheels(
+        self, python: str, pins: dict[str, str], *, dependencies: bool, also: Sequence[str] = ()
+    ) -> tuple[Artifact, ...]:
+        question = digest([python, pins, dependencies, also])
         if question not in self._answers:
             with self._store.incoming() as folder:
-                found = Wheels(python).resolve(pins, dependencies=dependencies, known=self._sizes, into=folder)
+                found = Wheels(python).resolve(
+                    pins, dependencies=dependencies, also=also, known=self._sizes, into=folder
+                )
                 # What had to be fetched to learn its size need not come again.
                 for artifact in found:
                     if (folder / artifact.filename).is_file():
@@ -101,10 +120,10 @@ class Change:
 
 def changes(old: Lock | None, new: Lock) -> list[Change]:
     """What differs from an old lock to a new one, artifact by artifact."""
-    olds = old.targets if old else {}
+    olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
     found: dict[tuple[str, str, str, str], list[str]] = {}
-    for target in sorted({*olds, *new.targets}):
-        before, after = (_by_key(locked[target]) if target in locked else {} for locked in (olds, new.targets))
+    for target in sorted({*olds, *news}):
+        before, after = (_by_key(locked[target]) if target in locked else {} for locked in (olds, news))
         for key in sorted({*before, *after}):
             was, now = before.get(key), after.get(key)
             if was != now:
@@ -115,7 +134,7 @@ def changes(old: Lock | None, new: Lock) -> list[Change]:
 
 def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
     """Artifacts by kind and name; several Tritons go by their version too."""
-    plain = {(a.kind, a.name, ""): a for a in (*target.debs, *target.wheels)}
+    plain = {(a.kind, a.name, ""): a for a in (*target.debs, *target.wheels, *target.sdists)}
     return plain | {("wheel", t.wheel.name, version): t.wheel for version, t in target.tritons.items()}
 
 

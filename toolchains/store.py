@@ -23,6 +23,7 @@ from .errors import FoundryError, GoneError, HashMismatchError, OfflineError, Tr
 from .lock import Artifact
 from .sources import Source
 from .sources.deb import Debs
+from .sources.sdist import Sdists
 from .sources.wheel import Wheels
 
 
@@ -81,7 +82,8 @@ class Store:
         debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
         others = [artifact for artifact in artifacts if artifact.kind != "deb"]
         apt = self.debs(suite)
-        self._bring(Wheels(python), others, "wheels")
+        self._bring(Wheels(python), [artifact for artifact in others if artifact.kind == "wheel"], "wheels")
+        self._bring(Sdists(python), [artifact for artifact in others if artifact.kind == "sdist"], "sources")
         try:
             self._bring(apt, debs, "packages")
         except GoneError as gone:

@@ -45,8 +45,9 @@ class Wheels:
         self._python = python
 
     def resolve(
-        self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path
-    ) -> list[Artifact]:
+        self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path,
+        also: Sequence[str] = (),
+    ) -> list[Artifact]:  # fmt: skip
         """The wheels of these distributions at these versions, with what they need.
 
         Args:
@@ -55,12 +56,14 @@ class Wheels:
             known: size by sha256, of wheels whose size need not be asked for. pip reports hashes and no sizes, so
                 a wheel seen for the first time is fetched.
             into: where such a wheel is put.
+            also: more distributions, as requirements: "urllib3<3".
 
         Raises:
             PinError: no such version for this Python and platform, or a dependency that pip did not report.
         """
-        wheels = self._report(pins, dependencies)
-        needed = self._closure(pins, wheels) if dependencies else list(wheels.values())
+        wanted = [*(f"{name}=={version}" for name, version in sorted(pins.items())), *also]
+        wheels = self._report(wanted, dependencies)
+        needed = self._closure(wanted, wheels) if dependencies else list(wheels.values())
         unknown = [_artifact(wheel, size=0) for wheel in needed if wheel.sha256 not in known]
         if unknown:
             self.fetch(unknown, into, lambda done: None)
@@ -78,7 +81,7 @@ class Wheels:
             if free is None:
                 rounds.append(free := {})
             free[artifact.name] = artifact
-        line = _progress(report)
+        line = progress(report)
         for batch in rounds:
             self._fetch(list(batch.values()), into, line)
 
@@ -92,22 +95,22 @@ class Wheels:
                 log="fetch-wheels", line=line,
             )  # fmt: skip
         except CommandError as error:
-            raise _explain(error) from error
+            raise explain(error) from error
         finally:
             listing.unlink()
 
-    def _report(self, pins: Mapping[str, str], dependencies: bool) -> dict[str, _Wheel]:
+    def _report(self, wanted: Sequence[str], dependencies: bool) -> dict[str, _Wheel]:
         """What pip would install, by canonical name."""
         try:
             # A folder of local wheels that this machine's pip looks into must not end up in a lock for everybody.
             answer = self._pip(
                 "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-",
                 *([] if dependencies else ["--no-deps"]),
-                *(f"{name}=={version}" for name, version in sorted(pins.items())),
+                *wanted,
                 log="resolve-wheels", env={"PIP_FIND_LINKS": ""},
             )  # fmt: skip
         except CommandError as error:
-            explained = _explain(error)
+            explained = explain(error)
             if isinstance(explained, GoneError):
                 raise PinError(
                     f"no such wheel for Python {self._python} on x86-64 Linux",
@@ -117,15 +120,15 @@ class Wheels:
             raise explained from error
         return {wheel.name: wheel for wheel in map(_wheel, json.loads(answer)["install"])}
 
-    def _closure(self, pins: Mapping[str, str], wheels: Mapping[str, _Wheel]) -> list[_Wheel]:
+    def _closure(self, wanted: Sequence[str], wheels: Mapping[str, _Wheel]) -> list[_Wheel]:
         """What the pinned distributions need on the target.
 
         pip evaluates the markers of dependencies for the Python that runs it, not for --python-version
         (https://github.com/pypa/pip/issues/11664), so its report may hold too much or too little.
         """
-        target = self._environment()
+        target = environment(self._python)
         needed: dict[str, _Wheel] = {}
-        pending = [(Requirement(name), "the pins") for name in pins]
+        pending = [(Requirement(text), "the pins") for text in wanted]
         while pending:
             requirement, wanted_by = pending.pop()
             name = canonicalize_name(requirement.name)
@@ -145,16 +148,6 @@ class Wheels:
                     pending.append((child, name))
         return list(needed.values())
 
-    def _environment(self) -> dict[str, str]:
-        """The values of the markers on the target."""
-        full = f"{self._python}.0"
-        return {
-            "implementation_name": "cpython", "implementation_version": full, "os_name": "posix",
-            "platform_machine": "x86_64", "platform_python_implementation": "CPython", "platform_release": "",
-            "platform_system": "Linux", "platform_version": "", "python_full_version": full,
-            "python_version": self._python, "sys_platform": "linux",
-        }  # fmt: skip
-
     def _pip(
         self,
         *words: str | Path,
@@ -172,6 +165,17 @@ class Wheels:
         return run(argv, log=log, env=env, network=True, line=line).stdout
 
 
+def environment(python: str) -> dict[str, str]:
+    """The values of the markers on x86-64 Linux with this version of Python."""
+    full = f"{python}.0"
+    return {
+        "implementation_name": "cpython", "implementation_version": full, "os_name": "posix",
+        "platform_machine": "x86_64", "platform_python_implementation": "CPython", "platform_release": "",
+        "platform_system": "Linux", "platform_version": "", "python_full_version": full,
+        "python_version": python, "sys_platform": "linux",
+    }  # fmt: skip
+
+
 def _wheel(entry: dict[str, Any]) -> _Wheel:
     metadata, info = entry["metadata"], entry["download_info"]
     return _Wheel(
@@ -187,7 +191,7 @@ def _artifact(wheel: _Wheel, *, size: int) -> Artifact:
     return Artifact("wheel", wheel.name, wheel.version, wheel.filename, size, wheel.sha256)
 
 
-def _progress(report: Report) -> Callable[[str], None]:
+def progress(report: Report) -> Callable[[str], None]:
     """A reader of pip's raw progress lines, "Progress 1024 of 4096", which it prints for files over half a megabyte.
 
     Files come one after another; a count that went back belongs to the next one.
@@ -206,7 +210,7 @@ def _progress(report: Report) -> Callable[[str], None]:
     return line
 
 
-def _explain(error: CommandError) -> FoundryError:
+def explain(error: CommandError) -> FoundryError:
     """Which of our errors a failure of pip is, from what it printed."""
     text = "\n".join(line for line in error.why.splitlines() if not line.startswith("Progress "))
     if "DO NOT MATCH THE HASHES" in text:
