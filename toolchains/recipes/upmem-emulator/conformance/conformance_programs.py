@@ -1,0 +1,73 @@
+"""The programs of the conformance suite: what their sources say of how they are built, and building them.
+
+A device source says in comments, one a line, as what it is built:
+
+    /* built as: NAME FLAGS */                 a program that tests load
+    /* taken as: NAME FLAGS */                 one that builds and runs
+    /* refused as: NAME FLAGS -- WORDS */      one that does not, with these words in what is said
+
+The compilers and dpu-pkg-config are those on PATH, so that the suite runs against any SDK.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+_AS = re.compile(r"^/\* (built|taken|refused) as: (\S+) ?(.*?)(?: -- (.*?))? \*/$", re.MULTILINE)
+_TEST = re.compile(r"^(CONFORMS|STRICTER)\((\w+),", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A device program as one comment describes it."""
+
+    source: Path
+    what: str
+    name: str
+    flags: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+def programs(*what: str) -> list[Program]:
+    """The programs that the sources here describe, those of the kinds named."""
+    return [
+        Program(source, kind, name, tuple(flags.split()), tuple(words.split()))
+        for source in sorted(FOLDER.glob("*.c"))
+        for kind, name, flags, words in _AS.findall(source.read_text())
+        if kind in what
+    ]
+
+
+def host_tests() -> list[tuple[Path, str]]:
+    """Every test in the host_*.c here, with its source."""
+    return [
+        (source, name)
+        for source in sorted(FOLDER.glob("host_*.c"))
+        for _, name in _TEST.findall(source.read_text())
+    ]
+
+
+def build_device(program: Program, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Compile and link a device program into `folder`; standard error is in stdout."""
+    command = ["dpu-upmem-dpurte-clang", "-O2", "-Wall", "-Wextra", *program.flags]
+    return _said([*command, "-o", str(folder / program.name), str(program.source)])
+
+
+def build_host(name: str, folder: Path, *shared: str) -> Path:
+    """Compile NAME.c and the shared sources against the SDK's host library; AssertionError with what was said."""
+    flags = subprocess.run(
+        ["dpu-pkg-config", "--cflags", "--libs", "dpu"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    sources = [str(FOLDER / f"{source}.c") for source in (name, *shared)]
+    compiler = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]
+    built = _said([*compiler, "-o", str(folder / name), *sources, *flags, "-ldl", "-lm"])
+    assert built.returncode == 0, built.stdout
+    return folder / name
+
+
+def _said(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
