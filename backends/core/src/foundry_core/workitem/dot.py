@@ -58,16 +58,16 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
             f"({', '.join([kind] * len(before))}) : {t.index} {{"
         )
         with t.nested(head):
-            after = carried
-            for step in (tiles.space.step(first, s) for s in range(steps)):
+            sums = carried
+            for step in (tiles.space.step(first, number) for number in range(steps)):
                 b_row = [widened(vector(b, step, v)) for v in column_index]
-                a_column = [t.load(tiles.private.address(a, (row, step)), a.elem, 1, PRIVATE) for row in row_index]
-                factors = [t.broadcast(widened(x), lanes) for x in a_column]
-                after = [
-                    multiply_add(tiles, factors[i // columns], b_row[i % columns], total)
-                    for i, total in enumerate(after)
-                ]
-            t.line(f"scf.yield {', '.join(x.name for x in after)} : {', '.join([kind] * len(after))}")
+                before_step, sums = sums, []
+                for row in row_index:
+                    x = t.load(tiles.private.address(a, (row, step)), a.elem, 1, PRIVATE)
+                    factor = t.broadcast(widened(x), lanes)
+                    row_sums = before_step[len(sums) : len(sums) + columns]
+                    sums += [multiply_add(tiles, factor, y, z) for y, z in zip(b_row, row_sums, strict=True)]
+            t.line(f"scf.yield {', '.join(x.name for x in sums)} : {', '.join([kind] * len(sums))}")
         places = [(r, v) for r in row_index for v in column_index]
         for result, (r, v) in zip(results, places, strict=True):
             t.store(result, tiles.private.address(c, (r, v)), PRIVATE)
