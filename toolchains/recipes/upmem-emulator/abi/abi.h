@@ -127,6 +127,7 @@
 #define FOUNDRY_DPU_REASON_UNREACHABLE 5      /* IR's unreachable, __builtin_trap */
 #define FOUNDRY_DPU_REASON_ABORT 6            /* b: address of a message or 0 */
 #define FOUNDRY_DPU_REASON_ALLOCATOR 7        /* misuse of an allocator (double free, ...): b: address of the block */
+#define FOUNDRY_DPU_REASON_MISALIGNED 8       /* a load or store in WRAM: b: its address, c: its size */
 
 /* ---- ELF ------------------------------------------------------------------------------------------------------- */
 
