@@ -3,6 +3,7 @@
 A device source says in comments, one a line, as what it is built:
 
     /* built as: NAME FLAGS */                 a program that tests load
+    /* measured as: NAME FLAGS */              one that the calibration runs
     /* taken as: NAME FLAGS */                 one that builds and runs
     /* refused as: NAME FLAGS -- WORDS */      one that does not, with these words in what is said
 
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-_AS = re.compile(r"^/\* (built|taken|refused) as: (\S+) ?(.*?)(?: -- (.*?))? \*/$", re.MULTILINE)
+_AS = re.compile(r"^/\* (built|taken|refused|measured) as: (\S+) ?(.*?)(?: -- (.*?))? \*/$", re.MULTILINE)
 _TEST = re.compile(r"^(CONFORMS|STRICTER)\((\w+),", re.MULTILINE)
 
 

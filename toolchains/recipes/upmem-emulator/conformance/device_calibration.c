@@ -1,0 +1,93 @@
+/* Microbenchmarks in the manner of PrIM's: one DMA transfer after the other, one arithmetic operation after the other. */
+/* measured as: calibration_1 -DNR_TASKLETS=1 */
+/* measured as: calibration_2 -DNR_TASKLETS=2 */
+/* measured as: calibration_4 -DNR_TASKLETS=4 */
+/* measured as: calibration_8 -DNR_TASKLETS=8 */
+/* measured as: calibration_11 -DNR_TASKLETS=11 */
+/* measured as: calibration_16 -DNR_TASKLETS=16 */
+/* measured as: calibration_24 -DNR_TASKLETS=24 */
+#include <barrier.h>
+#include <defs.h>
+#include <mram.h>
+#include <perfcounter.h>
+#include <stdint.h>
+
+#include "calibration.h"
+
+__host uint32_t task;
+__host uint32_t bytes;
+__host int32_t operand = 3;
+__host float real_operand = 1.5f;
+__host uint64_t cycles;
+/* The sum of all results, so that the work has to be done. */
+__host uint32_t digest;
+
+__mram_noinit uint8_t area[TRANSFERS * 2048];
+__dma_aligned static uint8_t buffer[2048];
+static int32_t integers[NR_TASKLETS][ELEMENTS];
+static float reals[NR_TASKLETS][ELEMENTS];
+
+BARRIER_INIT(everybody, NR_TASKLETS);
+
+/* A transfer is not a loop's business: they follow each other without a branch. */
+#define FOUR(CALL, n) CALL(n) CALL(n + 1) CALL(n + 2) CALL(n + 3)
+#define SIXTEEN(CALL) FOUR(CALL, 0) FOUR(CALL, 4) FOUR(CALL, 8) FOUR(CALL, 12)
+#define READ(n) mram_read(area + 2048 * (n), buffer, length);
+#define WRITE(n) mram_write(buffer, area + 2048 * (n), length);
+
+static void transfers(uint32_t length) {
+    if (task == DMA_READ) {
+        SIXTEEN(READ)
+    } else {
+        SIXTEEN(WRITE)
+    }
+}
+
+/* PrIM's loop: load, operate, store, advance, branch. */
+#define LOOP(array, operation, value)                                                                                  \
+    do {                                                                                                               \
+        for (uint32_t round = 0; round < ROUNDS; round++) {                                                            \
+            _Pragma("clang loop unroll(disable)") for (uint32_t i = 0; i < ELEMENTS; i++) (array)[i] =                 \
+                (array)[i] operation(value);                                                                           \
+        }                                                                                                              \
+    } while (0)
+
+static void arithmetic(int32_t *mine, float *real) {
+    const int32_t value = operand;
+    const float real_value = real_operand;
+    switch (task) {
+        case ADD_INT32: LOOP(mine, +, value); break;
+        case MULTIPLY_INT32: LOOP(mine, *, value); break;
+        case DIVIDE_INT32: LOOP(mine, /, value); break;
+        case ADD_FLOAT: LOOP(real, +, real_value); break;
+        case MULTIPLY_FLOAT: LOOP(real, *, real_value); break;
+        case DIVIDE_FLOAT: LOOP(real, /, real_value); break;
+        default: break;
+    }
+}
+
+int main(void) {
+    int32_t *mine = integers[me()];
+    float *real = reals[me()];
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
+        mine[i] = (int32_t)(i * 2654435761u);
+        real[i] = (float)i + 0.25f;
+    }
+    barrier_wait(&everybody);
+    if (me() == 0) perfcounter_config(COUNT_CYCLES, true);
+    barrier_wait(&everybody);
+    if (task == DMA_READ || task == DMA_WRITE)
+        transfers(bytes);
+    else
+        arithmetic(mine, real);
+    barrier_wait(&everybody);
+    if (me() == 0) cycles = perfcounter_get();
+    barrier_wait(&everybody);
+    if (me() == 0) {
+        digest = 0;
+        for (uint32_t tasklet = 0; tasklet < NR_TASKLETS; tasklet++)
+            for (uint32_t i = 0; i < ELEMENTS; i++)
+                digest += (uint32_t)integers[tasklet][i] + (reals[tasklet][i] > 0.5f);
+    }
+    return 0;
+}
