@@ -1,4 +1,4 @@
-/* Microbenchmarks in the manner of PrIM's: one DMA transfer after the other, one arithmetic operation after the other. */
+/* Microbenchmarks in the manner of PrIM: one DMA transfer after the other, one arithmetic operation after the other. */
 /* measured as: calibration_1 -DNR_TASKLETS=1 */
 /* measured as: calibration_2 -DNR_TASKLETS=2 */
 /* measured as: calibration_4 -DNR_TASKLETS=4 */
