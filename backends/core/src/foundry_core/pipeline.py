@@ -14,6 +14,7 @@ from xdsl.printer import Printer
 from .errors import source_line
 from .front.structured import structure
 from .parse import parse
+from .tasklet.library import complete
 from .tasklet.program import Lowered
 from .tasklet.program import lower as lower_to_tasklet
 from .tasklet.target import TaskletTarget
@@ -98,7 +99,7 @@ def to_typed_llvm(mlir: str) -> str:
         UnsupportedOperation: names what LLVM 12 does not know.
     """
     with _deep_expressions():
-        return typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT)
+        return complete(typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT))
 
 
 def to_spirv(llvm: str) -> bytes:

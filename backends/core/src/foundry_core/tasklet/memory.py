@@ -1,13 +1,13 @@
 """Loads and stores between MRAM and WRAM, in pieces of rows.
 
-An expression is evaluated a piece at a time: up to `piece_bytes` of a row. What it loads of consecutive bytes is brought
-to WRAM by one copy before the piece is computed, and what it stores leaves by one copy after. A copy moves whole words of 8
-bytes, as DMA does: more than was asked for comes in, and the element that was wanted first lies as far into its
-buffer as its address lies into its word. dpu-legalize makes DMAs of the copies, and writes words at the ends of a store,
-of which only a part is this program's, under a lock.
+An expression is evaluated a piece at a time: up to `piece_bytes` of a row. What it loads of consecutive bytes is
+brought to WRAM by one copy before the piece is computed, and what it stores leaves by one copy after. A copy moves
+whole words of 8 bytes, as DMA does: more than was asked for comes in, and the element that was wanted first lies as far
+into its buffer as its address lies into its word. dpu-legalize makes DMAs of the copies, and writes words at the ends
+of a store, of which only a part is this program's, under a lock.
 
-What is not consecutive (a gather, a row with a stride, elements that wrap around) is read and written through pointers to
-MRAM, one word of 8 bytes at a time: at a start of 77 cycles and half a cycle a byte, fetching what lies between two
+What is not consecutive (a gather, a row with a stride, elements that wrap around) is read and written through pointers
+to MRAM, one word of 8 bytes at a time: at a start of 77 cycles and half a cycle a byte, fetching what lies between two
 elements pays only where it is less than some 150 bytes.
 """
 
@@ -29,8 +29,8 @@ from ..workitem.tiles import Memo, Tiles
 from .target import DMA_ALIGNMENT
 
 LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"
-# Operations of an expression up to which the loop over a piece takes 8 elements a turn, or 4: a loop costs 2 instructions
-# a turn and an address 1, of some 10 that a short expression takes.
+# Operations of an expression up to which the loop over a piece takes 8 elements a turn, or 4: a loop costs 2
+# instructions a turn and an address 1, of some 10 that a short expression takes.
 _UNROLLED = ((4, 8), (16, 4))
 
 
@@ -44,19 +44,6 @@ class Staged:
 
     point: Point
     first: str
-
-
-@dataclass(frozen=True)
-class _Words:
-    """The words of 8 bytes that hold some elements of a piece: their address and how many bytes they are.
-
-    Attributes:
-        into: bytes from the first word to element 0 of the piece; negative if that lies before it.
-    """
-
-    address: str
-    bytes: Reg
-    into: Reg
 
 
 class Piece:
@@ -127,8 +114,8 @@ class StagedMemory(Memory):
     def each(self, piece: Piece, roots: Sequence[SSAValue], body: Callable[[Point, Reg], None], first: int = 0) -> None:
         """Run a body for each element of a piece, from the first on, with its point and its place in the piece.
 
-        Where that does no harm, elements behind the end are computed too, to make the number a multiple of what one turn
-        of the loop takes (`turn`, which divides `first` as well): their places exist in all buffers.
+        Where that does no harm, elements behind the end are computed too, to make the number a multiple of what one
+        turn of the loop takes (`turn`, which divides `first` as well): their places exist in all buffers.
         """
         t, point = self._text, piece.point
         unroll = self.turn(piece, roots)
@@ -228,7 +215,7 @@ class StagedMemory(Memory):
         base, _, memory = self._base(op)
         return self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
 
-    def _wanted(self, op: tile.LoadOp | tile.StoreOp, point: Point, piece: Piece) -> tuple[Reg, Reg]:
+    def _wanted(self, op: tile.LoadOp, point: Point, piece: Piece) -> tuple[Reg, Reg]:
         """From where to where in a piece there are elements that exist and that the mask lets through; maybe none."""
         t = self._text
         low, high = t.integer(0), piece.count
@@ -270,26 +257,19 @@ class StagedMemory(Memory):
     def _copy_in(self, op: tile.LoadOp, point: Point, low: Reg, high: Reg, buffer: str) -> str:
         """Copy the words that hold elements low to high of a piece; returns where element 0 is, or would be."""
         t = self._text
-        words = self._words(op, point, low, high)
-        with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
-            t.copy(buffer, PRIVATE, words.address, GLOBAL, words.bytes, DMA_ALIGNMENT)
-        return t.address(buffer, words.into, "i8", PRIVATE)
-
-    def _words(self, op: tile.LoadOp | tile.StoreOp, point: Point, low: Reg, high: Reg) -> _Words:
-        t = self._text
         base, _, memory = self._base(op)
         start = self._space.plus(self._start(op, Point(point.index, point.lane, 1), {}), low)
+        size = t.integer(WIDTHS[memory] // 8)
         address = t.op(f"llvm.ptrtoint {t.address(base, start, memory, GLOBAL)} : {GLOBAL} to i32", "i32")
         into = t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1, "i32"))
-        word = t.binary("arith.andi", address, t.integer(-DMA_ALIGNMENT, "i32"))
-        size = t.integer(WIDTHS[memory] // 8)
-        length = self._space.times(t.binary("arith.subi", high, low), size)
-        end = t.binary("arith.addi", t.binary("arith.addi", into, length), t.integer(DMA_ALIGNMENT - 1))
-        return _Words(
-            t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL).name,
-            t.binary("arith.andi", end, t.integer(-DMA_ALIGNMENT)),
-            t.binary("arith.subi", into, self._space.times(low, size)),
-        )
+        with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
+            word = t.binary("arith.andi", address, t.integer(-DMA_ALIGNMENT, "i32"))
+            source = t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL)
+            length = self._space.times(t.binary("arith.subi", high, low), size)
+            end = t.binary("arith.addi", t.binary("arith.addi", into, length), t.integer(DMA_ALIGNMENT - 1))
+            whole = t.binary("arith.andi", end, t.integer(-DMA_ALIGNMENT))
+            t.copy(buffer, PRIVATE, source.name, GLOBAL, whole, DMA_ALIGNMENT)
+        return t.address(buffer, t.binary("arith.subi", into, self._space.times(low, size)), "i8", PRIVATE)
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """An element of a load; from WRAM if the piece at hand has it there."""
@@ -388,35 +368,51 @@ class StagedMemory(Memory):
         self._text.run(UNLOCK)
 
     def _store_row(self, op: tile.StoreOp, piece: Piece, roots: Sequence[SSAValue]) -> None:
+        """Compute a piece in WRAM, as far into a word of 8 bytes as it will lie in MRAM, and copy it there."""
         t, point = self._text, piece.point
         _, elem, memory = self._base(op)
         buffer = self._stage_buffer(memory, point.lanes)
+        target = self._address(op, Point(point.index, point.lane, 1), {})
+        address = t.op(f"llvm.ptrtoint {target} : {GLOBAL} to i32", "i32")
+        into = t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1, "i32"))
+        first = t.address(buffer, into, "i8", PRIVATE)
+        chosen = t.private("i8", point.lanes) if op.mask is not None else ""
 
-        def put(first: str, place: Reg, value: Reg) -> None:
-            at, number = self._space.parts(place)
-            address = t.shifted(t.address(first, at, memory, PRIVATE), number, memory, PRIVATE)
-            t.store(self._numeric.to_memory(value, elem), address, PRIVATE)
+        def put(array: str, kind: str, place: Reg, value: Reg) -> None:
+            turn, number = self._space.parts(place)
+            t.store(value, t.shifted(t.address(array, turn, kind, PRIVATE), number, kind, PRIVATE), PRIVATE)
 
+        def compute(at: Point, place: Reg) -> None:
+            memo: Memo = {}
+            put(first, memory, place, self._numeric.to_memory(self._tiles.at(op.value, at, memo), elem))
+            if op.mask is not None:
+                put(chosen, "i8", place, t.cast("arith.extui", self._tiles.at(op.mask, at, memo), "i8"))
+
+        def copy_out(low: Reg, high: Reg) -> None:
+            bytes = self._space.times(t.binary("arith.subi", high, low), t.integer(WIDTHS[memory] // 8))
+            source, to = t.address(first, low, memory, PRIVATE), t.address(target, low, memory, GLOBAL)
+            t.copy(to, GLOBAL, source, PRIVATE, bytes, WIDTHS[memory] // 8)
+
+        self.each(piece, roots, compute)
         if op.mask is None:
-            size = t.integer(WIDTHS[memory] // 8)
-            target = self._address(op, Point(point.index, point.lane, 1), {})
-            address = t.op(f"llvm.ptrtoint {target} : {GLOBAL} to i32", "i32")
-            into = t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1, "i32"))
-            first = t.address(buffer, into, "i8", PRIVATE)
-            self.each(piece, roots, lambda at, place: put(first, place, self._tiles.at(op.value, at, {})))
-            t.copy(target, GLOBAL, first, PRIVATE, self._space.times(piece.count, size), WIDTHS[memory] // 8)
+            copy_out(t.integer(0), piece.count)
             return
-        # What the mask excludes keeps its value: whole words are read, and nobody writes before they are written again.
-        low, high = self._wanted(op, point, piece)
-        with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"), self._locked():
-            words = self._words(op, point, low, high)
-            t.copy(buffer, PRIVATE, words.address, GLOBAL, words.bytes, DMA_ALIGNMENT)
-            first = t.address(buffer, words.into, "i8", PRIVATE)
-
-            def merge(at: Point, place: Reg) -> None:
-                assert op.mask is not None
-                with t.nested(f"scf.if {self._tiles.at(op.mask, at, {}).name} {{"):
-                    put(first, place, self._tiles.at(op.value, at, {}))
-
-            self.each(piece, roots, merge)
-            t.copy(words.address, GLOBAL, buffer, PRIVATE, words.bytes, DMA_ALIGNMENT)
+        # What the mask excludes may be another program's: nothing but the runs of chosen elements is written.
+        none = t.integer(-1)
+        begin, place = Reg(t.fresh(), t.index), Reg(t.fresh(), t.index)
+        end = t.binary("arith.addi", piece.count, t.integer(1))
+        head = f"{t.fresh()} = scf.for {place.name} = {t.integer(0).name} to {end.name} step {t.integer(1).name}"
+        with t.nested(f"{head} iter_args({begin.name} = {none.name}) -> ({t.index}) : {t.index} {{"):
+            choice = t.choose(t.compare("slt", place, piece.count))
+            with choice.then():
+                flag = t.load(t.address(chosen, place, "i8", PRIVATE), "i8", 1, PRIVATE)
+                choice.result(t.compare("ne", flag, t.integer(0, "i8")))
+            with choice.otherwise():
+                choice.result(t.integer(0, "i1"))
+            inside = choice.end()
+            running = t.compare("sge", begin, t.integer(0))
+            ends = t.binary("arith.andi", running, t.binary("arith.xori", inside, t.integer(1, "i1")))
+            with t.nested(f"scf.if {ends.name} {{"):
+                copy_out(begin, place)
+            following = t.select(inside, t.select(running, begin, place), none)
+            t.line(f"scf.yield {following.name} : {t.index}")

@@ -1,7 +1,7 @@
 """One kernel in structured form to MLIR text for a DPU, whose tasklets each run one program at a time.
 
-The kernel's arguments are those of the Triton kernel, pointers as pointers to MRAM, i1 as i8, f16 and bf16 as their bits in
-i16; then two pointers that are not used, which kernels of TritonPIM have. A program finds its ids by calling
+The kernel's arguments are those of the Triton kernel, pointers as pointers to MRAM, i1 as i8, f16 and bf16 as their
+bits in i16; then two pointers that are not used, which kernels of TritonPIM have. A program finds its ids by calling
 __triton_program_id(axis) and __triton_num_programs(axis), of which dpu-legalize makes loads.
 """
 
@@ -26,6 +26,7 @@ from ..workitem.space import Point, extents
 from ..workitem.target import WorkItemTarget
 from ..workitem.tiles import Tiles
 from .memory import StagedMemory
+from .numeric import TaskletNumeric
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
 
 _CONVENTIONS = Conventions(
@@ -48,9 +49,9 @@ class Lowered:
 def lower(module: ModuleOp, target: TaskletTarget) -> Lowered:
     """The MLIR of a kernel for a DPU; reads the module only.
 
-    Rows come in pieces of at most 2048 bytes. Shorter pieces take longer to bring, by the 77 cycles that each DMA takes to
-    start, and leave room for more tasklets, of which it takes 11 to fill the pipeline: the longest are taken that leave
-    room for as many, or else for as many as there can be.
+    Rows come in pieces of at most 2048 bytes. Shorter pieces take longer to bring, by the 77 cycles that each DMA takes
+    to start, and leave room for more tasklets, of which it takes 11 to fill the pipeline: the longest are taken that
+    leave room for as many, or else for as many as there can be.
 
     Raises:
         UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
@@ -79,7 +80,7 @@ def lower(module: ModuleOp, target: TaskletTarget) -> Lowered:
 
 
 class TaskletPlan(Plan):
-    """Which tiles get memory in WRAM. Beside what every mapping keeps there: what could not be brought in rows later."""
+    """Which tiles get memory in WRAM: what every mapping keeps, and what could not be brought in rows later."""
 
     def _must_store(self, value: SSAValue) -> bool:
         if super()._must_store(value):
@@ -114,6 +115,7 @@ class TaskletTiles(Tiles):
 
     def __init__(self, plan: Plan, piece_bytes: int) -> None:
         super().__init__(Text(_CONVENTIONS), plan, _REGISTERS)
+        self.numeric = TaskletNumeric(self.text)
         self.memory = StagedMemory(self, piece_bytes)
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:

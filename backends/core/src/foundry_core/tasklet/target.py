@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Bytes of a DMA between MRAM and WRAM: at most 2048, a multiple of 8, between addresses that are multiples of 8 (UPMEM SDK).
+# Bytes of a DMA between MRAM and WRAM: at most 2048, a multiple of 8, between addresses that are multiples of 8 (UPMEM
+# SDK).
 DMA_BYTES = 2048
 DMA_ALIGNMENT = 8
 

@@ -239,8 +239,8 @@ class Numeric:
         x = args[0]
         if type(op) in _PLAIN:
             return t.binary(op.name, x, args[1])
-        if type(op) in _LIBRARY:
-            return self.library(_LIBRARY[type(op)], args)
+        if type(op) in LIBRARY:
+            return self.library(LIBRARY[type(op)], args)
         match op:
             case CmpiOp() | CmpfOp():
                 return t.compare(op.predicate_name, x, args[1])
@@ -328,7 +328,7 @@ _PLAIN: set[type[Operation]] = {
     arith.ShRUIOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp,
 }  # fmt: skip
 # Operations that OpenCL has as an extended instruction of this name.
-_LIBRARY: dict[type[Operation], str] = {
+LIBRARY: dict[type[Operation], str] = {
     math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log", math.Log2Op: "log2",
     math.Log1pOp: "log1p", math.Log10Op: "log10", math.SqrtOp: "sqrt", math.RsqrtOp: "rsqrt", math.SinOp: "sin",
     math.CosOp: "cos", math.TanOp: "tan", math.AsinOp: "asin", math.AcosOp: "acos", math.AtanOp: "atan",
@@ -338,7 +338,7 @@ _LIBRARY: dict[type[Operation], str] = {
 }  # fmt: skip
 # Operations whose result, computed in f32, has to be rounded where the type is narrow.
 _ROUNDED: set[type[Operation]] = {
-    *_LIBRARY, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.PreciseSqrtOp, tt.PreciseDivFOp,
+    *LIBRARY, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.PreciseSqrtOp, tt.PreciseDivFOp,
 }  # fmt: skip
 _OTHERS: set[type[Operation]] = {
     CmpiOp, CmpfOp, SelectOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
@@ -348,4 +348,4 @@ _OTHERS: set[type[Operation]] = {
     tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp,
 }  # fmt: skip
 # Everything that computes element i of its result from elements i of its operands.
-ELEMENTWISE: frozenset[type[Operation]] = frozenset().union(_PLAIN, _LIBRARY, _ROUNDED, _OTHERS)
+ELEMENTWISE: frozenset[type[Operation]] = frozenset().union(_PLAIN, LIBRARY, _ROUNDED, _OTHERS)
