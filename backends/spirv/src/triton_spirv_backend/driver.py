@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from foundry_core.arguments import Parameters
 from foundry_core.clock import DeviceInterface, cache_filler
 from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find
 from foundry_core.ran import Ran
@@ -86,25 +87,10 @@ class SpirvUtils:
 
 
 class SpirvLauncher:
-    """Launches one compiled kernel: picks what is passed out of what the user gave.
-
-    Args:
-        src: Triton's source object; its signature names the type of every parameter, `constexpr` for those that are
-            compiled in. Tuples are signatures of their own.
-    """
+    """Launches one compiled kernel: picks what is passed out of what the user gave."""
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        leaves = list(_leaves(tuple(src.signature.values())))
-        self._nested = any(isinstance(type, tuple) for type in src.signature.values())
-        passed = [(position, type) for position, type in enumerate(leaves) if type != "constexpr"]
-        for _, type in passed:
-            if type.startswith("tensordesc"):
-                raise NotImplementedError(
-                    f"kernel {metadata.name} takes a tensor descriptor from the host; pass a pointer, shape and "
-                    "strides, or make the descriptor in the kernel with tl.make_tensor_descriptor"
-                )
-        self._positions = [position for position, _ in passed]
-        self._types = [type for _, type in passed]
+        self._parameters = Parameters(src, metadata.name)
         self._launcher: Launcher | None = None
 
     def __call__(
@@ -122,21 +108,12 @@ class SpirvLauncher:
     ) -> None:
         launcher = self._launcher
         if launcher is None:
-            launcher = self._launcher = open_device().launcher(*function, self._types)
-        values: Sequence[Any] = list(_leaves(arguments)) if self._nested else arguments
+            launcher = self._launcher = open_device().launcher(*function, self._parameters.types)
         if enter_hook is not None:
             enter_hook(launch_metadata)
-        launcher((x, y, z), [values[position] for position in self._positions])
+        launcher((x, y, z), self._parameters.pick(arguments))
         if exit_hook is not None:
             exit_hook(launch_metadata)
-
-
-def _leaves(values: Sequence[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _leaves(value)
-        else:
-            yield value
 
 
 class SpirvDriver(DriverBase):  # type: ignore[misc]
