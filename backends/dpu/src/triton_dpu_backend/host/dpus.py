@@ -1,0 +1,162 @@
+"""A set of DPUs: load a program, copy to all of them and back, run, ask what it cost."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DpuError
+from .sdk import shim
+
+MRAM_BYTES = 64 << 20
+# Whose address is where MRAM that a program leaves free begins; transfers name it (DPU_MRAM_HEAP_POINTER_NAME).
+HEAP = "__sys_used_mram_end"
+_STATS = ("cycles", "instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers", "dma_cycles")
+# DPUs kept allocated for launches to come, over all sets; a program that changes its mind about their number keeps all.
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """Where a variable of a DPU program is, and its bytes."""
+
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What one launch cost, in the emulator's model; of each DPU."""
+
+    cycles: npt.NDArray[np.uint64]
+    instructions: npt.NDArray[np.uint64]
+    dma_read_bytes: npt.NDArray[np.uint64]
+    dma_write_bytes: npt.NDArray[np.uint64]
+    dma_transfers: npt.NDArray[np.uint64]
+    dma_cycles: npt.NDArray[np.uint64]
+
+
+class Dpus:
+    """DPUs that run one program together.
+
+    Raises:
+        DpuError: so many cannot be had.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.program: Path | None = None
+        self._set = ctypes.c_void_p()
+        self._call("triton_dpu_allocate", count, ctypes.byref(self._set), what=f"{count} DPUs cannot be allocated")
+
+    @staticmethod
+    def _call(name: str, *arguments: object, what: str) -> None:
+        said = getattr(shim(), name)(*arguments)
+        if said is not None:
+            raise DpuError(what, why=said.decode(errors="replace"))
+
+    def free(self) -> None:
+        """Give them back; this object is of no use afterwards."""
+        self._call("triton_dpu_free", self._set, what="DPUs cannot be freed")
+
+    def load(self, program: Path) -> None:
+        """Load a program, unless it is the one that is loaded."""
+        if self.program == program:
+            return
+        self.program = None
+        self._call("triton_dpu_load", self._set, str(program).encode(), what=f"{program.name} cannot be loaded")
+        self.program = program
+
+    def symbol(self, name: str) -> Symbol:
+        """A variable of the loaded program.
+
+        Raises:
+            DpuError: it has none of that name.
+        """
+        address, size = ctypes.c_uint32(), ctypes.c_uint32()
+        out = ctypes.byref(address), ctypes.byref(size)
+        self._call("triton_dpu_symbol", self._set, name.encode(), *out, what=f"the DPU program lacks {name}")
+        return Symbol(address.value, size.value)
+
+    def send(self, symbol: str, offset: int, size: int, sources: Sequence[int]) -> None:
+        """Copy `size` bytes to `offset` behind a symbol: to DPU i from host address sources[i], 0 for none."""
+        self._transfer(1, symbol, offset, size, sources)
+
+    def receive(self, symbol: str, offset: int, size: int, targets: Sequence[int]) -> None:
+        """Copy `size` bytes from `offset` behind a symbol: of DPU i to host address targets[i], 0 for none."""
+        self._transfer(0, symbol, offset, size, targets)
+
+    def _transfer(self, to_dpus: int, symbol: str, offset: int, size: int, buffers: Sequence[int]) -> None:
+        addresses = (ctypes.c_void_p * self.count)(*buffers)
+        self._call(
+            "triton_dpu_transfer", self._set, to_dpus, symbol.encode(), offset, size, addresses,
+            what="a transfer failed",
+        )  # fmt: skip
+
+    def launch(self) -> None:
+        """Run the loaded program on all DPUs, to its end.
+
+        Raises:
+            DpuError: a DPU is in fault; carries what it logged.
+        """
+        self._call("triton_dpu_launch", self._set, what="the DPU program failed")
+
+    def stats(self) -> Stats | None:
+        """Of the last launch; None where there is no model to ask."""
+        numbers = np.zeros((self.count, len(_STATS)), np.uint64)
+        known = ctypes.c_int()
+        self._call(
+            "triton_dpu_stats", self._set, numbers.ctypes.data, ctypes.byref(known), what="no statistics of a launch"
+        )
+        return Stats(*numbers.T) if known.value else None
+
+
+class Pool:
+    """The DPU sets of a process: allocated when first asked for, kept for the next launch on as many."""
+
+    def __init__(self) -> None:
+        self._sets: OrderedDict[int, Dpus] = OrderedDict()
+        self._process = os.getpid()
+
+    def get(self, count: int) -> Dpus:
+        """A set of `count` DPUs, with whatever program was loaded last.
+
+        Raises:
+            DpuError: there are not so many.
+        """
+        if self._process != os.getpid():
+            # A fork: the sets belong to the parent, which must not find them freed.
+            self._sets.clear()
+            self._process = os.getpid()
+        if count in self._sets:
+            self._sets.move_to_end(count)
+            return self._sets[count]
+        while self._sets and count + sum(self._sets) > _KEPT:
+            self._sets.popitem(last=False)[1].free()
+        try:
+            made = Dpus(count)
+        except DpuError:
+            if not self._sets:
+                raise
+            self.clear()
+            made = Dpus(count)
+        self._sets[count] = made
+        return made
+
+    def drop(self, dpus: Dpus) -> None:
+        """Give back a set that is in fault."""
+        if self._sets.get(dpus.count) is dpus:
+            del self._sets[dpus.count]
+            dpus.free()
+
+    def clear(self) -> None:
+        """Give all of them back."""
+        while self._sets and self._process == os.getpid():
+            self._sets.popitem(last=False)[1].free()

@@ -1,0 +1,127 @@
+/* What the driver needs of dpu.h, with plain C types, for ctypes. Built against any SDK: nothing here is special to the
+ * emulator but dpu_emulator_stats, a weak symbol that is null with an SDK that has no model to ask.
+ *
+ * Every function returns NULL, or what failed, in words: a string that the next call on the same thread overwrites.
+ */
+#define _GNU_SOURCE
+#include <dpu.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dpus {
+    struct dpu_set_t set;
+    struct dpu_program_t *program;
+};
+
+/* The layout of dpu_emulator.h. */
+struct stats {
+    uint64_t cycles, instructions, dma_read_bytes, dma_write_bytes, dma_transfers, dma_cycles;
+};
+
+extern int dpu_emulator_stats(struct dpu_set_t set, struct stats *result) __attribute__((weak));
+
+static _Thread_local char message[16384];
+
+static const char *failed(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return message;
+}
+
+#define TRY(call)                                                                             \
+    do {                                                                                      \
+        const dpu_error_t error_ = (call);                                                    \
+        if (error_ != DPU_OK) return failed("%s: %s", #call, dpu_error_to_string(error_));    \
+    } while (0)
+
+const char *triton_dpu_allocate(uint32_t count, struct dpus **result) {
+    struct dpus *dpus = calloc(1, sizeof *dpus);
+    if (dpus == NULL) return failed("out of memory");
+    const dpu_error_t error = dpu_alloc(count, NULL, &dpus->set);
+    if (error != DPU_OK) {
+        free(dpus);
+        return failed("dpu_alloc(%u): %s", count, dpu_error_to_string(error));
+    }
+    *result = dpus;
+    return NULL;
+}
+
+const char *triton_dpu_free(struct dpus *dpus) {
+    const struct dpu_set_t set = dpus->set;
+    free(dpus);
+    TRY(dpu_free(set));
+    return NULL;
+}
+
+const char *triton_dpu_load(struct dpus *dpus, const char *path) {
+    TRY(dpu_load(dpus->set, path, &dpus->program));
+    return NULL;
+}
+
+/* The address and size of a symbol of the loaded program. */
+const char *triton_dpu_symbol(struct dpus *dpus, const char *name, uint32_t *address, uint32_t *size) {
+    struct dpu_symbol_t symbol;
+    const dpu_error_t error = dpu_get_symbol(dpus->program, name, &symbol);
+    if (error != DPU_OK) return failed("dpu_get_symbol(%s): %s", name, dpu_error_to_string(error));
+    *address = symbol.address;
+    *size = symbol.size;
+    return NULL;
+}
+
+/* Copy to or from all DPUs at once: `bytes` at `offset` behind a symbol, for DPU i at buffers[i], NULL for none. */
+const char *triton_dpu_transfer(struct dpus *dpus, int to_dpus, const char *symbol, uint32_t offset, size_t bytes,
+                                void *const *buffers) {
+    struct dpu_set_t dpu;
+    uint32_t i;
+    DPU_FOREACH (dpus->set, dpu, i) {
+        if (buffers[i] != NULL) TRY(dpu_prepare_xfer(dpu, buffers[i]));
+    }
+    const dpu_error_t error = dpu_push_xfer(dpus->set, to_dpus ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU, symbol, offset,
+                                            bytes, DPU_XFER_DEFAULT);
+    if (error == DPU_OK) return NULL;
+    return failed("dpu_push_xfer(%s, %s + %u, %zu bytes): %s", to_dpus ? "to the DPUs" : "from the DPUs", symbol, offset,
+                  bytes, dpu_error_to_string(error));
+}
+
+/* What the DPUs have printed; it is where a fault is explained. */
+static void append_logs(struct dpus *dpus) {
+    struct dpu_set_t dpu;
+    uint32_t i;
+    DPU_FOREACH (dpus->set, dpu, i) {
+        char *text = NULL;
+        size_t length = 0;
+        FILE *stream = open_memstream(&text, &length);
+        if (stream == NULL) return;
+        const dpu_error_t error = dpu_log_read(dpu, stream);
+        fclose(stream);
+        const size_t used = strlen(message);
+        if (error == DPU_OK && length > 0) snprintf(message + used, sizeof message - used, "\nDPU %u: %s", i, text);
+        free(text);
+    }
+}
+
+const char *triton_dpu_launch(struct dpus *dpus) {
+    const dpu_error_t error = dpu_launch(dpus->set, DPU_SYNCHRONOUS);
+    if (error == DPU_OK) return NULL;
+    failed("dpu_launch: %s", dpu_error_to_string(error));
+    append_logs(dpus);
+    return message;
+}
+
+/* Of the last launch, for each DPU; *known is 0 where the library has no model to ask. */
+const char *triton_dpu_stats(struct dpus *dpus, struct stats *result, int *known) {
+    *known = dpu_emulator_stats != NULL;
+    if (!*known) return NULL;
+    struct dpu_set_t dpu;
+    uint32_t i;
+    DPU_FOREACH (dpus->set, dpu, i) {
+        const int error = dpu_emulator_stats(dpu, &result[i]);
+        if (error != 0) return failed("dpu_emulator_stats of DPU %u: %s", i, dpu_error_to_string((dpu_error_t)error));
+    }
+    return NULL;
+}

@@ -1,0 +1,145 @@
+"""The UPMEM SDK, or its emulator, that is installed; and the shim over its dpu.h, built once and kept.
+
+Found by `dpu-pkg-config`, in UPMEM_HOME/bin or on PATH. The shim (runtime.c) is compiled with `cc` and kept in Triton's
+cache folder, by the digest of its source, of the flags and of the library, so that another SDK gets another one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .errors import SdkError
+
+PKG_CONFIG = "dpu-pkg-config"
+_HOME = "UPMEM_HOME"
+
+
+@dataclass(frozen=True)
+class Sdk:
+    """Where an SDK is, and its flags for the C compiler and linker."""
+
+    pkg_config: Path
+    version: str
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where its libraries are."""
+        return tuple(flag.removeprefix("-L") for flag in self.link if flag.startswith("-L"))
+
+
+def locate() -> Path | None:
+    """The path of dpu-pkg-config; None if no SDK is installed."""
+    home = os.environ.get(_HOME)
+    found = shutil.which(PKG_CONFIG, path=str(Path(home, "bin")) if home else None)
+    return Path(found) if found else None
+
+
+def missing() -> str:
+    """Why `locate` finds nothing, and what to do."""
+    home = os.environ.get(_HOME)
+    where = f"not in {_HOME}={home}/bin" if home else f"not on PATH, and {_HOME} is not set"
+    return f"{PKG_CONFIG} is {where}: install the UPMEM SDK or its emulator, or work in the dpu image"
+
+
+@functools.cache
+def find() -> Sdk:
+    """The SDK of this process.
+
+    Raises:
+        SdkError: there is none, or its dpu-pkg-config fails.
+    """
+    path = locate()
+    if path is None:
+        raise SdkError("no DPU can be used", why=missing())
+
+    def ask(*arguments: str) -> str:
+        done = subprocess.run([path, *arguments, "dpu"], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SdkError(f"{path} {' '.join(arguments)} dpu failed", why=(done.stderr or done.stdout).strip())
+        return done.stdout.strip()
+
+    try:
+        version = ask("--modversion")
+    except SdkError:
+        version = "of unknown version"
+    return Sdk(path, version, tuple(shlex.split(ask("--cflags"))), tuple(shlex.split(ask("--libs"))))
+
+
+@functools.cache
+def shim() -> ctypes.CDLL:
+    """The compiled shim.
+
+    Raises:
+        SdkError: there is no SDK or no C compiler, or the shim does not compile against this SDK.
+    """
+    sdk = find()
+    source = Path(str(files(__package__).joinpath("runtime.c")))
+    command = ["-O2", "-std=c11", "-Wall", "-Wextra", "-shared", "-fPIC", str(source), *sdk.compile, *sdk.link]
+    command += [f"-Wl,-rpath,{folder}" for folder in sdk.folders]
+    made = _cache_folder() / f"dpu-shim-{_digest(source, command, sdk)}.so"
+    if not made.is_file():
+        _compile(command, made)
+    library = ctypes.CDLL(str(made))
+    for name, types in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = ctypes.c_char_p, types
+    return library
+
+
+_POINTER = ctypes.c_void_p
+_UINT32_OUT = ctypes.POINTER(ctypes.c_uint32)
+_FUNCTIONS: dict[str, list[object]] = {
+    "triton_dpu_allocate": [ctypes.c_uint32, ctypes.POINTER(_POINTER)],
+    "triton_dpu_free": [_POINTER],
+    "triton_dpu_load": [_POINTER, ctypes.c_char_p],
+    "triton_dpu_symbol": [_POINTER, ctypes.c_char_p, _UINT32_OUT, _UINT32_OUT],
+    "triton_dpu_transfer": [
+        _POINTER, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.POINTER(_POINTER)
+    ],
+    "triton_dpu_launch": [_POINTER],
+    "triton_dpu_stats": [_POINTER, _POINTER, ctypes.POINTER(ctypes.c_int)],
+}  # fmt: skip
+
+
+def _cache_folder() -> Path:
+    # As Triton finds it; triton itself is not asked, so that the shim serves without it.
+    folder = Path(os.environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _digest(source: Path, command: Sequence[str], sdk: Sdk) -> str:
+    digest = hashlib.sha256(source.read_bytes())
+    digest.update(shlex.join(command).encode())
+    for folder in sdk.folders:
+        library = Path(folder, "libdpu.so")
+        if library.is_file():
+            status = library.resolve().stat()
+            digest.update(f"{library.resolve()}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+    return digest.hexdigest()[:24]
+
+
+def _compile(command: Sequence[str], made: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise SdkError("the shim over dpu.h cannot be built", why="there is no cc on PATH", next="install a C compiler")
+    with TemporaryDirectory(dir=made.parent) as work:
+        new = Path(work, made.name)
+        done = subprocess.run([compiler, *command, "-o", str(new)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SdkError("the shim over dpu.h does not compile", why=done.stderr.strip()[-4000:])
+        # Whole or not at all: another process may be making the same one.
+        new.replace(made)

@@ -1,0 +1,314 @@
+"""Which DPU runs which programs of a grid, and which bytes of each array it needs for that.
+
+A launch is cut into parts of neighbouring programs, one a DPU, and into more rounds than one where a part's arrays do
+not fit into MRAM. In a part, each array is present from the first byte to the last that the part's programs may reach
+(foundry_core.footprint): sharded. Where that cannot be told, or where the caller wants it so, all of it is: replicated.
+
+Arrays lie in every DPU's MRAM at the same places, so that one transfer serves all DPUs. Arguments whose bytes overlap
+on any DPU share one copy there, which keeps aliased and in-place arguments right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from foundry_core.footprint import Footprint, Span
+
+# Bytes. An address in MRAM is the host's modulo this, so that what the compiler was told of a pointer's alignment
+# (Triton tells it of multiples of 16) is true there; a multiple of the 8 that transfers and DMAs want.
+ALIGNMENT = 16
+
+
+class MemoryExceeded(Exception):
+    """Arrays that one DPU's programs need at the same time are larger than its MRAM."""
+
+
+class Placement(StrEnum):
+    """How an array is spread over DPUs."""
+
+    SHARDED = "sharded"
+    REPLICATED = "replicated"
+
+
+@dataclass(frozen=True)
+class Array:
+    """The memory behind a pointer argument, as host addresses.
+
+    Attributes:
+        name: of the parameter.
+        address: where the argument points.
+        low, high: of the allocation that it points into; a kernel may reach nothing else.
+        item_bytes: size of an element.
+    """
+
+    name: str
+    address: int
+    low: int
+    high: int
+    item_bytes: int
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Host addresses low <= a < high."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """Arguments that share memory in MRAM, usually one.
+
+    Attributes:
+        arguments: the parameters' indices.
+        offset: where it starts in MRAM, in bytes behind the heap's start.
+        size: bytes, a multiple of ALIGNMENT, the same on every DPU.
+        held: on each DPU, the host's bytes that lie there; `low` is a multiple of ALIGNMENT and lies at `offset`. None
+            where the DPU's programs reach nothing.
+        memory: the allocation that all of it belongs to.
+        sent: whether the DPUs need its contents.
+        writes: on each DPU, what its programs may have written; intervals apart from each other.
+        item_bytes: size of an element, 1 where arguments of several types share memory.
+    """
+
+    arguments: tuple[int, ...]
+    offset: int
+    size: int
+    held: tuple[Interval | None, ...]
+    memory: Interval
+    sent: bool
+    writes: tuple[tuple[Interval, ...], ...]
+    item_bytes: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one launch of the DPUs does.
+
+    Attributes:
+        programs: of each DPU, the first one and how many.
+        regions: the arrays in MRAM.
+    """
+
+    programs: tuple[tuple[int, int], ...]
+    regions: tuple[Region, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All of a launch, and for each array its placement, in words why, and the most bytes a DPU has of it."""
+
+    rounds: tuple[Round, ...]
+    placements: Mapping[int, tuple[Placement, str, int]]
+
+
+def plan(
+    arrays: Mapping[int, Array],
+    footprints: Callable[[Sequence[int]], Sequence[Mapping[int, Footprint]]],
+    *,
+    programs: int,
+    dpus: int,
+    heap: int,
+    capacity: int,
+    wanted: Mapping[str, Placement],
+) -> Plan:
+    """Cut a launch into rounds and parts.
+
+    Args:
+        arrays: the pointer arguments, by their parameter's index.
+        footprints: of the parts between bounds, as foundry_core.footprint.Footprints.of has it.
+        programs: in the grid, at least one.
+        dpus: how many there are, at most one a program.
+        heap: the MRAM address from which on there is room.
+        capacity: bytes of that room.
+        wanted: placements by a parameter's name; others are sharded where they can be.
+
+    Raises:
+        MemoryExceeded: one program alone reaches more than `capacity`; or an argument is wanted sharded and cannot be.
+    """
+    rounds = 1
+    while True:
+        parts = min(rounds * dpus, programs)
+        bounds = [programs * part // parts for part in range(parts + 1)]
+        found = footprints(bounds)
+        placements = {i: _placement(array, [part[i] for part in found], wanted) for i, array in arrays.items()}
+        made = [
+            _round(arrays, found[first : first + dpus], placements, bounds[first : first + dpus + 1], dpus, heap)
+            for first in range(0, parts, dpus)
+        ]
+        need = max((sum(region.size for region in one.regions) for one in made), default=0)
+        if need <= capacity:
+            return Plan(tuple(made), {i: (*placements[i], _largest(made, i)) for i in arrays})
+        if parts == programs:
+            raise MemoryExceeded(_too_large(arrays, made, placements, capacity))
+        # Shares shrink with their number, replicated arrays do not: this many rounds at least.
+        rounds = max(rounds + 1, rounds * need // capacity)
+
+
+def _placement(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Placement]) -> tuple[Placement, str]:
+    spans = [span for part in parts for span in (part.reads, part.writes) if span is not None]
+    unknown = any(span.is_all for span in spans)
+    asked = wanted.get(array.name)
+    if asked is Placement.REPLICATED:
+        return asked, "as asked"
+    if unknown and asked is Placement.SHARDED:
+        raise MemoryExceeded(
+            f"{array.name} cannot be sharded: its addresses depend on more than program ids and integer arguments"
+        )
+    if unknown:
+        return Placement.REPLICATED, "its addresses depend on more than program ids and integer arguments"
+    if not spans:
+        return Placement.SHARDED, "not accessed"
+    hulls = {_hull(part) for part in parts}
+    if len(parts) > 1 and len(hulls) == 1:
+        return Placement.SHARDED, "every program reaches the same bytes of it"
+    return Placement.SHARDED, "its addresses follow the program ids"
+
+
+def _hull(part: Footprint) -> tuple[int, int] | None:
+    spans = [span for span in (part.reads, part.writes) if span is not None]
+    return (min(span.low for span in spans), max(span.high for span in spans)) if spans else None
+
+
+def _interval(array: Array, span: Span | None, whole: bool) -> Interval | None:
+    """The host addresses of a span, within the array's allocation; None if there are none."""
+    if span is None:
+        return None
+    if whole:
+        low, high = array.low, array.high
+    else:
+        low, high = max(array.address + span.low, array.low), min(array.address + span.high, array.high)
+    return Interval(low, high) if low < high else None
+
+
+def _round(
+    arrays: Mapping[int, Array],
+    parts: Sequence[Mapping[int, Footprint]],
+    placements: Mapping[int, tuple[Placement, str]],
+    bounds: Sequence[int],
+    dpus: int,
+    heap: int,
+) -> Round:
+    """The arrays of one round. Fewer parts than DPUs leave the last ones without work."""
+    whole = {i for i in arrays if placements[i][0] is Placement.REPLICATED}
+
+    def reached(spans: Mapping[int, Span | None]) -> dict[int, Interval]:
+        return {i: at for i, array in arrays.items() if (at := _interval(array, spans[i], i in whole))}
+
+    reads = [reached({i: footprint.reads for i, footprint in part.items()}) for part in parts]
+    writes = [reached({i: footprint.writes for i, footprint in part.items()}) for part in parts]
+    solid = [{i for i, footprint in part.items() if footprint.solid} - whole for part in parts]
+    held = [_together(one, other) for one, other in zip(reads, writes, strict=True)]
+    regions, offset = [], -heap % ALIGNMENT
+    for members in _groups(list(arrays), held):
+        region = _region(arrays, members, reads, writes, held, solid, dpus, offset)
+        regions.append(region)
+        offset += region.size
+    idle = [(bounds[-1], 0)] * (dpus - len(parts))
+    return Round((*((low, high - low) for low, high in pairwise(bounds)), *idle), tuple(regions))
+
+
+def _together(one: Mapping[int, Interval], other: Mapping[int, Interval]) -> dict[int, Interval]:
+    both = dict(one)
+    for i, interval in other.items():
+        known = both.get(i, interval)
+        both[i] = Interval(min(known.low, interval.low), max(known.high, interval.high))
+    return both
+
+
+def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) -> list[list[int]]:
+    """Arguments whose bytes overlap on some DPU, together; hulls that then overlap are joined too."""
+    groups = [[i] for i in arguments]
+    changed = True
+    while changed:
+        changed = False
+        for a in range(len(groups)):
+            for b in range(len(groups) - 1, a, -1):
+                if any(_overlap(_of(part, groups[a]), _of(part, groups[b])) for part in held):
+                    groups[a] += groups.pop(b)
+                    changed = True
+    return groups
+
+
+def _of(part: Mapping[int, Interval], members: Sequence[int]) -> Interval | None:
+    """What one DPU has of a group: everything from the first byte to the last."""
+    found = [part[i] for i in members if i in part]
+    return Interval(min(f.low for f in found), max(f.high for f in found)) if found else None
+
+
+def _overlap(a: Interval | None, b: Interval | None) -> bool:
+    return a is not None and b is not None and a.low < b.high and b.low < a.high
+
+
+def _region(
+    arrays: Mapping[int, Array],
+    members: Sequence[int],
+    reads: Sequence[Mapping[int, Interval]],
+    writes: Sequence[Mapping[int, Interval]],
+    held: Sequence[Mapping[int, Interval]],
+    solid: Sequence[set[int]],
+    dpus: int,
+    offset: int,
+) -> Region:
+    idle = dpus - len(held)
+    here: list[Interval | None] = []
+    for part in held:
+        exact = _of(part, members)
+        here.append(Interval(exact.low // ALIGNMENT * ALIGNMENT, exact.high) if exact else None)
+    size = max((-(-(h.high - h.low) // ALIGNMENT) * ALIGNMENT for h in here if h), default=0)
+    written = [_merged([part[i] for i in members if i in part]) for part in writes]
+    # Contents are needed where a program reads, where a byte may stay unwritten, and to tell what changed.
+    keep = any(i in part for part in reads for i in members)
+    keep = keep or any(i in part and i not in solid[k] for k, part in enumerate(writes) for i in members)
+    keep = keep or _meet(written)
+    sizes = {arrays[i].item_bytes for i in members}
+    return Region(
+        arguments=tuple(members),
+        offset=offset,
+        size=size,
+        held=(*here, *[None] * idle),
+        memory=Interval(min(arrays[i].low for i in members), max(arrays[i].high for i in members)),
+        sent=keep,
+        writes=(*written, *[()] * idle),
+        item_bytes=sizes.pop() if len(sizes) == 1 else 1,
+    )
+
+
+def _merged(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
+    merged: list[Interval] = []
+    for interval in sorted(intervals, key=lambda interval: interval.low):
+        if merged and interval.low <= merged[-1].high:
+            merged[-1] = Interval(merged[-1].low, max(merged[-1].high, interval.high))
+        else:
+            merged.append(interval)
+    return tuple(merged)
+
+
+def _meet(written: Sequence[Sequence[Interval]]) -> bool:
+    """Whether two DPUs may write the same byte."""
+    everything = sorted((w.low, w.high) for one in written for w in one)
+    return any(low < high for (_, high), (low, _) in pairwise(everything))
+
+
+def _largest(rounds: Sequence[Round], argument: int) -> int:
+    """The most bytes that a DPU holds of an argument's region."""
+    regions = [region for one in rounds for region in one.regions if argument in region.arguments]
+    return max((held.high - held.low for region in regions for held in region.held if held), default=0)
+
+
+def _too_large(
+    arrays: Mapping[int, Array],
+    rounds: Sequence[Round],
+    placements: Mapping[int, tuple[Placement, str]],
+    capacity: int,
+) -> str:
+    need = max(sum(region.size for region in one.regions) for one in rounds)
+    each = ", ".join(
+        f"{array.name} {_largest(rounds, i)} of {array.high - array.low} bytes ({'; '.join(placements[i])})"
+        for i, array in arrays.items()
+    )
+    return f"one program alone needs {need} bytes of MRAM, a DPU has room for {capacity}: {each}"
