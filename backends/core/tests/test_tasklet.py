@@ -148,3 +148,15 @@ def test_a_function_that_no_dpu_has_is_refused_by_name_and_one_that_can_be_expan
     assert "llvm.floor" not in text
     assert "__triton_sqrtf" not in text
     assert "define internal float @__triton_sqrtf" in llvm(lower(body.format(name="sqrt")))
+
+
+@pytest.mark.parametrize(("stride", "fetched_apart"), [(2, False), (16, False), (17, True)])
+def test_a_row_with_a_short_stride_is_read_with_all_that_it_spans(stride: int, fetched_apart: bool) -> None:
+    text = llvm(lower(f"""
+  %stride = arith.constant dense<{stride}> : tensor<1024xi32>
+  %index = arith.muli %i, %stride : tensor<1024xi32>
+  %there = tt.addptr %xs, %index : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+  %value = tt.load %there, %n_inside : tensor<1024x!tt.ptr<f32>>
+  tt.store %out, %value, %n_inside : tensor<1024x!tt.ptr<f32>>
+"""))
+    assert bool(ELEMENTWISE.findall(text)) == fetched_apart

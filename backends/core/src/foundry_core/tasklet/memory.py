@@ -6,9 +6,10 @@ whole words of 8 bytes, as DMA does: more than was asked for comes in, and the e
 into its buffer as its address lies into its word. dpu-legalize makes DMAs of the copies, and writes words at the ends
 of a store, of which only a part is this program's, under a lock.
 
-What is not consecutive (a gather, a row with a stride, elements that wrap around) is read and written through pointers
-to MRAM, one word of 8 bytes at a time: at a start of 77 cycles and half a cycle a byte, fetching what lies between two
-elements pays only where it is less than some 150 bytes.
+A row with a short constant stride is read as the bytes that it spans. What else is not consecutive (a gather, a long
+stride or one known at run time, elements that wrap around, a store with a stride, between whose elements are those of
+others) is read and written through pointers to MRAM, one word of 8 bytes at a time: at a start of 77 cycles and half a
+cycle a byte, fetching what lies between two elements pays only where it is less than some 150 bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile, tt
+from ..front.scalars import constant
 from ..workitem.memory import Memory, is_unit
 from ..workitem.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ..workitem.numeric import ELEMENTWISE
@@ -32,6 +34,10 @@ LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"
 # Operations of an expression up to which the loop over a piece takes 8 elements a turn, or 4: a loop costs 2
 # instructions a turn and an address 1, of some 10 that a short expression takes.
 _UNROLLED = ((4, 8), (16, 4))
+# The longest stride, in bytes, of a row that is read with all that lies between its elements. Two elements of 8 bytes
+# that are fetched apart take 2 * (77 + 4) cycles, and 77 + 4 + 64 / 2 together; beyond that the room in WRAM counts
+# more.
+_LONGEST_STRIDE = 64
 
 
 @dataclass(frozen=True)
@@ -40,10 +46,12 @@ class Staged:
 
     Attributes:
         first: address of the piece's first element, though the bytes there may not have been wanted.
+        stride: from one element to the next, in elements.
     """
 
     point: Point
     first: str
+    stride: int
 
 
 class Piece:
@@ -174,10 +182,22 @@ class StagedMemory(Memory):
         for d, axis in enumerate(op.axes):
             if isinstance(axis.owner, tile.IndexedOp):
                 self._stage(axis.owner.offsets, self._along(axis.owner, d, point), piece)
-        if op.gather is None and is_unit(op.axes[point.lane]):
+        stride = self._short_stride(op, point)
+        if stride:
             entries = piece.staged.setdefault(op, [])
             if all(entry.point.index != point.index for entry in entries):
-                entries.append(Staged(point, self._fetch(op, point, piece)))
+                entries.append(Staged(point, self._fetch(op, point, piece, stride), stride))
+
+    def _short_stride(self, op: tile.LoadOp, point: Point) -> int:
+        """The stride of a row that is read as the bytes that it spans, in elements; 0 if a row is not."""
+        axis = op.axes[point.lane]
+        if op.gather is not None:
+            return 0
+        if is_unit(axis):
+            return 1
+        stride = constant(axis.owner.stride) if isinstance(axis.owner, tile.AffineOp) else None
+        size = WIDTHS[self._base(op)[2]] // 8
+        return stride if stride is not None and 0 < stride * size <= _LONGEST_STRIDE else 0
 
     def _along(self, axis: tile.IndexedOp, dimension: int, point: Point) -> Point:
         """Where the offsets of an axis lie for a point: they have its extent in one dimension, 1 in all others."""
@@ -188,18 +208,18 @@ class StagedMemory(Memory):
         lane = next(d for d, extent in enumerate(extents(axis.offsets)) if extent > 1)
         return Point(index, lane, point.lanes)
 
-    def _fetch(self, op: tile.LoadOp, point: Point, piece: Piece) -> str:
+    def _fetch(self, op: tile.LoadOp, point: Point, piece: Piece, stride: int) -> str:
         """Copy a piece of a row to WRAM; returns where its first element is."""
         t = self._text
         _, _, memory = self._base(op)
-        buffer = self._stage_buffer(memory, point.lanes)
+        buffer = self._stage_buffer(memory, (point.lanes - 1) * stride + 1)
         low, high = self._wanted(op, point, piece)
         axis = op.axes[point.lane].owner
         if not isinstance(axis, tile.WrappedOp):
-            return self._copy_in(op, point, low, high, buffer)
+            return self._copy_in(op, point, low, high, buffer, stride)
         choice = t.choose(self._around[op.axes[point.lane]].whole)
         with choice.then():
-            choice.result(Reg(self._copy_in(op, point, low, high, buffer), PRIVATE))
+            choice.result(Reg(self._copy_in(op, point, low, high, buffer, stride), PRIVATE))
         with choice.otherwise():
             with t.loop(low, high, 1) as place:
                 source = self._address(op, self._single(point, place), {})
@@ -254,22 +274,25 @@ class StagedMemory(Memory):
     def _smaller(self, x: Reg, y: Reg) -> Reg:
         return self._text.select(self._text.compare("slt", x, y), x, y)
 
-    def _copy_in(self, op: tile.LoadOp, point: Point, low: Reg, high: Reg, buffer: str) -> str:
+    def _copy_in(self, op: tile.LoadOp, point: Point, low: Reg, high: Reg, buffer: str, stride: int) -> str:
         """Copy the words that hold elements low to high of a piece; returns where element 0 is, or would be."""
         t = self._text
         base, _, memory = self._base(op)
-        start = self._space.plus(self._start(op, Point(point.index, point.lane, 1), {}), low)
-        size = t.integer(WIDTHS[memory] // 8)
+        step, size = t.integer(stride), t.integer(WIDTHS[memory] // 8)
+        before = self._space.times(low, step)
+        start = self._space.plus(self._start(op, Point(point.index, point.lane, 1), {}), before)
         address = t.op(f"llvm.ptrtoint {t.address(base, start, memory, GLOBAL)} : {GLOBAL} to i32", "i32")
         into = t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1, "i32"))
         with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
             word = t.binary("arith.andi", address, t.integer(-DMA_ALIGNMENT, "i32"))
             source = t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL)
-            length = self._space.times(t.binary("arith.subi", high, low), size)
+            # From the first element to the end of the last one.
+            spanned = self._space.times(t.binary("arith.subi", high, low), step)
+            length = self._space.times(self._space.plus(spanned, t.integer(1 - stride)), size)
             end = t.binary("arith.addi", t.binary("arith.addi", into, length), t.integer(DMA_ALIGNMENT - 1))
             whole = t.binary("arith.andi", end, t.integer(-DMA_ALIGNMENT))
             t.copy(buffer, PRIVATE, source.name, GLOBAL, whole, DMA_ALIGNMENT)
-        return t.address(buffer, t.binary("arith.subi", into, self._space.times(low, size)), "i8", PRIVATE)
+        return t.address(buffer, t.binary("arith.subi", into, self._space.times(before, size)), "i8", PRIVATE)
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """An element of a load; from WRAM if the piece at hand has it there."""
@@ -282,8 +305,9 @@ class StagedMemory(Memory):
             for staged in piece.staged.get(op, ()):
                 if self._is_inner(staged.point, point, piece):
                     _, elem, memory = self._base(op)
-                    place, number = self._space.parts(piece.inner[1])
-                    address = t.shifted(t.address(staged.first, place, memory, PRIVATE), number, memory, PRIVATE)
+                    turn, number = self._space.parts(piece.inner[1])
+                    first = t.address(staged.first, self._space.times(turn, t.integer(staged.stride)), memory, PRIVATE)
+                    address = t.shifted(first, number * staged.stride, memory, PRIVATE)
                     value = self._numeric.from_memory(t.load(address, memory, 1, PRIVATE), elem)
                     conditions = self._exist(op, point)
                     if op.mask is not None:
