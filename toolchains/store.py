@@ -167,6 +167,10 @@ class Store:
                 shutil.rmtree(work, ignore_errors=True)
         return place
 
+    def has_part(self, kind: str, digest: str) -> bool:
+        """Whether a thing of this name has been built; see part."""
+        return (self.root / "parts" / kind / digest).is_dir()
+
     def _place(self, artifact: Artifact) -> Path:
         return self.root / "artifacts" / artifact.sha256[:2] / artifact.sha256 / artifact.filename
 
