@@ -14,10 +14,10 @@ from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
 
+from .artifact import STACK_BYTES
+
 # The most tasklets and the clock of the two kinds of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
 MOST_TASKLETS = {"v1A": 24, "v1B": 16}
-# What the SDK gives a tasklet by default. Tiles are not on the stack: dpu-legalize moves them to WRAM of their own.
-STACK_BYTES = 1024
 # What the fingerprint covers beside this package: the tools between TTIR and a DPU program.
 _PROGRAMS = ("mlir-opt", "opt", "dpu-upmem-dpurte-clang")
 
@@ -65,16 +65,20 @@ class DpuBackend(ProgramBackend):
             from foundry_core.pipeline import to_tasklet_mlir
             from foundry_core.tasklet.target import TaskletTarget
 
+            from .artifact.reach import reach
+
             lowered = to_tasklet_mlir(source, TaskletTarget(most_tasklets=options.num_tasklets))
             metadata["num_tasklets"] = lowered.num_tasklets
+            metadata["facts"] = {"num_tasklets": str(lowered.num_tasklets)} | reach(source).facts()
             return lowered.text
 
         def llir(source: str, metadata: dict[str, Any]) -> str:
             from foundry_core.pipeline import to_typed_llvm
 
+            from .artifact.annotation import annotate
             from .legalize import legalize
 
-            return legalize(to_typed_llvm(source), metadata["num_tasklets"])
+            return annotate(legalize(to_typed_llvm(source), metadata["num_tasklets"]), metadata["facts"])
 
         def dpu(source: str, metadata: dict[str, Any]) -> bytes:
             from .artifact.build import build

@@ -1,0 +1,88 @@
+"""`python -m triton_dpu_backend.artifact`: pack a script's kernel, or write the entry point for a kernel's IR."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import arguments
+from .pack import pack
+from .script import ScriptError
+from .signature import SignatureError, parse, tasklets
+from .wrapper import wrapper
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status: 1 and a line on stderr if it failed."""
+    parser = argparse.ArgumentParser(prog="python -m triton_dpu_backend.artifact", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    packing(commands.add_parser("pack", help="make an artifact folder of a Triton script's kernel"))
+    wrapping(commands.add_parser("wrapper", help="write the entry point and argument structs for a kernel's IR"))
+    given = parser.parse_args(words)
+    try:
+        given.run(given)
+    except (ScriptError, SignatureError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def packing(parser: argparse.ArgumentParser) -> None:
+    """The options of `pack`."""
+    script = "takes --out PATH and writes the kernel's LLVM IR there"
+    outs = "parameters that are results, counted from 0; default: all arrays that the kernel writes"
+    parser.add_argument("--triton-script", "--script", type=Path, required=True, metavar="FILE", help=script)
+    parser.add_argument("--artifact-dir", type=Path, required=True, metavar="DIR", help="the folder to write")
+    parser.add_argument("--out-indices", type=indices, metavar="IDX[,IDX]", help=outs)
+    parser.add_argument("--kernel", default="", metavar="NAME", help="needed if the IR has several kernels")
+    parser.set_defaults(run=_pack)
+
+
+def wrapping(parser: argparse.ArgumentParser) -> None:
+    """The options of `wrapper`."""
+    parser.add_argument("--ir", type=Path, required=True, metavar="FILE", help="the kernel's LLVM IR")
+    parser.add_argument("--kernel", default="", metavar="NAME", help="needed if the IR has several kernels")
+    for option, what in _WRITTEN.items():
+        parser.add_argument(f"--{option}", type=Path, metavar="FILE", required=option == "out", help=what)
+    parser.set_defaults(run=_wrapper)
+
+
+_WRITTEN = {
+    "out": "where to write the entry point, wrapper.ll",
+    "dpu-args-h": "where to write triton_args.h",
+    "dpu-args-c": "where to write triton_args.c, which includes triton_args.h",
+    "host-args-h": "where to write the host's struct of arguments",
+}
+
+
+def indices(text: str) -> list[int]:
+    """`2` or `2,3`."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no list of parameter indices such as 2 or 2,3") from None
+
+
+def _pack(given: argparse.Namespace) -> None:
+    folder = pack(given.triton_script, given.artifact_dir, outs=given.out_indices, kernel=given.kernel)
+    print(f"packed {folder}: run it with ARTIFACT_DIR={folder} scripts/container_artifact_run.sh, or ./foundry run")
+
+
+def _wrapper(given: argparse.Namespace) -> None:
+    ir = given.ir.read_text()
+    kernel = parse(ir, given.kernel)
+    for path, text in (
+        (given.out, wrapper(kernel)),
+        (given.dpu_args_h, arguments.dpu_header(kernel)),
+        (given.dpu_args_c, arguments.dpu_source(kernel, tasklets(ir))),
+        (given.host_args_h, arguments.host_header(kernel)),
+    ):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""An artifact: a folder with all that is needed to build and run a kernel where only the SDK and a C compiler are.
+
+    kernel.ll  wrapper.ll  triton_args.h  triton_args.c      the DPU program
+    host_args.h  host_runner.c                               the host program
+    meta.json                                                what they were made from
+
+meta.json has TritonPIM's keys (kernel, arg_count, out_indices, num_dpus when the script says it, args, passed_args) and
+
+    num_tasklets   tasklets to build with, and the most that kernel.ll has scratch memory for
+    stack_size     of each, bytes
+    block          by how many elements the stores of neighbouring programs are apart, if that is one constant: the
+                   default grid of host_runner.c is then ceil(n / block); null if --grid must be given
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import STACK_BYTES, arguments
+from .annotation import facts as facts_of
+from .runner import Dpus, host_runner
+from .script import ScriptError, default_dpus, kernel_ir
+from .signature import Kernel, Parameter, parse, tasklets
+from .wrapper import wrapper
+
+# How many tasklets run a kernel of which nothing is known: 11 fill the pipeline, 16 every kind of DPU has.
+_TASKLETS = 16
+
+
+def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, kernel: str = "") -> Path:
+    """Run a Triton script and make an artifact of its kernel.
+
+    Args:
+        script: takes `--out PATH` and writes LLVM IR there.
+        artifact: the folder to write; made if it is not there.
+        outs: indices of the arrays that are results; all that the kernel writes, if None.
+        kernel: its name; may be empty if the IR has only one.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ScriptError: see script.kernel_ir and script.default_dpus; or an index is not that of an array it writes.
+        SignatureError: see signature.parse.
+    """
+    ir = kernel_ir(script)
+    signature = parse(ir, kernel)
+    return write(ir, signature, artifact, outs=outs, dpus=default_dpus(script.read_text(), signature.name))
+
+
+def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Path:
+    """Write the artifact of a kernel whose IR is there already; as pack()."""
+    facts = facts_of(ir)
+    outs = _outs(kernel, outs, facts)
+    written = {
+        "kernel.ll": ir,
+        "wrapper.ll": wrapper(kernel),
+        "triton_args.h": arguments.dpu_header(kernel),
+        "triton_args.c": arguments.dpu_source(kernel, tasklets(ir)),
+        "host_args.h": arguments.host_header(kernel),
+        "host_runner.c": host_runner(kernel, outs=outs, dpus=dpus, facts=facts),
+        "meta.json": json.dumps(meta(kernel, ir, outs, dpus), indent=2) + "\n",
+    }
+    artifact.mkdir(parents=True, exist_ok=True)
+    for name, text in written.items():
+        (artifact / name).write_text(text)
+    return artifact
+
+
+def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> dict[str, Any]:
+    """What meta.json says."""
+    facts = facts_of(ir)
+    return {
+        "kernel": kernel.name,
+        "arg_count": len(kernel.parameters),
+        "out_indices": list(outs),
+        **({"num_dpus": dpus.count} if dpus else {}),
+        "args": [_argument(parameter) for parameter in kernel.parameters],
+        "passed_args": [_passed(parameter) for parameter in kernel.passed],
+        "num_tasklets": int(facts.get("num_tasklets") or tasklets(ir) or _TASKLETS),
+        "stack_size": STACK_BYTES,
+        "block": int(facts["block"]) if "block" in facts else None,
+    }
+
+
+def _outs(kernel: Kernel, outs: Collection[int] | None, facts: Mapping[str, str]) -> list[int]:
+    """The arrays that are results, checked against what the kernel writes as far as that is known."""
+    arrays = [parameter.index for parameter in kernel.passed if parameter.is_pointer]
+    code = facts.get("reach")
+    written = [i for i in arrays if code is None or f"writes({i}, " in code or f"writes_any({i})" in code]
+    if outs is None:
+        if code is None:
+            raise ScriptError(f"the IR does not say which arrays are results: give --out-indices, of {arrays}")
+        return written
+    for index in outs:
+        if index not in arrays:
+            raise ScriptError(f"--out-indices {index}: the kernel {kernel.name} has no array there, but at {arrays}")
+        if index not in written:
+            raise ScriptError(f"--out-indices {index}: the kernel {kernel.name} does not write it; it writes {written}")
+    return sorted(set(outs))
+
+
+def _argument(parameter: Parameter) -> dict[str, Any]:
+    rest = (
+        {"elem_type": parameter.element, "elem_bytes": parameter.element_bytes}
+        if parameter.is_pointer
+        else {"c_type": parameter.c_type}
+    )
+    return {
+        "arg_index": parameter.index,
+        "llvm_type": parameter.llvm_type,
+        "is_ptr": parameter.is_pointer,
+        "addrspace": parameter.addrspace,
+        "passed": parameter.passed,
+        **rest,
+    }
+
+
+def _passed(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "arg_index": parameter.index,
+        "field_index": parameter.field,
+        "kind": "ptr" if parameter.is_pointer else "scalar",
+        "c_type": parameter.c_type,
+        "offset": parameter.offset,
+        **({"elem_bytes": parameter.element_bytes} if parameter.is_pointer else {}),
+    }

@@ -1,0 +1,405 @@
+"""What each program of a kernel reaches in memory, as C: the kernel's own address arithmetic, without its data.
+
+A host that has no Python shards arrays by it: it runs the C for each program of a grid, and is told which elements the
+program's loads and stores reach. Scalars, loops and branches are computed as the kernel computes them, as far as they
+come from its arguments and program ids; an access whose address or condition comes from data reaches everything.
+
+The C is the body of a function. What it uses is in host_runner.c:
+
+    int64_t argument[], program[3], grid[3]   the integer arguments by parameter index; where we are
+    struct span, span_at, span_along, span_around
+                                              elements from the lowest to the highest: one, and what a stride, or a
+                                              stride around a modulus, makes of it
+    reads, writes, reads_any, writes_any      called for each access, with the parameter's index
+    quotient, remainder_of                    of signed numbers; 0 where there is none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from foundry_core.dialects import tile, tt
+from foundry_core.dialects.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from foundry_core.front.structured import kernel
+from foundry_core.parse import parse
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+# C of an operation on two int64_t that hold signed integers. Sums are unsigned in C, where they wrap around.
+_BINARY = {
+    "arith.addi": "(int64_t)((uint64_t){0} + (uint64_t){1})",
+    "arith.subi": "(int64_t)((uint64_t){0} - (uint64_t){1})",
+    "arith.muli": "(int64_t)((uint64_t){0} * (uint64_t){1})",
+    "arith.divsi": "quotient({0}, {1})",
+    "arith.remsi": "remainder_of({0}, {1})",
+    "arith.minsi": "({0} < {1} ? {0} : {1})",
+    "arith.maxsi": "({0} > {1} ? {0} : {1})",
+    "arith.andi": "({0} & {1})",
+    "arith.ori": "({0} | {1})",
+    "arith.xori": "({0} ^ {1})",
+    "arith.shli": "(int64_t)((uint64_t){0} << ({1} & 63))",
+    "arith.shrsi": "({0} >> ({1} & 63))",
+}
+# Of two unsigned integers.
+_UNSIGNED = {
+    "arith.divui": "(int64_t)({1} ? {0} / {1} : 0)",
+    "arith.remui": "(int64_t)({1} ? {0} % {1} : 0)",
+    "arith.minui": "(int64_t)({0} < {1} ? {0} : {1})",
+    "arith.maxui": "(int64_t)({0} > {1} ? {0} : {1})",
+    "arith.shrui": "(int64_t)({0} >> ({1} & 63))",
+}
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_WIDTHS = (1, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What the programs of a kernel reach.
+
+    Attributes:
+        code: the C.
+        block: by how many elements the stores of neighbouring programs are apart, where programs differ along x only
+            and that is one constant for all stores: such a kernel needs ceil(n / block) programs. Else None.
+    """
+
+    code: str
+    block: int | None
+
+    def facts(self) -> dict[str, str]:
+        """What of it goes into a kernel's IR (see annotation.py)."""
+        return {"reach": self.code} | ({"block": str(self.block)} if self.block is not None else {})
+
+
+def reach(structured: str) -> Reach:
+    """Read a kernel in structured form (the stage `tile`)."""
+    body = kernel(parse(structured)).body.block
+    return Reach("\n".join(_Writer(body).lines), _block(body))
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """A pointer that is so many elements (C) behind a parameter."""
+
+    parameter: int
+    offset: str
+
+
+class _Writer:
+    """Writes the C of a kernel. A value that it knows is C (a name or a number) or a pointer; data is not known."""
+
+    def __init__(self, body: Block) -> None:
+        self.lines: list[str] = []
+        self._indent = 0
+        self._count = 0
+        self._values: dict[SSAValue, str | _Pointer] = {}
+        self._body = body
+        for index, argument in enumerate(body.args):
+            if isinstance(argument.type, tt.PointerType):
+                self._values[argument] = _Pointer(index, "0")
+            elif _bits(argument.type) is not None:
+                self._values[argument] = f"argument[{index}]"
+        self._block(body)
+
+    def _write(self, line: str) -> None:
+        self.lines.append("    " * self._indent + line)
+
+    @contextmanager
+    def _nested(self, opening: str) -> Iterator[None]:
+        self._write(opening)
+        self._indent += 1
+        yield
+        self._indent -= 1
+        self._write("}")
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"v{self._count}"
+
+    def _number(self, value: SSAValue) -> str | None:
+        found = self._values.get(value)
+        return found if isinstance(found, str) else None
+
+    def _numbers(self, values: Sequence[SSAValue]) -> list[str] | None:
+        """The C of each value; None if one of them is not known."""
+        found = [number for value in values if (number := self._number(value)) is not None]
+        return found if len(found) == len(values) else None
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            self._operation(op)
+
+    def _operation(self, op: Operation) -> None:
+        match op:
+            case tile.LoadOp() | tile.StoreOp():
+                self._access(op)
+            case scf.ForOp():
+                self._for(op)
+            case scf.IfOp():
+                self._if(op)
+            case scf.WhileOp():
+                self._anywhere(op)
+            case tt.AddPtrOp():
+                pointer, offset = self._values.get(op.ptr), self._number(op.offset)
+                if isinstance(pointer, _Pointer) and offset is not None:
+                    self._values[op.result] = _Pointer(pointer.parameter, f"({pointer.offset} + {offset})")
+            case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
+                self._values[op.result] = _literal(op.value.value.data, _bits(op.result.type))
+            case tt.GetProgramIdOp():
+                self._values[op.result] = f"program[{op.axis.value.data}]"
+            case tt.GetNumProgramsOp():
+                self._values[op.result] = f"grid[{op.axis.value.data}]"
+            case _:
+                self._compute(op)
+
+    def _compute(self, op: Operation) -> None:
+        numbers = self._numbers(op.operands)
+        if not numbers or len(op.results) != 1:
+            return
+        code = _expression(op, numbers)
+        if code in numbers:
+            self._values[op.results[0]] = code
+        elif code is not None:
+            name = self._name()
+            self._write(f"const int64_t {name} = {code};")
+            self._values[op.results[0]] = name
+
+    # Control flow. What a branch or a loop hands on is a variable, if it is known in each branch and after each turn.
+
+    def _if(self, op: scf.IfOp) -> None:
+        condition = self._number(op.cond)
+        if condition is None:
+            self._anywhere(op)
+            return
+
+        def write(names: Sequence[str | None]) -> list[int]:
+            lost: list[int] = []
+            self._declare(names, ["0"] * len(names))
+            branches = [op.true_region.block, *([op.false_region.block] if op.false_region.blocks else [])]
+            for opening, block in zip((f"if ({condition}) {{", "else {"), branches, strict=False):
+                with self._nested(opening):
+                    self._block(block)
+                    lost += self._assign(names, block)
+            return lost
+
+        self._results(op.results, self._settled(op.results, write))
+
+    def _for(self, op: scf.ForOp) -> None:
+        bounds = self._numbers([op.lb, op.ub, op.step])
+        if bounds is None:
+            self._anywhere(op)
+            return
+        low, high, step = bounds
+        body = op.body.block
+
+        def write(names: Sequence[str | None]) -> list[int]:
+            starts = [self._number(start) for start in op.iter_args]
+            if lost := [i for i, start in enumerate(starts) if start is None and names[i] is not None]:
+                return lost
+            self._declare(names, starts)
+            self._results(body.args[1:], names)
+            index = self._name()
+            self._values[body.args[0]] = index
+            with self._nested(f"for (int64_t {index} = {low}; {index} < {high}; {index} += {step}) {{"):
+                self._block(body)
+                return self._assign(names, body)
+
+        self._results(op.results, self._settled(op.results, write))
+
+    def _settled(
+        self, results: Sequence[SSAValue], write: Callable[[Sequence[str | None]], list[int]]
+    ) -> Sequence[str | None]:
+        """Have something written with a variable a result, and again without those that turn out not to be known."""
+        names = [self._name() if _bits(result.type) is not None else None for result in results]
+        while True:
+            before = len(self.lines), dict(self._values)
+            lost = write(names)
+            if not lost:
+                return names
+            del self.lines[before[0] :]
+            self._values = before[1]
+            for index in lost:
+                names[index] = None
+
+    def _declare(self, names: Sequence[str | None], values: Sequence[str | None]) -> None:
+        for name, value in zip(names, values, strict=True):
+            if name is not None:
+                self._write(f"int64_t {name} = {value};")
+
+    def _assign(self, names: Sequence[str | None], block: Block) -> list[int]:
+        """Assign what a block hands on, all at once: one's new value may be another's old one.
+
+        Returns:
+            Which variables cannot be assigned to, because data decides their value.
+        """
+        last = block.last_op
+        assert last is not None
+        values = [self._number(value) for value in last.operands]
+        wanted = [i for i, name in enumerate(names) if name is not None]
+        for i in wanted:
+            self._write(f"const int64_t {names[i]}_next = {values[i]};")
+        for i in wanted:
+            self._write(f"{names[i]} = {names[i]}_next;")
+        return [i for i in wanted if values[i] is None]
+
+    def _results(self, results: Sequence[SSAValue], names: Sequence[str | None]) -> None:
+        self._values |= {result: name for result, name in zip(results, names, strict=True) if name is not None}
+
+    # Accesses.
+
+    def _anywhere(self, op: Operation) -> None:
+        """Control that data decides: what is in there may reach anything."""
+        for inner in op.walk():
+            if isinstance(inner, tile.LoadOp | tile.StoreOp):
+                self._any(inner)
+
+    def _any(self, op: tile.LoadOp | tile.StoreOp) -> None:
+        for parameter in self._parameters(op.base):
+            self._write(f"{_verb(op)}_any({parameter});")
+
+    def _parameters(self, pointer: SSAValue) -> list[int]:
+        """Into which parameters' memory a pointer may point."""
+        while isinstance(pointer.owner, tt.AddPtrOp | tt.BitcastOp):
+            pointer = pointer.owner.operands[0]
+        if isinstance(pointer, BlockArgument) and pointer.block is self._body:
+            return [pointer.index]
+        return [argument.index for argument in self._body.args if isinstance(argument.type, tt.PointerType)]
+
+    def _access(self, op: tile.LoadOp | tile.StoreOp) -> None:
+        type = op.result.type if isinstance(op, tile.LoadOp) else op.value.type
+        pointer = self._values.get(op.base)
+        span = self._span(op, type.get_shape() if isinstance(type, TensorType) else ())
+        if span is None or not isinstance(pointer, _Pointer):
+            self._any(op)
+            return
+        # The mask of a single element is a number; any other leaves out elements of which nothing is known here.
+        condition = self._number(op.mask) if op.mask is not None else None
+        exact = op.mask is None or condition is not None
+        with self._nested("{" if condition is None else f"if ({condition}) {{"):
+            self._write(f"struct span span = span_at({pointer.offset} + {span[0]});")
+            for line in span[1:]:
+                self._write(line)
+            self._write(f"{_verb(op)}({pointer.parameter}, span, {int(exact)});")
+
+    def _span(self, op: tile.LoadOp | tile.StoreOp, shape: Sequence[int]) -> list[str] | None:
+        """Where an access starts, and a line for each of its axes; None if data decides it."""
+        start = self._number(op.start)
+        if start is None or op.gather is not None:
+            return None
+        lines = [start]
+        for d, (axis, extent) in enumerate(zip(op.axes, shape, strict=True)):
+            limits: list[str] | None = ["INT64_C(0)", f"INT64_C({extent})"]
+            if op.ranges:
+                range = op.ranges[d].owner
+                assert isinstance(range, tile.RangeOp)
+                limits = self._numbers([range.low, range.high])
+            way = axis.owner
+            moved = self._numbers(way.operands) if isinstance(way, tile.AffineOp | tile.WrappedOp) else None
+            if limits is None or moved is None:
+                return None
+            function = "span_along" if isinstance(way, tile.AffineOp) else "span_around"
+            lines.append(f"{function}(&span, {', '.join(limits + moved)});")
+        return lines
+
+
+def _verb(op: tile.LoadOp | tile.StoreOp) -> str:
+    return "reads" if isinstance(op, tile.LoadOp) else "writes"
+
+
+def _bits(type: Attribute) -> int | None:
+    """Width of a scalar integer that an int64_t holds; None for every other type."""
+    match type:
+        case IntegerType() if type.width.data in _WIDTHS:
+            return int(type.width.data)
+        case IndexType():
+            return 64
+        case _:
+            return None
+
+
+def _literal(number: int, bits: int | None) -> str:
+    """C of a constant. A set i1 may be written as -1; there is no literal for the least int64_t."""
+    if bits == 1:
+        return str(number & 1)
+    return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"
+
+
+def _signed(code: str, bits: int) -> str:
+    """A number brought back to so many bits."""
+    match bits:
+        case 1:
+            return f"({code} & 1)"
+        case 64:
+            return code
+        case _:
+            return f"(int{bits}_t){code}"
+
+
+def _unsigned(number: str, bits: int) -> str:
+    """A signed number of so many bits, read as an unsigned one."""
+    return f"(uint{max(bits, 8)}_t){number}"
+
+
+def _expression(op: Operation, numbers: Sequence[str]) -> str | None:
+    """C of an operation on numbers; None if there is none."""
+    bits, source = _bits(op.results[0].type), _bits(op.operands[0].type)
+    if bits is None or source is None:
+        return None
+    match op:
+        case CmpiOp():
+            order = op.predicate_name
+            sides = [_unsigned(number, source) for number in numbers] if order.startswith("u") else numbers
+            return f"({sides[0]} {_SIGNS[order[-2:]]} {sides[1]})"
+        case SelectOp():
+            return f"({numbers[0]} ? {numbers[1]} : {numbers[2]})"
+        case ExtSIOp():
+            # A set i1 is 1 here, and all ones when its sign is extended.
+            return f"-{numbers[0]}" if source == 1 else numbers[0]
+        case ExtUIOp():
+            return f"(int64_t){_unsigned(numbers[0], source)}"
+        case TruncIOp() | arith.IndexCastOp():
+            return _signed(numbers[0], bits)
+    if op.name in _BINARY:
+        return _signed(_BINARY[op.name].format(*numbers), bits)
+    if op.name in _UNSIGNED:
+        return _signed(_UNSIGNED[op.name].format(*(_unsigned(number, source) for number in numbers)), bits)
+    return None
+
+
+def _block(body: Block) -> int | None:
+    """See Reach.block."""
+    distances = set()
+    for op in body.walk():
+        match op:
+            case tt.GetNumProgramsOp():
+                return None
+            case tt.GetProgramIdOp() if op.axis.value.data != 0:
+                return None
+            case tile.StoreOp():
+                line = len(op.axes) == 1 and isinstance(op.axes[0].owner, tile.AffineOp)
+                direct = isinstance(op.base, BlockArgument) and op.base.block is body and op.gather is None
+                distances.add(_per_program(op.start) if line and direct and op.parent_block() is body else None)
+    found = distances.pop() if len(distances) == 1 else None
+    return found if found else None
+
+
+def _per_program(value: SSAValue) -> int | None:
+    """By how much a number grows from one program to the next; None if that is not a constant."""
+    match value.owner:
+        case arith.ConstantOp():
+            return 0
+        case tt.GetProgramIdOp():
+            return 1
+        case ExtSIOp() as extended:
+            return _per_program(extended.input)
+        case arith.AddiOp() as sum:
+            left, right = _per_program(sum.lhs), _per_program(sum.rhs)
+            return left + right if left is not None and right is not None else None
+        case arith.MuliOp() as product:
+            for one, other in ((product.lhs, product.rhs), (product.rhs, product.lhs)):
+                if isinstance(other.owner, arith.ConstantOp) and isinstance(other.owner.value, IntegerAttr):
+                    grown = _per_program(one)
+                    return None if grown is None else grown * int(other.owner.value.value.data)
+    return None

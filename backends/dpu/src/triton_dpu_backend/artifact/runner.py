@@ -1,0 +1,110 @@
+"""The host program of an artifact: what is known of its kernel, as C, above the text that is the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from .signature import Kernel, Parameter
+
+# The name of the DPU program, which lies beside the runner's.
+PROGRAM = "kernel.dpu"
+
+_HEAD = """\
+/* Host program of the Triton kernel {name}. Generated; edits are lost. scripts/container_artifact_run.sh runs it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <dpu.h>
+
+#include "host_args.h"
+
+#define KERNEL "{name}"
+#define DPU_PROGRAM "{program}"
+#define DEFAULT_DPUS {num_dpus}
+#define DEFAULT_DPUS_FROM "{num_dpus_from}"
+/* Whether the number of programs follows from the arguments. */
+#define HAS_BLOCK {has_block}
+
+enum kind {{ INTERNAL, POINTER, INTEGER, FLOAT }};
+
+/* Of the kernel, in order. `bytes` of a pointer are those of an element; `offset` is in the struct of arguments. */
+static const struct parameter {{
+    enum kind kind;
+    const char *type;
+    int bytes;
+    int is_float;
+    int is_out;
+    size_t offset;
+}} parameters[] = {{
+{parameters}
+}};
+
+"""
+
+_REACH = """\
+static void reach(const int64_t *program, const int64_t *grid)
+{{
+{code}
+}}"""
+
+
+@dataclass(frozen=True)
+class Dpus:
+    """How many DPUs a launch uses if nothing is said, and where that number is from."""
+
+    count: int
+    source: str
+
+
+def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, facts: Mapping[str, str]) -> str:
+    """The host program of a kernel.
+
+    Args:
+        kernel: its signature.
+        outs: indices of the arrays that are results.
+        dpus: the default; one DPU if None.
+        facts: what the compiler tells of it (annotation.facts). Without `reach` each DPU gets all of each array.
+    """
+    code = facts["reach"] if "reach" in facts else _everything(kernel, outs)
+    head = _HEAD.format(
+        name=kernel.name,
+        program=PROGRAM,
+        num_dpus=dpus.count if dpus else 1,
+        num_dpus_from=f", from {dpus.source}" if dpus else "",
+        has_block=int("block" in facts),
+        parameters="\n".join(_row(parameter, parameter.index in outs) for parameter in kernel.parameters),
+    )
+    common = files(__package__).joinpath("host_runner.c").read_text()
+    indented = "\n".join(f"    {line}" for line in code.splitlines())
+    return head + common.replace("REACH\n", _REACH.format(code=indented) + "\n", 1)
+
+
+def _everything(kernel: Kernel, outs: Collection[int]) -> str:
+    """The reach of a kernel of which nothing is known: outputs are written and the rest is read, anywhere."""
+    return "\n".join(
+        f"{'writes' if parameter.index in outs else 'reads'}_any({parameter.index});"
+        for parameter in kernel.passed
+        if parameter.is_pointer
+    )
+
+
+def _row(parameter: Parameter, is_out: bool) -> str:
+    if not parameter.passed:
+        return '    {INTERNAL, "", 0, 0, 0, 0},'
+    type = parameter.element or parameter.llvm_type
+    is_float = type in ("float", "double")
+    kind = "POINTER" if parameter.is_pointer else "FLOAT" if is_float else "INTEGER"
+    size = parameter.element_bytes if parameter.is_pointer else parameter.bytes
+    return f'    {{{kind}, "{type}", {size}, {int(is_float)}, {int(is_out)}, {parameter.offset}}},'
