@@ -1,30 +1,28 @@
-"""All measurements in one run: `python bench [--results FOLDER] [--only TEXT]`, with e2e/ on PYTHONPATH."""
+"""All measurements of the active backend in one run: `python bench [--results FOLDER] [--only NAME]`.
+
+With e2e/ on PYTHONPATH. Which backend that is, Triton says (TRITON_DEFAULT_BACKEND where several are installed).
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-import addition
-import first_launch
-import latency
-import multiplication
 import triton
 from measurement import Measurement, store
 
-MEASUREMENTS = {
-    "launch": lambda: [latency.measure()],
-    "vec_add": lambda: [addition.measure()],
-    "matmul": lambda: [multiplication.measure()],
-    "first": first_launch.measure,
-}
+driver = triton.runtime.driver.active
+# What a backend is measured by needs what its image has: a backend's modules are imported there alone.
+if driver.get_current_target().backend == "dpu":
+    from dpu.measurements import MEASUREMENTS
+else:
+    from opencl import MEASUREMENTS
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--results", type=Path, help="folder for bench.json")
 parser.add_argument("--only", choices=MEASUREMENTS, help="take this measurement alone")
 options = parser.parse_args()
 
-driver = triton.runtime.driver.active
 print(f"bench on Triton {triton.__version__}\nran on {driver.ran()}\n", flush=True)
 taken: list[Measurement] = []
 for name, measure in MEASUREMENTS.items():

@@ -12,11 +12,19 @@ from measure import Times
 
 @dataclass(frozen=True)
 class Row:
-    """One candidate: its label, its times, and its rate in the measurement's unit."""
+    """One candidate.
+
+    Attributes:
+        label: what it is.
+        times: wall-clock times, where they were taken.
+        rate: in the measurement's unit.
+        cycles: of the slowest DPU, modelled by the emulator, where that is what is compared.
+    """
 
     label: str
-    times: Times
+    times: Times | None = None
     rate: float | None = None
+    cycles: int | None = None
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,16 @@ class Measurement:
         """For the terminal."""
         lines = [self.title]
         for row in self.rows:
-            rate = f"{row.rate:8.1f} {self.unit}" if row.rate is not None else ""
-            lines.append(
-                f"  {row.label:<58} min {_time(row.times.min)}  median {_time(row.times.median)}"
-                f"  ({row.times.runs} runs)  {rate}"
-            )
+            columns = [f"  {row.label:<58}"]
+            if row.times is not None:
+                columns.append(
+                    f"min {_time(row.times.min)}  median {_time(row.times.median)}  ({row.times.runs} runs) "
+                )
+            if row.cycles is not None:
+                columns.append(f"{row.cycles:>13,} modelled cycles ")
+            if row.rate is not None:
+                columns.append(f"{row.rate:8.1f} {self.unit}")
+            lines.append(" ".join(columns))
         lines += [f"  {label}: {ratio:.2f}" for label, ratio in self.ratios.items()]
         if self.aim:
             lines.append(f"  aim: {self.aim}")

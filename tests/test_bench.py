@@ -45,3 +45,20 @@ def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
     assert all(text in theirs for text in ("theirs", "5.00 us", "1.50 s"))
     assert "over theirs: 1.23" in table
     assert "aim: at least 1" in table
+
+
+def test_modelled_cycles_are_called_so() -> None:
+    from measurement import Measurement, Row
+
+    table = Measurement(title="add", rows=[Row("ours", cycles=1234567, rate=1.5)], unit="M elements/s").table()
+    assert "1,234,567 modelled cycles" in table
+    assert "1.5 M elements/s" in table
+
+
+def test_the_bounds_of_a_dpu_follow_from_published_throughputs() -> None:
+    from dpu import bounds
+
+    # 52 M elements/s at 350 MHz; 350 / 10.3 - 5 and 350 / 58.6 - 5 cycles for an int32 multiplication and an addition.
+    assert bounds.addition(52_000_000) == pytest.approx(350_000_000)
+    assert bounds.multiplication("i32", 1, 1, 1, 1) == pytest.approx(28.98 + 0.97, abs=0.01)
+    assert bounds.multiplication("f32", 2, 3, 4, 2) == pytest.approx(12 * (179.21 + 66.43), abs=0.1)

@@ -1,0 +1,17 @@
+"""What is measured of the dpu target. All cycles are modelled: the emulator counts them, nobody has timed hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from measurement import Measurement
+
+from . import addition, against_c, multiplication, speed
+
+MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
+    "vec_add": addition.measure,
+    "matmul": multiplication.measure,
+    "gemv": lambda: [against_c.gemv()],
+    "reduction": lambda: [against_c.reduction()],
+    "speed": speed.measure,
+}
