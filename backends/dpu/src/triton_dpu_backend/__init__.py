@@ -1,1 +1,8 @@
-"""Triton kernels on UPMEM DPUs: compiler.py and driver.py are what Triton loads."""
+"""A Triton backend for UPMEM DPUs; Triton finds it by its entry point, nothing needs importing.
+
+`profile` collects what launches cost: `with triton_dpu_backend.profile() as launches: kernel[grid](...)`.
+"""
+
+from .launches import Launch, profile
+
+__all__ = ["Launch", "profile"]

@@ -61,6 +61,11 @@ class DpuBackend(ProgramBackend):
 
     def add_stages(self, stages: dict[str, Any], options: DpuOptions, language: Any = None) -> None:
         # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
+        def tile(module: Any, metadata: dict[str, Any]) -> str:
+            # The driver shards arrays by it, and of a compiled kernel it sees the metadata alone.
+            metadata["structured"] = structured = make_tile(module, metadata)
+            return structured
+
         def mlir(source: str, metadata: dict[str, Any]) -> str:
             from foundry_core.pipeline import to_tasklet_mlir
             from foundry_core.tasklet.target import TaskletTarget
@@ -90,7 +95,7 @@ class DpuBackend(ProgramBackend):
                 ).read_bytes()  # fmt: skip
 
         stages["ttir"] = make_ttir
-        stages["tile"] = make_tile
+        stages["tile"] = tile
         stages["mlir"] = mlir
         stages["llir"] = llir
         stages["dpu"] = dpu

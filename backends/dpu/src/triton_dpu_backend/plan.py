@@ -140,7 +140,7 @@ def plan(
             _round(arrays, found[first : first + dpus], placements, bounds[first : first + dpus + 1], dpus, heap)
             for first in range(0, parts, dpus)
         ]
-        need = max((sum(region.size for region in one.regions) for one in made), default=0)
+        need = max(map(_room, made))
         if need <= capacity:
             return Plan(tuple(made), {i: (*placements[i], _largest(made, i)) for i in arrays})
         if parts == programs:
@@ -261,10 +261,9 @@ def _region(
         here.append(Interval(exact.low // ALIGNMENT * ALIGNMENT, exact.high) if exact else None)
     size = max((-(-(h.high - h.low) // ALIGNMENT) * ALIGNMENT for h in here if h), default=0)
     written = [_merged([part[i] for i in members if i in part]) for part in writes]
-    # Contents are needed where a program reads, where a byte may stay unwritten, and to tell what changed.
+    # Contents are needed where a program reads, and where a byte may stay unwritten: it comes back as it was.
     keep = any(i in part for part in reads for i in members)
     keep = keep or any(i in part and i not in solid[k] for k, part in enumerate(writes) for i in members)
-    keep = keep or _meet(written)
     sizes = {arrays[i].item_bytes for i in members}
     return Region(
         arguments=tuple(members),
@@ -288,10 +287,9 @@ def _merged(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
     return tuple(merged)
 
 
-def _meet(written: Sequence[Sequence[Interval]]) -> bool:
-    """Whether two DPUs may write the same byte."""
-    everything = sorted((w.low, w.high) for one in written for w in one)
-    return any(low < high for (_, high), (low, _) in pairwise(everything))
+def _room(one: Round) -> int:
+    """Bytes of MRAM, from the heap's start on."""
+    return max((region.offset + region.size for region in one.regions), default=0)
 
 
 def _largest(rounds: Sequence[Round], argument: int) -> int:
@@ -306,7 +304,7 @@ def _too_large(
     placements: Mapping[int, tuple[Placement, str]],
     capacity: int,
 ) -> str:
-    need = max(sum(region.size for region in one.regions) for one in rounds)
+    need = max(map(_room, rounds))
     each = ", ".join(
         f"{array.name} {_largest(rounds, i)} of {array.high - array.low} bytes ({'; '.join(placements[i])})"
         for i, array in arrays.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 from collections import OrderedDict
@@ -52,7 +53,9 @@ class Dpus:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.program: Path | None = None
+        self.heap = 0
+        """The MRAM address from which on the loaded program leaves MRAM free."""
+        self._program: Path | None = None
         self._set = ctypes.c_void_p()
         self._call("triton_dpu_allocate", count, ctypes.byref(self._set), what=f"{count} DPUs cannot be allocated")
 
@@ -66,13 +69,15 @@ class Dpus:
         """Give them back; this object is of no use afterwards."""
         self._call("triton_dpu_free", self._set, what="DPUs cannot be freed")
 
-    def load(self, program: Path) -> None:
-        """Load a program, unless it is the one that is loaded."""
-        if self.program == program:
-            return
-        self.program = None
+    def load(self, program: Path) -> bool:
+        """Load a program; returns False if it is the one that is loaded already."""
+        if self._program == program:
+            return False
+        self._program = None
         self._call("triton_dpu_load", self._set, str(program).encode(), what=f"{program.name} cannot be loaded")
-        self.program = program
+        self.heap = self.symbol(HEAP).address
+        self._program = program
+        return True
 
     def symbol(self, name: str) -> Symbol:
         """A variable of the loaded program.
@@ -88,6 +93,11 @@ class Dpus:
     def send(self, symbol: str, offset: int, size: int, sources: Sequence[int]) -> None:
         """Copy `size` bytes to `offset` behind a symbol: to DPU i from host address sources[i], 0 for none."""
         self._transfer(1, symbol, offset, size, sources)
+
+    def send_each(self, symbol: str, contents: Sequence[bytes]) -> None:
+        """Set a variable of the DPU program: DPU i gets contents[i], all of one length, a multiple of 8."""
+        sources = [np.frombuffer(content, np.uint8).ctypes.data for content in contents]
+        self.send(symbol, 0, len(contents[0]), sources)
 
     def receive(self, symbol: str, offset: int, size: int, targets: Sequence[int]) -> None:
         """Copy `size` bytes from `offset` behind a symbol: of DPU i to host address targets[i], 0 for none."""
@@ -118,12 +128,18 @@ class Dpus:
         return Stats(*numbers.T) if known.value else None
 
 
+def is_emulator() -> bool:
+    """Whether the library is the project's emulator, which models what launches cost."""
+    return bool(shim().triton_dpu_is_emulator())
+
+
 class Pool:
     """The DPU sets of a process: allocated when first asked for, kept for the next launch on as many."""
 
     def __init__(self) -> None:
         self._sets: OrderedDict[int, Dpus] = OrderedDict()
         self._process = os.getpid()
+        atexit.register(self.clear)
 
     def get(self, count: int) -> Dpus:
         """A set of `count` DPUs, with whatever program was loaded last.

@@ -1,7 +1,7 @@
 /* What the driver needs of dpu.h, with plain C types, for ctypes. Built against any SDK: nothing here is special to the
  * emulator but dpu_emulator_stats, a weak symbol that is null with an SDK that has no model to ask.
  *
- * Every function returns NULL, or what failed, in words: a string that the next call on the same thread overwrites.
+ * Unless it says otherwise, a function returns NULL, or what failed, in words: a string that the next call on the same thread overwrites.
  */
 #define _GNU_SOURCE
 #include <dpu.h>
@@ -113,9 +113,13 @@ const char *triton_dpu_launch(struct dpus *dpus) {
     return message;
 }
 
+int triton_dpu_is_emulator(void) {
+    return dpu_emulator_stats != NULL;
+}
+
 /* Of the last launch, for each DPU; *known is 0 where the library has no model to ask. */
 const char *triton_dpu_stats(struct dpus *dpus, struct stats *result, int *known) {
-    *known = dpu_emulator_stats != NULL;
+    *known = triton_dpu_is_emulator();
     if (!*known) return NULL;
     struct dpu_set_t dpu;
     uint32_t i;

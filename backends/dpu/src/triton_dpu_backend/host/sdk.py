@@ -96,6 +96,7 @@ def shim() -> ctypes.CDLL:
     for name, types in _FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = ctypes.c_char_p, types
+    library.triton_dpu_is_emulator.restype = ctypes.c_int
     return library
 
 

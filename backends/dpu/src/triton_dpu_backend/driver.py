@@ -1,0 +1,199 @@
+"""Launches kernels on DPUs; Triton's view of them.
+
+On how many DPUs a launch runs, the first of these that is given says; never on more than it has programs:
+    num_dpus= of the launch, or of the triton.Config that it uses
+    TRITON_DPU_NUM_DPUS, a variable at the top of the kernel's Python file, or in the environment; not two values
+    without any: one DPU for 11 programs, which fill its pipeline, and at most 64, a rank
+
+Environment:
+    TRITON_DPU_SHARD: how arguments are spread over DPUs against what the analysis of their addresses found, by the
+        parameters' names: `x=replicated,y=sharded` (see plan.py).
+    TRITON_DPU_VERBOSE: 1 shows of each launch, on standard error, what is sharded or replicated, why, and the bytes.
+    TRITON_DPU_MRAM_BYTES: how much of a DPU's 64 MiB to use, to see how a launch behaves on larger arrays.
+    UPMEM_HOME: the SDK; without it the one whose dpu-pkg-config is on PATH.
+
+A launch returns when the kernel has finished and the caller's arrays have its results. Arguments may be
+foundry_core.tensor.Tensor (NumPy), torch CPU tensors, or anything with `data_ptr`, `dtype` and `untyped_storage`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from foundry_core.clock import DeviceInterface, cache_filler
+from foundry_core.ran import Kind, Ran
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+
+from . import launches
+from .compiler import target
+from .host import sdk
+from .launches import Launch
+
+if TYPE_CHECKING:
+    import torch
+
+    from .launcher import DpuLauncher, Program
+
+_WRAM_BYTES = 64 << 10
+# Hz, of a v1A (UPMEM's product sheet).
+_CLOCK = 350e6
+# More than any num_warps, which changes nothing here.
+_THREADS = 1 << 10
+
+
+def launcher(src: Any, metadata: Any) -> DpuLauncher:
+    """What launches a compiled kernel; imported by its first use, since Triton imports every plugin at its start."""
+    from .launcher import DpuLauncher
+
+    return DpuLauncher(src, metadata)
+
+
+class DpuUtils:
+    """What Triton's runtime asks of a driver about devices and binaries."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Of one DPU."""
+        return {
+            "max_shared_mem": _WRAM_BYTES,
+            "multiprocessor_count": 1,
+            "sm_clock_rate": int(_CLOCK / 1000),
+            "warpSize": 1,
+        }
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Program, Program, int, int, int]:
+        """Keep the DPU program in a file, from which dpu_load takes it when the kernel is launched.
+
+        Returns:
+            module, function, registers, spills and the most threads a program may have; Triton checks num_warps against
+            the last.
+        """
+        from .launcher import Program
+
+        path = Path(_folder().name, f"{name[:80]}-{hashlib.sha256(kernel).hexdigest()[:16]}")
+        path.write_bytes(kernel)
+        program = Program(path, name)
+        return program, program, 0, 0, _THREADS
+
+    def unload_module(self, module: Program) -> None:
+        """The file goes with the process: another kernel may have the same program."""
+
+
+@functools.cache
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="triton-dpu-")
+
+
+class DpuDriver(DriverBase):  # type: ignore[misc]
+    """The DPUs of this machine, as Triton's runtime sees them: one device, of which a launch takes what it wants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.utils = DpuUtils()
+        self.launcher_cls = launcher
+
+    @staticmethod
+    def is_active() -> bool:
+        """Whether there is an SDK, or the emulator in its place."""
+        return sdk.locate() is not None
+
+    @classmethod
+    def inactive_reason(cls) -> str:
+        """Why is_active() is false; a Triton with this project's patches says it in its error."""
+        return "" if cls.is_active() else sdk.missing()
+
+    @property
+    def last_launch(self) -> Launch | None:
+        """What the launch that finished last cost; its cycles and DMA bytes are modelled."""
+        return launches.last()
+
+    def ran(self) -> Ran:
+        """What launches run on, for reports; the number of DPUs is the last launch's."""
+        from .host.dpus import is_emulator
+
+        found = sdk.find()
+        last = launches.last()
+        dpus = f", {last.dpus} DPUs" if last else ""
+        if is_emulator():
+            kind, cycles = Kind.EMULATOR, "; cycles are modelled"
+        else:
+            # The SDK's own way to choose its simulator.
+            profile = os.environ.get("UPMEM_PROFILE_BASE", "") + os.environ.get("UPMEM_PROFILE", "")
+            kind, cycles = Kind.SIMULATOR if "simulator" in profile else Kind.HARDWARE, ""
+        return Ran(
+            kind=kind,
+            device=f"UPMEM {target().arch}{dpus}{cycles}",
+            driver=f"dpu.h {found.version} ({found.pkg_config})",
+            memory="copied to MRAM before a launch and back after it",
+        )
+
+    def get_current_target(self) -> GPUTarget:
+        return target()
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one device, all DPUs; num_dpus says how many of them."""
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> type[DeviceInterface]:
+        return DeviceInterface
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """C's type of a kernel parameter, for Triton's ahead-of-time tools: pointers are MRAM addresses."""
+        return "uint32_t" if ty.startswith("*") else _C_TYPES[ty]
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return benchmark
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """DPUs have no cache that one measurement could leave warm for the next."""
+        return cache_filler(0)
+
+    def clear_cache(self, cache: Any) -> None:
+        cache.fill(0)
+
+
+def benchmark(
+    call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **others: Any
+) -> float | list[float]:
+    """How triton.autotune compares configurations: milliseconds of DPU time, without transfers.
+
+    On the emulator that is modelled cycles at a DPU's clock, the same each time, so once is enough; the wall time of
+    an emulation says nothing about DPUs. With the vendor's SDK it is triton.testing.do_bench's wall time.
+    """
+    with launches.profile() as made:
+        call()
+    cycles = [launch.cycles for launch in made]
+    if not cycles or None in cycles:
+        from triton.testing import do_bench
+
+        return do_bench(call, quantiles=quantiles, **others)  # type: ignore[no-any-return]
+    milliseconds = sum(count for count in cycles if count is not None) / _CLOCK * 1e3
+    return [milliseconds] * len(quantiles) if quantiles else milliseconds
+
+
+_C_TYPES = {
+    "i1": "int8_t",
+    "u1": "int8_t",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+    "fp16": "uint16_t",
+    "bf16": "uint16_t",
+    "fp32": "float",
+    "fp64": "double",
+}

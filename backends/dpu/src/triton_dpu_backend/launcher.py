@@ -1,0 +1,301 @@
+"""One compiled kernel on DPUs: its arguments, its plan, its rounds."""
+
+from __future__ import annotations
+
+import functools
+import os
+import struct
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from foundry_core.arguments import Parameters
+from foundry_core.footprint import Footprints
+
+from . import launches
+from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats
+from .host.errors import DpuError
+from .launches import Launch
+from .plan import Array, MemoryExceeded, Placement, Plan, Round, plan
+from .transfer import receive, send
+
+NUM_DPUS = "TRITON_DPU_NUM_DPUS"
+SHARD = "TRITON_DPU_SHARD"
+VERBOSE = "TRITON_DPU_VERBOSE"
+MRAM = "TRITON_DPU_MRAM_BYTES"
+
+# A rank. More DPUs than that run only if they are asked for.
+_MOST_DPUS = 64
+# A DPU's pipeline is full with so many tasklets (UPMEM SDK; PrIM, arXiv 2105.03814).
+_FULL_PIPELINE = 11
+# Plans that a kernel remembers, for launches on the same arrays.
+_REMEMBERED = 64
+
+_GRID = "DPU_GRID"
+_ARGUMENTS = "DPU_INPUT_ARGUMENTS"
+_PROGRAM_FIELDS = struct.Struct("@6I")
+
+# Triton's names of scalar types: what `struct` packs them as, and how a number is made fit. i1 is a byte, 16-bit floats
+# are their bits. A number that does not fit is struct's error.
+_SCALARS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "i1": ("B", bool),
+    "u1": ("B", bool),
+    **{f"i{bits}": (code, int) for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
+    **{f"u{bits}": (code, int) for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
+    "fp16": ("H", lambda value: int(np.float16(value).view(np.uint16))),
+    "bf16": ("H", lambda value: int(np.array(value, ml_dtypes.bfloat16).view(np.uint16))),
+    "fp32": ("f", float),
+    "fp64": ("d", float),
+}
+_ITEM_BYTES = {"i1": 1, "u1": 1, "fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8} | {
+    f"{sign}{bits}": bits // 8 for sign in "iu" for bits in (8, 16, 32, 64)
+}
+_NO_ROOM = "the arrays of this launch do not fit into MRAM"
+
+pool = Pool()
+# The DPUs are one resource: launches from several threads take turns.
+_turn = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A DPU program in a file, and the kernel in it."""
+
+    path: Path
+    kernel: str
+
+
+class DpuLauncher:
+    """Launches one compiled kernel.
+
+    Args:
+        src: Triton's source object.
+        metadata: of the compiled kernel: its name, its options and its structured form.
+    """
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self._parameters = Parameters(src, metadata.name)
+        self._tasklets = int(metadata.num_tasklets)
+        self._asked = int(metadata.num_dpus)
+        self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
+        self._structured = metadata.structured
+        types = self._parameters.types
+        self._pointers = [i for i, type in enumerate(types) if type.startswith("*")]
+        # C's layout: every field at a multiple of its size, and a uint64 behind them (artifact/arguments.py writes the
+        # struct that the DPU program has; their sizes are compared when it is loaded).
+        codes = ["I" if type.startswith("*") else _SCALARS[type][0] for type in types]
+        self._fields = struct.Struct("@" + "".join(codes) + "Q")
+        self._plans: OrderedDict[object, Plan] = OrderedDict()
+
+    @functools.cached_property
+    def _footprints(self) -> Footprints:
+        return Footprints(self._structured)
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: Program,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Callable[[Any], None] | None,
+        exit_hook: Callable[[Any], None] | None,
+        *arguments: Any,
+    ) -> None:
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        if x * y * z > 0:
+            self._launch((x, y, z), function, self._parameters.pick(arguments))
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+    def _launch(self, grid: tuple[int, int, int], program: Program, arguments: Sequence[Any]) -> None:
+        began = time.perf_counter()
+        values = [
+            argument if i in self._pointers else _SCALARS[type][1](argument)
+            for i, (type, argument) in enumerate(zip(self._parameters.types, arguments, strict=True))
+        ]
+        programs = grid[0] * grid[1] * grid[2]
+        count, reason = self._dpus(programs)
+        with _turn:
+            dpus = pool.get(count)
+            heap, room = self._load(dpus, program)
+            planned = self._plan(grid, values, count, heap, room)
+            if os.environ.get(VERBOSE, "0") not in ("", "0"):
+                self._explain(planned, grid, count, reason)
+            done = self._run(dpus, planned, grid, values, heap, program)
+        launch = Launch(
+            kernel=program.kernel,
+            programs=programs,
+            dpus=count,
+            tasklets=self._tasklets,
+            rounds=len(planned.rounds),
+            sent_bytes=sum(sent for sent, _, _ in done),
+            received_bytes=sum(received for _, received, _ in done),
+            seconds=time.perf_counter() - began,
+            **_cost([stats for _, _, stats in done]),
+        )
+        launches.note(launch)
+
+    def _dpus(self, programs: int) -> tuple[int, str]:
+        """How many DPUs to run on, and what said so."""
+        environment = os.environ.get(NUM_DPUS, "")
+        if environment and not (environment.isdecimal() and int(environment) > 0):
+            raise DpuError(f"{NUM_DPUS}={environment} is no number of DPUs", why="it must be 1 or more")
+        if self._asked:
+            count, reason = self._asked, "num_dpus of the launch"
+        elif self._script is not None and environment and self._script != int(environment):
+            raise DpuError(
+                f"two numbers of DPUs: {NUM_DPUS} = {self._script} in the script, {NUM_DPUS}={environment} outside",
+                why="neither is the obvious one",
+                next="unset one of them, or launch with num_dpus=",
+            )
+        elif self._script is not None:
+            count, reason = int(self._script), f"{NUM_DPUS} in the script"
+        elif environment:
+            count, reason = int(environment), f"{NUM_DPUS} in the environment"
+        else:
+            full = min(self._tasklets, _FULL_PIPELINE)
+            count, reason = min(-(-programs // full), _MOST_DPUS), f"one for {full} programs, {_MOST_DPUS} at most"
+        if count < 1:
+            raise DpuError(f"{NUM_DPUS} = {count} is no number of DPUs", why="it must be 1 or more")
+        return (programs, "one for each program") if programs < count else (count, reason)
+
+    def _load(self, dpus: Dpus, program: Program) -> tuple[int, int]:
+        """Load the program where it is not; the MRAM address and the bytes that are left for arrays."""
+        if dpus.load(program.path):
+            arguments = dpus.symbol(_ARGUMENTS)
+            if arguments.size != self._fields.size:
+                pool.drop(dpus)
+                raise DpuError(
+                    f"{program.kernel} was compiled for other arguments",
+                    why=f"{_ARGUMENTS} has {arguments.size} bytes in the DPU program, {self._fields.size} here",
+                    next="clear Triton's cache folder",
+                )
+        heap = dpus.heap
+        limit = int(os.environ.get(MRAM) or MRAM_BYTES)
+        return heap, min(limit, MRAM_BYTES) - heap % MRAM_BYTES
+
+    def _plan(self, grid: tuple[int, int, int], values: Sequence[Any], count: int, heap: int, room: int) -> Plan:
+        wanted = _wanted(os.environ.get(SHARD, ""), [self._parameters.names[i] for i in self._pointers])
+        arrays = {i: self._array(i, values[i]) for i in self._pointers}
+        numbers = {i: values[i] for i in self._footprints.integers}
+        key = (grid, count, heap, room, tuple(arrays.values()), tuple(numbers.items()), tuple(wanted.items()))
+        if key not in self._plans:
+            try:
+                self._plans[key] = plan(
+                    arrays,
+                    lambda bounds: self._footprints.of(values, grid, bounds),
+                    programs=grid[0] * grid[1] * grid[2],
+                    dpus=count,
+                    heap=heap,
+                    capacity=room,
+                    wanted=wanted,
+                )
+            except MemoryExceeded as error:
+                raise DpuError(_NO_ROOM, why=str(error), next="let each program work on less") from error
+        self._plans.move_to_end(key)
+        if len(self._plans) > _REMEMBERED:
+            self._plans.popitem(last=False)
+        return self._plans[key]
+
+    def _array(self, i: int, tensor: Any) -> Array:
+        name, type = self._parameters.names[i], self._parameters.types[i]
+        storage = tensor.untyped_storage()
+        low = storage.data_ptr()
+        item = _ITEM_BYTES.get(type.removeprefix("*").removeprefix("k"))
+        if item is None:
+            raise DpuError(f"{name} cannot be passed to DPUs", why=f"it is a {type}")
+        return Array(name, tensor.data_ptr(), low, low + storage.nbytes(), item)
+
+    def _run(
+        self,
+        dpus: Dpus,
+        planned: Plan,
+        grid: tuple[int, int, int],
+        values: Sequence[Any],
+        heap: int,
+        program: Program,
+    ) -> list[tuple[int, int, Stats | None]]:
+        """Run all rounds; of each, the bytes sent and received, and what it cost."""
+        done = []
+        try:
+            for one in planned.rounds:
+                dpus.send_each(_GRID, [_PROGRAM_FIELDS.pack(*grid, *programs, 0) for programs in one.programs])
+                dpus.send_each(_ARGUMENTS, self._pack(one, values, heap, dpus.count))
+                sent = send(dpus, one)
+                dpus.launch()
+                done.append((sent, receive(dpus, one), dpus.stats()))
+        except DpuError as error:
+            # Whatever state they are in, the next launch must not start from it.
+            pool.drop(dpus)
+            error.add_note(f"in {program.kernel}, round {len(done) + 1} of {len(planned.rounds)}, on {dpus.count} DPUs")
+            raise
+        return done
+
+    def _pack(self, one: Round, values: Sequence[Any], heap: int, count: int) -> list[bytes]:
+        """DPU_INPUT_ARGUMENTS of each DPU."""
+        fields = list(values)
+        regions = {i: region for region in one.regions for i in region.arguments}
+        packed = []
+        for k in range(count):
+            for i, region in regions.items():
+                held = region.held[k]
+                # A shard's pointer may lie before its data: addresses on a DPU are modulo 2^32.
+                behind = values[i].data_ptr() - held.low if held is not None else 0
+                fields[i] = (heap + region.offset + behind) % (1 << 32)
+            packed.append(self._fields.pack(*fields, 0))
+        return packed
+
+    def _explain(self, planned: Plan, grid: tuple[int, int, int], count: int, reason: str) -> None:
+        def say(text: str) -> None:
+            print(f"[dpu] {text}", file=sys.stderr)
+
+        rounds = len(planned.rounds)
+        say(
+            f"grid {grid} on {count} DPUs ({reason}) x {self._tasklets} tasklets, "
+            f"{rounds} round{'s' if rounds > 1 else ''}"
+        )
+        for i, (placement, why, size) in planned.placements.items():
+            region = next(region for region in planned.rounds[0].regions if i in region.arguments)
+            others = [self._parameters.names[j] for j in region.arguments if j != i]
+            shared = f", shares memory with {', '.join(others)}" if others else ""
+            ways = [way for way, there in (("sent", region.sent), ("received", any(region.writes))) if there]
+            name = self._parameters.names[i]
+            say(f"  {name}: {placement}, {why}; up to {size} bytes a DPU, {' and '.join(ways)}{shared}")
+
+
+def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:
+    """TRITON_DPU_SHARD: `x=replicated,y=sharded`. Names that a kernel does not have are another kernel's."""
+    wanted = {}
+    for part in filter(None, text.split(",")):
+        name, _, placement = part.partition("=")
+        if placement not in list(Placement):
+            raise DpuError(
+                f"{SHARD}={text} is not understood",
+                why=f"'{part}' is no NAME={' or NAME='.join(Placement)}",
+            )
+        if name in names:
+            wanted[name] = Placement(placement)
+    return wanted
+
+
+def _cost(rounds: Sequence[Stats | None]) -> dict[str, int | None]:
+    """What the rounds of a launch cost together, as launches.Launch names it."""
+    slowest, summed = ("cycles", "dma_cycles"), ("instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers")
+    known = [stats for stats in rounds if stats is not None]
+    if len(known) < len(rounds):
+        return dict.fromkeys((*slowest, *summed))
+    return {
+        **{name: sum(int(getattr(stats, name).max()) for stats in known) for name in slowest},
+        **{name: sum(int(getattr(stats, name).sum()) for stats in known) for name in summed},
+    }

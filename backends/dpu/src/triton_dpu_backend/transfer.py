@@ -1,0 +1,147 @@
+"""Arrays to and from MRAM, as a plan has them: sent to all DPUs at once, gathered from those that wrote.
+
+What DPUs write does not come back all the same way. Bytes that only one DPU can have written are copied as they are.
+Where several may have written, each DPU's bytes are compared with what was sent to it, and those that changed are
+taken: that is what a store leaves behind, and what nobody stored keeps its value.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .host.dpus import HEAP, Dpus
+from .plan import Interval, Region, Round
+
+# What lies beside an array in the last bytes of a transfer: NaN as a float of any size, as MRAM has it in the emulator.
+_BESIDE = np.uint16(0x7FFA)
+_Bytes = npt.NDArray[np.uint8]
+
+
+class _Memory:
+    """Host memory as NumPy's array interface."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
+
+
+def view(interval: Interval) -> _Bytes:
+    """The bytes at host addresses, as an array over them."""
+    return np.asarray(_Memory(interval.low, interval.high - interval.low))
+
+
+def _copy(target: int, source: int, size: int) -> None:
+    ctypes.memmove(target, source, size)
+
+
+def _inside(low: int, high: int, memory: Interval) -> bool:
+    return memory.low <= low and high <= memory.high
+
+
+def send(dpus: Dpus, one: Round) -> int:
+    """Copy what a round's programs need to the DPUs; returns how many bytes."""
+    sent = 0
+    for region in one.regions:
+        if not region.sent or region.size == 0:
+            continue
+        sources, kept = [], []
+        for held in region.held:
+            if held is None:
+                sources.append(0)
+            elif _inside(held.low, held.low + region.size, region.memory):
+                sources.append(held.low)
+            else:
+                staged = np.full(region.size // 2, _BESIDE)
+                low, high = max(held.low, region.memory.low), min(held.low + region.size, region.memory.high)
+                _copy(staged.ctypes.data + low - held.low, low, high - low)
+                sources.append(staged.ctypes.data)
+                kept.append(staged)
+        dpus.send(HEAP, region.offset, region.size, sources)
+        sent += region.size * sum(source != 0 for source in sources)
+    return sent
+
+
+def receive(dpus: Dpus, one: Round) -> int:
+    """Copy what a round's programs wrote from the DPUs into the caller's arrays; returns how many bytes came."""
+    received = 0
+    # First all of it, then the comparison: an array may be in several regions, and none may see another's results.
+    contested = _contested([interval for region in one.regions for writes in region.writes for interval in writes])
+    before = [(interval, view(interval).copy()) for interval in contested]
+    for region in one.regions:
+        window = _window(region)
+        if window is None:
+            continue
+        low, size = window
+        targets, staged = [], []
+        for k, (held, writes) in enumerate(zip(region.held, region.writes, strict=True)):
+            if held is None or not writes:
+                targets.append(0)
+            elif writes == (Interval(held.low + low, held.low + low + size),) and not _touches(writes[0], contested):
+                targets.append(writes[0].low)
+            else:
+                buffer = np.empty(size, np.uint8)
+                targets.append(buffer.ctypes.data)
+                staged.append((k, buffer))
+        dpus.receive(HEAP, region.offset + low, size, targets)
+        received += size * sum(target != 0 for target in targets)
+        for k, buffer in staged:
+            held = region.held[k]
+            assert held is not None
+            for interval in region.writes[k]:
+                part = buffer[interval.low - held.low - low :][: interval.high - interval.low]
+                _store(interval, part, before, region.item_bytes)
+    return received
+
+
+def _window(region: Region) -> tuple[int, int] | None:
+    """(first byte behind the region's start, bytes) of what any DPU may have written; None for nothing."""
+    ends = [
+        (interval.low - held.low, interval.high - held.low)
+        for held, writes in zip(region.held, region.writes, strict=True)
+        if held is not None
+        for interval in writes
+    ]
+    if not ends:
+        return None
+    low = min(low for low, _ in ends) // 8 * 8
+    return low, -(-(max(high for _, high in ends) - low) // 8) * 8
+
+
+def _contested(writes: Sequence[Interval]) -> list[Interval]:
+    """Where the writes of several DPUs meet: each stretch of overlapping ones."""
+    found: list[Interval] = []
+    stretch: Interval | None = None
+    several = False
+    for interval in sorted(writes, key=lambda interval: interval.low):
+        if stretch is not None and interval.low < stretch.high:
+            stretch, several = Interval(stretch.low, max(stretch.high, interval.high)), True
+            continue
+        if stretch is not None and several:
+            found.append(stretch)
+        stretch, several = interval, False
+    if stretch is not None and several:
+        found.append(stretch)
+    return found
+
+
+def _touches(interval: Interval, others: Sequence[Interval]) -> bool:
+    return any(interval.low < other.high and other.low < interval.high for other in others)
+
+
+def _store(interval: Interval, new: _Bytes, before: Sequence[tuple[Interval, _Bytes]], item_bytes: int) -> None:
+    """Put what a DPU has at an interval into the caller's memory."""
+    for stretch, old in before:
+        if stretch.low <= interval.low and interval.high <= stretch.high:
+            was = old[interval.low - stretch.low :][: len(new)]
+            here = view(interval)
+            if interval.low % item_bytes == 0 and len(new) % item_bytes == 0:
+                # Whole elements, so that one that several DPUs store is one DPU's and no mixture.
+                wide: Any = np.dtype(f"u{item_bytes}")
+                here, new, was = here.view(wide), new.view(wide), was.view(wide)
+            np.copyto(here, new, where=new != was)
+            return
+    _copy(interval.low, new.ctypes.data, len(new))
