@@ -11,6 +11,7 @@ float64, whose own error, 2^-29 of the allowed one, is neglected. Each element m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import triton
 import triton.language as tl
 from covering import pairs
+from foundry_core.errors import LoweringError
 from foundry_core.tensor import Tensor
 from guarded import Guarded
 from report import Case, run_script
@@ -105,11 +107,26 @@ def allowed_error(a: npt.NDArray[Any], b: npt.NDArray[Any], exact: npt.NDArray[A
     return bound + np.maximum((np.abs(exact) + bound) * info.eps / 2, info.smallest_subnormal / 2)
 
 
+def refused_rightly(refused: LoweringError, block: tuple[int, int, int]) -> str:
+    """A device whose memory for tiles is small must refuse what does not fit, with the numbers, and nothing else.
+
+    A DPU has 64 KiB of WRAM for everything. Of the blocks above, the tiles of A, B and C in f32 take 56 KiB or less,
+    which leaves room for the rest, or 64 KiB or more.
+    """
+    m, n, k = block
+    tiles = 4 * (m * k + k * n + m * n)
+    numbers = [int(number) for number in re.findall(r"(\d+) bytes", str(refused))]
+    assert tiles >= 64 << 10, f"{tiles} bytes of tiles were refused: {refused}"
+    assert len(numbers) == 2, f"refused without its numbers: {refused}"
+    assert numbers[0] >= tiles and numbers[0] > numbers[1], f"refused with wrong numbers: {refused}"
+    return f"refused: {tiles >> 10} KiB of tiles"
+
+
 def check(
     shape: tuple[int, int, int], dtype: str, a_layout: str, b_layout: str, c_layout: str, padding: int,
     block_m: int, block_n: int, block_k: int, group: int,
-) -> float:  # fmt: skip
-    """Multiply on the device and compare; returns the largest error as a share of its bound."""
+) -> float | str:  # fmt: skip
+    """Multiply on the device and compare; returns the largest error as a share of its bound, or that it was refused."""
     m, n, k = shape
     dtype_in, dtype_out = DTYPES[dtype]
     fence = 128 * (max(shape) + padding)
@@ -119,7 +136,10 @@ def check(
     random = np.random.default_rng(m * n * k)
     for matrix in (a, b):
         matrix.fill(random.uniform(-1, 1, matrix.array.shape))
-    launch(a.array, b.array, c.array, (block_m, block_n, block_k), group)
+    try:
+        launch(a.array, b.array, c.array, (block_m, block_n, block_k), group)
+    except LoweringError as refused:
+        return refused_rightly(refused, (block_m, block_n, block_k))
     c.check_fences("C")
     exact = a.array.astype(np.float64) @ b.array.astype(np.float64)
     allowed = allowed_error(a.array, b.array, exact, dtype_out)

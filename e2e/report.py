@@ -10,7 +10,8 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,22 +31,31 @@ class Case:
         suite: the kernel's name.
         name: the parameters, as `n=7 block=64 f32`.
         run: launches and checks; returns the largest error as a share of what is allowed (0 for an exact result),
-            None where nothing was computed; raises AssertionError with an explanation if the result is wrong.
+            None where nothing was computed, or in words what happened instead and is right as well; raises
+            AssertionError with an explanation if the result is wrong.
     """
 
     suite: str
     name: str
-    run: Callable[[], float | None]
+    run: Callable[[], float | str | None]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a case; `seconds` includes compiling the kernel, the reference and the comparison."""
+    """What became of a case.
+
+    Attributes:
+        seconds: of wall time, with compiling the kernel, the reference and the comparison. error: what the case's `run`
+        returned. modelled: what its launches cost, where the device is an emulator that has a model of that: cycles of
+        the slowest
+            DPU, bytes moved by DMA. Never measured.
+    """
 
     suite: str
     name: str
     seconds: float
-    error: float | None
+    error: float | str | None
+    modelled: dict[str, int] | None
     failure: str | None
 
 
@@ -83,25 +93,54 @@ def main(title: str, cases: Iterable[Case]) -> int:
 def _run(case: Case) -> Result:
     start = time.perf_counter()
     error = failure = None
-    try:
-        error = case.run()
-    except AssertionError as wrong:
-        failure = str(wrong)
-    except Exception:  # whatever a kernel raises is this case's result, and the next case still runs
-        failure = traceback.format_exc()
-    return Result(case.suite, case.name, time.perf_counter() - start, error, failure)
+    with _launches() as launches:
+        try:
+            error = case.run()
+        except AssertionError as wrong:
+            failure = str(wrong)
+        except Exception:  # whatever a kernel raises is this case's result, and the next case still runs
+            failure = traceback.format_exc()
+    return Result(case.suite, case.name, time.perf_counter() - start, error, _modelled(launches), failure)
+
+
+def _launches() -> AbstractContextManager[list[Any]]:
+    """What the driver tells of each launch, if it can tell anything."""
+    profile: Callable[[], AbstractContextManager[list[Any]]] | None
+    profile = getattr(triton.runtime.driver.active, "profile", None)
+    return nullcontext([]) if profile is None else profile()
+
+
+def _modelled(launches: Sequence[Any]) -> dict[str, int] | None:
+    if not launches or any(launch.cycles is None for launch in launches):
+        return None
+    return {
+        "cycles": sum(launch.cycles for launch in launches),
+        "dma_bytes": sum(launch.dma_read_bytes + launch.dma_write_bytes for launch in launches),
+    }
 
 
 def _row(result: Result) -> str:
     if result.failure is None:
-        error = {None: "", 0: "exact"}.get(result.error, f"{result.error or 0:.1%} of the allowed error")
-        verdict = "passed"
+        error, verdict = _error(result.error), "passed"
     else:
         error, verdict = "", "FAILED"
-    row = f"{result.suite:<8} {result.name:<52} {error:<27} {result.seconds:6.2f} s  {verdict}"
+    cost = f"modelled {result.modelled['cycles']} cycles" if result.modelled else ""
+    row = f"{result.suite:<8} {result.name:<52} {error:<27} {cost:<27} {result.seconds:6.2f} s  {verdict}"
     if result.failure is not None:
         row += "\n    " + result.failure.strip().replace("\n", "\n    ")
     return row
+
+
+def _error(error: float | str | None) -> str:
+    match error:
+        case None:
+            return ""
+        case str():
+            return error
+        case 0:
+            return "exact"
+        case _:
+            return f"{error:.1%} of the allowed error"
 
 
 def _junit(path: Path, title: str, ran: dict[str, str], results: list[Result]) -> None:
@@ -117,6 +156,9 @@ def _junit(path: Path, title: str, ran: dict[str, str], results: list[Result]) -
         case = ElementTree.SubElement(
             suite, "testcase", classname=result.suite, name=result.name, time=f"{result.seconds:.3f}"
         )
+        modelled = ElementTree.SubElement(case, "properties") if result.modelled else None
+        for name, count in (result.modelled or {}).items():
+            ElementTree.SubElement(modelled, "property", name=f"modelled_{name}", value=str(count))
         if result.failure is not None:
             failure = ElementTree.SubElement(case, "failure", message=result.failure.strip().splitlines()[-1])
             failure.text = result.failure

@@ -6,6 +6,7 @@ import itertools
 import json
 import sys
 import types
+from contextlib import nullcontext
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -116,7 +117,29 @@ def test_an_exception_of_a_kernel_is_a_failure_and_the_next_case_still_runs(
     assert report([Case("k", "crash", crash), Case("k", "good", lambda: 0.5)], tmp_path, monkeypatch) == 1
     cases = json.loads((tmp_path / "results.json").read_text())["cases"]
     assert "no such device" in cases[0]["failure"]
-    assert cases[1] | {"seconds": 0} == {"suite": "k", "name": "good", "seconds": 0, "error": 0.5, "failure": None}
+    assert cases[1] | {"seconds": 0} == {
+        "suite": "k", "name": "good", "seconds": 0, "error": 0.5, "modelled": None, "failure": None,
+    }  # fmt: skip
+
+
+def test_what_a_case_cost_on_a_modelled_device_is_reported_as_modelled(
+    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import report as module
+    from report import Case
+
+    launches = [types.SimpleNamespace(cycles=n, dma_read_bytes=8 * n, dma_write_bytes=n) for n in (100, 23)]
+    active = module.triton.runtime.driver.active
+    monkeypatch.setattr(active, "profile", lambda: nullcontext(launches), raising=False)
+    assert report([Case("k", "good", lambda: 0.0)], tmp_path, monkeypatch) == 0
+    assert "modelled 123 cycles" in capsys.readouterr().out
+    assert json.loads((tmp_path / "results.json").read_text())["cases"][0]["modelled"] == {
+        "cycles": 123, "dma_bytes": 9 * 123,
+    }  # fmt: skip
+    properties = ElementTree.parse(tmp_path / "junit.xml").getroot().iterfind(".//testcase/properties/property")
+    assert {item.get("name"): item.get("value") for item in properties} == {
+        "modelled_cycles": "123", "modelled_dma_bytes": "1107",
+    }  # fmt: skip
 
 
 def test_a_run_without_cases_is_no_success(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
