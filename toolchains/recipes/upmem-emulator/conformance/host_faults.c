@@ -60,32 +60,32 @@ static char *refused(struct deed deed) {
     return said;
 }
 
-#define REFUSED(deed, ...)                                                                                             \
+#define REFUSED(misdeed, ...)                                                                                          \
     do {                                                                                                               \
-        char *said_ = refused((struct deed)deed);                                                                      \
+        char *said_ = refused(misdeed);                                                                                \
         if (conformance_emulated()) EXPECT_WORDS(said_, __VA_ARGS__);                                                  \
         free(said_);                                                                                                   \
     } while (0)
-#define DEED(...) {__VA_ARGS__}
+#define DEED(...) ((struct deed){__VA_ARGS__})
 
 STRICTER(dma_of_a_misaligned_mram_address, "the low 3 bits are dropped: other bytes are moved") {
-    works((struct deed)DEED(MRAM_READ, 1, 64, 16));
+    works(DEED(MRAM_READ, 1, 64, 16));
     REFUSED(DEED(MRAM_READ, 1, 64, 20), "MRAM", "align", "8");
     REFUSED(DEED(MRAM_READ, 3, 8, 1), "MRAM", "align", "8");
-    works((struct deed)DEED(MRAM_WRITE, 2, 64, 16));
+    works(DEED(MRAM_WRITE, 2, 64, 16));
     REFUSED(DEED(MRAM_WRITE, 2, 64, 12), "MRAM", "align", "8");
 }
 
 STRICTER(dma_of_a_misaligned_wram_address, "the low 3 bits are dropped: other bytes are moved") {
-    works((struct deed)DEED(WRAM_READ, 1, 64, 24));
+    works(DEED(WRAM_READ, 1, 64, 24));
     REFUSED(DEED(WRAM_READ, 1, 64, 4), "WRAM", "align", "8");
-    works((struct deed)DEED(WRAM_WRITE, 1, 64, 24));
+    works(DEED(WRAM_WRITE, 1, 64, 24));
     REFUSED(DEED(WRAM_WRITE, 0, 64, 2), "WRAM", "align", "8");
 }
 
 STRICTER(dma_of_more_than_2048_bytes, "the length field wraps: fewer bytes are moved") {
-    works((struct deed)DEED(MRAM_READ, 1, 2048, 0));
-    works((struct deed)DEED(MRAM_WRITE, 1, 2048, 0));
+    works(DEED(MRAM_READ, 1, 2048, 0));
+    works(DEED(MRAM_WRITE, 1, 2048, 0));
     REFUSED(DEED(MRAM_READ, 1, 2056, 0), "2048");
     REFUSED(DEED(MRAM_WRITE, 2, 4096, 0), "2048");
 }
@@ -102,7 +102,7 @@ STRICTER(dma_of_no_bytes, "the length field, bytes / 8 - 1, wraps to 2048 bytes"
 }
 
 STRICTER(dma_outside_mram, "addresses wrap around in MRAM") {
-    works((struct deed)DEED(MRAM_END, 1, 8, 0));
+    works(DEED(MRAM_END, 1, 8, 0));
     REFUSED(DEED(MRAM_END, 1, 16, 0), "MRAM");
     REFUSED(DEED(MRAM_NOWHERE, 1, 8, 0x20000000), "MRAM");
 }
@@ -136,39 +136,39 @@ STRICTER(an_mram_address_used_as_a_wram_pointer, "a memory fault, or the low bit
 }
 
 STRICTER(a_call_of_no_function, "whatever is in IRAM there is executed") {
-    char *said = faults((struct deed)DEED(CALL, 2, 0, 0x00300000), NULL);
+    char *said = faults(DEED(CALL, 2, 0, 0x00300000), NULL);
     EXPECT_WORDS(said, "tasklet 2", "300000");
     free(said);
 }
 
 STRICTER(a_stack_that_overflows, "the stack of the next tasklet, or the heap, is overwritten") {
-    works((struct deed)DEED(DEEP, 1, 4, 0));
-    char *said = faults((struct deed)DEED(DEEP, 1, 40, 0), NULL);
+    works(DEED(DEEP, 1, 4, 0));
+    char *said = faults(DEED(DEEP, 1, 40, 0), NULL);
     EXPECT_WORDS(said, "tasklet 1", "stack", "1024");
     free(said);
-    said = faults((struct deed)DEED(DEEP, 3, 100000, 0), NULL);
+    said = faults(DEED(DEEP, 3, 100000, 0), NULL);
     EXPECT_WORDS(said, "tasklet 3", "stack", "1024");
     free(said);
-    said = faults((struct deed)DEED(WIDE, 0, 0, 0), NULL);
+    said = faults(DEED(WIDE, 0, 0, 0), NULL);
     EXPECT_WORDS(said, "tasklet 0", "stack", "1024");
     free(said);
 }
 
 CONFORMS(a_heap_that_is_full, "mem_alloc executes a fault instruction: DPU_FAULT") {
-    char *said = faults((struct deed)DEED(HEAP_FULL, 1, 4096, 0), NULL);
+    char *said = faults(DEED(HEAP_FULL, 1, 4096, 0), NULL);
     if (conformance_emulated()) EXPECT_WORDS(said, "tasklet 1", "heap", "4096");
     free(said);
 }
 
 CONFORMS(a_division_by_zero, "the division routine executes a fault instruction: DPU_FAULT") {
-    works((struct deed)DEED(DIVISION, 1, 7, 0));
-    char *said = faults((struct deed)DEED(DIVISION, 1, 0, 0), NULL);
+    works(DEED(DIVISION, 1, 7, 0));
+    char *said = faults(DEED(DIVISION, 1, 0, 0), NULL);
     if (conformance_emulated()) EXPECT_WORDS(said, "tasklet 1", "division by zero");
     free(said);
 }
 
 STRICTER(half_words_of_mram_written_at_once, "a read-modify-write of 8 bytes each: one of the two is lost") {
-    struct dpu_set_t set = ready((struct deed)DEED(HALF_WORDS_LOCKED, 0, 0, 0));
+    struct dpu_set_t set = ready(DEED(HALF_WORDS_LOCKED, 0, 0, 0));
     uint32_t halves[2] = {0, 0};
     OK(dpu_launch(set, DPU_SYNCHRONOUS));
     OK(dpu_copy_from(conformance_first(set), "halves", 0, halves, sizeof halves));
@@ -176,7 +176,7 @@ STRICTER(half_words_of_mram_written_at_once, "a read-modify-write of 8 bytes eac
     EXPECT_EQUAL(halves[1], 207);
     OK(dpu_free(set));
     uint32_t touched = 0;
-    char *said = faults((struct deed)DEED(HALF_WORDS, 0, 0, 0), &touched), address[32];
+    char *said = faults(DEED(HALF_WORDS, 0, 0, 0), &touched), address[32];
     snprintf(address, sizeof address, "%x", touched);
     EXPECT_WORDS(said, "tasklet 0", "tasklet 1", address, "8");
     free(said);
@@ -193,26 +193,26 @@ STRICTER(a_barrier_for_another_number_of_tasklets, "waits for ever, or lets thro
 }
 
 STRICTER(a_barrier_that_one_tasklet_never_reaches, "waits for ever") {
-    char *said = faults((struct deed)DEED(BARRIER_ONE_MISSING, 2, 0, 0), NULL);
+    char *said = faults(DEED(BARRIER_ONE_MISSING, 2, 0, 0), NULL);
     EXPECT_WORDS(said, "barrier", "tasklet");
     free(said);
 }
 
 STRICTER(a_mutex_that_is_never_unlocked, "waits for ever") {
-    works((struct deed)DEED(LOCKED_TWICE, 1, 1, 0));
-    char *said = faults((struct deed)DEED(LOCKED_TWICE, 1, 0, 0), NULL);
+    works(DEED(LOCKED_TWICE, 1, 1, 0));
+    char *said = faults(DEED(LOCKED_TWICE, 1, 0, 0), NULL);
     EXPECT_WORDS(said, "tasklet 1", "mutex");
     free(said);
 }
 
 STRICTER(a_semaphore_that_is_never_given, "waits for ever") {
-    char *said = faults((struct deed)DEED(NEVER_GIVEN, 3, 0, 0), NULL);
+    char *said = faults(DEED(NEVER_GIVEN, 3, 0, 0), NULL);
     EXPECT_WORDS(said, "tasklet 3", "semaphore");
     free(said);
 }
 
 STRICTER(a_handshake_that_nobody_answers, "waits for ever") {
-    char *said = faults((struct deed)DEED(NEVER_NOTIFIED, 2, 0, 0), NULL);
+    char *said = faults(DEED(NEVER_NOTIFIED, 2, 0, 0), NULL);
     EXPECT_WORDS(said, "tasklet 2", "handshake", "3");
     free(said);
 }
@@ -220,7 +220,7 @@ STRICTER(a_handshake_that_nobody_answers, "waits for ever") {
 STRICTER(a_loop_without_end, "runs for ever") {
     setenv("DPU_EMULATOR_MAX_CYCLES", "3000000", 1);
     works((struct deed){.fault = NOTHING});
-    char *said = faults((struct deed)DEED(ENDLESS, 1, 0, 0), NULL);
+    char *said = faults(DEED(ENDLESS, 1, 0, 0), NULL);
     EXPECT_WORDS(said, "3000000", "cycles");
     free(said);
 }
