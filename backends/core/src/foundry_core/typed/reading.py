@@ -40,6 +40,14 @@ _DENSE = re.compile(rf'{_STRING}|dense<([^"<>]*0x[^"<>]*)> : ((?:tensor|vector)<
 _NUMBER = re.compile(r"[-+.\w]+")
 
 
+def context() -> Context:
+    """An xDSL context for generic forms: builtin's attributes and llvm's types by name, all operations unregistered."""
+    made = Context(allow_unregistered=True)
+    made.load_dialect(Builtin)
+    made.load_dialect(_TYPES)
+    return made
+
+
 def read(text: str) -> ModuleOp:
     """The module of a text in MLIR's generic form.
 
@@ -49,11 +57,8 @@ def read(text: str) -> ModuleOp:
     Raises:
         LoweringError: the text is not well-formed, or has a type that LLVM 12 has nothing like.
     """
-    context = Context(allow_unregistered=True)
-    context.load_dialect(Builtin)
-    context.load_dialect(_TYPES)
     try:
-        return Parser(context, _bits_kept(text)).parse_module()
+        return Parser(context(), _bits_kept(text)).parse_module()
     except ParseError as error:
         raise LoweringError(f"cannot read this as the generic form of the llvm dialect: {error}") from error
 
