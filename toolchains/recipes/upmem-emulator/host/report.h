@@ -1,0 +1,7 @@
+// Errors explain themselves: one line on stderr with the numbers.
+#pragma once
+
+#include <dpu_error.h>
+
+// Prints "libdpu: ..." and returns `error`.
+[[gnu::format(printf, 2, 3)]] dpu_error_t refuse(dpu_error_t error, const char *format, ...);

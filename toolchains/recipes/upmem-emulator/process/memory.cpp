@@ -1,0 +1,119 @@
+// Maps a DPU's memories at the addresses of abi.h and checks what services are asked to touch.
+#include "memory.h"
+
+#include <cstring>
+#include <stdexcept>
+#include <sys/mman.h>
+
+#include "../shared/poison.h"
+#include "rules.h"
+#include "switch.h"
+
+namespace {
+
+constexpr std::size_t PAGE = 4096;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + PAGE - 1) & ~(PAGE - 1); }
+
+std::uint8_t *map_at(std::uint32_t address, std::size_t bytes, int protection, int flags, int file, std::size_t offset) {
+    void *wanted = reinterpret_cast<void *>(std::uintptr_t{address});
+    void *got = mmap(wanted, whole_pages(bytes), protection, flags | MAP_FIXED_NOREPLACE, file, static_cast<off_t>(offset));
+    if (got != wanted) throw std::runtime_error(format("cannot map %zu bytes at 0x%08x", bytes, address));
+    return static_cast<std::uint8_t *>(got);
+}
+
+// `mov edi, op` where there is one; `mov r11, target; jmp r11`.
+void write_entry(std::uint8_t *at, void (*target)(), int op = -1) {
+    if (op >= 0) {
+        *at++ = 0xbf;
+        std::uint32_t value = op;
+        std::memcpy(at, &value, 4);
+        at += 4;
+    }
+    const std::uint8_t move[] = {0x49, 0xbb}, jump[] = {0x41, 0xff, 0xe3};
+    std::memcpy(at, move, 2);
+    std::memcpy(at + 2, &target, 8);
+    std::memcpy(at + 10, jump, 3);
+}
+
+}  // namespace
+
+Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const shared::Program &program)
+    : program_(program), mram_(slot + shared::MRAM_OFFSET) {
+    map_at(FOUNDRY_DPU_WRAM_BASE, program.heap_end - FOUNDRY_DPU_WRAM_BASE, PROT_READ | PROT_WRITE, MAP_SHARED, rank,
+           offset + shared::WRAM_OFFSET);
+    map_at(FOUNDRY_DPU_CODE_BASE, program.code_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 0);
+
+    constexpr int ANONYMOUS = MAP_PRIVATE | MAP_ANONYMOUS;
+    std::uint8_t *entries = map_at(FOUNDRY_DPU_SERVICE, PAGE, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
+    std::memset(entries, 0xcc, PAGE);  // int3: a jump past the entries is an illegal instruction
+    write_entry(entries, foundry_service_entry);
+    write_entry(entries + (FOUNDRY_DPU_YIELD - FOUNDRY_DPU_SERVICE), foundry_yield_entry);
+    write_entry(entries + (FOUNDRY_DPU_EXIT - FOUNDRY_DPU_SERVICE), foundry_service_entry, FOUNDRY_DPU_OP_EXIT);
+    mprotect(entries, PAGE, PROT_READ | PROT_EXEC);
+    map_at(FOUNDRY_DPU_BUDGET, PAGE, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
+
+    for (std::uint32_t tasklet = 0; tasklet < program.nr_tasklets; tasklet++) {
+        std::uint32_t bytes = program.stack_bytes[tasklet];
+        std::uint8_t *stack = map_at(stack_bottom(tasklet), bytes, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
+        shared::fill_poison(stack, whole_pages(bytes));
+    }
+}
+
+std::uint32_t Memory::stack_bottom(std::uint32_t tasklet) const {
+    return FOUNDRY_DPU_STACK_BASE + tasklet * FOUNDRY_DPU_STACK_SLOT + FOUNDRY_DPU_STACK_BOTTOM;
+}
+
+std::uint32_t Memory::stack_top(std::uint32_t tasklet) const { return stack_bottom(tasklet) + program_.stack_bytes[tasklet]; }
+
+void Memory::read(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes) {
+    shared::copy_poisoned(at<void>(wram), mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), bytes);
+}
+
+void Memory::write(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes) {
+    shared::copy_poisoned(mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), at<void>(wram), bytes);
+}
+
+std::uint64_t Memory::word(std::uint32_t mram) const {
+    std::uint64_t value;
+    std::memcpy(&value, mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), 8);
+    return value ^ shared::POISON;
+}
+
+void Memory::set_word(std::uint32_t mram, std::uint64_t value) {
+    value ^= shared::POISON;
+    std::memcpy(mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), &value, 8);
+}
+
+bool Memory::usable(std::uint32_t address, std::uint32_t bytes) const {
+    if (address >= FOUNDRY_DPU_WRAM_BASE && address < FOUNDRY_DPU_WRAM_BASE + FOUNDRY_DPU_WRAM_SIZE)
+        return std::uint64_t{address} + bytes <= program_.heap_end;
+    if (address < FOUNDRY_DPU_STACK_BASE) return false;
+    std::uint32_t tasklet = (address - FOUNDRY_DPU_STACK_BASE) / FOUNDRY_DPU_STACK_SLOT;
+    return tasklet < program_.nr_tasklets && address >= stack_bottom(tasklet) &&
+           std::uint64_t{address} + bytes <= stack_top(tasklet);
+}
+
+bool Memory::in_mram(std::uint32_t address, std::uint32_t bytes) {
+    return address >= FOUNDRY_DPU_MRAM_BASE &&
+           std::uint64_t{address} + bytes <= std::uint64_t{FOUNDRY_DPU_MRAM_BASE} + FOUNDRY_DPU_MRAM_SIZE;
+}
+
+void Memory::check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram,
+                            std::uint32_t bytes) const {
+    using shared::Rule;
+    auto broken = [&](Rule rule, std::uint32_t address, const char *rule_text) {
+        const char *name = is_read ? "mram_read" : "mram_write";
+        std::uint32_t from = is_read ? mram : wram, to = is_read ? wram : mram;
+        return Broken{rule, tasklet, address, bytes,
+                      format("%s from 0x%08x to 0x%08x, %u bytes: %s", name, from, to, bytes, rule_text)};
+    };
+    if (bytes < 8 || bytes > 2048 || bytes % 8 != 0)
+        throw broken(Rule::dma_size, mram, "the size must be 8 to 2048 and a multiple of 8");
+    if (mram % 8 != 0) throw broken(Rule::dma_alignment, mram, "the MRAM address must be a multiple of 8");
+    if (wram % 8 != 0) throw broken(Rule::dma_alignment, wram, "the WRAM address must be a multiple of 8");
+    if (!in_mram(mram, bytes)) throw broken(Rule::dma_mram_range, mram, "MRAM is 0x08000000 to 0x0c000000");
+    if (!usable(wram, bytes))
+        throw broken(Rule::dma_wram_range, wram,
+                     format("WRAM is 0x%08x to 0x%08x, and each tasklet's stack", FOUNDRY_DPU_WRAM_BASE, program_.heap_end).c_str());
+}

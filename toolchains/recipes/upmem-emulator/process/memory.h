@@ -1,0 +1,39 @@
+// A DPU's memories in its process: where they are mapped, and which accesses of services are allowed.
+#pragma once
+
+#include <cstdint>
+
+#include "../shared/layout.h"
+
+class Memory {
+  public:
+    // Maps WRAM, code, stacks, services' entries and the tasklets' counters at the addresses of abi.h.
+    // `slot` is the DPU's slot, mapped; `rank` and `offset` say where in which file it is; `code` is the program's text.
+    Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const shared::Program &program);
+
+    // Moves one legal transfer's bytes.
+    void read(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes);
+    void write(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes);
+
+    // The 8-byte word at an MRAM address that is in range and aligned.
+    std::uint64_t word(std::uint32_t mram) const;
+    void set_word(std::uint32_t mram, std::uint64_t value);
+
+    // Whether all bytes of a range are the program's to use: globals and heap, or one tasklet's stack.
+    bool usable(std::uint32_t address, std::uint32_t bytes) const;
+    static bool in_mram(std::uint32_t address, std::uint32_t bytes);
+
+    // The bytes at an address that usable() has found good.
+    template <typename T> static T *at(std::uint32_t address) { return reinterpret_cast<T *>(std::uintptr_t{address}); }
+
+    // Throws Broken unless the transfer keeps all rules.
+    void check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram,
+                        std::uint32_t bytes) const;
+
+    std::uint32_t stack_bottom(std::uint32_t tasklet) const;
+    std::uint32_t stack_top(std::uint32_t tasklet) const;
+
+  private:
+    const shared::Program &program_;
+    std::uint8_t *mram_;
+};

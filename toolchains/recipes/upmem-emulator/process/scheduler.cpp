@@ -1,0 +1,411 @@
+// The order of events in a launch, and what each service does when its time has come.
+#include "scheduler.h"
+
+#include <cstring>
+
+namespace {
+
+using shared::Rule;
+
+// Instructions that a tasklet may run ahead. Short enough that a tasklet waiting in a loop for another one's store to WRAM
+// sees it soon; long enough that the switch, some 100 ns, hardly counts.
+constexpr std::int64_t BUDGET = 2000;
+
+std::int64_t &budget() { return *Memory::at<std::int64_t>(FOUNDRY_DPU_BUDGET); }
+std::uint32_t &running() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET); }
+
+std::int64_t cost(std::uint32_t op) {
+    switch (op) {
+    case FOUNDRY_DPU_OP_MRAM_READ:
+    case FOUNDRY_DPU_OP_MRAM_WRITE: return model::SERVICE_DMA;
+    case FOUNDRY_DPU_OP_MRAM_LOAD: return model::SERVICE_MRAM_SCALAR;
+    case FOUNDRY_DPU_OP_MRAM_STORE: return 2 * model::SERVICE_MRAM_SCALAR;
+    case FOUNDRY_DPU_OP_BARRIER_WAIT: return model::SERVICE_BARRIER;
+    case FOUNDRY_DPU_OP_MUTEX_LOCK:
+    case FOUNDRY_DPU_OP_MUTEX_TRYLOCK:
+    case FOUNDRY_DPU_OP_MUTEX_UNLOCK: return model::SERVICE_MUTEX;
+    case FOUNDRY_DPU_OP_SEM_TAKE:
+    case FOUNDRY_DPU_OP_SEM_GIVE: return model::SERVICE_SEMAPHORE;
+    case FOUNDRY_DPU_OP_HANDSHAKE_WAIT_FOR:
+    case FOUNDRY_DPU_OP_HANDSHAKE_NOTIFY: return model::SERVICE_HANDSHAKE;
+    case FOUNDRY_DPU_OP_ACQUIRE:
+    case FOUNDRY_DPU_OP_RELEASE:
+    case FOUNDRY_DPU_OP_STOP:
+    case FOUNDRY_DPU_OP_RESUME: return model::SERVICE_ATOMIC;
+    case FOUNDRY_DPU_OP_PERF_CONFIG:
+    case FOUNDRY_DPU_OP_PERF_GET: return model::SERVICE_PERFCOUNTER;
+    default: return 0;
+    }
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Memory &memory, shared::Control &control, Log &log)
+    : memory_(memory), control_(control), log_(log), program_(control.program), nr_tasklets_(program_.nr_tasklets),
+      synchronization_(memory, nr_tasklets_) {}
+
+void Scheduler::launch() {
+    pipeline_ = Pipeline{};
+    engine_free_ = 0;
+    turns_ = 0;
+    performance_kind_ = FOUNDRY_DPU_PERF_NOTHING;
+    control_.statistics = {};
+    small_writes_.clear();
+    synchronization_.begin();
+    in_pipeline_ = nr_tasklets_;
+    for (std::uint32_t i = 0; i < nr_tasklets_; i++) start(i);
+
+    struct Closing {
+        Scheduler &self;
+        ~Closing() { self.control_.statistics.cycles = self.pipeline_.cycles(); }
+    } closing{*this};
+
+    for (;;) {
+        Tasklet *next = nullptr;
+        for (std::uint32_t i = 0; i < nr_tasklets_; i++) {
+            Tasklet &one = tasklets_[i];
+            if (one.state != State::issuing) continue;
+            if (!next || one.target < next->target || (one.target == next->target && one.turn < next->turn)) next = &one;
+        }
+        if (!next && transfers_.empty()) {
+            for (std::uint32_t i = 0; i < nr_tasklets_; i++)
+                if (tasklets_[i].state != State::idle) deadlock();
+            return;
+        }
+        if (!transfers_.empty() && (!next || transfers_.front().end <= pipeline_.time_of(next->target, in_pipeline_))) {
+            finish_transfer();
+        } else {
+            pipeline_.advance_to_progress(next->target, in_pipeline_);
+            serve(static_cast<std::uint32_t>(next - tasklets_.data()));
+        }
+        if (pipeline_.cycles() > program_.max_cycles)
+            throw Broken{Rule::runaway, shared::NO_TASKLET, 0, 0,
+                         format("the launch has taken %llu modelled cycles; DPU_EMULATOR_MAX_CYCLES allows %llu",
+                                static_cast<unsigned long long>(pipeline_.cycles()),
+                                static_cast<unsigned long long>(program_.max_cycles))};
+    }
+}
+
+std::uint32_t Scheduler::code_address(std::uint32_t tasklet) const {
+    std::uint64_t stack = tasklets_[tasklet].context.rsp;
+    if (stack > UINT32_MAX || !memory_.usable(static_cast<std::uint32_t>(stack), 8)) return 0;
+    return *Memory::at<std::uint32_t>(static_cast<std::uint32_t>(stack));
+}
+
+// A tasklet's first event, at time 0: its stack is as if the entry point were to be returned to.
+void Scheduler::start(std::uint32_t tasklet) {
+    Tasklet &one = tasklets_[tasklet];
+    one = Tasklet{};
+    std::uint32_t top = memory_.stack_top(tasklet) & ~15u;
+    *Memory::at<std::uint64_t>(top - 8) = FOUNDRY_DPU_EXIT;
+    *Memory::at<std::uint64_t>(top - 16) = program_.entry;
+    one.context.rsp = top - 16;
+    one.context.op = FOUNDRY_DPU_OP_YIELD;
+    one.state = State::issuing;
+    one.target = 0;
+    one.turn = turns_++;
+}
+
+// Lets a tasklet that is in the pipeline run ahead to its next event.
+void Scheduler::run(std::uint32_t tasklet) {
+    Tasklet &one = tasklets_[tasklet];
+    budget() = BUDGET;
+    running() = tasklet;
+    switches = switches + 1;
+    foundry_resume(&one.context);
+    std::int64_t spent = BUDGET - budget() + cost(one.context.op & 0xff);
+    if (spent < 0 || spent > INT64_C(1) << 40) spent = 0;  // the program has written over its budget: wild, but harmless
+    control_.statistics.instructions += static_cast<std::uint64_t>(spent);
+    one.target = pipeline_.after(static_cast<std::uint64_t>(spent));
+    one.turn = turns_++;
+    if (one.context.op == OP_SIGNAL) throw broken_by_signal(memory_, nr_tasklets_, tasklet);
+}
+
+// A tasklet that has waited, or not, has the result of its service and runs.
+void Scheduler::go_on(std::uint32_t tasklet, std::uint64_t result) {
+    Tasklet &one = tasklets_[tasklet];
+    if (one.state != State::issuing && one.state != State::spinning) in_pipeline_++;
+    one.state = State::issuing;
+    one.context.result = result;
+    run(tasklet);
+}
+
+void Scheduler::serve(std::uint32_t tasklet) {
+    Tasklet &one = tasklets_[tasklet];
+    const Context &call = one.context;
+    auto stop = [&](State state) {
+        one.state = state;
+        in_pipeline_--;
+    };
+    auto wake = [&](int other) {
+        if (other != Synchronization::NOBODY) go_on(static_cast<std::uint32_t>(other));
+    };
+    switch (call.op & 0xff) {
+    case FOUNDRY_DPU_OP_YIELD:
+        run(tasklet);
+        break;
+    case FOUNDRY_DPU_OP_EXIT:
+        stop(State::idle);
+        break;
+    case FOUNDRY_DPU_OP_FAULT:
+        reason(tasklet, call.a, call.b, call.c);
+        break;
+    case FOUNDRY_DPU_OP_MRAM_READ:
+    case FOUNDRY_DPU_OP_MRAM_WRITE: {
+        bool is_read = call.op == FOUNDRY_DPU_OP_MRAM_READ;
+        memory_.check_transfer(is_read, tasklet, call.a, call.b, call.c);
+        if (!is_read) check_writers(tasklet, call.a, call.c);
+        stop(State::dma);
+        transfer(tasklet, is_read, call.a, call.b, call.c, false);
+        break;
+    }
+    case FOUNDRY_DPU_OP_MRAM_LOAD:
+        mram_load(tasklet, call.a, call.b);
+        break;
+    case FOUNDRY_DPU_OP_MRAM_STORE:
+        mram_store(tasklet, call.a, call.op >> 8, call.b | std::uint64_t{call.c} << 32);
+        break;
+    case FOUNDRY_DPU_OP_BARRIER_WAIT: {
+        Synchronization::Mask all = synchronization_.barrier_wait(tasklet, call.a);
+        if (all == 0) {
+            stop(State::stopped);
+            break;
+        }
+        for (std::uint32_t i = 0; i < nr_tasklets_; i++)
+            if (all >> i & 1) go_on(i);
+        break;
+    }
+    case FOUNDRY_DPU_OP_MUTEX_LOCK:
+        if (synchronization_.mutex_lock(tasklet, call.a))
+            go_on(tasklet);
+        else
+            one.state = State::spinning;
+        break;
+    case FOUNDRY_DPU_OP_MUTEX_TRYLOCK:
+        go_on(tasklet, synchronization_.mutex_try(tasklet, call.a) ? 0 : 1);
+        break;
+    case FOUNDRY_DPU_OP_MUTEX_UNLOCK: {
+        int next = synchronization_.mutex_unlock(tasklet, call.a);
+        go_on(tasklet);
+        wake(next);
+        break;
+    }
+    case FOUNDRY_DPU_OP_SEM_TAKE:
+        if (synchronization_.semaphore_take(tasklet, call.a))
+            go_on(tasklet);
+        else
+            stop(State::stopped);
+        break;
+    case FOUNDRY_DPU_OP_SEM_GIVE: {
+        int next = synchronization_.semaphore_give(tasklet, call.a);
+        go_on(tasklet);
+        wake(next);
+        break;
+    }
+    case FOUNDRY_DPU_OP_HANDSHAKE_WAIT_FOR:
+    case FOUNDRY_DPU_OP_HANDSHAKE_NOTIFY: {
+        bool notifies = call.op == FOUNDRY_DPU_OP_HANDSHAKE_NOTIFY;
+        int partner = notifies ? synchronization_.handshake_notify(tasklet) : synchronization_.handshake_wait_for(tasklet, call.a);
+        if (partner == Synchronization::NOBODY) {
+            stop(State::stopped);
+            break;
+        }
+        go_on(tasklet);
+        wake(partner);
+        break;
+    }
+    case FOUNDRY_DPU_OP_ACQUIRE:
+        go_on(tasklet, synchronization_.acquire(tasklet, call.a) ? 0 : 1);
+        break;
+    case FOUNDRY_DPU_OP_RELEASE:
+        synchronization_.release(tasklet, call.a);
+        go_on(tasklet);
+        break;
+    case FOUNDRY_DPU_OP_STOP:
+        if (synchronization_.stop(tasklet))
+            stop(State::stopped);
+        else
+            go_on(tasklet);
+        break;
+    case FOUNDRY_DPU_OP_RESUME: {
+        std::uint32_t other = call.a;
+        bool wakes = synchronization_.resume(tasklet, other);
+        go_on(tasklet);
+        if (wakes) go_on(other);
+        break;
+    }
+    case FOUNDRY_DPU_OP_PERF_CONFIG: {
+        std::uint64_t before = performance();
+        if (call.a != FOUNDRY_DPU_PERF_SAME) performance_kind_ = call.a;
+        if (call.b != 0) {
+            performance_start_ = 0;
+            performance_start_ = performance();
+        }
+        go_on(tasklet, before);
+        break;
+    }
+    case FOUNDRY_DPU_OP_PERF_GET:
+        go_on(tasklet, performance());
+        break;
+    case FOUNDRY_DPU_OP_PRINTF:
+    case FOUNDRY_DPU_OP_LOG: {
+        std::string text;
+        if (call.op == FOUNDRY_DPU_OP_PRINTF) {
+            text = print(memory_, tasklet, call.a, call.b);
+        } else {
+            if (!memory_.usable(call.a, call.b))
+                throw Broken{Rule::print, tasklet, call.a, call.b, "the text to print is not in WRAM"};
+            text.assign(Memory::at<char>(call.a), call.b);
+        }
+        log_.add(text.data(), text.size());
+        go_on(tasklet, text.size());
+        // Formatting takes its time after the call: what comes next comes that much later.
+        std::uint64_t instructions = text.size() * model::SERVICE_PRINT;
+        control_.statistics.instructions += instructions;
+        one.target += instructions << Pipeline::FRACTION;
+        break;
+    }
+    default:
+        throw Broken{Rule::service, tasklet, call.op, 0, format("the program asks for service %u, which there is not", call.op)};
+    }
+}
+
+std::uint64_t Scheduler::performance() const {
+    switch (performance_kind_) {
+    case FOUNDRY_DPU_PERF_CYCLES: return pipeline_.cycles() - performance_start_;
+    case FOUNDRY_DPU_PERF_INSTRUCTIONS: return control_.statistics.instructions - performance_start_;
+    default: return 0;
+    }
+}
+
+void Scheduler::transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
+                         bool scalar) {
+    std::int64_t alpha = is_read ? model::DMA_READ_ALPHA : model::DMA_WRITE_ALPHA;
+    std::uint64_t cycles = static_cast<std::uint64_t>(alpha + (model::DMA_BETA_HALVES * bytes + 1) / 2);
+    shared::Statistics &statistics = control_.statistics;
+    statistics.dma_transfers++;
+    statistics.dma_cycles += cycles;
+    (is_read ? statistics.dma_read_bytes : statistics.dma_write_bytes) += bytes;
+    engine_free_ = std::max(engine_free_, pipeline_.now()) + (cycles << Pipeline::FRACTION);
+    transfers_.push_back({tasklet, is_read, scalar, mram, wram, bytes, engine_free_});
+}
+
+void Scheduler::finish_transfer() {
+    Transfer done = transfers_.front();
+    transfers_.pop_front();
+    pipeline_.advance_to_time(done.end, in_pipeline_);
+    SmallWrite &writing = writing_[done.tasklet];
+    if (!done.is_read) {
+        // A word that another tasklet has read to change a part of it would lose what is written now.
+        for (std::uint32_t i = 0; nr_writing_ > 0 && i < nr_tasklets_; i++) {
+            if (i == done.tasklet || !writing_[i].active) continue;
+            std::uint32_t word = writing_[i].mram & ~7u;
+            if (word >= (done.mram & ~7u) && word < done.mram + done.bytes)
+                throw Broken{Rule::mram_race, i, writing_[i].mram, writing_[i].bytes,
+                             format("tasklet %u writes %u bytes at 0x%08x while tasklet %u changes %u bytes of the 8-byte "
+                                    "word at 0x%08x: one of the two is lost",
+                                    done.tasklet, done.bytes, done.mram, i, writing_[i].bytes, word)};
+        }
+    }
+    if (!done.scalar) {
+        if (done.is_read)
+            memory_.read(done.mram, done.wram, done.bytes);
+        else
+            memory_.write(done.mram, done.wram, done.bytes);
+        go_on(done.tasklet);
+        return;
+    }
+    std::uint32_t word = done.mram & ~7u;
+    if (done.is_read && writing.active) {
+        writing.word = memory_.word(word);
+        transfer(done.tasklet, false, word, 0, 8, true);
+        return;
+    }
+    if (done.is_read) {
+        const Context &call = tasklets_[done.tasklet].context;
+        std::uint64_t value = memory_.word(word) >> 8 * (call.a - word);
+        go_on(done.tasklet, call.b == 8 ? value : value & ((1ull << 8 * call.b) - 1));
+        return;
+    }
+    std::uint64_t mask = writing.bytes == 8 ? ~0ull : (1ull << 8 * writing.bytes) - 1;
+    int shift = static_cast<int>(8 * (writing.mram - word));
+    memory_.set_word(word, (writing.word & ~(mask << shift)) | (writing.value & mask) << shift);
+    writing.active = false;
+    nr_writing_--;
+    go_on(done.tasklet);
+}
+
+void Scheduler::check_writers(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) {
+    std::uint32_t word;
+    int other = small_writes_.unknown(tasklet, synchronization_.clock(tasklet), mram, bytes, word);
+    if (other == SmallWrites::NOBODY) return;
+    throw Broken{Rule::mram_race, tasklet, mram, bytes,
+                 format("tasklet %u writes %u bytes at 0x%08x, and tasklet %d has written a part of the 8-byte word at 0x%08x, with "
+                        "no barrier, mutex, semaphore or handshake between them",
+                        tasklet, bytes, mram, other, word)};
+}
+
+void Scheduler::check_scalar(const char *what, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) const {
+    if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
+        throw Broken{Rule::mram_scalar_alignment, tasklet, mram, bytes, format("%s of %u bytes at 0x%08x", what, bytes, mram)};
+    if (mram % bytes != 0)
+        throw Broken{Rule::mram_scalar_alignment, tasklet, mram, bytes,
+                     format("%s of %u bytes at 0x%08x: the address must be a multiple of the size", what, bytes, mram)};
+    if (!Memory::in_mram(mram, bytes))
+        throw Broken{Rule::mram_scalar_range, tasklet, mram, bytes,
+                     format("%s of %u bytes at 0x%08x: MRAM is 0x08000000 to 0x0c000000", what, bytes, mram)};
+}
+
+void Scheduler::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) {
+    check_scalar("load", tasklet, mram, bytes);
+    tasklets_[tasklet].state = State::dma;
+    in_pipeline_--;
+    transfer(tasklet, true, mram & ~7u, 0, 8, true);
+}
+
+void Scheduler::mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value) {
+    check_scalar("store", tasklet, mram, bytes);
+    check_writers(tasklet, mram, bytes);
+    if (bytes < 8) small_writes_.record(tasklet, synchronization_.clock(tasklet), mram);
+    writing_[tasklet] = {true, mram, bytes, value, 0};
+    nr_writing_++;
+    tasklets_[tasklet].state = State::dma;
+    in_pipeline_--;
+    transfer(tasklet, bytes < 8, mram & ~7u, 0, 8, true);
+}
+
+void Scheduler::reason(std::uint32_t tasklet, std::uint32_t reason, std::uint32_t address, std::uint32_t value) {
+    auto text = [&] { return address ? string_at(memory_, tasklet, address, 400) : std::string(); };
+    switch (reason) {
+    case FOUNDRY_DPU_REASON_HALT: throw Broken{Rule::halt, tasklet, 0, 0, "the program calls halt()"};
+    case FOUNDRY_DPU_REASON_ASSERT: throw Broken{Rule::assertion, tasklet, 0, 0, text()};
+    case FOUNDRY_DPU_REASON_HEAP_FULL:
+        throw Broken{Rule::heap_full, tasklet, address, value,
+                     format("an allocation of %u bytes at 0x%08x does not fit: the heap ends at 0x%08x, where %u bytes of stacks of "
+                            "%u tasklets begin",
+                            value, address, program_.heap_end, FOUNDRY_DPU_WRAM_BASE + FOUNDRY_DPU_WRAM_SIZE - program_.heap_end,
+                            nr_tasklets_)};
+    case FOUNDRY_DPU_REASON_DIVISION_BY_ZERO: throw Broken{Rule::arithmetic, tasklet, 0, 0, "an integer is divided by 0"};
+    case FOUNDRY_DPU_REASON_UNREACHABLE:
+        throw Broken{Rule::illegal_instruction, tasklet, address, 0, "the program reaches code that it says cannot be reached"};
+    case FOUNDRY_DPU_REASON_ABORT: throw Broken{Rule::halt, tasklet, 0, 0, "the program calls abort() " + text()};
+    case FOUNDRY_DPU_REASON_ALLOCATOR:
+        throw Broken{Rule::allocator, tasklet, address, value, format("the block at 0x%08x is not one that was allocated", address)};
+    default: throw Broken{Rule::halt, tasklet, address, value, format("the program ends itself for reason %u", reason)};
+    }
+}
+
+void Scheduler::deadlock() const {
+    std::string text = "no tasklet can go on:";
+    std::uint32_t first = shared::NO_TASKLET;
+    for (std::uint32_t i = 0; i < nr_tasklets_; i++) {
+        if (tasklets_[i].state == State::idle) {
+            text += format(" tasklet %u has ended;", i);
+        } else {
+            text += format(" tasklet %u waits %s;", i, synchronization_.waits_for(i).c_str());
+            if (first == shared::NO_TASKLET) first = i;
+        }
+    }
+    text.pop_back();
+    throw Broken{Rule::deadlock, first, 0, 0, text};
+}

@@ -1,0 +1,116 @@
+# Switches between the scheduler's stack and a tasklet's. Offsets are those of Context in switch.h.
+
+        .intel_syntax noprefix
+        .set RSP, 0
+        .set RBX, 8
+        .set RBP, 16
+        .set R12, 24
+        .set R13, 32
+        .set R14, 40
+        .set R15, 48
+        .set OP, 56
+        .set A, 60
+        .set B, 64
+        .set C, 68
+        .set RESULT, 72
+        .set FULL, 80
+        .set SCRATCH, 88
+        .set VECTORS, 160
+
+        .text
+        .globl foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_abandon
+        .hidden foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_abandon
+        .hidden foundry_current
+
+        .type foundry_resume, @function
+foundry_resume:
+        push rbx
+        push rbp
+        push r12
+        push r13
+        push r14
+        push r15
+        mov [rip + scheduler_rsp], rsp
+        mov [rip + foundry_current], rdi
+        mov rsp, [rdi + RSP]
+        mov rbx, [rdi + RBX]
+        mov rbp, [rdi + RBP]
+        mov r12, [rdi + R12]
+        mov r13, [rdi + R13]
+        mov r14, [rdi + R14]
+        mov r15, [rdi + R15]
+        mov rax, [rdi + RESULT]
+        cmp qword ptr [rdi + FULL], 0
+        jne 1f
+        ret
+1:      mov qword ptr [rdi + FULL], 0
+        .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+        movups xmm\n, [rdi + VECTORS + 16 * \n]
+        .endr
+        mov rax, [rdi + SCRATCH]
+        mov rcx, [rdi + SCRATCH + 8]
+        mov rdx, [rdi + SCRATCH + 16]
+        mov rsi, [rdi + SCRATCH + 24]
+        mov r8, [rdi + SCRATCH + 40]
+        mov r9, [rdi + SCRATCH + 48]
+        mov r10, [rdi + SCRATCH + 56]
+        mov rdi, [rdi + SCRATCH + 32]
+        ret
+        .size foundry_resume, . - foundry_resume
+
+# A tasklet calls a service: what a called function must keep is kept.
+        .type foundry_service_entry, @function
+foundry_service_entry:
+        mov r11, [rip + foundry_current]
+        mov [r11 + OP], edi
+        mov [r11 + A], esi
+        mov [r11 + B], edx
+        mov [r11 + C], ecx
+leave:  mov [r11 + RSP], rsp
+        mov [r11 + RBX], rbx
+        mov [r11 + RBP], rbp
+        mov [r11 + R12], r12
+        mov [r11 + R13], r13
+        mov [r11 + R14], r14
+        mov [r11 + R15], r15
+        jmp foundry_abandon
+        .size foundry_service_entry, . - foundry_service_entry
+
+# A tasklet yields in a loop: everything is kept but r11. Nothing is pushed: the tasklet's stack may be full.
+        .type foundry_yield_entry, @function
+foundry_yield_entry:
+        mov r11, [rip + foundry_current]
+        mov [r11 + SCRATCH], rax
+        mov [r11 + SCRATCH + 8], rcx
+        mov [r11 + SCRATCH + 16], rdx
+        mov [r11 + SCRATCH + 24], rsi
+        mov [r11 + SCRATCH + 32], rdi
+        mov [r11 + SCRATCH + 40], r8
+        mov [r11 + SCRATCH + 48], r9
+        mov [r11 + SCRATCH + 56], r10
+        .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+        movups [r11 + VECTORS + 16 * \n], xmm\n
+        .endr
+        mov qword ptr [r11 + FULL], 1
+        mov dword ptr [r11 + OP], 0
+        jmp leave
+        .size foundry_yield_entry, . - foundry_yield_entry
+
+# Back to the scheduler, out of foundry_resume. Signal handlers return to here.
+        .type foundry_abandon, @function
+foundry_abandon:
+        mov rsp, [rip + scheduler_rsp]
+        mov qword ptr [rip + foundry_current], 0
+        pop r15
+        pop r14
+        pop r13
+        pop r12
+        pop rbp
+        pop rbx
+        ret
+        .size foundry_abandon, . - foundry_abandon
+
+        .local scheduler_rsp
+        .comm scheduler_rsp, 8, 8
+
+        .section .note.GNU-stack, "", @progbits
