@@ -58,6 +58,20 @@ def build_device(program: Program, folder: Path) -> subprocess.CompletedProcess[
     return _said([*command, "-o", str(folder / program.name), str(program.source)])
 
 
+def build_from_ir(folder: Path) -> None:
+    """Build ir_program by the commands that TritonPIM's users type; AssertionError with what was said."""
+    objects = [folder / "ir_kernel.o", folder / "ir_arguments.o"]
+    compiler = ["dpu-upmem-dpurte-clang", "-O2", "-g0", "-DNR_TASKLETS=4"]
+    for command in (
+        [*compiler, "-x", "ir", "-c", str(FOLDER / "ir_kernel.ll"), "-o", str(objects[0])],
+        [*compiler, "-c", str(FOLDER / "ir_arguments.c"), "-o", str(objects[1])],
+        *(["llvm-objcopy", "--remove-section=.eh_frame", str(path)] for path in objects),
+        [*compiler, *map(str, objects), "-o", str(folder / "ir_program")],
+    ):
+        said = _said(command)
+        assert said.returncode == 0, f"{' '.join(command)}: {said.stdout}"
+
+
 def build_host(name: str, folder: Path, *shared: str) -> Path:
     """Compile NAME.c and the shared sources against the SDK's host library; AssertionError with what was said."""
     flags = subprocess.run(

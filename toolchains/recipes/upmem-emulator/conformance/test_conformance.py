@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conformance_programs import Program, build_device, build_host, host_tests, programs
+from conformance_programs import Program, build_device, build_from_ir, build_host, host_tests, programs
 
 _SKIPPED = 77
 # No test takes more than a few seconds; what hangs on hardware must not hang here.
@@ -25,6 +25,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for program in programs("built"):
         said = build_device(program, folder)
         assert said.returncode == 0, f"{program.name}: {said.stdout}"
+    build_from_ir(folder)
     for source in {source for source, _ in host_tests()}:
         build_host(source.stem, folder, "conformance")
     build_host("try_program", folder)
