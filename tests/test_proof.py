@@ -138,12 +138,12 @@ def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) 
     assert not stale.exists()
 
 
-@pytest.mark.parametrize("name", ["spirv", "spirv-bench"])
+@pytest.mark.parametrize(("name", "image"), [("spirv", "spirv-bench"), ("spirv-bench", "spirv-bench"), ("dpu", "dpu")])
 def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_of_e2e(
-    start: Start, tmp_path: Path, name: str
+    start: Start, tmp_path: Path, name: str, image: str
 ) -> None:
     container = start(0)
-    assert proof.bench(name) == tmp_path / "spirv-bench" / "3.9.0+foundry.1"
+    assert proof.bench(name) == tmp_path / image / "3.9.0+foundry.1"
     assert container.copied == ["/foundry/e2e", "/foundry/bench"]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import building, image, paths
+from . import building, image, lock, paths
 from .errors import ProofError, UsageError
 
 _HOME = "/foundry"
@@ -53,7 +53,7 @@ def e2e(target: str, *, triton: str = "", offline: bool = False, allow_drift: bo
 
 
 def bench(target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "") -> Path:
-    """Time a target against its peers, in the variant of its image that has them.
+    """Time a target against its peers, in the variant of its image that has them, or in its own if that has all.
 
     Args:
         target: its name, or that of the variant.
@@ -69,7 +69,7 @@ def bench(target: str, *, triton: str = "", offline: bool = False, allow_drift: 
         ProofError: a measurement failed, or one of the candidates computed something wrong.
         UsageError: there is no such measurement.
     """
-    variant = target if building.locked(target).variant else f"{target}-bench"
+    variant = _with_peers(target)
     command = ["python", "bench", "--results", _RESULTS, *(["--only", only] if only else [])]
     # bench/ times the kernels that e2e/ checks.
     env = {"PYTHONPATH": f"{_HOME}/e2e"}
@@ -81,6 +81,11 @@ def bench(target: str, *, triton: str = "", offline: bool = False, allow_drift: 
         raise ProofError(f"the measurements of {target} did not come to an end", next=how.shell(variant))
     print(f"results in {results}")
     return results
+
+
+def _with_peers(target: str) -> str:
+    variant = f"{target}-bench"
+    return target if building.locked(target).variant or variant not in lock.load().targets else variant
 
 
 @dataclass(frozen=True)
