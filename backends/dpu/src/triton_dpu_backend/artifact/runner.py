@@ -10,6 +10,8 @@ from .signature import Kernel, Parameter
 
 # The name of the DPU program, which lies beside the runner's.
 PROGRAM = "kernel.dpu"
+# The files of host_runner/, in the order in which they make one translation unit.
+_PARTS = ("state", "reach", "options", "arrays", "planning", "dpus", "results")
 
 _HEAD = """\
 /* Host program of the Triton kernel {name}. Generated; edits are lost. scripts/container_artifact_run.sh runs it. */
@@ -86,7 +88,8 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
         has_block=int("block" in facts),
         parameters="\n".join(_row(parameter, parameter.index in outs) for parameter in kernel.parameters),
     )
-    common = files(__package__).joinpath("host_runner.c").read_text()
+    folder = files(__package__).joinpath("host_runner")
+    common = "\n".join(folder.joinpath(f"{part}.c").read_text() for part in _PARTS)
     indented = "\n".join(f"    {line}" for line in code.splitlines())
     return head + common.replace("REACH\n", _REACH.format(code=indented) + "\n", 1)
 
