@@ -1,0 +1,50 @@
+"""The structured form of a kernel without a device: Triton's front end, its clean-up, ours."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from foundry_core.compiling import ProgramBackend, ProgramOptions, make_tile, make_ttir
+from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import ASTSource
+
+TARGET = GPUTarget("none", "none", 1)
+
+
+class Backend(ProgramBackend):
+    """As much of a backend as the front end asks for."""
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return True
+
+    def parse_options(self, options: Mapping[str, Any]) -> ProgramOptions:
+        return ProgramOptions()
+
+    def add_stages(self, stages: dict[str, Any], options: object, language: object = None) -> None:
+        """Nothing follows the structured form."""
+
+    def hash(self) -> str:
+        return ""
+
+
+def structured(kernel: Any, types: Mapping[str, str], constants: Mapping[str, Any]) -> str:
+    """The stage `tile` of a kernel; `types` of the parameters that are not `constants`."""
+    signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
+    source = ASTSource(kernel, signature, dict(constants))
+    context = ir.context()
+    ir.load_dialects(context)
+    backend = Backend(TARGET)
+    options = ProgramOptions()
+    everything = {
+        "target": TARGET, "options": options, "context": context, "module_map": backend.get_module_map(),
+        "codegen_fns": backend.get_codegen_implementation(options),
+    }  # fmt: skip
+    # 3.6 does not ask for the target.
+    wanted = list(inspect.signature(source.make_ir).parameters)
+    metadata: dict[str, Any] = {}
+    module = make_ttir(source.make_ir(*(everything[name] for name in wanted)), metadata)
+    return make_tile(module, metadata)
