@@ -17,7 +17,7 @@ ROWS, COLUMNS = 8192, 1024
 ELEMENTS = 6_291_456
 # Rows of a program and columns of a step; 8192 rows are 8 for each of 1024 tasklets.
 GEMV_BLOCKS = ((2, 256), (4, 128), (4, 256), (8, 64), (8, 128))
-# Elements of a step; a program takes what one of 1024 tasklets has to do.
+# Elements of a step; a program takes what one of 1024 tasklets has to do, which is 6144.
 SUM_BLOCKS = (32, 64, 128, 256)
 TASKLETS = 16
 
@@ -34,7 +34,7 @@ def gemv() -> Measurement:
 
         def call(y: np.ndarray = y, rows: int = rows, columns: int = columns) -> None:
             gemv_kernel[(triton.cdiv(ROWS, rows),)](
-                Tensor(a), Tensor(x), Tensor(y), ROWS, COLUMNS, COLUMNS, ROWS=rows, COLUMNS=columns, num_dpus=DPUS
+                Tensor(a), Tensor(x), Tensor(y), COLUMNS, ROWS=rows, COLUMNS=columns, num_dpus=DPUS
             )
             assert np.array_equal(y, exact), f"gemv in blocks of {rows} x {columns} is wrong"
 
@@ -46,21 +46,16 @@ def gemv() -> Measurement:
 def reduction() -> Measurement:
     """The sum of int64; the host adds what the programs found, as it adds what the DPUs found in PrIM."""
     values = np.random.default_rng(ELEMENTS).integers(-(2**40), 2**40, ELEMENTS, np.int64)
-    chunk = triton.cdiv(ELEMENTS, DPUS * TASKLETS)
+    chunk = ELEMENTS // (DPUS * TASKLETS)
     candidates: list[Timed] = []
     for kernel, how in ((sum_kernel, "a vector of sums"), (sum_blocks_kernel, "one sum")):
         for block in SUM_BLOCKS:
-            whole = triton.cdiv(chunk, block) * block
-            grid = triton.cdiv(ELEMENTS, whole)
-            partial = np.full(grid, -1, np.int64)
+            partial = np.full(DPUS * TASKLETS, -1, np.int64)
 
             def call(
-                kernel: triton.JITFunction = kernel, partial: np.ndarray = partial, whole: int = whole,
-                block: int = block,
-            ) -> None:  # fmt: skip
-                kernel[partial.shape](
-                    Tensor(values), Tensor(partial), ELEMENTS, CHUNK=whole, BLOCK=block, num_dpus=DPUS
-                )
+                kernel: triton.JITFunction = kernel, partial: np.ndarray = partial, block: int = block
+            ) -> None:
+                kernel[partial.shape](Tensor(values), Tensor(partial), CHUNK=chunk, BLOCK=block, num_dpus=DPUS)
                 assert partial.sum() == values.sum(), f"the sum in blocks of {block} is wrong"
 
             candidates.append(launched(f"Triton, {how}, {block} elements a step", call))

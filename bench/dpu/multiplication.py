@@ -16,46 +16,45 @@ from matmul import allowed_error, matmul_kernel
 from measurement import Measurement
 
 from . import bounds
-from .kernels import matmul_int_kernel
+from .kernels import matmul_rows_kernel
 from .modelled import MEGA, Timed, best, launched, row
 
 SIZE = 256
 DPUS = 16
-# Rows and columns of a program's block of C, and the depth of a step. 16 DPUs with 16 tasklets want 256 programs.
-BLOCKS = ((16, 16, 16), (16, 16, 32), (8, 32, 16), (4, 64, 16), (2, 128, 8), (1, 256, 8), (1, 256, 16))
-FLOAT_BLOCKS = ((16, 16, 16), (16, 16, 32), (16, 16, 64), (16, 16, 128))
+# What a program computes: for matmul_rows_kernel columns of a row, and the depth of a step; for e2e's kernel, which has
+# tl.dot, rows, columns and depth.
+ROW_BLOCKS = ((256, 1), (256, 2), (128, 2), (128, 4), (64, 4), (64, 8))
+DOT_BLOCKS = ((16, 16, 16), (16, 16, 32), (16, 16, 64), (16, 16, 128))
 
 Matrix = npt.NDArray[Any]
 
 
 def measure() -> list[Measurement]:
     """A table for each type."""
-    return [_measure("i32", BLOCKS, _integers, _multiply_int), _measure("f32", FLOAT_BLOCKS, _floats, _multiply_float)]
+    return [_measure("i32", *_integers(), dot=False), _measure("f32", *_floats(), dot=True)]
 
 
-def _measure(
-    dtype: str,
-    blocks: tuple[tuple[int, int, int], ...],
-    operands: Callable[[], tuple[Matrix, Matrix]],
-    multiply: Callable[[Matrix, Matrix, Matrix, tuple[int, int, int]], None],
-) -> Measurement:
-    a, b = operands()
+def _measure(dtype: str, a: Matrix, b: Matrix, *, dot: bool) -> Measurement:
     limit = bounds.multiplication(dtype, SIZE, SIZE, SIZE, DPUS)
-    candidates: list[Timed] = []
-    for block in blocks:
-        c = np.full((SIZE, SIZE), -1, a.dtype)
-        label = f"Triton, block {'x'.join(map(str, block))}"
-        candidates.append(launched(label, lambda c=c, block=block: multiply(a, b, c, block)))
-        _compare(a, b, c, label)
-    ours = best(candidates)
+    candidates = [_candidate(a, b, block, _multiply_rows) for block in ROW_BLOCKS]
+    if dot:
+        candidates += [_candidate(a, b, block, _multiply_dot) for block in DOT_BLOCKS]
     cost = " + ".join(f"{bounds.operation(dtype, name):.0f}" for name in ("multiply", "add"))
     return Measurement(
         title=f"matmul {dtype}, {SIZE}^3, {DPUS} DPUs, modelled",
         rows=[row(timed, work=SIZE**3 / MEGA) for timed in candidates],
         unit="M multiply-adds/s",
-        ratios={f"share of the limit of {limit:.0f} cycles ({cost} a multiply-add)": limit / ours.cycles},
+        ratios={f"share of the limit of {limit:.0f} cycles ({cost} a multiply-add)": limit / best(candidates).cycles},
         aim="the share is reported",
     )
+
+
+def _candidate(a: Matrix, b: Matrix, block: tuple[int, ...], multiply: Callable[..., None]) -> Timed:
+    c = np.full((SIZE, SIZE), -1, a.dtype)
+    how = "tl.dot, block" if multiply is _multiply_dot else "columns of a row and depth"
+    timed = launched(f"Triton, {how} {'x'.join(map(str, block))}", lambda: multiply(a, b, c, *block))
+    _compare(a, b, c, timed.label)
+    return timed
 
 
 def _integers() -> tuple[Matrix, Matrix]:
@@ -70,21 +69,18 @@ def _floats() -> tuple[Matrix, Matrix]:
     return a, b
 
 
-def _grid(block: tuple[int, int, int]) -> tuple[int]:
-    return (triton.cdiv(SIZE, block[0]) * triton.cdiv(SIZE, block[1]),)
+def _multiply_rows(a: Matrix, b: Matrix, c: Matrix, columns: int, depth: int) -> None:
+    grid = (SIZE * triton.cdiv(SIZE, columns),)
+    matmul_rows_kernel[grid](
+        Tensor(a), Tensor(b), Tensor(c), SIZE, SIZE, COLUMNS=columns, DEPTH=depth, num_dpus=DPUS
+    )
 
 
-def _multiply_int(a: Matrix, b: Matrix, c: Matrix, block: tuple[int, int, int]) -> None:
-    matmul_int_kernel[_grid(block)](
-        Tensor(a), Tensor(b), Tensor(c), SIZE, SIZE, SIZE,
-        ROWS=block[0], COLUMNS=block[1], DEPTH=block[2], num_dpus=DPUS,
-    )  # fmt: skip
-
-
-def _multiply_float(a: Matrix, b: Matrix, c: Matrix, block: tuple[int, int, int]) -> None:
-    matmul_kernel[_grid(block)](
+def _multiply_dot(a: Matrix, b: Matrix, c: Matrix, rows: int, columns: int, depth: int) -> None:
+    grid = (triton.cdiv(SIZE, rows) * triton.cdiv(SIZE, columns),)
+    matmul_kernel[grid](
         Tensor(a), Tensor(b), Tensor(c), SIZE, SIZE, SIZE, SIZE, 1, SIZE, 1, SIZE, 1,
-        BLOCK_SIZE_M=block[0], BLOCK_SIZE_N=block[1], BLOCK_SIZE_K=block[2], GROUP_SIZE_M=1, num_dpus=DPUS,
+        BLOCK_SIZE_M=rows, BLOCK_SIZE_N=columns, BLOCK_SIZE_K=depth, GROUP_SIZE_M=1, num_dpus=DPUS,
     )  # fmt: skip
 
 
