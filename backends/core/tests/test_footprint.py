@@ -83,7 +83,7 @@ def matmul(a, b, c, M, N, K, am, bk, cm, BM: tl.constexpr, BN: tl.constexpr, BK:
     a_at = a + at_m[:, None] * am + at_k[None, :]
     b_at = b + at_k[:, None] * bk + at_n[None, :]
     total = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         x = tl.load(a_at, mask=at_k[None, :] < K - k * BK, other=0.0)
         y = tl.load(b_at, mask=at_k[:, None] < K - k * BK, other=0.0)
         total = tl.dot(x, y, total)
@@ -94,7 +94,7 @@ def matmul(a, b, c, M, N, K, am, bk, cm, BM: tl.constexpr, BN: tl.constexpr, BK:
     tl.store(c + cm * at_m[:, None] + at_n[None, :], total, mask=(at_m[:, None] < M) & (at_n[None, :] < N))
 
 
-MATMUL = {name: "*fp32" for name in "abc"} | {name: "i32" for name in ("M", "N", "K", "am", "bk", "cm")}
+MATMUL = dict.fromkeys("abc", "*fp32") | dict.fromkeys(("M", "N", "K", "am", "bk", "cm"), "i32")
 
 
 def test_a_grouped_matmul_gets_its_rows() -> None:
@@ -145,6 +145,50 @@ def test_what_loaded_indices_reach_is_everything(type: str) -> None:
     assert reads is not None and reads.low <= -4 * 2**31 and reads.high >= 4 * 2**31
     assert reads.is_all == (type == "*i64")
     assert part[2] == Footprint(None, Span(0, 400), True)
+
+
+@triton.jit
+def searching(x, out, n):
+    at = tl.program_id(0) * 0
+    while tl.load(x + at) < n:
+        at += 3
+    tl.store(out + tl.program_id(0), at)
+
+
+def test_what_a_while_loop_reaches_is_everything() -> None:
+    found = Footprints(structured(searching, {"x": "*i32", "out": "*i32", "n": "i32"}, {}))
+    part, _ = found.of([0, 0, 5], (4, 1, 1), [0, 2, 4])
+    reads = part[0].reads
+    assert reads is not None and reads.low <= -(2**33) and reads.high >= 2**33
+    assert part[1] == Footprint(None, Span(0, 8), True)
+
+
+@triton.jit
+def shifted(out, by, flag):
+    at = tl.program_id(0) + tl.minimum(by, 0)
+    tl.store(out + at, 1, mask=flag)
+
+
+def test_arguments_are_read_as_the_kernel_reads_them() -> None:
+    found = Footprints(structured(shifted, {"out": "*i8", "by": "i32", "flag": "i1"}, {}))
+    assert found.of([0, 2**32 - 5, True], (4, 1, 1), [0, 4])[0][0].writes == Span(-5, -1)
+    assert found.of([0, -5, True], (4, 1, 1), [0, 4])[0][0].writes == Span(-5, -1)
+    assert found.of([0, 5, False], (4, 1, 1), [0, 4])[0][0].writes is None
+
+
+@triton.jit
+def either(p, q, flag, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if flag > 0:
+        tl.store(p + i, 1, mask=i < n)
+    else:
+        tl.store(q + i, 1, mask=i < n)
+
+
+def test_a_branch_that_is_not_taken_reaches_nothing() -> None:
+    found = Footprints(structured(either, {"p": "*i8", "q": "*i8", "flag": "i32", "n": "i32"}, {"BLOCK": 8}))
+    (taken,) = found.of([0, 0, 1, 20], (3, 1, 1), [0, 3])
+    assert taken == {0: Footprint(None, Span(0, 20), True), 1: Footprint(None, None, False)}
 
 
 def test_programs_that_touch_nothing_have_no_footprint() -> None:

@@ -8,9 +8,11 @@ understood reaches everything.
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,7 @@ from ..dialects import tt
 from ..front.structured import kernel
 from ..parse import parse
 from .accesses import Accesses
-from .interval import Interval, exactly
+from .interval import Interval, exactly, fit
 from .values import Pointer, Value, width
 from .walk import Walk
 
@@ -80,7 +82,7 @@ class Footprints:
         """Which are integers: the values of others do not matter."""
         self._known: OrderedDict[object, list[dict[int, Footprint]]] = OrderedDict()
 
-    def of(self, values: Sequence[object], grid: Sequence[int], bounds: Sequence[int]) -> list[dict[int, Footprint]]:
+    def of(self, values: Sequence[Any], grid: Sequence[int], bounds: Sequence[int]) -> list[dict[int, Footprint]]:
         """The footprint of each part of a grid.
 
         Args:
@@ -103,7 +105,7 @@ class Footprints:
         return found
 
     def _analyse(
-        self, values: Sequence[object], grid: Sequence[int], bounds: npt.NDArray[np.int64]
+        self, values: Sequence[Any], grid: Sequence[int], bounds: npt.NDArray[np.int64]
     ) -> list[dict[int, Footprint]]:
         firsts = _pieces(bounds)
         lasts = np.append(firsts[1:], bounds[-1]) - 1
@@ -112,12 +114,18 @@ class Footprints:
         for i in self.pointers:
             arguments[i] = Pointer({i: exactly(np.float64(0))})
         for i in self.integers:
-            number = values[i]
-            assert isinstance(number, int)
-            arguments[i] = exactly(np.float64(number))
+            bits = width(self._body.args[i].type)
+            assert bits is not None
+            arguments[i] = fit(exactly(np.float64(_signed(operator.index(values[i]), bits))), bits)
         Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).run(self._body, arguments)
         starts = np.searchsorted(firsts, bounds[:-1])
         return _collect(reads, writes, starts, len(firsts))
+
+
+def _signed(number: int, bits: int) -> int:
+    """How a kernel reads the low bits of a number: the largest unsigned ones are negative."""
+    half = 1 << (bits - 1)
+    return number & 1 if bits == 1 else (number + half) % (2 * half) - half
 
 
 def _pieces(bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
