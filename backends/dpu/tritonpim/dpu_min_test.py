@@ -1,0 +1,71 @@
+"""C = A + B in Triton, for DPUs.
+
+    python dpu_min_test.py --out add.ll    write the kernel's LLVM IR; needs neither DPUs nor the UPMEM SDK
+    python dpu_min_test.py [N]             run it on DPUs over N elements, and check it
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import triton
+import triton.language as tl
+
+# DPUs that a run of the packed kernel uses unless it is told otherwise.
+TRITON_DPU_NUM_DPUS = 4
+
+BLOCK = 1024
+
+
+@triton.jit
+def add_kernel(a, b, c, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    tl.store(c + i, tl.load(a + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
+
+
+def llvm_ir():
+    """The kernel for arrays of floats that start at multiples of 16 bytes."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    triton.knobs.compilation.compile_only = "llir"  # no program is built
+    source = ASTSource(
+        fn=add_kernel,
+        signature={"a": "*fp32", "b": "*fp32", "c": "*fp32", "n": "i32", "BLOCK": "constexpr"},
+        constexprs={"BLOCK": BLOCK},
+        attrs={(parameter,): [["tt.divisibility", 16]] for parameter in range(3)},
+    )
+    return triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm["llir"]
+
+
+def run(n):
+    """Add two arrays on DPUs; returns whether the sum is right."""
+    import numpy as np
+    from foundry_core.tensor import Tensor
+
+    random = np.random.default_rng(0)
+    a, b = random.random(n, np.float32), random.random(n, np.float32)
+    c = np.full(n, np.nan, np.float32)
+    add_kernel[(triton.cdiv(n, BLOCK),)](Tensor(a), Tensor(b), Tensor(c), n, BLOCK=BLOCK, num_dpus=TRITON_DPU_NUM_DPUS)
+    return np.array_equal(c, a + b)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, metavar="PATH", help="write LLVM IR there and run nothing")
+    parser.add_argument("n", type=int, nargs="?", default=100_003, help="elements; default %(default)s")
+    given = parser.parse_args()
+    if given.out:
+        ir = llvm_ir()
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(ir)
+        print(f"wrote {given.out}")
+        return 0
+    right = run(given.n)
+    print(f"{given.n} elements on {TRITON_DPU_NUM_DPUS} DPUs: {'right' if right else 'WRONG'}")
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Flow B, in the container: builds the kernel that host_triton_ir.sh wrote, runs it and checks C = A + B.
+#
+#   ./scripts/container_triton_run.sh [N]      N elements, 50 by default
+#
+# NR_DPUS: DPUs to use, default 1. OUT_LL: the kernel's LLVM IR, as for host_triton_ir.sh.
+set -eu
+cd "$(dirname "$0")/.."
+kernel=${OUT_LL:-bin/triton_add.ll}
+
+for file in "$kernel" dpu/triton_wrapper.ll dpu/triton_args.c host/triton_args.h; do
+    if [ ! -f "$file" ]; then
+        echo "error: there is no $file: run scripts/host_triton_ir.sh first" >&2
+        exit 1
+    fi
+done
+
+# What the compiler wrote into the IR about the kernel.
+fact() {
+    sed -n "s/^![0-9]* = !{!\"$1\", !\"\([0-9]*\)\"}\$/\1/p" "$kernel"
+}
+tasklets=$(fact num_tasklets) block=$(fact block)
+if [ -z "$block" ]; then
+    echo "error: $kernel does not say how many elements a program has: write it with the dpu backend" >&2
+    exit 1
+fi
+
+mkdir -p bin
+./scripts/build_dpu.sh "$kernel" dpu/triton_wrapper.ll dpu/triton_args.c "$tasklets" 1024 bin/triton_add
+# dpu-pkg-config prints several words.
+# shellcheck disable=SC2046
+cc -O2 -std=c11 -Wall -Wextra host/vec_add_triton_host.c $(dpu-pkg-config --cflags --libs dpu) \
+    -DNR_DPUS="${NR_DPUS:-1}" -DBLOCK="$block" -o bin/vec_add_triton_host
+exec bin/vec_add_triton_host "$@"
