@@ -1,0 +1,141 @@
+"""mlir-opt's command line, as far as a program that calls it several times in its place must understand it.
+
+Which options are passes, and which take their value from the next word, is what mlir-opt's own --help says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+PASS = "convert-dpu-to-llvm"
+DESCRIPTION = "Convert the dpu dialect, and the upstream dialects around it, to the LLVM dialect"
+
+_PIPELINE = "pass-pipeline"
+# They are about how the result is written: no affair of any call but the last.
+_PRINTING = (
+    "emit-bytecode", "mlir-print-op-generic", "mlir-print-debuginfo", "mlir-print-local-scope", "mlir-elide",
+    "mlir-pretty-debuginfo", "mlir-print-elementsattrs", "mlir-print-skip-regions", "mlir-print-unique-ssa-ids",
+    "mlir-print-value-users", "mlir-print-assume-verified", "mlir-use-nameloc-as-prefix",
+)  # fmt: skip
+# They concern texts of more than one module, or messages that are expected.
+UNSUPPORTED = ("split-input-file", "verify-diagnostics", "irdl-file", "output-split-marker")
+
+
+class UsageProblem(Exception):
+    """A command line that cannot be carried out."""
+
+
+@dataclass
+class CommandLine:
+    """A command line taken apart.
+
+    Attributes:
+        source, output: file names; `-` is the standard stream.
+        segments: what is run before, between and after the occurrences of --convert-dpu-to-llvm: passes as options in
+            their order, or one --pass-pipeline. One more than there are occurrences.
+        pipeline: whether the passes were given as a --pass-pipeline.
+        common, printing: options for every call, and for the one that writes the result.
+    """
+
+    source: str = "-"
+    output: str = "-"
+    segments: list[list[str]] = field(default_factory=lambda: [[]])
+    pipeline: bool = False
+    common: list[str] = field(default_factory=list)
+    printing: list[str] = field(default_factory=list)
+
+    def after_conversion(self, passes: dict[str, str], rest: Sequence[str]) -> list[str]:
+        """The options of a call that runs these passes (names and options) and then a segment."""
+        if not self.pipeline:
+            return [f"--{name}={options}" if options else f"--{name}" for name, options in passes.items()] + [*rest]
+        written = [f"{name}{{{options}}}" if options else name for name, options in passes.items()]
+        return [_pipeline([*written, *_elements(rest[0])] if rest else written)]
+
+
+def parse(words: Sequence[str], help_text: str) -> CommandLine:
+    """Take a command line apart.
+
+    Args:
+        words: without the program's name.
+        help_text: what mlir-opt --help says.
+
+    Raises:
+        UsageProblem: a value is missing, or passes are given in both ways.
+    """
+    made, rest, positional = CommandLine(), iter(words), []
+    passes = set(re.findall(r"^      --([\w\-.]+)", help_text, re.MULTILINE))
+    valued = set(re.findall(r"^  --?([\w\-.]+)(?:=| )<", help_text, re.MULTILINE))
+    for word in rest:
+        if word == "-" or not word.startswith("-"):
+            positional.append(word)
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if name in valued and not equals:
+            value = next(rest, "")
+            if not value:
+                raise UsageProblem(f"for the {word} option: requires a value!")
+            word = f"{word}={value}"
+        if name == "o":
+            made.output = value
+        elif name == PASS:
+            made.segments.append([])
+        elif name == _PIPELINE:
+            made.pipeline = True
+            made.segments = _split(value)
+        elif name in passes:
+            made.segments[-1].append(word)
+        else:
+            (made.printing if name.startswith(_PRINTING) else made.common).append(word)
+    if len(positional) > 1:
+        raise UsageProblem(f"Too many positional arguments specified!\nCan specify at most 1: {' '.join(positional)}")
+    made.source = positional[0] if positional else "-"
+    given = [word for part in made.segments for word in part]
+    if made.pipeline and any(not word.startswith(f"--{_PIPELINE}=") for word in given):
+        raise UsageProblem(f"--{_PIPELINE} and passes as options do not go together")
+    return made
+
+
+def _split(pipeline: str) -> list[list[str]]:
+    """The parts of a pipeline around our pass, which must stand directly in its builtin.module(...)."""
+    if not re.search(rf"(?<![\w\-]){PASS}(?![\w\-])", pipeline):
+        return [[f"--{_PIPELINE}={pipeline}"]]
+    found: list[list[str]] = [[]]
+    for element in _elements(f"--{_PIPELINE}={pipeline}"):
+        if element == PASS:
+            found.append([])
+        elif re.search(rf"(?<![\w\-]){PASS}(?![\w\-])", element):
+            raise UsageProblem(f"{PASS} runs on a module; it cannot be nested as in '{element}'")
+        else:
+            found[-1].append(element)
+    return [[_pipeline(part)] if part else [] for part in found]
+
+
+def _pipeline(elements: Sequence[str]) -> str:
+    return f"--{_PIPELINE}=builtin.module({','.join(elements)})"
+
+
+def _elements(option: str) -> list[str]:
+    """`a`, `b{c=1,2}`, `d(e,f)` of --pass-pipeline=builtin.module(a,b{c=1,2},d(e,f))."""
+    inside = re.fullmatch(r"\s*(?:builtin\.module|any)\((.*)\)\s*", option.partition("=")[2], re.DOTALL)
+    if inside is None:
+        raise UsageProblem("a pass pipeline with dpu passes must be of the form builtin.module(...)")
+    elements, depth, start = [], 0, 0
+    for at, char in enumerate(inside[1] + ","):
+        depth += (char in "({") - (char in ")}")
+        if char == "," and depth == 0:
+            elements.append(inside[1][start:at].strip())
+            start = at + 1
+    return [element for element in elements if element]
+
+
+def described(said: str) -> str:
+    """mlir-opt's help, list of passes or list of dialects, with what is added here."""
+    said = re.sub(r"(?m)^(Available Dialects: .*?)(, ?)(emitc\b)", r"\1\2dpu\2\3", said)
+    # The first pass that comes after ours in the alphabet, at its indentation.
+    for hit in re.finditer(r"^( +)--([\w\-]+)( +)-   ", said, re.MULTILINE):
+        if hit[2] > PASS and said.find("Passes:") < hit.start():
+            line = f"{hit[1]}--{PASS}".ljust(len(hit[0]) - 4) + f"-   {DESCRIPTION}\n"
+            return said[: hit.start()] + line + said[hit.start() :]
+    return said

@@ -1,0 +1,155 @@
+"""--convert-dpu-to-llvm: the dialect's operations become calls of LLVM intrinsics and of the DPU's runtime.
+
+| operation | llvm dialect |
+|---|---|
+| dpu.tid | call @llvm.dpu.tid.i32 |
+| dpu.ldma, dpu.ldma_unchecked | call @llvm.dpu.ldma(wram, mram, bytes) |
+| dpu.sdma, dpu.sdma_unchecked | call @llvm.dpu.sdma(wram, mram, bytes) |
+| dpu.mem_reset | call @mem_reset |
+| dpu.barrier_wait | call @barrier_wait(address of the barrier) |
+| dpu.input_args | address of the global |
+
+What is called or addressed is declared in the module, unless it is there. PASSES then take the dialects that such a
+program is written with beside, as far as they are there, to the llvm dialect, with a DPU's 32-bit addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foundry_core.errors import LoweringError
+from foundry_core.typed.body import name_of
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    i32,
+)
+from xdsl.dialects.llvm import LLVMFunctionType, LLVMVoidType
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.parser import Parser
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from .dialect import ARGUMENTS, BARRIER, WRAM, BarrierWaitOp, Dma, InputArgsOp, MemResetOp, TidOp
+
+# mlir-opt's passes and their options, in this order.
+PASSES = {
+    "convert-scf-to-cf": "",
+    "convert-arith-to-llvm": "index-bitwidth=32",
+    "convert-func-to-llvm": "index-bitwidth=32",
+    "convert-cf-to-llvm": "index-bitwidth=32",
+    "finalize-memref-to-llvm": "index-bitwidth=32",
+    "reconcile-unrealized-casts": "",
+}
+
+
+def convert(module: ModuleOp, context: Context) -> None:
+    """Rewrite the operations of the dpu dialect in a module; the others stay as they are.
+
+    Raises:
+        LoweringError: the module has a symbol of a name that the conversion needs, and it is something else.
+    """
+    llvm = LLVMDialect(module, context)
+    lowerings: tuple[type[Lowering], ...] = (LowerTid, LowerDma, LowerMemReset, LowerBarrierWait, LowerInputArgs)
+    patterns: list[RewritePattern] = [lowering(llvm) for lowering in lowerings]
+    PatternRewriteWalker(GreedyRewritePatternApplier(patterns), apply_recursively=False).rewrite_module(module)
+
+
+class LLVMDialect:
+    """Operations of the llvm dialect, made by name only, as foundry_core.typed reads them, and the module's symbols."""
+
+    def __init__(self, module: ModuleOp, context: Context) -> None:
+        self._top, self._context = module.body.block, context
+        # Declarations go before what the module began with.
+        self._first = next(iter(self._top.ops))
+        self._symbols: dict[str, Operation] = {}
+        for op in self._top.ops:
+            name = {**op.attributes, **op.properties}.get("sym_name")
+            if isinstance(name, StringAttr):
+                self._symbols[name.data] = op
+
+    def call(self, name: str, operands: Sequence[SSAValue], result: Attribute | None = None) -> Operation:
+        """A call of a function, which is declared if it is not there."""
+        of = LLVMFunctionType([value.type for value in operands], result or LLVMVoidType())
+        self._declare(name, "llvm.func", {"function_type": of})
+        properties: dict[str, Attribute] = {
+            "callee": SymbolRefAttr(name),
+            "op_bundle_sizes": DenseArrayBase.from_list(i32, []),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(operands), 0]),
+        }
+        return self._made("llvm.call", operands, [result] if result else [], properties)
+
+    def address(self, name: str) -> Operation:
+        """The address of a global, which is declared as one of a byte, elsewhere defined, if it is not there."""
+        self._declare(name, "llvm.mlir.global", {"global_type": IntegerType(8), "addr_space": IntegerAttr(0, i32)})
+        return self._made("llvm.mlir.addressof", [], [WRAM], {"global_name": SymbolRefAttr(name)})
+
+    def _declare(self, name: str, kind: str, properties: dict[str, Attribute]) -> None:
+        if name not in self._symbols:
+            linkage = Parser(self._context, "#llvm.linkage<external>").parse_attribute()
+            properties |= {"sym_name": StringAttr(name), "linkage": linkage}
+            self._symbols[name] = self._made(kind, [], [], properties, [Region()])
+            self._top.insert_op_before(self._symbols[name], self._first)
+        elif name_of(self._symbols[name]) != kind:
+            raise LoweringError(f"@{name} must be an {kind} here, but is a {name_of(self._symbols[name])}")
+
+    def _made(
+        self,
+        name: str,
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        properties: dict[str, Attribute],
+        regions: Sequence[Region] = (),
+    ) -> Operation:
+        kind = self._context.get_op(name)
+        return kind.create(operands=operands, result_types=results, properties=properties, regions=regions)
+
+
+class Lowering(RewritePattern):
+    """A pattern that makes operations of the llvm dialect."""
+
+    def __init__(self, llvm: LLVMDialect) -> None:
+        self.llvm = llvm
+
+
+class LowerTid(Lowering):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TidOp, rewriter: PatternRewriter) -> None:
+        rewriter.replace_op(op, self.llvm.call("llvm.dpu.tid.i32", [], i32))
+
+
+class LowerDma(Lowering):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: Dma, rewriter: PatternRewriter) -> None:
+        name = "llvm." + op.name.removesuffix("_unchecked")
+        rewriter.replace_op(op, self.llvm.call(name, [op.wram, op.mram, op.bytes]))
+
+
+class LowerMemReset(Lowering):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MemResetOp, rewriter: PatternRewriter) -> None:
+        # It returns the start of the heap, which nobody asked for.
+        rewriter.replace_op(op, self.llvm.call("mem_reset", [], WRAM), [])
+
+
+class LowerBarrierWait(Lowering):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BarrierWaitOp, rewriter: PatternRewriter) -> None:
+        barrier = self.llvm.address(op.sym.data if op.sym else BARRIER)
+        rewriter.replace_op(op, [barrier, self.llvm.call("barrier_wait", barrier.results)], [])
+
+
+class LowerInputArgs(Lowering):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: InputArgsOp, rewriter: PatternRewriter) -> None:
+        rewriter.replace_op(op, self.llvm.address(op.sym.data if op.sym else ARGUMENTS))

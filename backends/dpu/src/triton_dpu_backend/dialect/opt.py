@@ -1,0 +1,176 @@
+"""dpu-mlir-opt: mlir-opt of LLVM 22, with the dpu dialect and --convert-dpu-to-llvm.
+
+    dpu-mlir-opt vec_add.mlir --convert-dpu-to-llvm -o vec_add_llvm.mlir
+
+All of mlir-opt's options and passes work, before and after ours, as options or in a --pass-pipeline; `-` and no name at
+all are standard input. Wrong programs are refused in its way, with file, line and column. Files without anything of
+the dialect are mlir-opt's alone.
+
+What happens, step by step:
+
+1. Operations of the dialect are rewritten in the text to the generic form (syntax.py).
+2. mlir-opt reads it, with the dialect's names from an IRDL file, and prints it with locations, all generic.
+3. xDSL reads that; the dialect's operations are verified (dialect.py).
+4. At each --convert-dpu-to-llvm, what passes come before it are run by mlir-opt, the conversion by us (convert.py).
+5. mlir-opt runs the rest, and prints the result as its options say.
+
+Not supported where the dialect is used: --split-input-file, --verify-diagnostics, another --irdl-file.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from foundry_core.errors import LoweringError, ToolError, source_line
+from foundry_core.typed.body import name_of
+from foundry_core.typed.reading import context as generic_context
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from . import commandline, syntax
+from .commandline import PASS, CommandLine, UsageProblem
+from .convert import PASSES, convert
+from .dialect import DPU
+from .program import Failure, call, hand_over, located, read, write
+
+NAME = "mlir-opt"
+_SAYING = ("help", "help-hidden", "help-list", "help-list-hidden", "list-passes", "show-dialects", "version", "h")
+_GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-local-scope")
+_BYTECODE = b"ML\xefR"
+
+# Floats given as bits would lose some of a NaN's on the way through xDSL; as an unknown attribute they stay text.
+_BITS = re.compile(
+    r'"(?:[^"\\]|\\.)*"|(\b0x[0-9A-Fa-f]+ : (?:f16|bf16|f32|f64)\b|dense<[^"<>]*0x[^"<>]*> : (?:tensor|vector)<[^<>]*>)'
+)
+_HIDDEN = re.compile(r'#dpu\.bits<"([^"]*)">')
+
+
+def main() -> int:
+    """The console script; returns the exit status."""
+    try:
+        return run(sys.argv[1:])
+    except Failure as failure:
+        if failure.said:
+            print(failure.said.rstrip(), file=sys.stderr)
+        return failure.status
+    except UsageProblem as problem:
+        print(f"dpu-{NAME}: {problem}", file=sys.stderr)
+    except ToolError as error:
+        print(f"dpu-{NAME}: error: {error}", file=sys.stderr)
+    return 1
+
+
+def run(words: list[str]) -> int:
+    """Carry out a command line."""
+    if any(word.lstrip("-") in _SAYING for word in words if word.startswith("-")):
+        asked = [word for word in words if word.lstrip("-") != PASS]
+        said = call(NAME, asked, b"", "-").decode()
+        sys.stdout.write(commandline.described(said))
+        return 0
+    command = commandline.parse(words, call(NAME, ["--help"], b"", "-").decode())
+    data = read(command.source)
+    text = "" if data.startswith(_BYTECODE) else data.decode(errors="replace")
+    if len(command.segments) == 1 and not syntax.mentions(text):
+        return hand_over(NAME, words, data)
+    for option in (*command.common, *command.printing):
+        if option.lstrip("-").partition("=")[0] in commandline.UNSUPPORTED:
+            raise UsageProblem(f"{option} is not supported together with the dpu dialect")
+    write(command.output, _carried_out(command, data, text))
+    return 0
+
+
+def _carried_out(command: CommandLine, data: bytes, text: str) -> bytes:
+    """What the command line makes of the input: a text, or bytecode if it says so."""
+    source = "<stdin>" if command.source == "-" else command.source
+    try:
+        data = syntax.to_generic(text).encode() if text else data
+    except syntax.SyntaxProblem as problem:
+        before = text[: problem.offset]
+        line, column = before.count("\n") + 1, problem.offset - (before.rfind("\n") + 1) + 1
+        raise located(source, line, column, str(problem), text) from problem
+    with TemporaryDirectory() as folder:
+        irdl = Path(folder, "dpu.irdl.mlir")
+        irdl.write_text(syntax.irdl())
+        return _in_segments(command, data, text, source, [*command.common, f"--irdl-file={irdl}"])
+
+
+def _in_segments(command: CommandLine, data: bytes, text: str, source: str, options: list[str]) -> bytes:
+    first, *others = command.segments
+    generic = _reprinted(data, [], options, source)
+    module = _verified(generic, text)
+    if others and first:
+        module = _verified(_reprinted(generic.encode(), first, options, source), text)
+    for number, passes in enumerate(others):
+        try:
+            convert(module, context())
+        except LoweringError as error:
+            raise Failure(f"{source}: error: {error}") from error
+        passes = command.after_conversion(PASSES, passes)
+        if number == len(others) - 1:
+            return call(NAME, [*command.common, *passes, *command.printing], _printed(module).encode(), source)
+        module = _verified(_reprinted(_printed(module).encode(), passes, options, source), text)
+    result = call(NAME, [*options, *first, *command.printing], generic.encode(), source)
+    plain = any(word.lstrip("-").startswith(("mlir-print-op-generic", "emit-bytecode")) for word in command.printing)
+    return result if plain else syntax.to_custom(result.decode()).encode()
+
+
+def context() -> Context:
+    """An xDSL context with the dialect; everything else goes through it by name."""
+    made = generic_context()
+    made.load_dialect(DPU)
+    return made
+
+
+def _reprinted(data: bytes, passes: list[str], options: list[str], source: str) -> str:
+    """A module as mlir-opt prints it for us to read."""
+    said = call(NAME, [*_once(options), *passes, *_GENERIC], data, source).decode()
+    return said.replace('loc("<stdin>":', f'loc("{source}":')
+
+
+def _once(options: list[str]) -> list[str]:
+    """Without what _GENERIC says already: LLVM takes no option twice."""
+    return [option for option in options if option not in _GENERIC]
+
+
+def _verified(generic: str, text: str) -> ModuleOp:
+    """The module of a text in generic form with locations.
+
+    Raises:
+        Failure: an operation of the dialect is wrong; with its place in the source text.
+    """
+    try:
+        module = Parser(context(), _BITS.sub(_hidden, generic)).parse_module()
+    except ParseError as error:
+        raise Failure(f"the dpu dialect cannot be read among this: {error}") from error
+    for op in module.walk():
+        if name_of(op).startswith("dpu."):
+            try:
+                op.verify(verify_nested_ops=False)
+            except VerifyException as problem:
+                raise _at(op, f"'{op.name}' op {problem}", text) from problem
+    return module
+
+
+def _at(op: Operation, message: str, text: str) -> Failure:
+    place = source_line(op.location)
+    if place is None:
+        return Failure(f"error: {message}")
+    return located(place.filename.data, place.line.data, place.column.data, message, text)
+
+
+def _hidden(hit: re.Match[str]) -> str:
+    return f'#dpu.bits<"{hit[1]}">' if hit[1] else hit[0]
+
+
+def _printed(module: ModuleOp) -> str:
+    text = StringIO()
+    Printer(text, print_generic_format=True, print_debuginfo=True).print_op(module)
+    return _HIDDEN.sub(r"\1", text.getvalue())

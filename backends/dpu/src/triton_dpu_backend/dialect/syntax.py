@@ -1,0 +1,131 @@
+"""How operations of the dpu dialect are written, and their form that mlir-opt reads: the generic one.
+
+    %r = dpu.tid : i32                                             %r = "dpu.tid"() : () -> i32
+    dpu.ldma %w, %m, %n : !llvm.ptr, !llvm.ptr<255>, i32           "dpu.ldma"(%w, %m, %n) : (!llvm.ptr, ...) -> ()
+
+mlir-opt takes a dialect described in IRDL, and of such a dialect the generic form only. So the operations are rewritten
+in the text before it reads it, and after it has written it; lines stay lines, for the sake of its messages.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from xdsl.irdl import IRDLOperation
+
+from .dialect import OPERATIONS
+
+_VALUE = r"%[\w$.\-]+(?:#\d+)?"
+_TYPE = r"!?\w+(?:\.\w+)*(?:<[^<>]*>)?"
+_GAP = r"(?:\s|//[^\n]*\n)*"
+
+
+class SyntaxProblem(Exception):
+    """An operation of the dialect that is not written as it must be.
+
+    Args:
+        offset: of the operation in the text, characters.
+        what: for the user.
+    """
+
+    def __init__(self, offset: int, what: str) -> None:
+        super().__init__(what)
+        self.offset = offset
+
+
+@dataclass(frozen=True)
+class Form:
+    """An operation's numbers of operands and results; the types of all stand behind the colon, in this order."""
+
+    name: str
+    operands: int
+    results: int
+    example: str
+
+
+def _form(op: type[IRDLOperation]) -> Form:
+    definition = op.get_irdl_definition()
+    operands, results = len(definition.operands), len(definition.results)
+    words = [op.name, ", ".join(f"%{name}" for name, _ in definition.operands)]
+    types = ["!llvm.ptr", "!llvm.ptr<255>", "i32"] if operands else ["i32" if op.name == "dpu.tid" else "!llvm.ptr"]
+    colon = f" : {', '.join(types)}" if operands or results else ""
+    return Form(op.name, operands, results, ("%r = " if results else "") + " ".join(filter(None, words)) + colon)
+
+
+FORMS = {op.name: _form(op) for op in OPERATIONS}
+
+# Strings and comments are matched so that nothing in them is taken for an operation.
+_OPERATION = re.compile(rf'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?<![\w.#@!%$\-])({"|".join(map(re.escape, FORMS))})(?![\w.])')
+_OPERANDS = re.compile(rf"{_GAP}({_VALUE}(?:{_GAP},{_GAP}{_VALUE})*)")
+_ATTRIBUTES = re.compile(rf'{_GAP}(\{{(?:[^{{}}"]|"(?:[^"\\]|\\.)*")*\}})')
+_TYPES = re.compile(rf"{_GAP}:{_GAP}({_TYPE}(?:{_GAP},{_GAP}{_TYPE})*)")
+_WRITTEN = re.compile(
+    rf'"({"|".join(map(re.escape, FORMS))})"\(([^()]*)\)( <?\{{(?:[^{{}}"]|"(?:[^"\\]|\\.)*")*\}}>?)? : '
+    rf"\(([^()]*)\) -> (\(\)|{_TYPE})"
+)
+
+
+def mentions(text: str) -> bool:
+    """Whether the text has operations of the dialect, in either form."""
+    return any(hit[1] or hit[0].startswith('"dpu.') for hit in _OPERATION.finditer(text))
+
+
+def to_generic(text: str) -> str:
+    """The text with the dialect's operations in the generic form, each on the line where it was.
+
+    Raises:
+        SyntaxProblem: one is not written as `FORMS` says.
+    """
+    parts, done = [], 0
+    for hit in _OPERATION.finditer(text):
+        if hit[1]:
+            written, end = _rewritten(text, hit)
+            # What stood on several lines stands on the first of them.
+            parts += [text[done : hit.start()], written, "\n" * text.count("\n", hit.start(), end)]
+            done = end
+    return "".join([*parts, text[done:]])
+
+
+def _rewritten(text: str, hit: re.Match[str]) -> tuple[str, int]:
+    form, at = FORMS[hit[1]], hit.end()
+    found = {}
+    for key, pattern in (("operands", _OPERANDS), ("attributes", _ATTRIBUTES), ("types", _TYPES)):
+        if (key == "operands" and not form.operands) or (key == "types" and not form.operands + form.results):
+            continue
+        if match := pattern.match(text, at):
+            found[key], at = match[1], match.end()
+    operands, types = _listed(found.get("operands", "")), _listed(found.get("types", ""))
+    if len(operands) != form.operands or len(types) != form.operands + form.results:
+        raise SyntaxProblem(hit.start(), f"custom op '{form.name}' is written `{form.example}`")
+    attributes = f" {found['attributes']}" if "attributes" in found else ""
+    inputs, outputs = types[: form.operands], types[form.operands :]
+    kind = f"({', '.join(inputs)}) -> {outputs[0] if outputs else '()'}"
+    return f'"{form.name}"({", ".join(operands)}){attributes} : {kind}', at
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in re.sub(r"//[^\n]*\n", " ", text).split(",") if part.strip()]
+
+
+def to_custom(text: str) -> str:
+    """The opposite, of what mlir-opt has written."""
+
+    def custom(hit: re.Match[str]) -> str:
+        types = [part for part in (hit[4], hit[5]) if part and part != "()"]
+        words = [hit[1], hit[2], (hit[3] or "").strip(" <>")]
+        return " ".join(filter(None, words)) + (f" : {', '.join(types)}" if types else "")
+
+    return _WRITTEN.sub(custom, text)
+
+
+def irdl() -> str:
+    """The dialect for mlir-opt --irdl-file: names and numbers. Types and sizes are looked at in dialect.py."""
+    lines = []
+    for form in FORMS.values():
+        values = [f"v{number}: %{number}" for number in range(form.operands + form.results)]
+        clauses = [f"%{number} = irdl.any" for number in range(len(values))]
+        for word, part in (("operands", values[: form.operands]), ("results", values[form.operands :])):
+            clauses += [f"irdl.{word}({', '.join(part)})"] if part else []
+        lines.append(f"  irdl.operation @{form.name.removeprefix('dpu.')} {{ {' '.join(clauses)} }}")
+    return "\n".join(["irdl.dialect @dpu {", *lines, "}", ""])

@@ -1,0 +1,75 @@
+"""dpu-mlir-translate: mlir-translate of LLVM 22, whose --mlir-to-llvmir writes what a DPU's LLVM 12 reads.
+
+    dpu-mlir-translate --mlir-to-llvmir vec_add_llvm.mlir -o vec_add.ll
+
+The module must be in the llvm dialect. What comes out has typed pointers and the DPU's target lines; foundry_core.typed
+says how, and refuses by name what LLVM 12 does not know. `--mlir-to-llvmir` takes `-o` and mlir-translate's name of a
+file or `-`; every other translation is mlir-translate's alone.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from foundry_core.errors import LoweringError, ToolError
+from foundry_core.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
+from foundry_core.typed import to_typed_llvm
+
+from . import syntax
+from .commandline import UsageProblem
+from .program import Failure, call, hand_over, read, write
+
+NAME = "mlir-translate"
+_TRANSLATION = "mlir-to-llvmir"
+_GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-local-scope")
+# A program in the llvm dialect that names another target is for another machine.
+_TARGET = re.compile(r'llvm\.target_triple = "([^"]*)"')
+
+
+def main() -> int:
+    """The console script; returns the exit status."""
+    words = sys.argv[1:]
+    try:
+        if _TRANSLATION not in (word.lstrip("-") for word in words) or any(word in ("-h", "--help") for word in words):
+            return hand_over(NAME, words, None)
+        _translate([word for word in words if word.lstrip("-") != _TRANSLATION])
+        return 0
+    except Failure as failure:
+        print(failure.said.rstrip(), file=sys.stderr)
+        return failure.status
+    except UsageProblem as problem:
+        print(f"dpu-{NAME}: {problem}", file=sys.stderr)
+    except (ToolError, LoweringError) as error:
+        print(f"dpu-{NAME}: error: {error}", file=sys.stderr)
+    return 1
+
+
+def _translate(words: list[str]) -> None:
+    source, output, passed = _taken_apart(words)
+    data, shown = read(source), "<stdin>" if source == "-" else source
+    if syntax.mentions(data.decode(errors="replace")):
+        raise Failure(f"{shown}: error: there are dpu operations; run dpu-mlir-opt --convert-dpu-to-llvm first")
+    generic = call("mlir-opt", [*passed, *_GENERIC], data, shown).decode().replace('loc("<stdin>":', f'loc("{shown}":')
+    if (named := _TARGET.search(generic)) and named[1] != DPU_TRIPLE:
+        raise Failure(f"{shown}: error: the module is for {named[1]}, not for {DPU_TRIPLE}")
+    write(output, to_typed_llvm(generic, triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT).encode())
+
+
+def _taken_apart(words: list[str]) -> tuple[str, str, list[str]]:
+    """The input's name, the output's, and what is passed on."""
+    sources, output, passed, rest = [], "-", [], iter(words)
+    for word in rest:
+        if word in ("-o", "--o"):
+            output = next(rest, "")
+            if not output:
+                raise UsageProblem("for the -o option: requires a value!")
+        elif word.startswith(("-o=", "--o=")):
+            output = word.partition("=")[2]
+        elif word == "-" or not word.startswith("-"):
+            sources.append(word)
+        else:
+            passed.append(word)
+    if len(sources) > 1:
+        raise UsageProblem(f"Too many positional arguments specified!\nCan specify at most 1: {' '.join(sources)}")
+    return sources[0] if sources else "-", output, passed
