@@ -6,10 +6,15 @@ Run them as `./foundry VERB ...`, or `invoke VERB ...` once ./foundry has made .
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
 from toolchains.verb import verb
+
+if TYPE_CHECKING:
+    from toolchains.sdk import Given
 
 
 @verb(optional=["update"])
@@ -51,7 +56,7 @@ def doctor(c: Context) -> None:
 @verb
 def build(
     c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False,
-    no_cache: bool = False, sizes: bool = False,
+    no_cache: bool = False, sizes: bool = False, sdk: str = "", sdk_sha256: str = "", sdk_version: str = "",
 ) -> None:  # fmt: skip
     """A target's image, made if what goes into it changed: `build spirv`, or `build --target spirv`.
 
@@ -64,15 +69,24 @@ def build(
                      labels say so
     --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
     --sizes          show what takes the space in the image
+    --sdk=PATH       put the vendor's SDK, an archive that you have, in place of our emulator (dpu). Its image has names
+                     of its own, triton-foundry/dpu-sdk:..., and is not for pushing. Its sha256 is written down at the
+                     first use, and an archive that changed since is refused
+    --sdk-sha256=HEX the sha256 that it must have
+    --sdk-version=X  its version, where its topmost folder does not say it
     """
     from toolchains import building
 
-    building.build(target, triton=triton, offline=offline, allow_drift=allow_drift, cache=not no_cache, sizes=sizes)
+    building.build(
+        target, triton=triton, offline=offline, allow_drift=allow_drift, cache=not no_cache, sizes=sizes,
+        given=_given(sdk, sdk_sha256, sdk_version),
+    )  # fmt: skip
 
 
 @verb
 def e2e(
     c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    sdk: str = "",
 ) -> None:  # fmt: skip
     """Prove a target: make its image if needed, run the kernels of e2e/ in it, check them against NumPy: `e2e spirv`.
 
@@ -83,15 +97,17 @@ def e2e(
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
     --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
+    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
     """
     from toolchains import proof
 
-    proof.e2e(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only)
+    proof.e2e(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(sdk))
 
 
 @verb
 def bench(
     c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    sdk: str = "",
 ) -> None:  # fmt: skip
     """Time a target against its peers, in the variant of its image that has them: `bench spirv`.
 
@@ -103,15 +119,16 @@ def bench(
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
     --only=NAME      take one measurement: launch, vec_add, matmul or first
+    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
     """
     from toolchains import proof
 
-    proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only)
+    proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(sdk))
 
 
 @verb
 def shell(
-    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False,
+    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, sdk: str = "",
 ) -> None:  # fmt: skip
     """A shell in a target's image, without a network and with the checks in /foundry/e2e: `shell spirv`.
 
@@ -120,22 +137,24 @@ def shell(
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
+    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
     """
     from toolchains import building
 
-    sys.exit(building.shell(target, triton=triton, offline=offline, allow_drift=allow_drift))
+    sys.exit(building.shell(target, triton=triton, offline=offline, allow_drift=allow_drift, given=_given(sdk)))
 
 
 @verb
-def test(c: Context, target: str = "", allow_drift: bool = False) -> None:
+def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "") -> None:
     """All checks: lint, types, tests on this machine and in every target's images, e2e; the last line sums them up.
 
     --target=spirv   only this target's images
-    --allow-drift    as for build
+    --allow-drift    as for `build`
+    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
     """
     from toolchains import testing
 
-    sys.exit(testing.test(target, allow_drift=allow_drift))
+    sys.exit(testing.test(target, allow_drift=allow_drift, given=_given(sdk)))
 
 
 @verb
@@ -144,3 +163,10 @@ def ci(c: Context) -> None:
     from toolchains import lock, matrix
 
     print(matrix.matrix(lock.load()))
+
+
+def _given(sdk: str, sha256: str = "", version: str = "") -> Given | None:
+    """The vendor SDK of a command line; None where it names none."""
+    from toolchains.sdk import Given
+
+    return Given(Path(sdk), sha256, version) if sdk else None

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tiny import tiny_image
 
-from toolchains import building, engine, image, lock, paths
+from toolchains import building, engine, image, layers, lock, paths, trees
 from toolchains.engine import ImageInfo
 from toolchains.errors import UsageError
 from toolchains.lock import Artifact, LockedTarget, LockedTriton
@@ -178,14 +178,14 @@ def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
         try:
             made = []
             for name in names:
-                made.append(image.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, [wheel], known))
+                made.append(layers.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, [wheel], known))
                 time.sleep(1.1)
             assert made[0].id == made[1].id
             assert made[0].labels == {"org.test": "1"}
             assert made[0].layers[: len(known)] == known
             with docker.container(names[0]) as container:
                 listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
-            assert listing.split("\n")[:2] == [str(image.trees.EPOCH)] * 2
+            assert listing.split("\n")[:2] == [str(trees.EPOCH)] * 2
             assert "a wheel" in listing
             assert listing.endswith("gone\n")
         finally:
@@ -202,7 +202,7 @@ def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
     with tiny_image(docker, tmp_path) as base:
         ids = set()
         for _ in range(2):
-            with image.context(dockerfile, []) as context, docker.build(context, arguments={"BASE": base}) as built:
+            with layers.context(dockerfile, []) as context, docker.build(context, arguments={"BASE": base}) as built:
                 ids.add(docker.image(built).layers)
             time.sleep(1.1)
     assert len(ids) == 2

@@ -128,7 +128,8 @@ class TestOurs:
             assert (paths.DOCKER / f"{backend}.Dockerfile").is_file()
 
     def test_every_component_is_part_of_a_target(self) -> None:
-        used = {pin.name for name in pins.names() for target in [pins.target(name)] for pin in target.pins + target.build}
+        targets = [pins.target(name) for name in pins.names()]
+        used = {pin.name for target in targets for pin in (*target.pins, *target.build)}
         assert used == {file.stem for file in paths.PINS.glob("*.toml")}
 
     @pytest.mark.parametrize("file", [*paths.PINS.glob("*.toml"), *paths.TARGETS.glob("*.toml")], ids=lambda f: f.stem)

@@ -76,7 +76,18 @@ def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, m
     for name in ("core", "spirv", "other"):
         (tmp_path / name / "tests").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
-    assert testing.suites(lock.load().targets["spirv-bench"]) == [tmp_path / "core/tests", tmp_path / "spirv/tests"]
+    expected = {"core": tmp_path / "core/tests", "spirv": tmp_path / "spirv/tests"}
+    assert testing.suites(lock.load().targets["spirv-bench"]) == expected
+
+
+def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "part" / "tests").mkdir(parents=True)
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
+    monkeypatch.setattr(paths, "RECIPES", tmp_path)
+    target = replace(lock.load().targets["dpu"], recipes=("part", "other"))
+    assert testing.suites(target) == {"part": tmp_path / "part"}
 
 
 def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from . import engine, host, image, lock, owners, paths, pins
+from . import engine, host, image, lock, owners, paths, pins, sdk
 from .errors import PinError, UsageError
 from .image import Image
 from .lock import LockedTarget
+from .sdk import Given
 from .store import Store
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -20,8 +22,9 @@ _ROWS = 20
 
 
 def have(
-    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, cache: bool = True
-) -> tuple[engine.Engine, Image]:
+    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, cache: bool = True,
+    given: Given | None = None,
+) -> tuple[engine.Engine, Image]:  # fmt: skip
     """The image of a target, and the engine that has it.
 
     Args:
@@ -30,16 +33,20 @@ def have(
         offline: do not use the network.
         allow_drift: take the Debian archive's current version of a package that it no longer carries as locked.
         cache: take an image that is there already.
+        given: a vendor SDK that the user supplied, in place of our own part.
 
     Raises:
         UsageError: no such target or release.
+        HashMismatchError, SdkError: see sdk.given.
         MissingToolError: no container engine answers.
     """
     target = locked(name)
+    checked = sdk.given(target, given) if given else None
     host.ensure()
     docker = engine.connect()
     store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
-    return docker, image.build(target, image.release(target, triton), store=store, engine=docker, cache=cache)
+    release = image.release(target, triton)
+    return docker, image.build(target, release, store=store, engine=docker, cache=cache, sdk=checked)
 
 
 def locked(name: str) -> LockedTarget:
@@ -57,30 +64,37 @@ def locked(name: str) -> LockedTarget:
     return targets[name]
 
 
-def build(name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bool, sizes: bool) -> None:
+def build(
+    name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bool, sizes: bool, given: Given | None
+) -> None:
     """Have a target's image, and say what it is called."""
-    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache)
+    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache, given=given)
     state = "made" if made.made else "is there already"
     _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
     drift = made.info.labels.get(image.LABEL + "drift")
     if drift:
         _console.print(f"[yellow]not as locked:[/] {drift}")
+    supplied = made.info.labels.get(image.LABEL + "sdk")
+    if supplied:
+        _console.print(f"[yellow]not for pushing:[/] it has {supplied} in it, which is not ours to give to others")
     if sizes:
         _console.print(_sizes(docker, made))
 
 
-def shell(name: str, *, triton: str, offline: bool, allow_drift: bool) -> int:
+def shell(name: str, *, triton: str, offline: bool, allow_drift: bool, given: Given | None) -> int:
     """Open a shell in a target's image, with the checks in /foundry/e2e; returns its exit status."""
-    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift)
+    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift, given=given)
     with docker.container(made.name) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
         return container.interactive(["bash"])
 
 
-def shell_command(name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False) -> str:
+def shell_command(
+    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None
+) -> str:
     """What to type for a shell in the very image that have() gives for the same arguments."""
     options = [f"--triton={triton}"] * bool(triton) + ["--offline"] * offline + ["--allow-drift"] * allow_drift
-    return " ".join(["invoke shell", name, *options])
+    return " ".join(["invoke shell", name, *options, *([f"--sdk={shlex.quote(str(given.path))}"] if given else [])])
 
 
 def _sizes(docker: engine.Engine, made: Image) -> Table:

@@ -99,6 +99,12 @@ class FetchError(FoundryError):
     exit_code = 16
 
 
+class SdkError(FoundryError):
+    """What a user gave as a vendor's SDK is none: files are missing, it is for another machine, it has no version."""
+
+    exit_code = 17
+
+
 class PatchError(FoundryError):
     """A patch series cannot be used; the classes below say which way."""
 

@@ -2,7 +2,10 @@
 
     base      from the locked Debian packages                              rootfs.py
     python    base + the locked wheels + the repacked Triton               docker/python.Dockerfile
-    target    python + backends/core + backends/<backend>, its settings    docker/<backend>.Dockerfile
+    target    python + native parts + backends/core + backends/<backend>   docker/<backend>.Dockerfile
+
+A target may take a vendor SDK that the user supplies (sdk.py) in place of one native part. Such an image has names of
+its own, so that it is never taken for the target's, and a label that says that it is not for pushing.
 
 Each is named by the digest of all that goes into it, and the digest needs neither the engine nor a large file to be
 read. An image whose name exists is never made again. Each is normalised after the build, so that two builds of the same
@@ -11,24 +14,19 @@ inputs have the same ID.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO
 
-from . import archive, patches, plugins, rootfs, trees, triton
+from . import layers, native, patches, plugins, rootfs, trees, triton
 from .engine import Engine, ImageInfo
-from .errors import EngineError, UsageError
+from .errors import PinError, UsageError
 from .lock import Artifact, LockedTarget, LockedTriton, digest
-from .paths import DOCKER, ROOT, scratch
+from .paths import DOCKER
+from .sdk import Sdk
 from .steps import step
 from .store import Store
 
-# What decides how inputs become an image, beside the Dockerfiles.
-_RECIPE = ("toolchains/image.py", "toolchains/archive.py", "toolchains/trees.py")
 LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target brings its own.
 _VENDOR_BACKENDS: tuple[str, ...] = ()
@@ -59,7 +57,10 @@ def release(target: LockedTarget, version: str | None) -> LockedTriton:
     return target.tritons[version]
 
 
-def identity(target: LockedTarget, locked: LockedTriton, own: Sequence[str] = (), drift: str = "") -> str:
+def identity(
+    target: LockedTarget, locked: LockedTriton, own: Sequence[str] = (), drift: str = "", *,
+    native_parts: Sequence[str] = (), sdk: Sdk | None = None,
+) -> str:  # fmt: skip
     """The digest of all that goes into a target's image.
 
     Args:
@@ -67,16 +68,23 @@ def identity(target: LockedTarget, locked: LockedTriton, own: Sequence[str] = ()
         locked: the release of Triton.
         own: the identities of the project's own wheels; of the sources as they are now if not given.
         drift: what the image's label says about packages that are not the locked ones.
+        native_parts: the identities of the native parts; of the sources as they are now if not given.
+        sdk: a vendor SDK that stands in for one of them.
     """
     return digest({
         "python": _python_identity(target, locked),
         "plugins": own or [plugins.identity(name) for name in _own(target)],
+        "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
+        "sdk": sdk.identity if sdk else None,
         "dockerfile": trees.digest({"Dockerfile": _dockerfile(target)}),
-        "labels": _labels(target, locked, drift),
+        "labels": _labels(target, locked, drift, sdk),
     })
 
 
-def build(target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True) -> Image:
+def build(
+    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True,
+    sdk: Sdk | None = None,
+) -> Image:  # fmt: skip
     """Have the image of a target in the engine.
 
     Besides the name that its inputs give it, it gets two that move: the Triton release, and, for the default release,
@@ -88,37 +96,50 @@ def build(target: LockedTarget, locked: LockedTriton, *, store: Store, engine: E
         store: where inputs and parts come from.
         engine: where the image is made.
         cache: take an image that is there already; without, the Dockerfiles run again.
+        sdk: a vendor SDK that the user supplied.
 
     Raises:
         FoundryError: whichever step failed.
     """
-    name = _name(target.name, identity(target, locked))
+    repository = f"{target.name}-sdk" if sdk else target.name
+    name = _name(repository, identity(target, locked, sdk=sdk))
     info = engine.image(name) if cache else None
     made = info is None
     if info is None:
-        used = _fetch(target, locked, store)
+        used = _fetch(target, locked, store, sdk)
         drift = _drift(target, used)
         with step(f"plugins: {', '.join(_own(target))}"):
             own = [plugins.wheel(package, store) for package in _own(target)]
+        parts = [native.part(recipe, _builder(used), store=store, engine=engine) for recipe in _recipes(target, sdk)]
         # Sources may have been edited since, and what drifted has another identity: it may have been made before.
-        name = _name(target.name, identity(used, locked, [wheel.identity for wheel in own], drift))
+        identities = [wheel.identity for wheel in own], drift
+        name = _name(
+            repository, identity(used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk)
+        )
         with store.locked(name.replace("/", "-")):
             info = engine.image(name) if cache else None
             if info is None:
                 python = _python(used, locked, store=store, engine=engine, cache=cache)
+                files = {f"parts/{part.name}.tar": part.path for part in parts}
+                arguments = {"PYTHON": python}
+                if sdk:
+                    files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
+                    arguments |= sdk.arguments
                 with step(f"image {name}"):
-                    info = layer(
-                        engine, name, _dockerfile(target), {"PYTHON": python}, _labels(target, locked, drift),
-                        [wheel.path for wheel in own], _present(engine, python).layers,
+                    info = layers.layer(
+                        engine, name, _dockerfile(target), arguments, _labels(target, locked, drift, sdk),
+                        [wheel.path for wheel in own], layers.present(engine, python).layers, files,
                     )  # fmt: skip
-    for moving in _moving_names(target, locked):
+    for moving in _moving_names(repository, target, locked):
         if moving not in info.names:
             engine.tag(name, moving)
     return Image(name, info, made)
 
 
-def _fetch(target: LockedTarget, locked: LockedTriton, store: Store) -> LockedTarget:
+def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
     """The target with the files that are really used, all of them in the store."""
+    if target.builder:
+        target = replace(target, builder=native.fetch(_recipes(target, sdk), target.builder, store))
     wanted = [*target.debs, *target.wheels, locked.wheel]
     with step(f"{len(wanted)} locked files"):
         found = store.fetch(wanted, suite=target.suite, python=target.python)
@@ -138,56 +159,8 @@ def _python(target: LockedTarget, locked: LockedTriton, *, store: Store, engine:
         patched = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
     with step(f"Python packages: {len(target.wheels)} and Triton"):
         wheels = [*map(store.path, target.wheels), patched]
-        layer(engine, name, DOCKER / "python.Dockerfile", {"BASE": base.name}, {}, wheels, known)
+        layers.layer(engine, name, DOCKER / "python.Dockerfile", {"BASE": base.name}, {}, wheels, known)
     return name
-
-
-def layer(
-    engine: Engine, name: str, dockerfile: Path, arguments: Mapping[str, str], labels: Mapping[str, str],
-    wheels: Sequence[Path], known: Iterable[str],
-) -> ImageInfo:  # fmt: skip
-    """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine.
-
-    Args:
-        name: the tag of the result.
-        known: the layers of the image that the Dockerfile starts from, which are normalised already.
-    """
-    arguments = {"SOURCE_DATE_EPOCH": str(trees.EPOCH), **arguments}
-    known = frozenset(known)
-    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
-        saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
-        with (
-            context(dockerfile, wheels) as packed,
-            engine.build(packed, arguments=arguments, labels=labels) as built,
-            saved.open("wb") as file,
-        ):
-            engine.save(built, file)
-        archive.normalise(saved, normal, name=name, known=known, leave_out=True)
-        try:
-            engine.load(normal)
-        except EngineError:
-            # Docker with the containerd store wants every layer in the archive, also those that it has.
-            archive.normalise(saved, normal, name=name, known=known)
-            engine.load(normal)
-    return _present(engine, name)
-
-
-@contextmanager
-def context(dockerfile: Path, wheels: Sequence[Path]) -> Iterator[IO[bytes]]:
-    """What a build gets to see: its Dockerfile, wheels, and a requirements file that takes exactly these wheels."""
-    entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
-    entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}
-    with TemporaryFile(dir=scratch()) as file:
-        trees.pack(file, entries)
-        file.seek(0)
-        yield file
-
-
-def _present(engine: Engine, name: str) -> ImageInfo:
-    info = engine.image(name)
-    if info is None:
-        raise EngineError(f"{name} was loaded, and the engine does not have it", next="docker images")
-    return info
 
 
 def _python_identity(target: LockedTarget, locked: LockedTriton) -> str:
@@ -195,14 +168,23 @@ def _python_identity(target: LockedTarget, locked: LockedTriton) -> str:
         "base": rootfs.identity(target),
         "wheels": sorted(wheel.sha256 for wheel in target.wheels),
         "triton": triton.identity(locked, _VENDOR_BACKENDS),
-        "recipe": trees.digest(
-            {name: ROOT / name for name in _RECIPE} | {"Dockerfile": DOCKER / "python.Dockerfile"}
-        ),
+        "recipe": layers.identity(DOCKER / "python.Dockerfile"),
     })
 
 
 def _own(target: LockedTarget) -> tuple[str, ...]:
     return ("core", target.backend)
+
+
+def _recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
+    """The native parts that go into the image: all but the one that a vendor SDK stands in for."""
+    return tuple(name for name in target.recipes if not sdk or name != sdk.replaces)
+
+
+def _builder(target: LockedTarget) -> LockedTarget:
+    if target.builder is None:
+        raise PinError(f"{target.name} has recipes and nothing to build them in", next="invoke pin --update")
+    return target.builder
 
 
 def _dockerfile(target: LockedTarget) -> Path:
@@ -213,33 +195,26 @@ def _name(repository: str, identity: str) -> str:
     return f"triton-foundry/{repository}:{identity[:16]}"
 
 
-def _moving_names(target: LockedTarget, locked: LockedTriton) -> list[str]:
-    names = [f"triton-foundry/{target.name}:{locked.version}"]
+def _moving_names(repository: str, target: LockedTarget, locked: LockedTriton) -> list[str]:
+    names = [f"triton-foundry/{repository}:{locked.version}"]
     if locked.version == target.default_triton:
-        names.append(f"triton-foundry/{target.name}:latest")
+        names.append(f"triton-foundry/{repository}:latest")
     return names
-
-
-def _requirements(wheels: Sequence[Path]) -> bytes:
-    lines = []
-    for wheel in sorted(wheels):
-        name, version = wheel.name.split("-")[:2]
-        with wheel.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        lines.append(f"{name}=={version} --hash=sha256:{found}\n")
-    return "".join(lines).encode()
 
 
 def _drift(locked: LockedTarget, used: LockedTarget) -> str:
     """Which packages are not the locked ones: "name locked -> used, ..."."""
     before: dict[str, Artifact] = {deb.name: deb for deb in locked.debs}
     changed = [deb for deb in used.debs if before.get(deb.name) != deb]
-    return ", ".join(
+    texts = [
         f"{deb.name} {before[deb.name].version if deb.name in before else 'absent'} -> {deb.version}" for deb in changed
-    )
+    ]
+    if locked.builder and used.builder and (built := _drift(locked.builder, used.builder)):
+        texts.append(f"built with {built}")
+    return ", ".join(texts)
 
 
-def _labels(target: LockedTarget, locked: LockedTriton, drift: str) -> dict[str, str]:
+def _labels(target: LockedTarget, locked: LockedTriton, drift: str, sdk: Sdk | None) -> dict[str, str]:
     labels = {
         "target": target.name,
         "lock": target.digest,
@@ -249,4 +224,6 @@ def _labels(target: LockedTarget, locked: LockedTriton, drift: str) -> dict[str,
     }
     if drift:
         labels["drift"] = drift
+    if sdk:
+        labels |= sdk.labels
     return {LABEL + key: value for key, value in labels.items()}

@@ -56,7 +56,7 @@ def layer(
 
 @contextmanager
 def context(dockerfile: Path, wheels: Sequence[Path], files: Mapping[str, Path] | None = None) -> Iterator[IO[bytes]]:
-    """What a build gets to see: its Dockerfile, wheels with a requirements file that takes exactly these, more files."""
+    """What a build gets to see: its Dockerfile, wheels, a requirements file that takes exactly these, more files."""
     entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
     entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}
     entries |= files or {}

@@ -3,8 +3,8 @@
     builder    base image of the locked compilers, with the locked Conan, CMake and Ninja    docker/build.Dockerfile
     part       `conan create` of the recipe in a container of that, without a network; the package's files in a tar
 
-A part is named by the digest of its sources, of cmake/ and of its builder: if the store has one of that name, nothing is
-built and no builder is needed. Two builds give the same bytes: cmake/foundry.cmake keeps paths and dates out of what
+A part is named by the digest of its sources, of cmake/ and of its builder: if the store has one of that name, nothing
+is built and no builder is needed. Two builds give the same bytes: cmake/foundry.cmake keeps paths and dates out of what
 compilers write, and the tar is made anew by prefix.py.
 """
 

@@ -33,12 +33,8 @@ def normalise(source: Path, target: Path, *, below: str = "", without: Collectio
     Raises:
         UnsafeArchiveError: an entry would be written outside the prefix, or is neither a file nor a link.
     """
-    with (
-        _plain(source) as file,
-        tarfile.open(source.name, fileobj=file) as tar,
-        tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as result,
-    ):
-        found = entries(tar, below)
+    with opened(source) as tar, tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as result:
+        found = entries(tar, source.name, below)
         for name in sorted(found.keys() - set(without)):
             entry = found[name]
             clean = tarfile.TarInfo(name)
@@ -55,41 +51,42 @@ def normalise(source: Path, target: Path, *, below: str = "", without: Collectio
             result.addfile(clean, content)
 
 
-def entries(tar: tarfile.TarFile, below: str = "") -> dict[str, tarfile.TarInfo]:
-    """The files and links of a prefix by their names in it; see normalise."""
+def entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, tarfile.TarInfo]:
+    """The files and links of a prefix by their names in it; see normalise. Errors call the tar by the given name."""
     found: dict[str, tarfile.TarInfo] = {}
     for entry in tar:
         name = posixpath.normpath(entry.name)
         if entry.name.startswith("/") or ".." in name.split("/"):
-            raise UnsafeArchiveError(f"{tar.name} has an entry that leaves its folder: {entry.name}")
+            raise UnsafeArchiveError(f"{called} has an entry that leaves its folder: {entry.name}")
         inside = posixpath.relpath(name, below) if below else name
         if entry.isdir() or inside.startswith(".."):
             continue
         if not (entry.isreg() or entry.issym() or entry.islnk()):
-            raise UnsafeArchiveError(f"{tar.name} has an entry that is neither a file nor a link: {entry.name}")
+            raise UnsafeArchiveError(f"{called} has an entry that is neither a file nor a link: {entry.name}")
         found[inside] = entry
     links = {name for name, entry in found.items() if entry.issym()}
     for name in found:
         if links.intersection(_parents(name)):
-            raise UnsafeArchiveError(f"{tar.name} has an entry that would be written through a link: {name}")
+            raise UnsafeArchiveError(f"{called} has an entry that would be written through a link: {name}")
     return found
 
 
 @contextmanager
-def _plain(source: Path) -> Iterator[IO[bytes]]:
-    """The tar without its compression, for reading in any order."""
+def opened(source: Path) -> Iterator[tarfile.TarFile]:
+    """A tar, plain or compressed, that can be read in any order without being decompressed time and again."""
     with source.open("rb") as file:
         magic = file.read(8)
-        opener = next((opener for start, opener in _COMPRESSED.items() if magic.startswith(start)), None)
-        if opener is None:
-            file.seek(0)
-            yield file
-            return
+    opener = next((opener for start, opener in _COMPRESSED.items() if magic.startswith(start)), None)
+    if opener is None:
+        with tarfile.open(source, "r:") as tar:
+            yield tar
+        return
     with cast(IO[bytes], TemporaryFile(dir=scratch())) as plain:
         with opener(source) as packed:
             shutil.copyfileobj(packed, plain, 4 << 20)
         plain.seek(0)
-        yield plain
+        with tarfile.open(fileobj=plain, mode="r:") as tar:
+            yield tar
 
 
 def _parents(name: str) -> set[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from . import building, image, lock, paths
 from .errors import ProofError, UsageError
+from .sdk import Given
 
 _HOME = "/foundry"
 _RESULTS = f"{_HOME}/results"
@@ -21,7 +22,10 @@ _NONE = 5
 _USAGE = 2
 
 
-def e2e(target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "") -> Path:
+def e2e(
+    target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    given: Given | None = None,
+) -> Path:  # fmt: skip
     """Have a target's image, and prove in it that kernels run and are right.
 
     Args:
@@ -30,6 +34,7 @@ def e2e(target: str, *, triton: str = "", offline: bool = False, allow_drift: bo
         offline: do not use the network.
         allow_drift: see building.have.
         only: run the cases whose name contains this; all if empty.
+        given: see building.have.
 
     Returns:
         The folder with junit.xml and results.json.
@@ -39,7 +44,7 @@ def e2e(target: str, *, triton: str = "", offline: bool = False, allow_drift: bo
         UsageError: no case's name contains `only`.
     """
     command = ["python", "e2e", "--results", _RESULTS, "--only", only]
-    how = _How(triton, offline, allow_drift)
+    how = _How(triton, offline, allow_drift, given)
     status, results = _run(target, ["e2e"], command, {}, how)
     if status == _NONE:
         raise UsageError(f"no case has {only!r} in its name",
@@ -52,7 +57,10 @@ def e2e(target: str, *, triton: str = "", offline: bool = False, allow_drift: bo
     return results
 
 
-def bench(target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "") -> Path:
+def bench(
+    target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    given: Given | None = None,
+) -> Path:  # fmt: skip
     """Time a target against its peers, in the variant of its image that has them, or in its own if that has all.
 
     Args:
@@ -61,6 +69,7 @@ def bench(target: str, *, triton: str = "", offline: bool = False, allow_drift: 
         offline: do not use the network.
         allow_drift: see building.have.
         only: name of one measurement; all if empty.
+        given: see building.have.
 
     Returns:
         The folder with bench.json.
@@ -73,7 +82,7 @@ def bench(target: str, *, triton: str = "", offline: bool = False, allow_drift: 
     command = ["python", "bench", "--results", _RESULTS, *(["--only", only] if only else [])]
     # bench/ times the kernels that e2e/ checks.
     env = {"PYTHONPATH": f"{_HOME}/e2e"}
-    how = _How(triton, offline, allow_drift)
+    how = _How(triton, offline, allow_drift, given)
     status, results = _run(variant, ["e2e", "bench"], command, env, how)
     if status == _USAGE:
         raise UsageError(f"there is no measurement {only}", next="invoke --help bench")
@@ -95,18 +104,24 @@ class _How:
     triton: str
     offline: bool
     allow_drift: bool
+    given: Given | None
 
     def shell(self, target: str) -> str:
         """What to type to look around in it."""
-        return building.shell_command(target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift)
+        return building.shell_command(
+            target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift, given=self.given
+        )
 
 
 def _run(
     target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How
 ) -> tuple[int, Path]:
     """Run a command in a container of a target's image; returns its exit status and where its results are now."""
-    docker, made = building.have(target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift)
-    results = paths.RESULTS / target / made.info.labels[image.LABEL + "triton"]
+    docker, made = building.have(
+        target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given
+    )
+    folder = f"{target}-sdk" if how.given else target
+    results = paths.RESULTS / folder / made.info.labels[image.LABEL + "triton"]
     shutil.rmtree(results, ignore_errors=True)
     with docker.container(made.name) as container:
         for folder in folders:

@@ -3,7 +3,8 @@
     ruff             over all Python here
     mypy             over toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
     tests/           pytest on this machine, with the container engine
-    backends/*/tests pytest inside a target's image, where Triton, LLVM and the device are: of core and of its backend
+    backends/*/tests pytest inside a target's image, where Triton, LLVM and the device are: of core, of its backend
+                     and of the recipes that its native parts are made by
     e2e              the kernels, as `invoke e2e` runs them
 
 The last two for every target, variants left out, with every pinned release of Triton.
@@ -26,9 +27,10 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from . import building, distributions, host, lock, paths, proof
-from .errors import CheckError, CommandError, FoundryError
+from .errors import CheckError, CommandError, FoundryError, UsageError
 from .lock import Lock, LockedTarget
 from .run import run
+from .sdk import Given
 
 _RESULTS = paths.RESULTS / "test"
 _INSIDE = "/foundry/test"
@@ -83,12 +85,13 @@ class Count:
         return f" {', '.join(words) or 'no tests ran'} in {seconds:.2f}s ".center(100, "=")
 
 
-def test(target: str, *, allow_drift: bool) -> int:
+def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
     """Run all checks; what failed is said in what is printed, whose last line is the summary.
 
     Args:
         target: the only one whose image the backends' tests and e2e run in; all but variants if empty.
         allow_drift: see building.have.
+        given: a vendor SDK for the target, which must be named then; see building.have.
 
     Returns:
         0, or CheckError's exit status if a part failed or executed no test.
@@ -97,11 +100,13 @@ def test(target: str, *, allow_drift: bool) -> int:
         UsageError: no such target.
         MissingToolError: no container engine.
     """
+    if given and not target:
+        raise UsageError("--sdk is for one target", next="--target=dpu --sdk=PATH")
     targets = [building.locked(target)] if target else covered(lock.load())
     host.ensure()
     shutil.rmtree(_RESULTS, ignore_errors=True)
     _RESULTS.mkdir(parents=True)
-    return run_parts(_parts(targets, allow_drift))
+    return run_parts(_parts(targets, allow_drift, given))
 
 
 def covered(locked: Lock) -> list[LockedTarget]:
@@ -134,7 +139,7 @@ def run_parts(parts: list[Part]) -> int:
     return CheckError.exit_code if failed else 0
 
 
-def _parts(targets: Sequence[LockedTarget], allow_drift: bool) -> list[Part]:
+def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[Part]:
     drift = ["--allow-drift"] if allow_drift else []
     return [
         Part("ruff", lambda: _tool("ruff", "check", ".")),
@@ -144,22 +149,23 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool) -> list[Part]:
             lambda: _tool("pytest", *drift, f"--junitxml={_RESULTS / 'host.xml'}"),
             _RESULTS / "host.xml",
         ),
-        *(part for target in targets for part in _in_images(target, allow_drift)),
+        *(part for target in targets for part in _in_images(target, allow_drift, given)),
     ]
 
 
-def _in_images(target: LockedTarget, allow_drift: bool) -> Iterator[Part]:
+def _in_images(target: LockedTarget, allow_drift: bool, given: Given | None) -> Iterator[Part]:
     """What is run in the images of a target."""
 
     def kernels(release: str, junit: Path) -> None:
-        folder = proof.e2e(target.name, triton=release, offline=False, allow_drift=allow_drift, only="")
+        folder = proof.e2e(target.name, triton=release, allow_drift=allow_drift, given=given)
         shutil.copy(folder / "junit.xml", junit)
 
     def backends(release: str, junit: Path) -> None:
-        _inside(target, release, allow_drift, junit)
+        _inside(target, release, allow_drift, given, junit)
 
+    tested = ", ".join(suites(target))
     for name, title, run_for in (
-        ("backends", f"tests of core and {target.backend} in the image of {target.name}", backends),
+        ("backends", f"tests of {tested} in the image of {target.name}", backends),
         ("e2e", f"e2e {target.name}", kernels),
     ):
         for release in target.tritons:
@@ -175,19 +181,24 @@ def _tool(name: str, *arguments: str) -> None:
     )  # fmt: skip
 
 
-def suites(target: LockedTarget) -> list[Path]:
-    """The folders with the tests of what is in a target's image: not those of other backends, which need their own."""
-    return [folder for name in ("core", target.backend) if (folder := paths.BACKENDS / name / "tests").is_dir()]
+def suites(target: LockedTarget) -> dict[str, Path]:
+    """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
+
+    Of a recipe it is the whole of it, since its tests use its sources' headers and tables.
+    """
+    own = {name: paths.BACKENDS / name / "tests" for name in ("core", target.backend)}
+    own |= {name: paths.RECIPES / name for name in target.recipes}
+    return {name: folder for name, folder in own.items() if folder.is_dir()}
 
 
-def _inside(target: LockedTarget, release: str, allow_drift: bool, junit: Path) -> None:
-    """Run the backends' tests in an image, with this machine's pytest: the image itself has no use for one."""
-    engine, image = building.have(target.name, triton=release, allow_drift=allow_drift)
+def _inside(target: LockedTarget, release: str, allow_drift: bool, given: Given | None, junit: Path) -> None:
+    """Run tests in an image, with this machine's pytest: the image itself has no use for one."""
+    engine, image = building.have(target.name, triton=release, allow_drift=allow_drift, given=given)
     with TemporaryDirectory() as work, engine.container(image.name) as container:
         distributions.copy("pytest", Path(work))
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
-        for folder in suites(target):
-            container.copy_into(folder, f"{_INSIDE}/{folder.parent.name}")
+        for name, folder in suites(target).items():
+            container.copy_into(folder, f"{_INSIDE}/{name}")
         done = container.run(
             ["python", "-m", "pytest", "--import-mode=importlib", "-p", "no:cacheprovider", "-ra",
              f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
@@ -196,4 +207,5 @@ def _inside(target: LockedTarget, release: str, allow_drift: bool, junit: Path) 
         container.copy_out(f"{_INSIDE}/junit.xml", junit)
     if done.status != 0:
         what = f"pytest in the image of {target.name} with Triton {release} ended with status {done.status}"
-        raise CommandError(what, next=building.shell_command(target.name, triton=release, allow_drift=allow_drift))
+        shell = building.shell_command(target.name, triton=release, allow_drift=allow_drift, given=given)
+        raise CommandError(what, next=shell)

@@ -1,4 +1,4 @@
-"""The pass that makes kernels legal for a DPU as a Conan package: a plugin for LLVM 14's opt, and an opt that has it."""
+"""The pass that makes kernels legal for a DPU, as a Conan package: a plugin for LLVM 14's opt, and an opt with it."""
 
 from conan import ConanFile
 from conan.tools.cmake import CMake, cmake_layout
