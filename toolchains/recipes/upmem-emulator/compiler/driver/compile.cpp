@@ -1,0 +1,76 @@
+// From one C or IR file to an object, or to IR.
+#include "compile.h"
+
+#include "budget.h"
+
+namespace driver {
+
+namespace {
+
+// Clang with the target whose C types are the DPU's (backend/target.h), its macros replaced by the DPU's.
+std::vector<std::string> frontend(const Arguments &arguments, const Installation &installation) {
+  std::vector<std::string> command = {FOUNDRY_LLVM_BIN "/clang", "-target", "spir-unknown-unknown",
+                                      "-Wno-unused-command-line-argument", "-std=" + arguments.standard};
+  for (const char *name : {"SPIR", "__SPIR", "__SPIR__", "SPIR32", "__SPIR32", "__SPIR32__"})
+    command.push_back(std::string("-U") + name);
+  for (const char *name : {"__DPU", "__DPU__", "__dpu__", "__ELF__"})
+    command.push_back(std::string("-D") + name + "=1");
+  if (arguments.standard.compare(0, 3, "gnu") == 0)
+    command.push_back("-DDPU=1");
+  command.push_back("-D__dpu_" + arguments.processor + "__=1");
+  command.push_back("-DNR_THREADS=" + std::to_string(limitsOf(arguments.processor).tasklets));
+  if (!arguments.tasklets)
+    command.push_back("-DNR_TASKLETS=1");
+  command.push_back("-nostdinc");
+  if (arguments.standardHeaders)
+    for (const char *folder : {"stdlib", "syslib"}) {
+      command.push_back("-isystem");
+      command.push_back(installation.include() + "/" + folder);
+    }
+  if (arguments.standardHeaders)
+    command.insert(command.end(), {"-include", "dpu_builtins.h"});
+  command.insert(command.end(), arguments.frontend.begin(), arguments.frontend.end());
+  return command;
+}
+
+} // namespace
+
+int preprocess(const Arguments &arguments, const Input &input, const Installation &installation) {
+  if (input.language != Language::C) {
+    error("'" + input.path + "' is not C");
+    return 1;
+  }
+  std::vector<std::string> command = frontend(arguments, installation);
+  command.push_back(arguments.stage == Stage::CheckSyntax ? "-fsyntax-only" : "-E");
+  if (!arguments.output.empty())
+    command.insert(command.end(), {"-o", arguments.output});
+  command.insert(command.end(), {"-x", "c", input.path});
+  return run(command, arguments.verbose, arguments.dryRun);
+}
+
+int compile(const Arguments &arguments, const Input &input, const std::string &output, const Installation &installation,
+            TemporaryFolder &temporary) {
+  std::string ir = input.path;
+  if (input.language == Language::C) {
+    ir = temporary.file(".bc");
+    std::vector<std::string> command = frontend(arguments, installation);
+    // Clang marks functions for the level and optimises nothing: that happens under the DPU's data layout.
+    command.insert(command.end(), {arguments.level, "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-x", "c",
+                                   input.path, "-o", ir});
+    for (const char *flag : {"-MD", "-MMD"})
+      for (const std::string &given : arguments.frontend)
+        if (given == flag && !arguments.output.empty()) // named after the object, not after the temporary file
+          command.insert(command.end(), {"-MF", output.substr(0, output.rfind('.')) + ".d", "-MT", output});
+    if (int status = run(command, arguments.verbose, arguments.dryRun))
+      return status;
+  }
+  std::vector<std::string> command = {installation.backend(), arguments.level};
+  if (arguments.emitIr)
+    command.push_back("-emit-llvm");
+  if (arguments.asText)
+    command.push_back("-S");
+  command.insert(command.end(), {"-o", output, ir});
+  return run(command, arguments.verbose, arguments.dryRun);
+}
+
+} // namespace driver

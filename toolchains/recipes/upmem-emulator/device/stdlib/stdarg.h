@@ -1,0 +1,11 @@
+/* A variable number of arguments: each has 8 bytes, and a va_list points to the next. */
+#ifndef FOUNDRY_STDARG_H
+#define FOUNDRY_STDARG_H
+
+typedef __builtin_va_list va_list;
+#define va_start(list, last) __builtin_va_start(list, last)
+#define va_arg(list, type) __builtin_va_arg(list, type)
+#define va_end(list) __builtin_va_end(list)
+#define va_copy(to, from) __builtin_va_copy(to, from)
+
+#endif
