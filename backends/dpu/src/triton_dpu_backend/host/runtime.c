@@ -1,11 +1,12 @@
 /* What the driver needs of dpu.h, with plain C types, for ctypes. Built against any SDK: nothing here is special to the
- * emulator but dpu_emulator_stats, a weak symbol that is null with an SDK that has no model to ask.
+ * emulator but two weak functions of its own, which are null with an SDK that has no model to ask.
  *
  * Unless it says otherwise, a function returns NULL, or what failed, in words: a string that the next call on the same thread overwrites.
  */
 #define _GNU_SOURCE
 #include <dpu.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +17,18 @@ struct dpus {
     struct dpu_program_t *program;
 };
 
-/* The layout of dpu_emulator.h. */
+/* As in dpu_emulator.h, which is not there with another SDK. */
 struct stats {
     uint64_t cycles, instructions, dma_read_bytes, dma_write_bytes, dma_transfers, dma_cycles;
 };
+struct fault {
+    char rule[64];
+    uint32_t tasklet, address, size;
+    char message[1024];
+};
 
 extern int dpu_emulator_stats(struct dpu_set_t set, struct stats *result) __attribute__((weak));
+extern int dpu_emulator_fault_of(struct dpu_set_t set, struct fault *result) __attribute__((weak));
 
 static _Thread_local char message[16384];
 
@@ -33,6 +40,7 @@ static const char *failed(const char *format, ...) {
     return message;
 }
 
+/* The SDK's texts are not freed: whether they are constants depends on its version. */
 #define TRY(call)                                                                             \
     do {                                                                                      \
         const dpu_error_t error_ = (call);                                                    \
@@ -88,19 +96,28 @@ const char *triton_dpu_transfer(struct dpus *dpus, int to_dpus, const char *symb
                   bytes, dpu_error_to_string(error));
 }
 
-/* What the DPUs have printed; it is where a fault is explained. */
-static void append_logs(struct dpus *dpus) {
+static void append(uint32_t dpu, const char *text) {
+    const size_t used = strlen(message);
+    snprintf(message + used, sizeof message - used, "\nDPU %u: %s", dpu, text);
+}
+
+/* Which DPUs are in fault, and what they have printed. */
+static void append_reasons(struct dpus *dpus) {
     struct dpu_set_t dpu;
     uint32_t i;
     DPU_FOREACH (dpus->set, dpu, i) {
+        bool done = false, fault = false;
+        if (dpu_status(dpu, &done, &fault) != DPU_OK || !fault) continue;
+        struct fault found;
+        const bool explained = dpu_emulator_fault_of != NULL && dpu_emulator_fault_of(dpu, &found) == 0;
+        append(i, explained ? found.message : "in fault");
         char *text = NULL;
         size_t length = 0;
         FILE *stream = open_memstream(&text, &length);
         if (stream == NULL) return;
         const dpu_error_t error = dpu_log_read(dpu, stream);
         fclose(stream);
-        const size_t used = strlen(message);
-        if (error == DPU_OK && length > 0) snprintf(message + used, sizeof message - used, "\nDPU %u: %s", i, text);
+        if (error == DPU_OK && length > 0) append(i, text);
         free(text);
     }
 }
@@ -109,7 +126,7 @@ const char *triton_dpu_launch(struct dpus *dpus) {
     const dpu_error_t error = dpu_launch(dpus->set, DPU_SYNCHRONOUS);
     if (error == DPU_OK) return NULL;
     failed("dpu_launch: %s", dpu_error_to_string(error));
-    append_logs(dpus);
+    append_reasons(dpus);
     return message;
 }
 
@@ -124,8 +141,7 @@ const char *triton_dpu_stats(struct dpus *dpus, struct stats *result, int *known
     struct dpu_set_t dpu;
     uint32_t i;
     DPU_FOREACH (dpus->set, dpu, i) {
-        const int error = dpu_emulator_stats(dpu, &result[i]);
-        if (error != 0) return failed("dpu_emulator_stats of DPU %u: %s", i, dpu_error_to_string((dpu_error_t)error));
+        if (dpu_emulator_stats(dpu, &result[i]) != 0) return failed("DPU %u has run nothing", i);
     }
     return NULL;
 }
