@@ -144,7 +144,9 @@
  * Addresses:
  *   HEAP_START, HEAP_END   of the WRAM heap; HEAP_END = WRAM end - sum of all stacks; both 8-aligned
  *   MRAM_END               __sys_used_mram_end: its address is the base of the MRAM heap
- * A symbol that host code names (dpu_copy_to, dpu_get_symbol, ...) has type OBJECT and its size in st_size.
+ * A symbol that host code names (dpu_copy_to, dpu_get_symbol, ...) has type OBJECT and its size in st_size. Of variables
+ * in WRAM, only those are visible to the host that lie in an output section of the name FOUNDRY_DPU_SECTION_HOST, where
+ * __host puts them; of variables in MRAM, all.
  */
 #define FOUNDRY_DPU_SYMBOL_ABI "__foundry_abi"
 #define FOUNDRY_DPU_SYMBOL_NR_TASKLETS "NR_TASKLETS"
@@ -154,6 +156,8 @@
 #define FOUNDRY_DPU_SYMBOL_HEAP_START "__foundry_heap_start"
 #define FOUNDRY_DPU_SYMBOL_HEAP_END "__foundry_heap_end"
 #define FOUNDRY_DPU_SYMBOL_MRAM_END "__sys_used_mram_end"
+
+#define FOUNDRY_DPU_SECTION_HOST ".dpu_host"
 
 /* ---- Poison ---------------------------------------------------------------------------------------------------- */
 

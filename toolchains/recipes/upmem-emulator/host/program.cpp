@@ -56,7 +56,13 @@ class Reader {
 
     dpu_error_t read_symbols(dpu_program_t &program) {
         const auto *sections = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
-        if (!sections) return invalid("its section table lies outside of the file");
+        if (!sections || header_->e_shstrndx >= header_->e_shnum) return invalid("its section table lies outside of the file");
+        const Elf32_Shdr &section_names = sections[header_->e_shstrndx];
+        for (unsigned i = 0; i < header_->e_shnum; i++) {
+            std::size_t length = std::strlen(FOUNDRY_DPU_SECTION_HOST) + 1;
+            const auto *name = at<char>(std::size_t{section_names.sh_offset} + sections[i].sh_name, length);
+            if (name && std::memcmp(name, FOUNDRY_DPU_SECTION_HOST, length) == 0) host_section_ = i;
+        }
         for (unsigned i = 0; i < header_->e_shnum; i++) {
             if (sections[i].sh_type != SHT_SYMTAB || sections[i].sh_link >= header_->e_shnum) continue;
             std::size_t count = sections[i].sh_size / sizeof(Elf32_Sym);
@@ -81,6 +87,8 @@ class Reader {
         unsigned type = ELF32_ST_TYPE(symbol.st_info);
         if (type != STT_OBJECT && type != STT_NOTYPE) return;
         values_[name] = symbol.st_value;
+        bool in_mram = symbol.st_value >= FOUNDRY_DPU_MRAM_BASE && symbol.st_value - FOUNDRY_DPU_MRAM_BASE < FOUNDRY_DPU_MRAM_SIZE;
+        if (symbol.st_shndx != host_section_ && !in_mram) return;
         dpu_symbol_t entry = {symbol.st_value, symbol.st_size};
         // The MRAM heap reaches to the end of MRAM, whatever its symbol says.
         if (name == FOUNDRY_DPU_SYMBOL_MRAM_END) entry.size = FOUNDRY_DPU_MRAM_BASE + FOUNDRY_DPU_MRAM_SIZE - symbol.st_value;
@@ -178,6 +186,7 @@ class Reader {
     const std::string &name_;
     const std::vector<std::uint8_t> &file_;
     const Elf32_Ehdr *header_ = nullptr;
+    unsigned host_section_ = SHN_UNDEF;  // no symbol's
     std::map<std::string, std::uint32_t> values_;
 };
 

@@ -24,8 +24,6 @@
 
 namespace {
 
-using shared::Life;
-
 struct Rank {
     int file = -1;
     std::uint32_t nr_dpus = 0;
@@ -36,7 +34,7 @@ struct Rank {
 };
 
 struct Place {
-    std::uint32_t rank, dpu;
+    std::uint32_t rank, dpu, process;
 };
 
 class Server {
@@ -112,16 +110,13 @@ class Server {
         for (std::uint32_t dpu = 0; dpu < rank.nr_dpus; dpu++) {
             if (!(message.mask >> dpu & 1)) continue;
             shared::Control &control = rank.control(dpu);
-            control.life.store(Life::started);
             pid_t server = getpid(), child = fork();
             if (child == 0) become(message.rank, dpu, code, server);
             if (child < 0) {
-                control.wait_status = 0;
-                died(rank, control);
+                died(rank, control, message.process, 0);
                 continue;
             }
-            control.pid = child;
-            places_[child] = {message.rank, dpu};
+            places_[child] = {message.rank, dpu, message.process};
         }
     }
 
@@ -154,7 +149,6 @@ class Server {
             }
             kill(child, SIGKILL);
             waitpid(child, nullptr, 0);
-            ranks_.at(number).control(place.dpu).life.store(Life::none);
         }
         places_.swap(rest);
     }
@@ -164,20 +158,20 @@ class Server {
         for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
             auto found = places_.find(child);
             if (found == places_.end()) continue;
-            const Rank &rank = ranks_.at(found->second.rank);
-            shared::Control &control = rank.control(found->second.dpu);
-            control.wait_status = status;
+            Place place = found->second;
             places_.erase(found);
-            died(rank, control);
+            const Rank &rank = ranks_.at(place.rank);
+            died(rank, rank.control(place.dpu), place.process, status);
         }
     }
 
-    // A process that has ended by itself: if a launch was under way, it has ended too. The order matters: the host asks
-    // first and looks for life then.
-    void died(const Rank &rank, shared::Control &control) {
-        control.life.store(Life::dead);
+    // A process that has ended by itself: if a launch was under way, it has ended too. The order matters: the host asks for
+    // a launch first and looks for deaths then, and it replaces a process before it asks for launches of the new one.
+    void died(const Rank &rank, shared::Control &control, std::uint32_t process, int status) {
+        control.wait_status = status;
+        control.died.store(process);
         std::uint32_t asked = control.asked.load();
-        if (control.ended.load() != asked) shared::record_end(rank.header(), control, asked);
+        if (control.process.load() == process && control.ended.load() != asked) shared::record_end(rank.header(), control, asked);
     }
 
     int host_, children_;

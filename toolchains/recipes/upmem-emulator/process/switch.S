@@ -110,7 +110,14 @@ foundry_abandon:
         ret
         .size foundry_abandon, . - foundry_abandon
 
-        .local scheduler_rsp
-        .comm scheduler_rsp, 8, 8
+        .bss
+        .balign 8
+        .globl foundry_current
+        .type foundry_current, @object
+        .size foundry_current, 8
+foundry_current:
+        .skip 8
+scheduler_rsp:
+        .skip 8
 
         .section .note.GNU-stack, "", @progbits

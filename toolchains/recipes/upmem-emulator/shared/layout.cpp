@@ -23,7 +23,7 @@ bool record_end(Header &header, Control &control, std::uint32_t asked) {
     if (!control.ended.compare_exchange_strong(before, asked)) return false;
     bool last = header.running.fetch_sub(1) == 1;
     header.ends.fetch_add(1);
-    if (last || header.waiting.load() != 0) futex_wake(header.ends);
+    if (last) futex_wake(header.ends);
     return true;
 }
 

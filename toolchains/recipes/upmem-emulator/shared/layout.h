@@ -90,17 +90,17 @@ struct Program {
     std::uint64_t max_cycles;
 };
 
-enum class Life : std::uint32_t { none, started, dead };
-
 struct Control {
     // Written by the host: the number of launches asked for; a futex on which the DPU process waits.
     std::atomic<std::uint32_t> asked;
     // The number of launches that have ended. Raised by the DPU process, or in its place, once it has died, by the
     // server or by the host: whoever raises it also does what follows an end.
     std::atomic<std::uint32_t> ended;
-    std::atomic<Life> life;
-    std::int32_t pid;
-    std::int32_t wait_status;  // of the dead process
+    // Processes of this DPU are numbered from 1, one for every load: the newest that the host has asked for, and the last of
+    // which the server has seen that it died by itself.
+    std::atomic<std::uint32_t> process;
+    std::atomic<std::uint32_t> died;
+    std::int32_t wait_status;  // of the one that died
     std::uint32_t in_fault;
     std::uint32_t log_bytes;
     std::uint32_t log_dropped;
@@ -112,8 +112,7 @@ static_assert(sizeof(Control) <= CONTROL_BYTES);
 
 struct Header {
     std::atomic<std::uint32_t> running;  // DPUs whose launch has not ended
-    std::atomic<std::uint32_t> waiting;  // threads of the host that wait for some of the DPUs only
-    std::atomic<std::uint32_t> ends;     // counts ends; a futex on which the host waits
+    std::atomic<std::uint32_t> ends;     // counts ends; a futex, woken when none is running any more
 };
 static_assert(sizeof(Header) <= HEADER_BYTES);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

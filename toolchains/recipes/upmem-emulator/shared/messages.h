@@ -16,7 +16,7 @@ struct Message {
     Request request;
     std::uint32_t rank;
     std::uint32_t nr_dpus;
-    std::uint32_t padding;
+    std::uint32_t process;  // start: the number of the new processes
     std::uint64_t mask;
 };
 

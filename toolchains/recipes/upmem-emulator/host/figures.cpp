@@ -1,0 +1,69 @@
+// What only an emulator can tell: modelled figures and faults.
+#include <algorithm>
+#include <cstdio>
+
+#include <dpu_emulator.h>
+
+#include "machine.h"
+
+// The rules' names are the DPU process's: both come from the same source.
+#include "../process/rules.h"
+
+namespace {
+
+// Whether the figures can be looked at: nothing runs. Does not wait.
+bool idle(Selection &selection) {
+    bool done;
+    selection.progress(done);
+    return done;
+}
+
+struct dpu_emulator_stats of(const dpu_t &dpu) {
+    const shared::Statistics &all = dpu.control().statistics;
+    return {all.cycles, all.instructions, all.dma_read_bytes, all.dma_write_bytes, all.dma_transfers, all.dma_cycles};
+}
+
+}  // namespace
+
+extern "C" {
+
+int dpu_emulator_stats(struct dpu_set_t set, struct dpu_emulator_stats *out) {
+    Selection selection(set);
+    if (!selection || !selection.one_dpu() || !idle(selection)) return -1;
+    *out = of(*selection.dpus().front());
+    return 0;
+}
+
+int dpu_emulator_totals(struct dpu_set_t set, struct dpu_emulator_totals *out) {
+    Selection selection(set);
+    if (!selection || !idle(selection)) return -1;
+    *out = {};
+    for (const dpu_t *dpu : selection.dpus()) {
+        struct dpu_emulator_stats one = of(*dpu), &sum = out->sum;
+        out->nr_dpus++;
+        out->max_cycles = std::max(out->max_cycles, one.cycles);
+        sum.cycles += one.cycles;
+        sum.instructions += one.instructions;
+        sum.dma_read_bytes += one.dma_read_bytes;
+        sum.dma_write_bytes += one.dma_write_bytes;
+        sum.dma_transfers += one.dma_transfers;
+        sum.dma_cycles += one.dma_cycles;
+    }
+    return 0;
+}
+
+int dpu_emulator_fault_of(struct dpu_set_t set, struct dpu_emulator_fault *out) {
+    Selection selection(set);
+    if (!selection || !selection.one_dpu() || !idle(selection)) return -1;
+    const dpu_t &dpu = *selection.dpus().front();
+    if (!dpu.in_fault()) return -1;
+    const shared::Fault &fault = dpu.control().fault;
+    std::snprintf(out->rule, sizeof(out->rule), "%s", rule_name(fault.rule));
+    out->tasklet = fault.tasklet;
+    out->address = fault.address;
+    out->size = fault.size;
+    std::snprintf(out->message, sizeof(out->message), "%s", fault.message);
+    return 0;
+}
+
+}

@@ -1,0 +1,127 @@
+// The emulated machine: ranks and DPUs, who has allocated them, and what they are doing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <dpu_error.h>
+#include <dpu_types.h>
+
+#include "../shared/layout.h"
+#include "program.h"
+
+struct dpu_t {
+    dpu_rank_t *rank = nullptr;
+    std::uint32_t number = 0;  // in its rank
+    std::uint8_t *slot = nullptr;
+    std::shared_ptr<dpu_program_t> program;
+    void *buffer = nullptr;  // of dpu_prepare_xfer
+
+    shared::Control &control() const { return shared::control_of(slot); }
+    std::uint8_t *wram() const { return slot + shared::WRAM_OFFSET; }
+    std::uint8_t *mram() const { return slot + shared::MRAM_OFFSET; }
+    const char *log() const { return reinterpret_cast<const char *>(slot + shared::LOG_OFFSET); }
+    bool in_fault() const;
+    bool dead() const { return control().died.load() == control().process.load(); }
+};
+
+struct dpu_rank_t {
+    std::uint32_t number;
+    std::vector<dpu_t> dpus;
+    std::mutex lock;
+
+    // Throws std::bad_alloc, or std::runtime_error when there is no process server; both have been said on stderr.
+    dpu_rank_t(std::uint32_t number, std::uint32_t nr_dpus);
+    ~dpu_rank_t();
+    dpu_rank_t(const dpu_rank_t &) = delete;
+    dpu_rank_t &operator=(const dpu_rank_t &) = delete;
+
+    // All of these want the lock held.
+
+    // Starts a launch of the DPUs of a mask. They must be idle.
+    void launch(std::uint64_t mask);
+    // Whether a launch is under way whose end nobody has looked at.
+    bool running(std::uint64_t mask = ~0ull) const { return (running_ & mask) != 0; }
+    // Ends the wait for a launch: false if it still runs. `wait`: comes back only when it has ended. The first who finds
+    // a DPU in fault gets DPU_ERR_DPU_FAULT in `error`.
+    bool finish(bool wait, dpu_error_t &error);
+    // Replaces the processes of the DPUs of a mask by new ones with a program.
+    bool start(std::uint64_t mask, const dpu_program_t &program);
+
+    // What waits for the launches before it.
+    std::deque<std::function<dpu_error_t()>> jobs;
+
+  private:
+    bool ended() const;
+    void bury();
+    void explain(dpu_t &dpu);
+
+    shared::Header &header() const { return *reinterpret_cast<shared::Header *>(memory_); }
+
+    std::uint8_t *memory_ = nullptr;
+    std::uint64_t running_ = 0;  // a bit a DPU
+    std::uint32_t process_ = 0;  // the number of the newest processes
+};
+
+// What dpu_alloc has given.
+struct Allocation {
+    std::vector<std::unique_ptr<dpu_rank_t>> owned;
+    std::vector<dpu_rank_t *> ranks;  // what the set points to
+    std::vector<std::shared_ptr<dpu_program_t>> programs;  // all that have been loaded: host code may hold on to them
+};
+
+namespace machine {
+
+// The number of DPUs: DPU_EMULATOR_NR_DPUS, or 256.
+std::uint32_t nr_dpus();
+
+// Ranks for a number of DPUs. On success the set is filled in.
+dpu_error_t allocate(std::uint32_t nr_dpus, dpu_set_t &set);
+dpu_error_t release(const dpu_set_t &set);
+
+// The number of DPUs that nobody has, whole ranks.
+std::uint32_t free_dpus();
+
+// The allocation that a set is a part of, or null: a set that was never allocated, or that is freed.
+Allocation *find(const dpu_set_t &set);
+
+}  // namespace machine
+
+// A set of which all ranks are locked: what every function of the API works on.
+class Selection {
+  public:
+    explicit Selection(const dpu_set_t &set);
+
+    // Whether there is such a set. Everything else wants this.
+    explicit operator bool() const { return allocation_ != nullptr; }
+    bool one_dpu() const { return one_dpu_; }
+    const std::vector<dpu_rank_t *> &ranks() const { return ranks_; }
+    const std::vector<dpu_t *> &dpus() const { return dpus_; }
+    Allocation &allocation() const { return *allocation_; }
+    std::uint64_t mask(const dpu_rank_t &rank) const;
+
+    // Waits for everything asked for before; an error of that is returned once.
+    dpu_error_t settle();
+    // As settle, but does not wait; `done`: whether nothing is left.
+    dpu_error_t progress(bool &done);
+    // Does something with each rank in turn behind what has been asked for before: now, or in settle.
+    dpu_error_t enqueue(const std::function<std::function<dpu_error_t()>(dpu_rank_t &)> &job);
+
+    bool any_in_fault() const;
+    // The program of all DPUs, or null and why in `error`.
+    dpu_program_t *program(dpu_error_t &error) const;
+
+  private:
+    dpu_error_t advance(bool wait, bool &done);
+
+    Allocation *allocation_ = nullptr;
+    bool one_dpu_ = false;
+    std::vector<dpu_rank_t *> ranks_;
+    std::vector<dpu_t *> dpus_;
+    std::vector<std::unique_lock<std::mutex>> locks_;
+};

@@ -1,0 +1,98 @@
+// The API's sets: dpu_alloc, dpu_free, numbers, iteration.
+#include <dpu.h>
+
+#include "machine.h"
+#include "profile.h"
+#include "report.h"
+
+namespace {
+
+dpu_error_t allocate(std::uint32_t wanted, std::uint32_t dpus_each, const char *profile, dpu_set_t *set) {
+    if (!set) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_alloc: no place for the set");
+    if (dpu_error_t error = check_profile(profile); error != DPU_OK) return error;
+    std::uint64_t dpus = wanted == DPU_ALLOCATE_ALL ? machine::free_dpus() : std::uint64_t{wanted} * dpus_each;
+    return machine::allocate(static_cast<std::uint32_t>(std::min<std::uint64_t>(dpus, UINT32_MAX)), *set);
+}
+
+void place(dpu_set_iterator_t &at) {
+    const dpu_set_t &set = at.set;
+    if (set.kind == DPU_SET_DPU) {
+        at.has_next = at.rank == 0;
+        at.next = set;
+        return;
+    }
+    at.has_next = at.rank < set.list.nr_ranks;
+    if (!at.has_next) return;
+    at.next.kind = DPU_SET_DPU;
+    at.next.dpu = &set.list.ranks[at.rank]->dpus[at.dpu];
+}
+
+void place_rank(dpu_set_iterator_t &at) {
+    const dpu_set_t &set = at.set;
+    at.has_next = at.rank < (set.kind == DPU_SET_DPU ? 1 : set.list.nr_ranks);
+    at.next = set;
+    if (!at.has_next || set.kind == DPU_SET_DPU) return;
+    at.next.list.nr_ranks = 1;
+    at.next.list.ranks = set.list.ranks + at.rank;
+}
+
+}  // namespace
+
+extern "C" {
+
+dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set) { return allocate(nr_dpus, 1, profile, dpu_set); }
+
+dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set) {
+    return allocate(nr_ranks, shared::DPUS_PER_RANK, profile, dpu_set);
+}
+
+dpu_error_t dpu_free(struct dpu_set_t dpu_set) { return machine::release(dpu_set); }
+
+dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks) {
+    if (!machine::find(dpu_set)) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_ranks: this is no set of DPUs, or it has been freed");
+    *nr_ranks = dpu_set.kind == DPU_SET_DPU ? 1 : dpu_set.list.nr_ranks;
+    return DPU_OK;
+}
+
+dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus) {
+    if (!machine::find(dpu_set)) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_dpus: this is no set of DPUs, or it has been freed");
+    *nr_dpus = 0;
+    if (dpu_set.kind == DPU_SET_DPU)
+        *nr_dpus = 1;
+    else
+        for (uint32_t i = 0; i < dpu_set.list.nr_ranks; i++) *nr_dpus += static_cast<uint32_t>(dpu_set.list.ranks[i]->dpus.size());
+    return DPU_OK;
+}
+
+struct dpu_set_iterator_t dpu_set_dpus(const struct dpu_set_t *set) {
+    dpu_set_iterator_t at = {};
+    at.set = *set;
+    place(at);
+    return at;
+}
+
+void dpu_set_dpus_next(struct dpu_set_iterator_t *iterator) {
+    iterator->count++;
+    iterator->dpu++;
+    bool rank_ends = iterator->set.kind == DPU_SET_DPU || iterator->dpu == iterator->set.list.ranks[iterator->rank]->dpus.size();
+    if (rank_ends) {
+        iterator->dpu = 0;
+        iterator->rank++;
+    }
+    place(*iterator);
+}
+
+struct dpu_set_iterator_t dpu_set_ranks(const struct dpu_set_t *set) {
+    dpu_set_iterator_t at = {};
+    at.set = *set;
+    place_rank(at);
+    return at;
+}
+
+void dpu_set_ranks_next(struct dpu_set_iterator_t *iterator) {
+    iterator->count++;
+    iterator->rank++;
+    place_rank(*iterator);
+}
+
+}
