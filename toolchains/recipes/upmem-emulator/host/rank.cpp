@@ -10,6 +10,13 @@
 #include "report.h"
 #include "server.h"
 
+namespace {
+
+// A mistake in a program is usually the same in every DPU.
+constexpr unsigned FAULTS_SHOWN = 4;
+
+}  // namespace
+
 bool dpu_t::in_fault() const { return control().in_fault != 0; }
 
 dpu_rank_t::dpu_rank_t(std::uint32_t rank_number, std::uint32_t nr_dpus) : number(rank_number), dpus(nr_dpus) {
@@ -104,13 +111,16 @@ bool dpu_rank_t::finish(bool wait, dpu_error_t &error) {
         shared::futex_wait(header().ends, seen, 1);
         if (header().ends.load() == seen && server_died()) bury();
     }
+    unsigned faults = 0;
     for (dpu_t &dpu : dpus) {
         if (!(running_ >> dpu.number & 1)) continue;
         if (!dpu.in_fault() && dpu.dead()) explain(dpu);
         if (!dpu.in_fault()) continue;
         error = DPU_ERR_DPU_FAULT;
-        refuse(error, "%s", dpu.control().fault.message);
+        if (++faults <= FAULTS_SHOWN) refuse(error, "%s", dpu.control().fault.message);
     }
+    if (faults > FAULTS_SHOWN)
+        refuse(error, "%u more DPUs of rank %u are in fault; dpu_log_read tells why", faults - FAULTS_SHOWN, number);
     running_ = 0;
     return true;
 }

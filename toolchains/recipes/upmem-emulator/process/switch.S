@@ -1,21 +1,21 @@
 # Switches between the scheduler's stack and a tasklet's. Offsets are those of Context in switch.h.
 
         .intel_syntax noprefix
-        .set RSP, 0
-        .set RBX, 8
-        .set RBP, 16
-        .set R12, 24
-        .set R13, 32
-        .set R14, 40
-        .set R15, 48
-        .set OP, 56
-        .set A, 60
-        .set B, 64
-        .set C, 68
-        .set RESULT, 72
-        .set FULL, 80
-        .set SCRATCH, 88
-        .set VECTORS, 160
+        .set AT_RSP, 0
+        .set AT_RBX, 8
+        .set AT_RBP, 16
+        .set AT_R12, 24
+        .set AT_R13, 32
+        .set AT_R14, 40
+        .set AT_R15, 48
+        .set AT_OP, 56
+        .set AT_A, 60
+        .set AT_B, 64
+        .set AT_C, 68
+        .set AT_RESULT, 72
+        .set AT_FULL, 80
+        .set AT_SCRATCH, 88
+        .set AT_VECTORS, 160
 
         .text
         .globl foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_abandon
@@ -32,29 +32,29 @@ foundry_resume:
         push r15
         mov [rip + scheduler_rsp], rsp
         mov [rip + foundry_current], rdi
-        mov rsp, [rdi + RSP]
-        mov rbx, [rdi + RBX]
-        mov rbp, [rdi + RBP]
-        mov r12, [rdi + R12]
-        mov r13, [rdi + R13]
-        mov r14, [rdi + R14]
-        mov r15, [rdi + R15]
-        mov rax, [rdi + RESULT]
-        cmp qword ptr [rdi + FULL], 0
+        mov rsp, [rdi + AT_RSP]
+        mov rbx, [rdi + AT_RBX]
+        mov rbp, [rdi + AT_RBP]
+        mov r12, [rdi + AT_R12]
+        mov r13, [rdi + AT_R13]
+        mov r14, [rdi + AT_R14]
+        mov r15, [rdi + AT_R15]
+        mov rax, [rdi + AT_RESULT]
+        cmp qword ptr [rdi + AT_FULL], 0
         jne 1f
         ret
-1:      mov qword ptr [rdi + FULL], 0
+1:      mov qword ptr [rdi + AT_FULL], 0
         .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-        movups xmm\n, [rdi + VECTORS + 16 * \n]
+        movups xmm\n, [rdi + AT_VECTORS + 16 * \n]
         .endr
-        mov rax, [rdi + SCRATCH]
-        mov rcx, [rdi + SCRATCH + 8]
-        mov rdx, [rdi + SCRATCH + 16]
-        mov rsi, [rdi + SCRATCH + 24]
-        mov r8, [rdi + SCRATCH + 40]
-        mov r9, [rdi + SCRATCH + 48]
-        mov r10, [rdi + SCRATCH + 56]
-        mov rdi, [rdi + SCRATCH + 32]
+        mov rax, [rdi + AT_SCRATCH]
+        mov rcx, [rdi + AT_SCRATCH + 8]
+        mov rdx, [rdi + AT_SCRATCH + 16]
+        mov rsi, [rdi + AT_SCRATCH + 24]
+        mov r8, [rdi + AT_SCRATCH + 40]
+        mov r9, [rdi + AT_SCRATCH + 48]
+        mov r10, [rdi + AT_SCRATCH + 56]
+        mov rdi, [rdi + AT_SCRATCH + 32]
         ret
         .size foundry_resume, . - foundry_resume
 
@@ -62,17 +62,17 @@ foundry_resume:
         .type foundry_service_entry, @function
 foundry_service_entry:
         mov r11, [rip + foundry_current]
-        mov [r11 + OP], edi
-        mov [r11 + A], esi
-        mov [r11 + B], edx
-        mov [r11 + C], ecx
-leave:  mov [r11 + RSP], rsp
-        mov [r11 + RBX], rbx
-        mov [r11 + RBP], rbp
-        mov [r11 + R12], r12
-        mov [r11 + R13], r13
-        mov [r11 + R14], r14
-        mov [r11 + R15], r15
+        mov [r11 + AT_OP], edi
+        mov [r11 + AT_A], esi
+        mov [r11 + AT_B], edx
+        mov [r11 + AT_C], ecx
+leave:  mov [r11 + AT_RSP], rsp
+        mov [r11 + AT_RBX], rbx
+        mov [r11 + AT_RBP], rbp
+        mov [r11 + AT_R12], r12
+        mov [r11 + AT_R13], r13
+        mov [r11 + AT_R14], r14
+        mov [r11 + AT_R15], r15
         jmp foundry_abandon
         .size foundry_service_entry, . - foundry_service_entry
 
@@ -80,19 +80,19 @@ leave:  mov [r11 + RSP], rsp
         .type foundry_yield_entry, @function
 foundry_yield_entry:
         mov r11, [rip + foundry_current]
-        mov [r11 + SCRATCH], rax
-        mov [r11 + SCRATCH + 8], rcx
-        mov [r11 + SCRATCH + 16], rdx
-        mov [r11 + SCRATCH + 24], rsi
-        mov [r11 + SCRATCH + 32], rdi
-        mov [r11 + SCRATCH + 40], r8
-        mov [r11 + SCRATCH + 48], r9
-        mov [r11 + SCRATCH + 56], r10
+        mov [r11 + AT_SCRATCH], rax
+        mov [r11 + AT_SCRATCH + 8], rcx
+        mov [r11 + AT_SCRATCH + 16], rdx
+        mov [r11 + AT_SCRATCH + 24], rsi
+        mov [r11 + AT_SCRATCH + 32], rdi
+        mov [r11 + AT_SCRATCH + 40], r8
+        mov [r11 + AT_SCRATCH + 48], r9
+        mov [r11 + AT_SCRATCH + 56], r10
         .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-        movups [r11 + VECTORS + 16 * \n], xmm\n
+        movups [r11 + AT_VECTORS + 16 * \n], xmm\n
         .endr
-        mov qword ptr [r11 + FULL], 1
-        mov dword ptr [r11 + OP], 0
+        mov qword ptr [r11 + AT_FULL], 1
+        mov dword ptr [r11 + AT_OP], 0
         jmp leave
         .size foundry_yield_entry, . - foundry_yield_entry
 
