@@ -127,6 +127,63 @@ def bench(
 
 
 @verb
+def pack(
+    c: Context, triton_script: str = "", artifact_dir: str = "", out_indices: str = "", kernel: str = "",
+    script: str = "", triton: str = "", offline: bool = False, allow_drift: bool = False,
+) -> None:  # fmt: skip
+    """A Triton kernel as a folder that runs on DPUs without Triton: `pack --script add.py --artifact-dir packed/add`.
+
+    In it are the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run` runs it,
+    and so does backends/dpu/tritonpim/scripts/container_artifact_run.sh wherever the UPMEM SDK is.
+
+    --script=FILE       accepts --out PATH and writes LLVM IR there; --triton-script is the same. Default: the addition
+                        in backends/dpu/tritonpim/dpu_min_test.py
+    --artifact-dir=DIR  where to write
+    --out-indices=2,3   which parameters of the kernel, counted from 0, are results; default: all that it writes
+    --kernel=NAME       needed if the IR has several kernels
+    --triton=3.6.0, --offline, --allow-drift   as for `build`
+    """
+    from toolchains import artifacts
+
+    artifacts.pack(
+        script or triton_script, artifact_dir, out_indices=out_indices, kernel=kernel, triton=triton, offline=offline,
+        allow_drift=allow_drift,
+    )  # fmt: skip
+
+
+@verb(iterable=["arg", "len", "in_", "fill", "out"], positional=["artifact"])
+def run(
+    c: Context, artifact: str, arg: list[str], in_: list[str], out: list[str], fill: list[str], len: list[str],
+    nr_dpus: str = "", grid: str = "", parameters: bool = False, triton: str = "", offline: bool = False,
+    allow_drift: bool = False, sdk: str = "",
+) -> None:  # fmt: skip
+    """Run a packed kernel on DPUs: `run packed/add --nr-dpus 4 --arg 3=100 --in 0=a.bin --in 1=b.bin --out 2=c.bin`.
+
+    IDX is the index of a parameter of the kernel. Without --in and --fill it is a trial on numbers that count up.
+
+    --parameters      which parameters the kernel has, and all options; runs nothing
+    --nr-dpus=N       DPUs to use
+    --arg=IDX=VAL     value of a scalar; all of them must be given
+    --in=IDX=PATH     raw elements of an array; a file of this machine
+    --fill=IDX=VAL    every element of it instead
+    --out=IDX=PATH    write an array there after the launch
+    --len=IDX=N       elements of an array, where that does not follow
+    --grid=X[,Y[,Z]]  programs to run, where that does not follow
+    --sdk=PATH        the vendor's SDK in place of our emulator; see `build`
+    --triton=3.6.0, --offline, --allow-drift   as for `build`
+    """
+    from toolchains import artifacts
+
+    options = [word for name, values in (("arg", arg), ("len", len), ("fill", fill)) for value in values
+               for word in (f"--{name}", value)]  # fmt: skip
+    options += ["--nr-dpus", nr_dpus] * bool(nr_dpus) + ["--grid", grid] * bool(grid) + ["--help"] * parameters
+    artifacts.run(
+        artifact, options, ins=in_, outs=out, triton=triton, offline=offline, allow_drift=allow_drift,
+        given=_given(sdk),
+    )  # fmt: skip
+
+
+@verb
 def shell(
     c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, sdk: str = "",
 ) -> None:  # fmt: skip

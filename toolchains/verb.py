@@ -33,22 +33,29 @@ class Stopped(BaseException):
 @overload
 def verb(function: Callable[..., None]) -> Any: ...
 @overload
-def verb(*, optional: Sequence[str]) -> Callable[[Callable[..., None]], Any]: ...
-def verb(function: Callable[..., None] | None = None, *, optional: Sequence[str] = ()) -> Any:
+def verb(
+    *, optional: Sequence[str] = (), iterable: Sequence[str] = (), positional: Sequence[str] | None = None
+) -> Callable[[Callable[..., None]], Any]: ...
+def verb(
+    function: Callable[..., None] | None = None, *, optional: Sequence[str] = (), iterable: Sequence[str] = (),
+    positional: Sequence[str] | None = None,
+) -> Any:  # fmt: skip
     """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
 
     Told to end by Ctrl-C, SIGTERM or SIGHUP, it first leaves its with statements, and containers and children end.
 
     Args:
         optional: names of options that may be given with or without a value.
+        iterable: names of options that may be given several times.
+        positional: names of those that need no name on the command line; by default all without a default value.
     """
     if function is None:
-        return functools.partial(verb, optional=optional)
+        return functools.partial(verb, optional=optional, iterable=iterable, positional=positional)
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:
         # Where a verb takes a target, invoke reads the --help of `invoke build --help` as its name.
-        if {"--help", "-h"} & set(kwargs.values()):
+        if any(value in ("--help", "-h") for value in kwargs.values()):
             program.print_task_help(function.__name__)
             return
         try:
@@ -63,7 +70,7 @@ def verb(function: Callable[..., None] | None = None, *, optional: Sequence[str]
         except OSError as error:
             _fail(f"error: {explained(error)}", FileError.exit_code)
 
-    return task(optional=optional)(guarded)
+    return task(optional=optional, iterable=iterable, positional=positional)(guarded)
 
 
 def explained(error: OSError) -> FileError:

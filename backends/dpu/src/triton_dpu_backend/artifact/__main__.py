@@ -66,8 +66,9 @@ def indices(text: str) -> list[int]:
 
 
 def _pack(given: argparse.Namespace) -> None:
-    folder = pack(given.triton_script, given.artifact_dir, outs=given.out_indices, kernel=given.kernel)
-    print(f"packed {folder}: run it with ARTIFACT_DIR={folder} scripts/container_artifact_run.sh, or ./foundry run")
+    packed = pack(given.triton_script, given.artifact_dir, outs=given.out_indices, kernel=given.kernel)
+    dpus = f"{packed.dpus.count} DPUs by default, from {packed.dpus.source}" if packed.dpus else "1 DPU by default"
+    print(f"packed the kernel {packed.kernel.name}: results are arrays {packed.outs}; {dpus}")
 
 
 def _wrapper(given: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,16 @@ from .wrapper import wrapper
 _TASKLETS = 16
 
 
-def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, kernel: str = "") -> Path:
+@dataclass(frozen=True)
+class Packed:
+    """What an artifact was made of: the kernel, the indices of its results, the default number of DPUs."""
+
+    kernel: Kernel
+    outs: list[int]
+    dpus: Dpus | None
+
+
+def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, kernel: str = "") -> Packed:
     """Run a Triton script and make an artifact of its kernel.
 
     Args:
@@ -38,9 +48,6 @@ def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, k
         artifact: the folder to write; made if it is not there.
         outs: indices of the arrays that are results; all that the kernel writes, if None.
         kernel: its name; may be empty if the IR has only one.
-
-    Returns:
-        The folder.
 
     Raises:
         ScriptError: see script.kernel_ir and script.default_dpus; or an index is not that of an array it writes.
@@ -51,23 +58,23 @@ def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, k
     return write(ir, signature, artifact, outs=outs, dpus=default_dpus(script.read_text(), signature.name))
 
 
-def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Path:
+def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Packed:
     """Write the artifact of a kernel whose IR is there already; as pack()."""
     facts = facts_of(ir)
-    outs = _outs(kernel, outs, facts)
+    results = _outs(kernel, outs, facts)
     written = {
         "kernel.ll": ir,
         "wrapper.ll": wrapper(kernel),
         "triton_args.h": arguments.dpu_header(kernel),
         "triton_args.c": arguments.dpu_source(kernel, tasklets(ir)),
         "host_args.h": arguments.host_header(kernel),
-        "host_runner.c": host_runner(kernel, outs=outs, dpus=dpus, facts=facts),
-        "meta.json": json.dumps(meta(kernel, ir, outs, dpus), indent=2) + "\n",
+        "host_runner.c": host_runner(kernel, outs=results, dpus=dpus, facts=facts),
+        "meta.json": json.dumps(meta(kernel, ir, results, dpus), indent=2) + "\n",
     }
     artifact.mkdir(parents=True, exist_ok=True)
     for name, text in written.items():
         (artifact / name).write_text(text)
-    return artifact
+    return Packed(kernel, results, dpus)
 
 
 def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> dict[str, Any]:
