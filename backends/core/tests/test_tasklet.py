@@ -18,7 +18,8 @@ ELEMENTWISE = re.compile(r"^.*(?:load|store) .*addrspace\(255\)\*.*$", re.MULTIL
 def lower(body: str, length: int = 1024, elem: str = "f32") -> Lowered:
     """A kernel whose body may use %x and %out (one tile of pointers each), %i (its indices) and %n_inside (i < n)."""
     tile = f"tensor<{length}x"
-    return to_tasklet_mlir(to_structured(f"""
+    return to_tasklet_mlir(
+        to_structured(f"""
 module {{ tt.func public @kernel(%xp: !tt.ptr<{elem}>, %op: !tt.ptr<{elem}>, %n: i32) {{
   %pid = tt.get_program_id x : i32
   %length = arith.constant {length} : i32
@@ -34,7 +35,8 @@ module {{ tt.func public @kernel(%xp: !tt.ptr<{elem}>, %op: !tt.ptr<{elem}>, %n:
   %out = tt.addptr %os, %i : {tile}!tt.ptr<{elem}>>, {tile}i32>
 {body}
   tt.return
-}} }}"""))
+}} }}""")
+    )
 
 
 COPY = """
@@ -75,12 +77,14 @@ def test_rows_come_and_go_by_copies() -> None:
 
 def test_a_gather_reads_element_by_element() -> None:
     """The counterpart of the test above: the pattern finds what it looks for."""
-    text = llvm(lower("""
+    text = llvm(
+        lower("""
   %index = arith.muli %i, %i : tensor<1024xi32>
   %there = tt.addptr %xs, %index : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
   %value = tt.load %there, %n_inside : tensor<1024x!tt.ptr<f32>>
   tt.store %out, %value, %n_inside : tensor<1024x!tt.ptr<f32>>
-"""))
+""")
+    )
     assert len(ELEMENTWISE.findall(text)) == 1
 
 
@@ -152,11 +156,13 @@ def test_a_function_that_no_dpu_has_is_refused_by_name_and_one_that_can_be_expan
 
 @pytest.mark.parametrize(("stride", "fetched_apart"), [(2, False), (16, False), (17, True)])
 def test_a_row_with_a_short_stride_is_read_with_all_that_it_spans(stride: int, fetched_apart: bool) -> None:
-    text = llvm(lower(f"""
+    text = llvm(
+        lower(f"""
   %stride = arith.constant dense<{stride}> : tensor<1024xi32>
   %index = arith.muli %i, %stride : tensor<1024xi32>
   %there = tt.addptr %xs, %index : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
   %value = tt.load %there, %n_inside : tensor<1024x!tt.ptr<f32>>
   tt.store %out, %value, %n_inside : tensor<1024x!tt.ptr<f32>>
-"""))
+""")
+    )
     assert bool(ELEMENTWISE.findall(text)) == fetched_apart

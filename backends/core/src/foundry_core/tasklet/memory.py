@@ -108,9 +108,7 @@ class StagedMemory(Memory):
         return found
 
     @contextmanager
-    def piece(
-        self, point: Point, count: Reg, roots: Sequence[SSAValue], rounded: bool = True
-    ) -> Iterator[Piece]:
+    def piece(self, point: Point, count: Reg, roots: Sequence[SSAValue], rounded: bool = True) -> Iterator[Piece]:
         """Bring to WRAM what some values load for a piece; they are then evaluated element by element in `each`."""
         piece = Piece(point, count, rounded)
         self._pieces.append(piece)
