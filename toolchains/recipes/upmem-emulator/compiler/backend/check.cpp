@@ -30,6 +30,8 @@ public:
 
   bool run() {
     for (const GlobalVariable &global : module.globals()) {
+      if (global.getName().startswith("llvm."))
+        continue; // a list of names for the optimiser
       place = "variable '" + global.getName().str() + "'";
       checkType(global.getValueType());
       checkSpace(global.getAddressSpace());
