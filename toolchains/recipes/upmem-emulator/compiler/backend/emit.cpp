@@ -48,6 +48,9 @@ bool emitObject(Module &module, bool optimise, raw_pwrite_stream &out) {
         global.setAlignment(layout.getPreferredAlign(&global));
       place(global);
     }
+  // Programs are linked statically. C says so of each symbol, IR need not, and would get its addresses from a table.
+  for (GlobalValue &value : module.global_values())
+    value.setDSOLocal(true);
   for (Function &function : module) {
     function.addFnAttr(Attribute::NoRedZone); // below the stack pointer there may be the end of the stack
     function.addFnAttr(Attribute::NoUnwind);  // no .eh_frame
