@@ -142,10 +142,6 @@ int main(int argc, char **argv)
                 fprintf(stderr, "DPU %" PRIu32 ", element %" PRIu32 " of %" PRIu32 ": %#" PRIx32 ", expected %#" PRIx32 "%s\n",
                         d, i, arguments[d].n, c[at], expected, i < arguments[d].n ? "" : " (behind the end)");
         }
-    DPU_FOREACH(set, dpu, index) {
-        (void)index;
-        DPU_ASSERT(dpu_log_read(dpu, stdout));
-    }
     DPU_ASSERT(dpu_free(set));
     free(a);
     free(b);
