@@ -60,6 +60,7 @@ bool dpu_rank_t::start(std::uint64_t mask, const dpu_program_t &program) {
         shared::Control &control = dpu.control();
         control.process.store(process_);
         control.in_fault = 0;
+        control.wait_status = 0;
         control.fault = {};
         control.statistics = {};
         control.log_bytes = control.log_dropped = 0;

@@ -89,7 +89,8 @@ void Scheduler::launch() {
 std::uint32_t Scheduler::code_address(std::uint32_t tasklet) const {
     std::uint64_t stack = tasklets_[tasklet].context.rsp;
     if (stack > UINT32_MAX || !memory_.usable(static_cast<std::uint32_t>(stack), 8)) return 0;
-    return *Memory::at<std::uint32_t>(static_cast<std::uint32_t>(stack));
+    std::uint32_t address = *Memory::at<std::uint32_t>(static_cast<std::uint32_t>(stack));
+    return address - FOUNDRY_DPU_CODE_BASE < program_.code_bytes ? address : 0;  // a tail call returns into the emulator
 }
 
 // A tasklet's first event, at time 0: its stack is as if the entry point were to be returned to.
@@ -396,16 +397,17 @@ void Scheduler::reason(std::uint32_t tasklet, std::uint32_t reason, std::uint32_
 }
 
 void Scheduler::deadlock() const {
-    std::string text = "no tasklet can go on:";
+    auto waits = [&](std::uint32_t i) {
+        return tasklets_[i].state == State::idle ? std::string("ended") : "waits " + synchronization_.waits_for(i);
+    };
+    std::string text = "no tasklet can go on";
     std::uint32_t first = shared::NO_TASKLET;
-    for (std::uint32_t i = 0; i < nr_tasklets_; i++) {
-        if (tasklets_[i].state == State::idle) {
-            text += format(" tasklet %u has ended;", i);
-        } else {
-            text += format(" tasklet %u waits %s;", i, synchronization_.waits_for(i).c_str());
-            if (first == shared::NO_TASKLET) first = i;
-        }
+    for (std::uint32_t i = 0, end; i < nr_tasklets_; i = end) {
+        for (end = i + 1; end < nr_tasklets_ && waits(end) == waits(i);) end++;
+        text += i == 0 ? ": " : "; ";
+        text += end == i + 1 ? format("tasklet %u ", i) : format("each of tasklets %u to %u ", i, end - 1);
+        text += waits(i);
+        if (first == shared::NO_TASKLET && tasklets_[i].state != State::idle) first = i;
     }
-    text.pop_back();
     throw Broken{Rule::deadlock, first, 0, 0, text};
 }

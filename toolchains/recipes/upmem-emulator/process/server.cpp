@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include "../shared/layout.h"
 #include "../shared/messages.h"
@@ -60,6 +61,7 @@ class Server {
             if (files[2].revents) break;
             if (files[0].revents && !receive()) break;
         }
+        for (auto &[child, place] : places_) kill(child, SIGKILL);
         for (auto &[number, rank] : ranks_) end(number, ~0ull);
     }
 
@@ -139,18 +141,16 @@ class Server {
         be_dpu(file, number, dpu, code);
     }
 
-    // Ends the processes of some DPUs and waits for them.
+    // Ends the processes of some DPUs and waits for them: all at once, as each needs its turn on a processor to die.
     void end(std::uint32_t number, std::uint64_t mask) {
-        std::map<pid_t, Place> rest;
-        for (auto &[child, place] : places_) {
-            if (place.rank != number || !(mask >> place.dpu & 1)) {
-                rest[child] = place;
-                continue;
-            }
-            kill(child, SIGKILL);
+        std::vector<pid_t> ended;
+        for (auto &[child, place] : places_)
+            if (place.rank == number && mask >> place.dpu & 1) ended.push_back(child);
+        for (pid_t child : ended) kill(child, SIGKILL);
+        for (pid_t child : ended) {
             waitpid(child, nullptr, 0);
+            places_.erase(child);
         }
-        places_.swap(rest);
     }
 
     void reap() {

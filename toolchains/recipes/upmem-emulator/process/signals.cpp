@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int WATCH_SECONDS = 10;
+constexpr int WATCH_SECONDS = 2;
 
 struct {
     int number;
