@@ -96,8 +96,10 @@ class Dpus:
 
     def send_each(self, symbol: str, contents: Sequence[bytes]) -> None:
         """Set a variable of the DPU program: DPU i gets contents[i], all of one length, a multiple of 8."""
-        sources = [np.frombuffer(content, np.uint8).ctypes.data for content in contents]
-        self.send(symbol, 0, len(contents[0]), sources)
+        size = len(contents[0])
+        together = np.frombuffer(b"".join(contents), np.uint8)
+        first = together.ctypes.data
+        self.send(symbol, 0, size, [first + size * i for i in range(self.count)])
 
     def receive(self, symbol: str, offset: int, size: int, targets: Sequence[int]) -> None:
         """Copy `size` bytes from `offset` behind a symbol: of DPU i to host address targets[i], 0 for none."""

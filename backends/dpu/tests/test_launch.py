@@ -1,0 +1,519 @@
+"""Launching on DPUs: any number of them, what may be passed, what is sharded, what comes back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+import triton_dpu_backend
+from foundry_core.ran import Kind
+from foundry_core.tensor import Tensor
+from triton.runtime import driver
+from triton_dpu_backend.host.errors import DpuError
+from triton_dpu_backend.launcher import pool
+
+BLOCK = 64
+rng = np.random.default_rng(0)
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    in_group = GROUP * columns
+    first = pid // in_group * GROUP
+    size = min(rows - first, GROUP)
+    i = first + (pid % in_group) % size
+    j = (pid % in_group) // size
+    at_m, at_n, at_k = i * BM + tl.arange(0, BM), j * BN + tl.arange(0, BN), tl.arange(0, BK)
+    a_at = a_ptr + (at_m % M)[:, None] * stride_am + at_k[None, :]
+    b_at = b_ptr + at_k[:, None] * stride_bk + (at_n % N)[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(tl.cdiv(K, BK)):
+        a = tl.load(a_at, mask=at_k[None, :] < K - k * BK, other=0.0)
+        b = tl.load(b_at, mask=at_k[:, None] < K - k * BK, other=0.0)
+        total = tl.dot(a, b, total)
+        a_at += BK
+        b_at += BK * stride_bk
+    inside = (at_m[:, None] < M) & (at_n[None, :] < N)
+    tl.store(c_ptr + at_m[:, None] * stride_cm + at_n[None, :], total, mask=inside)
+
+
+@triton.jit
+def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
+
+
+@triton.jit
+def integers_kernel(out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64, e, f: tl.uint8):
+    tl.store(out_ptr + 0, flag.to(tl.int64))
+    tl.store(out_ptr + 1, a.to(tl.int64))
+    tl.store(out_ptr + 2, b.to(tl.int64))
+    tl.store(out_ptr + 3, c.to(tl.int64))
+    tl.store(out_ptr + 4, d)
+    tl.store(out_ptr + 5, e.to(tl.int64))
+    tl.store(out_ptr + 6, f.to(tl.int64))
+
+
+@triton.jit
+def floats_kernel(out_ptr, half: tl.float16, single, number):
+    tl.store(out_ptr + 0, half.to(tl.float32))
+    tl.store(out_ptr + 1, single)
+    tl.store(out_ptr + 2, single * number)
+
+
+@triton.jit
+def place_kernel(out_ptr):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    index = (z * tl.num_programs(1) + y) * tl.num_programs(0) + x
+    tl.store(out_ptr + index, x + 10 * y + 100 * z)
+
+
+@triton.jit
+def columns_kernel(x_ptr, out_ptr, rows, stride, ROWS: tl.constexpr):
+    """One program a column: what two programs write lies one element apart."""
+    i = tl.arange(0, ROWS)
+    at = i * stride + tl.program_id(0)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=i < rows) + 1, mask=i < rows)
+
+
+@triton.jit
+def every_other_kernel(out_ptr, n, BLOCK: tl.constexpr):
+    offsets = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) * 2
+    tl.store(out_ptr + offsets, offsets, mask=offsets < n)
+
+
+@triton.jit
+def gather_kernel(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + tl.load(index_ptr + offsets, mask=mask, other=0), mask=mask), mask=mask)
+
+
+@triton.jit
+def tuple_kernel(pair, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(pair[1] + offsets, tl.load(pair[0] + offsets, mask=mask) + 1, mask=mask)
+
+
+def add(x: Any, y: Any, out: Any, n: int, **options: Any) -> triton_dpu_backend.Launch:
+    with triton_dpu_backend.profile() as launches:
+        add_kernel[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK, **options)
+    (launch,) = launches
+    return launch
+
+
+def integers(n: int) -> np.ndarray:
+    return rng.integers(-(2**20), 2**20, n, dtype=np.int32)
+
+
+def poison(n: int, dtype: Any = np.int32) -> np.ndarray:
+    return np.full(n, np.nan if np.dtype(dtype).kind == "f" else 0x5A5A5A5A, dtype)
+
+
+# ---- Any number of DPUs ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dpus", [*range(1, 18), 31, 32, 33, 47, 63, 64])
+def test_vec_add_on_any_number_of_dpus(dpus: int) -> None:
+    for n in (64 * BLOCK, 64 * BLOCK - 1, 65 * BLOCK + 7, 1000):
+        x, y, out = integers(n), integers(n), poison(n + 8)
+        launch = add(Tensor(x), Tensor(y), Tensor(out[:n]), n, num_dpus=dpus)
+        assert np.array_equal(out[:n], x + y)
+        assert (out[n:] == 0x5A5A5A5A).all()
+        assert launch.dpus == min(dpus, launch.programs)
+
+
+@pytest.mark.parametrize("dpus", [1, 2, 3, 5, 8, 16, 27, 64])
+def test_matmul_on_any_number_of_dpus(dpus: int) -> None:
+    m, n, k = 70, 50, 33
+    a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poison((m, n), "f")
+    grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
+    matmul_kernel[grid](
+        Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=2, num_dpus=dpus
+    )  # fmt: skip
+    # Each sum of k products, in any order, is off by at most k roundings of the sum of their sizes.
+    bound = k * 2.0**-24 * (np.abs(a).astype("d") @ np.abs(b))
+    assert (np.abs(c - a.astype("d") @ b) <= bound).all()
+
+
+def test_as_many_dpus_as_useful_without_being_told() -> None:
+    x, y, out = integers(2000 * BLOCK), integers(2000 * BLOCK), poison(2000 * BLOCK)
+    for n, dpus in ((1, 1), (11 * BLOCK, 1), (12 * BLOCK, 2), (2000 * BLOCK, 64)):
+        assert add(Tensor(x), Tensor(y), Tensor(out), n).dpus == dpus
+        assert np.array_equal(out[:n], (x + y)[:n])
+
+
+def test_never_more_dpus_than_programs() -> None:
+    out = np.full((4, 3, 2), -1, np.int32)
+    place_kernel[(2, 3, 4)](Tensor(out), num_dpus=64)
+    assert driver.active.last_launch.dpus == 24
+    z, y, x = np.indices(out.shape)
+    assert np.array_equal(out, x + 10 * y + 100 * z)
+
+
+@pytest.mark.parametrize("dpus", [1, 5, 7])
+def test_a_grid_of_three_dimensions(dpus: int) -> None:
+    out = np.full((4, 3, 5), -1, np.int32)
+    place_kernel[(5, 3, 4)](Tensor(out), num_dpus=dpus)
+    z, y, x = np.indices(out.shape)
+    assert np.array_equal(out, x + 10 * y + 100 * z)
+
+
+def test_an_empty_grid_launches_nothing() -> None:
+    out = np.full(4, -1, np.int32)
+    with triton_dpu_backend.profile() as launches:
+        place_kernel[(0,)](Tensor(out))
+        place_kernel[(2, 0)](Tensor(out))
+    assert out.tolist() == [-1] * 4
+    assert not launches
+
+
+# ---- Who says how many ----------------------------------------------------------------------------------------------
+
+
+def test_the_launch_says_how_many_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_DPU_NUM_DPUS", "3")
+    x, y, out = integers(500), integers(500), poison(500)
+    assert add(Tensor(x), Tensor(y), Tensor(out), 500).dpus == 3
+    assert add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=5).dpus == 5
+
+
+def test_the_script_says_how_many_and_does_not_fight_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "TRITON_DPU_NUM_DPUS", 4)
+    add_kernel.device_caches.clear()
+    x, y, out = integers(500), integers(500), poison(500)
+    try:
+        assert add(Tensor(x), Tensor(y), Tensor(out), 500).dpus == 4
+        assert add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=2).dpus == 2
+        monkeypatch.setenv("TRITON_DPU_NUM_DPUS", "3")
+        with pytest.raises(DpuError, match="two numbers of DPUs"):
+            add(Tensor(x), Tensor(y), Tensor(out), 500)
+    finally:
+        add_kernel.device_caches.clear()
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_what_is_no_number_of_dpus_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_DPU_NUM_DPUS", number)
+    with pytest.raises(DpuError, match=f"TRITON_DPU_NUM_DPUS={number} is no number of DPUs"):
+        add(*(Tensor(integers(64)) for _ in range(3)), 64)
+
+
+def test_autotune_compares_numbers_of_dpus_by_modelled_cycles() -> None:
+    configs = [triton.Config({"BLOCK": 32, "num_dpus": dpus}) for dpus in (1, 4)]
+    tuned = triton.autotune(configs, key=["n"])(add_kernel)
+    n = 4096
+    x, y, out = integers(n), integers(n), poison(n)
+    with triton_dpu_backend.profile() as launches:
+        tuned[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](Tensor(x), Tensor(y), Tensor(out), n)
+    assert np.array_equal(out, x + y)
+    assert {launch.dpus for launch in launches} == {1, 4}
+    assert tuned.best_config.kwargs["num_dpus"] == 4
+    assert launches[-1].dpus == 4
+
+
+# ---- What may be passed ---------------------------------------------------------------------------------------------
+
+
+def test_every_integer_type_arrives() -> None:
+    out = np.full(7, -1, np.int64)
+    values = [True, -7, -30000, 123456789, -(2**40), -5, 200]
+    integers_kernel[(1,)](Tensor(out), *values)
+    assert out.tolist() == [1, *values[1:]]
+
+
+def test_a_number_that_does_not_fit_is_refused() -> None:
+    import struct
+
+    with pytest.raises(struct.error):
+        integers_kernel[(1,)](Tensor(np.zeros(7, np.int64)), True, 300, 0, 5, 5, 5, 5)
+
+
+def test_floats_arrive_rounded_to_their_type_and_never_as_zero() -> None:
+    out = np.full(3, np.nan, np.float32)
+    floats_kernel[(1,)](Tensor(out), 1.0004, 0.1, -3.5)
+    assert out[0] == np.float16(1.0004)
+    assert out[1] == np.float32(0.1)
+    assert out[2] == np.float32(0.1) * np.float32(-3.5)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.float32, np.float16])
+def test_element_types(dtype: Any) -> None:
+    n = 999
+    x, y = (rng.integers(-50, 50, n).astype(dtype) for _ in range(2))
+    out = np.full(n, 77, dtype)
+    add(Tensor(x), Tensor(y), Tensor(out), n, num_dpus=5)
+    assert np.array_equal(out, x + y)
+
+
+def test_an_array_may_be_input_and_output() -> None:
+    x = np.arange(1000, dtype=np.int32)
+    add(Tensor(x), Tensor(x), Tensor(x), 1000, num_dpus=7)
+    assert np.array_equal(x, 2 * np.arange(1000))
+
+
+def test_two_views_of_an_array_keep_what_lies_between_them() -> None:
+    base = np.arange(4096, dtype=np.int32)
+    add(Tensor(base[:1000]), Tensor(base[500:1500]), Tensor(base[2048:3048]), 1000, num_dpus=3)
+    expected = np.arange(4096, dtype=np.int32)
+    expected[2048:3048] = expected[:1000] + expected[500:1500]
+    assert np.array_equal(base, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_a_view_that_starts_at_any_element_is_taken(dtype: Any) -> None:
+    for first in range(1, 9):
+        x, y, out = (rng.integers(-50, 50, 1020).astype(dtype) for _ in range(3))
+        expected = out.copy()
+        expected[first + 1 : first + 1001] = x[first : first + 1000] + y[:1000]
+        add(Tensor(x[first:]), Tensor(y), Tensor(out[first + 1 :]), 1000, num_dpus=6)
+        assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("dpus", [1, 3, 8])
+def test_outputs_whose_elements_alternate_between_dpus_are_merged(dpus: int) -> None:
+    x, out = integers(24 * 20).reshape(24, 20), poison(24 * 20).reshape(24, 20)
+    columns_kernel[(20,)](Tensor(x), Tensor(out), 24, 20, ROWS=32, num_dpus=dpus)
+    assert np.array_equal(out, x + 1)
+
+
+@pytest.mark.parametrize("dpus", [1, 4])
+def test_elements_that_are_not_written_keep_their_values(dpus: int) -> None:
+    out = poison(1000)
+    every_other_kernel[(triton.cdiv(500, 32),)](Tensor(out), 1000, BLOCK=32, num_dpus=dpus)
+    assert np.array_equal(out[::2], np.arange(0, 1000, 2))
+    assert (out[1::2] == 0x5A5A5A5A).all()
+
+
+@pytest.mark.parametrize("dpus", [1, 4])
+def test_a_gather_finds_all_of_its_source(dpus: int) -> None:
+    x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poison(1000)
+    gather_kernel[(triton.cdiv(1000, BLOCK),)](
+        Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=dpus
+    )  # fmt: skip
+    assert np.array_equal(out, x[index])
+
+
+def test_tensors_inside_a_tuple() -> None:
+    x, y = np.arange(10, dtype=np.int32), np.zeros(10, np.int32)
+    tuple_kernel[(1,)]((Tensor(x), Tensor(y)), 10, BLOCK=16)
+    assert np.array_equal(y, x + 1)
+
+
+class Foreign:
+    """A tensor of somebody else's: the methods that a launch needs and no more."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._tensor = Tensor(array)
+        self.dtype = array.dtype
+
+    def data_ptr(self) -> int:
+        return self._tensor.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        return self._tensor.untyped_storage()
+
+
+def test_a_foreign_tensor_is_taken() -> None:
+    x, y, out = integers(300), integers(300), poison(300)
+    add(Foreign(x), Foreign(y), Foreign(out), 300, num_dpus=2)
+    assert np.array_equal(out, x + y)
+
+
+def test_torch_tensors_are_taken() -> None:
+    torch = pytest.importorskip("torch")
+    x, y, out = torch.arange(1000), torch.arange(1000) * 3, torch.zeros(1010, dtype=torch.int64)
+    add(x, y, out[10:], 1000, num_dpus=3)
+    assert torch.equal(out[10:], x + y)
+    assert not out[:10].any()
+
+
+def test_threads_may_launch_at_the_same_time() -> None:
+    arrays = [(integers(1000), integers(1000), poison(1000)) for _ in range(4)]
+    add(*map(Tensor, arrays[0]), 1000, num_dpus=2)  # compiled once, before the race
+    failures: list[BaseException] = []
+
+    def work(x: np.ndarray, y: np.ndarray, out: np.ndarray, dpus: int) -> None:
+        try:
+            for _ in range(5):
+                out.fill(0)
+                add_kernel[(16,)](Tensor(x), Tensor(y), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=dpus)
+                assert (out == x + y).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(*pair, 1 + k % 2)) for k, pair in enumerate(arrays)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# ---- More than one memory holds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dpus", [1, 3])
+def test_arrays_larger_than_mram_take_several_rounds(dpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_DPU_MRAM_BYTES", "16384")
+    n = 20_000
+    x, y, out = integers(n), integers(n), poison(n)
+    launch = add(Tensor(x), Tensor(y), Tensor(out), n, num_dpus=dpus)
+    assert np.array_equal(out, x + y)
+    assert launch.rounds >= 12 * n // (16384 * dpus)
+
+
+def test_a_matmul_larger_than_mram_takes_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_DPU_MRAM_BYTES", "20000")
+    m, n, k = 128, 32, 64
+    a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poison((m, n), "f")
+    with triton_dpu_backend.profile() as launches:
+        matmul_kernel[(16,)](
+            Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=1, num_dpus=2
+        )  # fmt: skip
+    bound = k * 2.0**-24 * (np.abs(a).astype("d") @ np.abs(b))
+    assert (np.abs(c - a.astype("d") @ b) <= bound).all()
+    assert launches[0].rounds > 1
+
+
+def test_an_array_that_no_mram_holds_is_refused_with_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_DPU_MRAM_BYTES", "4096")
+    x, index, out = integers(2000), rng.integers(0, 2000, 64).astype(np.int32), poison(64)
+    with pytest.raises(DpuError, match=r"one program alone needs \d+ bytes of MRAM, a DPU has room for \d+: x_ptr 80"):
+        gather_kernel[(1,)](Tensor(x), Tensor(index), Tensor(out), 64, BLOCK=BLOCK)
+    assert (out == 0x5A5A5A5A).all()
+
+
+# ---- What is said about it ------------------------------------------------------------------------------------------
+
+
+def test_verbose_says_what_is_sharded_and_why(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRITON_DPU_VERBOSE", "1")
+    x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poison(1000)
+    gather_kernel[(16,)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=4)
+    said = capfd.readouterr().err
+    assert "16 programs on 4 DPUs (num_dpus of the launch)" in said
+    assert "x_ptr: replicated, its addresses depend on more than program ids and integer arguments" in said
+    assert "index_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, sent" in said
+    assert "out_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, received" in said
+
+
+def test_the_environment_overrides_what_is_sharded(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRITON_DPU_VERBOSE", "1")
+    monkeypatch.setenv("TRITON_DPU_SHARD", "x_ptr=replicated,out_ptr=replicated,of_another_kernel=sharded")
+    x, y, out = integers(1000), integers(1000), poison(1000)
+    add(Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=4)
+    assert np.array_equal(out, x + y)
+    said = capfd.readouterr().err
+    assert "x_ptr: replicated, as asked; up to 4000 bytes a DPU" in said
+    assert "y_ptr: sharded" in said
+    assert "out_ptr: replicated, as asked; up to 4000 bytes a DPU, sent and received" in said
+
+
+def test_an_override_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, index, out = integers(300), np.zeros(64, np.int32), poison(64)
+    monkeypatch.setenv("TRITON_DPU_SHARD", "x_ptr=sharded")
+    with pytest.raises(DpuError, match="x_ptr cannot be sharded"):
+        gather_kernel[(1,)](Tensor(x), Tensor(index), Tensor(out), 64, BLOCK=BLOCK)
+    monkeypatch.setenv("TRITON_DPU_SHARD", "x_ptr=everywhere")
+    with pytest.raises(DpuError, match="is no NAME=sharded or NAME=replicated"):
+        gather_kernel[(1,)](Tensor(x), Tensor(index), Tensor(out), 64, BLOCK=BLOCK)
+
+
+def test_cycles_of_a_launch_are_modelled_and_the_same_each_time() -> None:
+    if driver.active.ran().kind is not Kind.EMULATOR:
+        pytest.skip("only the emulator has a model of cycles")
+    x, y, out = integers(4096), integers(4096), poison(4096)
+    first, second = (add(Tensor(x), Tensor(y), Tensor(out), 4096, num_dpus=4) for _ in range(2))
+    assert first.cycles == second.cycles
+    assert first.cycles is not None and first.cycles > 0
+    assert first.dma_read_bytes is not None and first.dma_read_bytes >= 2 * 4 * 4096
+    assert first.dma_write_bytes is not None and first.dma_write_bytes >= 4 * 4096
+    assert first.sent_bytes == 2 * 4 * 4096
+    assert first.received_bytes == 4 * 4096
+    assert "modelled" in str(first)
+    assert driver.active.last_launch == second
+
+
+def test_reports_say_what_ran() -> None:
+    add(*(Tensor(integers(1000)) for _ in range(3)), 1000, num_dpus=3)
+    ran = driver.active.ran()
+    assert "UPMEM v1A, 3 DPUs" in ran.device
+    assert (ran.kind is Kind.EMULATOR) == ("modelled" in ran.device)
+
+
+def test_a_fault_says_which_dpu_and_why_and_the_next_launch_works() -> None:
+    x, index, out = integers(300), np.zeros(256, np.int32), poison(256)
+    index[200] = 2**28  # bytes beyond any MRAM
+    with pytest.raises(DpuError, match=r"(?s)the DPU program failed.*DPU 3") as raised:
+        gather_kernel[(4,)](Tensor(x), Tensor(index), Tensor(out), 256, BLOCK=BLOCK, num_dpus=4)
+    assert any("gather_kernel" in note for note in raised.value.__notes__)
+    index[200] = 7
+    gather_kernel[(4,)](Tensor(x), Tensor(index), Tensor(out), 256, BLOCK=BLOCK, num_dpus=4)
+    assert np.array_equal(out, x[index])
+
+
+def test_dpus_are_kept_for_the_next_launch_and_programs_with_them() -> None:
+    x, y, out = integers(1000), integers(1000), poison(1000)
+    add(Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=3)
+    kept = pool.get(3)
+    add(Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=3)
+    assert pool.get(3) is kept
+    scale_kernel[(16,)](Tensor(x), Tensor(out), 1000, -2, BLOCK=BLOCK, num_dpus=3)
+    assert np.array_equal(out, -2 * x)
+    add(Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=3)
+    assert np.array_equal(out, x + y)
+
+
+# Three arrays that end where the next page may not be touched.
+_AT_THE_EDGE = """
+import ctypes, mmap, sys
+import numpy as np
+from foundry_core.tensor import Tensor
+sys.path.insert(0, {folder!r})
+from test_launch import add
+
+def edge(n):
+    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    array = np.frombuffer(memory, np.int32, n, mmap.PAGESIZE - 4 * n)
+    address = array.__array_interface__["data"][0] + 4 * n
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, 0) == 0
+    return array
+
+for n in (1, 7, 100, 255, 257, 1000):
+    x, y, out = edge(n), edge(n), edge(n)
+    x[:], y[:] = 2, 4
+    add(Tensor(x), Tensor(y), Tensor(out), n, num_dpus=3)
+    assert (out == 6).all()
+"""
+
+
+def test_memory_beside_an_array_is_not_touched() -> None:
+    """In a process of its own: a launch that reads or writes past an array is killed there."""
+    script = _AT_THE_EDGE.format(folder=str(__file__).rpartition("/")[0])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
