@@ -17,6 +17,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+# A process that has ended; what it wrote to either output is in stdout.
+Said = subprocess.CompletedProcess[str]
 FOLDER = Path(__file__).resolve().parent
 _AS = re.compile(r"^/\* (built|taken|refused|measured) as: (\S+) ?(.*?)(?: -- (.*?))? \*/$", re.MULTILINE)
 _TEST = re.compile(r"^(CONFORMS|STRICTER)\((\w+),", re.MULTILINE)
@@ -52,14 +54,14 @@ def host_tests() -> list[tuple[Path, str]]:
     ]
 
 
-def build_device(program: Program, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Compile and link a device program into `folder`; standard error is in stdout."""
+def build_device(program: Program, folder: Path) -> Said:
+    """Compile and link a device program into `folder`."""
     command = ["dpu-upmem-dpurte-clang", "-O2", "-Wall", "-Wextra", *program.flags]
     return _said([*command, "-o", str(folder / program.name), str(program.source)])
 
 
-def build_from_ir(folder: Path) -> None:
-    """Build ir_program by the commands that TritonPIM's users type; AssertionError with what was said."""
+def build_from_ir(folder: Path) -> Said:
+    """Build ir_program by the commands that TritonPIM's users type; of a failure, what the command said."""
     objects = [folder / "ir_kernel.o", folder / "ir_arguments.o"]
     compiler = ["dpu-upmem-dpurte-clang", "-O2", "-g0", "-DNR_TASKLETS=4"]
     for command in (
@@ -69,20 +71,20 @@ def build_from_ir(folder: Path) -> None:
         [*compiler, *map(str, objects), "-o", str(folder / "ir_program")],
     ):
         said = _said(command)
-        assert said.returncode == 0, f"{' '.join(command)}: {said.stdout}"
+        if said.returncode != 0:
+            break
+    return said
 
 
-def build_host(name: str, folder: Path, *shared: str) -> Path:
-    """Compile NAME.c and the shared sources against the SDK's host library; AssertionError with what was said."""
+def build_host(name: str, folder: Path, *shared: str) -> Said:
+    """Compile NAME.c and the shared sources against the SDK's host library, as `folder`/NAME."""
     flags = subprocess.run(
         ["dpu-pkg-config", "--cflags", "--libs", "dpu"], capture_output=True, text=True, check=True
     ).stdout.split()
     sources = [str(FOLDER / f"{source}.c") for source in (name, *shared)]
-    compiler = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]
-    built = _said([*compiler, "-o", str(folder / name), *sources, *flags, "-ldl", "-lm"])
-    assert built.returncode == 0, built.stdout
-    return folder / name
+    compiler = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra"]
+    return _said([*compiler, "-o", str(folder / name), *sources, *flags, "-ldl", "-lm"])
 
 
-def _said(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _said(command: list[str]) -> Said:
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

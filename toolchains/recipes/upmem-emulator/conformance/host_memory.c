@@ -12,7 +12,7 @@ static struct dpu_set_t ready(uint32_t task) {
     return set;
 }
 
-static uint64_t pattern(uint32_t i) { return 0x0123456789abcdef * (i + 1); }
+static uint64_t pattern(uint32_t i) { return 0x0123456789abcdefu * (i + 1); }
 
 static void write_pattern(struct dpu_set_t set) {
     uint64_t words[256];

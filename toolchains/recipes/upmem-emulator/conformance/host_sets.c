@@ -93,12 +93,22 @@ CONFORMS(rank_foreach_covers_every_dpu_once, "DPU_RANK_FOREACH(set, rank[, i]), 
     struct dpu_set_t set = conformance_dpus(130, "device_symbols"), rank, dpu;
     uint32_t ranks = 0, expected = 0, dpus = 0, index;
     OK(dpu_get_nr_ranks(set, &expected));
-    DPU_RANK_FOREACH(set, rank) { ranks++; }
+    DPU_RANK_FOREACH(set, rank) {
+        uint32_t one = 0;
+        OK(dpu_get_nr_ranks(rank, &one));
+        EXPECT_EQUAL(one, 1);
+        ranks++;
+    }
     EXPECT_EQUAL(ranks, expected);
+    ranks = 0;
     DPU_RANK_FOREACH(set, rank, index) {
-        uint32_t inside = 0, counted = 0;
+        EXPECT_EQUAL(index, ranks++);
+        uint32_t inside = 0, counted = 0, one = 0;
         OK(dpu_get_nr_dpus(rank, &inside));
-        DPU_FOREACH(rank, dpu) { counted++; }
+        DPU_FOREACH(rank, dpu) {
+            OK(dpu_get_nr_dpus(dpu, &one));
+            counted += one;
+        }
         EXPECT_EQUAL(counted, inside);
         dpus += inside;
     }

@@ -222,7 +222,7 @@ CONFORMS(a_transfer_of_megabytes_arrives, "a transfer may be as long as MRAM is"
     enum { LARGE = 48 << 20 };
     struct dpu_set_t set = conformance_dpus(1, "device_symbols");
     uint64_t *sent = malloc(LARGE), *got = calloc(1, LARGE);
-    for (size_t i = 0; i < LARGE / 8; i++) sent[i] = i * 0x9e3779b97f4a7c15;
+    for (size_t i = 0; i < LARGE / 8; i++) sent[i] = i * 0x9e3779b97f4a7c15u;
     OK(dpu_copy_to(set, DPU_MRAM_HEAP_POINTER_NAME, 1 << 20, sent, LARGE));
     OK(dpu_copy_from(conformance_first(set), DPU_MRAM_HEAP_POINTER_NAME, 1 << 20, got, LARGE));
     EXPECT(memcmp(sent, got, LARGE) == 0);

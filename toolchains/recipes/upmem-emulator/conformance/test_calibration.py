@@ -41,8 +41,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     for program in programs("measured"):
         said = build_device(program, folder)
         assert said.returncode == 0, said.stdout
-    calibrate = build_host("calibrate", folder)
-    done = subprocess.run([calibrate, folder], capture_output=True, text=True, timeout=300, check=False)
+    said = build_host("calibrate", folder)
+    assert said.returncode == 0, said.stdout
+    done = subprocess.run([folder / "calibrate", folder], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = {}
     for line in done.stdout.splitlines():
