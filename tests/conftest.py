@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from toolchains import building
-from toolchains.engine import Container
+from toolchains import building, engine, host, lock, native, paths
+from toolchains.engine import Container, Engine
+from toolchains.lock import LockedTarget
+from toolchains.store import Store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -16,11 +18,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
+def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
+    """The engine, which has the image that native parts are built in, and what that was made of."""
+    host.ensure()
+    store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
+    locked = lock.load().targets["dpu"].builder
+    assert locked is not None
+    used = native.fetched(locked, store)
+    docker = engine.connect()
+    native.have_builder(used, store=store, engine=docker)
+    return docker, used
+
+
+@pytest.fixture(scope="session")
 def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
     """Gives a container, to be used in a with statement, of the spirv image with a release of Triton."""
 
     @functools.cache
-    def image(release: str) -> tuple[building.engine.Engine, str]:
+    def image(release: str) -> tuple[Engine, str]:
         engine, made = building.have("spirv", triton=release, allow_drift=request.config.getoption("--allow-drift"))
         return engine, made.name
 

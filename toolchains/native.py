@@ -56,6 +56,11 @@ def fetch(names: Sequence[str], builder: LockedTarget, store: Store) -> LockedTa
     """The builder with the files that are really used; where all parts are in the store, nothing is fetched."""
     if all(store.has_part("native", identity(name, builder)) for name in names):
         return builder
+    return fetched(builder, store)
+
+
+def fetched(builder: LockedTarget, store: Store) -> LockedTarget:
+    """The builder with the files that are really used, all of them in the store."""
     wanted = [*builder.debs, *builder.wheels, *builder.sdists]
     with step(f"{len(wanted)} locked files to build with"):
         found = store.fetch(wanted, suite=builder.suite, python=builder.python)

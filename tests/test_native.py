@@ -1,0 +1,142 @@
+"""Native parts: named by what they are built from, built once, without a network, and the same bytes each time."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchains import lock, native, paths
+from toolchains.engine import Engine
+from toolchains.errors import CommandError, UsageError
+from toolchains.lock import LockedTarget
+from toolchains.store import Store
+
+TOY = Path(__file__).parent / "toys" / "recipe"
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The toy recipe in a folder of recipes of its own, and a copy of cmake/, to be edited."""
+    shutil.copytree(TOY, tmp_path / "recipes" / "toy")
+    shutil.copytree(paths.CMAKE, tmp_path / "cmake")
+    monkeypatch.setattr(paths, "RECIPES", tmp_path / "recipes")
+    monkeypatch.setattr(paths, "CMAKE", tmp_path / "cmake")
+    return tmp_path / "recipes" / "toy"
+
+
+@pytest.fixture
+def locked() -> LockedTarget:
+    builder = lock.load().targets["dpu"].builder
+    assert builder is not None
+    return builder
+
+
+def append(path: Path) -> None:
+    path.write_text(path.read_text() + "\n")
+
+
+@pytest.mark.parametrize("file", ["told.c", "CMakeLists.txt", "conanfile.py", "../../cmake/foundry.cmake"])
+def test_an_edit_in_what_is_built_changes_the_name(toy: Path, locked: LockedTarget, file: str) -> None:
+    before = native.identity("toy", locked)
+    append(toy / file)
+    assert native.identity("toy", locked) != before
+
+
+def test_what_it_is_built_with_is_part_of_the_name(toy: Path, locked: LockedTarget) -> None:
+    others = [replace(locked, debs=locked.debs[1:]), replace(locked, wheels=()), replace(locked, sdists=())]
+    assert len({native.identity("toy", builder) for builder in (locked, *others)}) == 4
+
+
+@pytest.mark.parametrize("folder", ["tests", "conformance", "calibration"])
+def test_an_edit_in_a_recipes_tests_builds_nothing(toy: Path, locked: LockedTarget, folder: str) -> None:
+    before = native.identity("toy", locked)
+    (toy / folder).mkdir()
+    (toy / folder / "test_toy.py").write_text("def test(): pass\n")
+    assert native.identity("toy", locked) == before
+
+
+def test_a_recipe_that_does_not_exist_is_named(toy: Path, locked: LockedTarget) -> None:
+    with pytest.raises(UsageError, match="toolchains/recipes/nothing"):
+        native.identity("nothing", locked)
+
+
+def test_with_all_parts_in_the_store_nothing_is_fetched(toy: Path, locked: LockedTarget, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store", offline=True)
+    store.part("native", native.identity("toy", locked), lambda folder: None)
+    assert native.fetch(["toy"], locked, store) == locked
+
+
+class NoEngine:
+    """Stands for an engine that is not to be used."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the engine was asked to {name}")
+
+
+@pytest.fixture
+def built(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> Iterator[tuple[native.Part, Store]]:
+    """The toy built from nothing, and the store that it is in."""
+    store = Store(tmp_path / "store")
+    yield native.part("toy", builder[1], store=store, engine=builder[0]), store
+
+
+def members(part: native.Part) -> dict[str, bytes]:
+    with tarfile.open(part.path) as tar:
+        return {info.name: file.read() for info in tar if (file := tar.extractfile(info))}
+
+
+@pytest.mark.docker
+def test_a_recipe_becomes_a_tar_of_what_it_installs(built: tuple[native.Part, Store]) -> None:
+    files = members(built[0])
+    assert set(files) == {"bin/say", "bin/tell", "lib/libtold.a"}
+    assert files["bin/say"] == files["bin/tell"]
+    assert files["bin/tell"].startswith(b"\x7fELF")
+
+
+@pytest.mark.docker
+def test_a_second_run_builds_nothing(
+    built: tuple[native.Part, Store], builder: tuple[Engine, LockedTarget]
+) -> None:
+    again = native.part("toy", builder[1], store=built[1], engine=NoEngine())  # type: ignore[arg-type]
+    assert again == built[0]
+
+
+@pytest.mark.docker
+def test_a_second_build_from_nothing_gives_the_same_bytes_without_a_path_of_the_build(
+    built: tuple[native.Part, Store], builder: tuple[Engine, LockedTarget], tmp_path: Path
+) -> None:
+    other = native.part("toy", builder[1], store=Store(tmp_path / "other"), engine=builder[0])
+    assert other.path != built[0].path
+    assert other.path.read_bytes() == built[0].path.read_bytes()
+    for content in members(other).values():
+        assert b"./told.c" in content
+        assert b"/foundry" not in content
+
+
+@pytest.mark.docker
+def test_a_compilers_error_is_shown_and_leaves_no_part(
+    toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path
+) -> None:
+    (toy / "told.c").write_text("int told = nothing;\n")
+    store = Store(tmp_path / "store")
+    with pytest.raises(CommandError, match=r"the native part toy could not be built") as caught:
+        native.part("toy", builder[1], store=store, engine=builder[0])
+    assert "told.c:1:12: error: " in caught.value.why
+    assert "native-toy.log" in caught.value.why
+    assert not store.has_part("native", native.identity("toy", builder[1]))
+
+
+@pytest.mark.docker
+def test_a_recipe_cannot_reach_a_network(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> None:
+    asked = 'file(DOWNLOAD http://192.0.2.1/x x STATUS status TIMEOUT 20)\nmessage(FATAL_ERROR "${status}")\n'
+    (toy / "CMakeLists.txt").write_text((toy / "CMakeLists.txt").read_text() + asked)
+    with pytest.raises(CommandError) as caught:
+        native.part("toy", builder[1], store=Store(tmp_path / "store"), engine=builder[0])
+    # curl's 7: not even a timeout, there is no way out.
+    assert "7;" in caught.value.why

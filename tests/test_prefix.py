@@ -1,0 +1,84 @@
+"""Prefixes as tars: the same bytes for the same content, and nothing that leaves the folder they are unpacked into."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from toolchains import prefix, trees
+from toolchains.errors import UnsafeArchiveError
+
+
+def entry(name: str, content: str = "", *, mode: int = 0o644, kind: bytes = tarfile.REGTYPE, to: str = "",
+          mtime: int = 5) -> tuple[tarfile.TarInfo, bytes]:  # fmt: skip
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode, info.mtime, info.uid = kind, to, mode, mtime, mtime
+    data = content.encode()
+    info.size = len(data)
+    return info, data
+
+
+def tar(path: Path, entries: Sequence[tuple[tarfile.TarInfo, bytes]], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as file:  # type: ignore[call-overload]
+        for info, data in entries:
+            file.addfile(info, io.BytesIO(data))
+    return path
+
+
+PACKAGE = [
+    entry("./", kind=tarfile.DIRTYPE, mode=0o755),
+    entry("./notes.txt", "of the day"),
+    entry("./lib/liba.so", "code"),
+    entry("./bin/tool", "program", mode=0o775),
+    entry("./bin/again", kind=tarfile.LNKTYPE, to="./bin/tool"),
+    entry("./bin/other", kind=tarfile.SYMTYPE, to="tool"),
+]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
+def test_files_and_links_come_out_sorted_without_owner_and_date(tmp_path: Path, mode: str) -> None:
+    prefix.normalise(tar(tmp_path / "a.tar", PACKAGE, mode), tmp_path / "b.tar", without=["notes.txt"])
+    with tarfile.open(tmp_path / "b.tar") as result:
+        found = {info.name: info for info in result}
+        contents = {name: result.extractfile(info).read() for name, info in found.items() if info.isreg()}  # type: ignore[union-attr]
+    assert list(found) == ["bin/again", "bin/other", "bin/tool", "lib/liba.so"]
+    assert contents == {"bin/again": b"program", "bin/tool": b"program", "lib/liba.so": b"code"}
+    assert found["bin/other"].linkname == "tool"
+    assert {(info.uid, info.mtime) for info in found.values()} == {(0, trees.EPOCH)}
+    assert [oct(found[name].mode) for name in ("bin/again", "bin/tool", "lib/liba.so")] == ["0o755", "0o755", "0o644"]
+
+
+def test_order_owner_date_and_umask_make_no_difference(tmp_path: Path) -> None:
+    one = [entry("./lib/liba.so", "code"), entry("./bin/tool", "program", mode=0o755)]
+    other = [entry("bin/tool", "program", mode=0o700, mtime=9), entry("lib/liba.so", "code", mode=0o600, mtime=9)]
+    for name, entries in (("one", one), ("other", other)):
+        prefix.normalise(tar(tmp_path / f"{name}.tar", entries), tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_a_folder_of_the_archive_can_be_taken_alone(tmp_path: Path) -> None:
+    source = tar(tmp_path / "a.tar", [entry("top/bin/tool", "1"), entry("top", kind=tarfile.DIRTYPE), entry("x", "2")])
+    prefix.normalise(source, tmp_path / "b.tar", below="top")
+    with tarfile.open(tmp_path / "b.tar") as result:
+        assert result.getnames() == ["bin/tool"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ([entry("../a")], r"leaves its folder: \.\./a"),
+        ([entry("a/../../b")], r"leaves its folder: a/\.\./\.\./b"),
+        ([entry("/etc/passwd")], "leaves its folder: /etc/passwd"),
+        ([entry("a", kind=tarfile.FIFOTYPE)], "neither a file nor a link: a"),
+        ([entry("a", kind=tarfile.SYMTYPE, to="/etc"), entry("a/b/c")], "through a link: a/b/c"),
+    ],
+)
+def test_what_would_be_written_elsewhere_is_refused(
+    tmp_path: Path, entries: list[tuple[tarfile.TarInfo, bytes]], says: str
+) -> None:
+    with pytest.raises(UnsafeArchiveError, match=says):
+        prefix.normalise(tar(tmp_path / "a.tar", entries), tmp_path / "b.tar")
