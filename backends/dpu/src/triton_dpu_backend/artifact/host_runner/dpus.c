@@ -26,12 +26,12 @@ static void send_arguments(struct dpu_set_t set, uint32_t heap)
         memset(&values[each], 0, sizeof *values);
         for (int i = 0; i < COUNT; i++) {
             unsigned char *field = (unsigned char *)&values[each] + parameters[i].offset;
-            /* Of the array's first element, which may not be there: modulo 2^32, as the DPU computes. */
-            uint32_t address = heap + arrays[i].offset - (uint32_t)start(i, each);
             float single = (float)real[i];
-            if (is_pointer(i))
+            if (is_pointer(i)) {
+                /* Of the array's first element, which may not be there: modulo 2^32, as the DPU computes. */
+                uint32_t address = heap + arrays[i].offset - (uint32_t)start(i, each);
                 memcpy(field, &address, sizeof address);
-            else if (parameters[i].kind == INTEGER)
+            } else if (parameters[i].kind == INTEGER)
                 memcpy(field, &argument[i], (size_t)parameters[i].bytes);
             else if (parameters[i].kind == FLOAT && parameters[i].bytes == 4)
                 memcpy(field, &single, sizeof single);
