@@ -39,7 +39,7 @@ void report(shared::Control &control, Log &log, std::uint32_t rank, std::uint32_
     log.add(text.data(), text.size());
 }
 
-void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, int code) {
+void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, std::uint32_t process, int code) {
     auto *header = reinterpret_cast<shared::Header *>(map(rank, 0, shared::HEADER_BYTES));
     std::uint8_t *slot = map(rank, shared::slot_offset(dpu), shared::SLOT_BYTES);
     shared::Control &control = shared::control_of(slot);
@@ -53,7 +53,9 @@ void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, int code) {
     for (;;) {
         std::uint32_t done = control.ended.load();
         std::uint32_t asked = control.asked.load();
-        if (asked == done) {
+        // The host replaces a process before it asks for launches of the new one, and the server may not have come to ending
+        // this one yet: what is asked for then is no longer asked of this program.
+        if (asked == done || control.process.load() != process) {
             shared::futex_wait(control.asked, asked, 0);
             continue;
         }
@@ -76,9 +78,9 @@ void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, int code) {
 
 }  // namespace
 
-void be_dpu(int rank, std::uint32_t rank_number, std::uint32_t dpu, int code) {
+void be_dpu(int rank, std::uint32_t rank_number, std::uint32_t dpu, std::uint32_t process, int code) {
     try {
-        serve(rank, rank_number, dpu, code);
+        serve(rank, rank_number, dpu, process, code);
     } catch (const std::exception &error) {
         std::fprintf(stderr, "dpu %u of rank %u: %s\n", dpu, rank_number, error.what());
     }

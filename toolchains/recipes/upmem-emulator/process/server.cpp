@@ -113,7 +113,7 @@ class Server {
             if (!(message.mask >> dpu & 1)) continue;
             shared::Control &control = rank.control(dpu);
             pid_t server = getpid(), child = fork();
-            if (child == 0) become(message.rank, dpu, code, server);
+            if (child == 0) become(message.rank, dpu, message.process, code, server);
             if (child < 0) {
                 died(rank, control, message.process, 0);
                 continue;
@@ -122,7 +122,7 @@ class Server {
         }
     }
 
-    [[noreturn]] void become(std::uint32_t number, std::uint32_t dpu, int code, pid_t server) {
+    [[noreturn]] void become(std::uint32_t number, std::uint32_t dpu, std::uint32_t process, int code, pid_t server) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != server) _exit(0);
         prctl(PR_SET_NAME, "dpu");
@@ -138,7 +138,7 @@ class Server {
             munmap(rank.memory, shared::rank_bytes(rank.nr_dpus));
             if (other != number) close(rank.file);
         }
-        be_dpu(file, number, dpu, code);
+        be_dpu(file, number, dpu, process, code);
     }
 
     // Ends the processes of some DPUs and waits for them: all at once, as each needs its turn on a processor to die.
