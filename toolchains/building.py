@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import engine, host, image, lock, owners, paths, pins, sdk
+from . import engine, furnishing, host, image, lock, owners, paths, pins, sdk
 from .errors import PinError, UsageError
 from .image import Image
 from .lock import LockedTarget
@@ -86,6 +86,7 @@ def shell(name: str, *, triton: str, offline: bool, allow_drift: bool, given: Gi
     docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift, given=given)
     with docker.container(made.name) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
+        furnishing.furnish(container, locked(name))
         return container.interactive(["bash"])
 
 

@@ -17,7 +17,7 @@ from .run import run
 from .store import Store
 
 # Beside a package's sources, and no part of its wheel: an edit there leaves the image alone.
-_NOT_BUILT = ("tests", "examples")
+_NOT_BUILT = ("tests", "examples", "tritonpim")
 
 
 @dataclass(frozen=True)

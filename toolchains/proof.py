@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import building, image, lock, paths
+from . import building, furnishing, image, lock, paths
 from .errors import ProofError, UsageError
 from .sdk import Given
 
@@ -126,6 +126,7 @@ def _run(
     with docker.container(made.name) as container:
         for folder in folders:
             container.copy_into(paths.ROOT / folder, f"{_HOME}/{folder}")
+        furnishing.furnish(container, building.locked(target))
         container.call(["mkdir", _RESULTS])
         status = container.run(command, env=env, cwd=_HOME, line=lambda text: print(text, flush=True)).status
         container.copy_out(_RESULTS, results)

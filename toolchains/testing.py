@@ -26,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-from . import building, distributions, host, lock, paths, proof
+from . import building, distributions, furnishing, host, lock, paths, proof
 from .errors import CheckError, CommandError, FoundryError, UsageError
 from .lock import Lock, LockedTarget
 from .run import run
@@ -199,6 +199,7 @@ def _inside(target: LockedTarget, release: str, allow_drift: bool, given: Given 
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
         for name, folder in suites(target).items():
             container.copy_into(folder, f"{_INSIDE}/{name}")
+        furnishing.furnish(container, target)
         done = container.run(
             ["python", "-m", "pytest", "--import-mode=importlib", "-p", "no:cacheprovider", "-ra",
              f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
