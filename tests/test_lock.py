@@ -17,12 +17,24 @@ WHEEL = Artifact("wheel", "top", "1.0", "top-1.0-py3-none-any.whl", 20, "b" * 64
 TRITON = Artifact("wheel", "triton", "3.9.0", "triton-3.9.0-cp312-abi3-any.whl", 30, "c" * 64)
 
 
+SDIST = Artifact("sdist", "made", "1.0", "made-1.0.tar.gz", 40, "9" * 64)
+
+
 def target(name: str = "one") -> LockedTarget:
     return LockedTarget(
         name=name, backend="spirv", suite="trixie", python="3.13", debs=(DEB,), wheels=(WHEEL,),
         tritons={"3.9.0": LockedTriton("3.9.0", "d" * 40, TRITON)}, default_triton="3.9.0",
         left_out=("/usr/share/doc/*",), kept=("/usr/share/doc/*/copyright",), pins={"debs": "e" * 64},
     )  # fmt: skip
+
+
+def with_parts(name: str = "one") -> LockedTarget:
+    """A target with native parts."""
+    builder = LockedTarget(
+        name=f"{name}-build", backend="spirv", suite="trixie", python="3.13", debs=(DEB,), wheels=(), tritons={},
+        default_triton="", sdists=(SDIST,), pins={"debs": "f" * 64},
+    )  # fmt: skip
+    return replace(target(name), recipes=("part", "other"), builder=builder, sdk="vendor")
 
 
 def sealed(*targets: LockedTarget) -> Lock:
@@ -44,6 +56,32 @@ def test_writing_what_was_read_changes_nothing(file: Path) -> None:
     before = file.read_text()
     lock.save(lock.load(file), file)
     assert file.read_text() == before
+
+
+def test_native_parts_and_what_they_are_built_in_are_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "lock.json"
+    lock.save(sealed(with_parts("one"), target("two")), path)
+    assert lock.load(path) == sealed(with_parts("one"), target("two"))
+    assert [system.name for system in lock.load(path).systems()] == ["one", "one-build", "two"]
+    assert SDIST in lock.load(path).targets["one"].artifacts()
+
+
+def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
+    assert not {"builder", "recipes", "sdists", "sdk"} & set(re.findall(r'"(\w+)":', file.read_text()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"recipes": ("part",)},
+        {"sdk": ""},
+        {"builder": None},
+        {"builder": replace(with_parts().builder, sdists=(replace(SDIST, version="2.0"),))},  # type: ignore[type-var]
+    ],
+)
+def test_native_parts_and_what_they_are_built_in_are_in_the_digest(change: dict) -> None:
+    before, after = sealed(with_parts()), sealed(replace(with_parts(), **change))
+    assert after.targets["one"].digest != before.targets["one"].digest
 
 
 def test_the_order_of_targets_does_not_count() -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from toolchains import lock, pinning, pins, resolution, store
 from toolchains.errors import HashMismatchError, LlvmHashError, PinError, TruncatedError, UsageError
 from toolchains.lock import Artifact, Lock
-from toolchains.pins import DebPin, ReleasesPin, Target, WheelPin
+from toolchains.pins import DebPin, ReleasesPin, SdistPin, Target, WheelPin
 from toolchains.sources import Report
 from toolchains.sources.deb import Debs
 from toolchains.store import Store
@@ -24,6 +24,8 @@ TOOLS = DebPin("tools", ("tool",), ("/usr/share/doc/*",))
 LIBRARY = WheelPin("library", {"library": "1.0"})
 TRITON = ReleasesPin("triton", "triton", "2.0", {"1.0": "a" * 40, "2.0": "b" * 40})
 PEER = DebPin("peer", ("peer",))
+COMPILER = DebPin("compiler", ("compiler",))
+SOURCES = SdistPin("sources", {"made": "1.0"})
 
 
 class Index:
@@ -60,6 +62,33 @@ class Index:
             shutil.copy(self.folder / wanted.filename, into)
 
 
+class SourceIndex:
+    """Sources, and what stands for pip: what they need is a wheel, dependency."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+
+    def client(self, python: str) -> SourceIndex:
+        """In place of Sdists(python)."""
+        return self
+
+    def resolve(self, pins: Mapping[str, str], *, into: Path) -> tuple[list[Artifact], list[str]]:
+        """As Sdists.resolve."""
+        found = []
+        for name, version in pins.items():
+            file = into / f"{name}-{version}.tar.gz"
+            file.write_text(name)
+            shutil.copy(file, self.folder)
+            found.append(artifact(file, kind="sdist", name=name, version=version))
+        return found, ["dependency"]
+
+    def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
+        """As Source.fetch."""
+        for wanted in artifacts:
+            shutil.copy(self.folder / wanted.filename, into)
+
+
 class World:
     """Two archives, a store that uses them, and the targets to resolve."""
 
@@ -67,6 +96,9 @@ class World:
         self.index = Index(folder / "index")
         monkeypatch.setattr(resolution, "Wheels", self.index.client)
         monkeypatch.setattr(store, "Wheels", self.index.client)
+        sources = SourceIndex(folder / "sources")
+        monkeypatch.setattr(resolution, "Sdists", sources.client)
+        monkeypatch.setattr(store, "Sdists", sources.client)
         self.archive = DebianArchive(folder / "archive")
         self.store = Store(folder / "store")
         archive = self.archive.archive
@@ -75,6 +107,7 @@ class World:
         self.archive.add("essential", "1", Essential="yes", Priority="required")
         self.archive.add("tool", "1")
         self.archive.add("peer", "1")
+        self.archive.add("compiler", "1")
         self.index.add("library", "1.0", ["dependency"])
         self.index.add("dependency", "1.0")
         for version in TRITON.llvm_hashes:
@@ -141,6 +174,57 @@ class TestResolving:
         new = world.resolve(old, LIBRARY)
         assert new.targets["plain"].python == "3.12"
         assert [c.name for c in resolution.changes(old, new)] == ["tool"]
+
+
+class TestNativeParts:
+    """A target with recipes, and what they are built in."""
+
+    @pytest.fixture(autouse=True)
+    def native(self, world: World) -> None:
+        plain = world.targets[0]
+        world.targets.append(
+            replace(plain, name="native", recipes=("part",), build=(COMPILER, LIBRARY, SOURCES), sdk="vendor")
+        )
+
+    def test_what_they_are_built_in_is_resolved_by_itself(self, world: World) -> None:
+        target = world.resolve().targets["native"]
+        assert (target.recipes, target.sdk) == (("part",), "vendor")
+        assert [a.name for a in target.debs] == ["essential", "tool"]
+        builder = target.builder
+        assert builder is not None
+        assert (builder.name, builder.suite, builder.tritons) == ("native-build", "trixie", {})
+        assert [a.name for a in builder.debs] == ["compiler", "essential"]
+        assert [a.name for a in builder.sdists] == ["made"]
+
+    def test_what_sources_need_is_resolved_with_the_wheels(self, world: World) -> None:
+        world.targets[-1] = replace(world.targets[-1], build=(COMPILER, SOURCES))
+        builder = world.resolve().targets["native"].builder
+        assert builder is not None
+        assert [a.name for a in builder.wheels] == ["dependency"]
+
+    def test_it_agrees_with_its_lock_until_its_pins_change(self, world: World) -> None:
+        locked = world.resolve()
+        assert list(pinning.disagreements(locked, world.targets)) == []
+        changed = SdistPin("sources", {"made": "2.0"})
+        for target, said in (
+            (replace(world.targets[-1], build=(COMPILER, LIBRARY, changed)), "native-build: the pins of its wheels"),
+            (replace(world.targets[-1], recipes=("other",)), "native: recipes is ('other',), locked is ('part',)"),
+            (replace(world.targets[-1], recipes=(), build=(), sdk=""), "native: recipes is ()"),
+        ):
+            assert any(line.startswith(said) for line in pinning.disagreements(locked, [*world.targets[:-1], target]))
+
+    def test_naming_a_component_of_it_leaves_the_rest_as_it_was(self, world: World) -> None:
+        old = world.resolve()
+        for name in ("compiler", "tool"):
+            world.archive.add(name, "2")
+        changes = resolution.changes(old, world.resolve(old, COMPILER))
+        assert [(c.name, c.targets) for c in changes] == [("compiler", ("native-build",))]
+
+    def test_its_files_are_fetched_with_the_others(self, world: World) -> None:
+        target = world.resolve().targets["native"]
+        world.store.fetch(target.artifacts(), suite=target.suite, python=target.python)
+        assert all(world.store.has(a) for a in target.artifacts())
+        assert {"compiler", "made"} <= {a.name for a in target.artifacts()}
 
 
 class TestDisagreements:

@@ -8,7 +8,7 @@ import pytest
 
 from toolchains import paths, pins
 from toolchains.errors import PinError, UsageError
-from toolchains.pins import DebPin, ReleasesPin, WheelPin
+from toolchains.pins import DebPin, ReleasesPin, SdistPin, WheelPin
 
 FILES = {
     "pins/tools.toml": 'source = "deb"\npackages = ["first", "second"]\nleft-out = ["/a/*"]\nkept = ["/a/b"]\n',
@@ -17,6 +17,9 @@ FILES = {
     "pins/triton.toml": 'source = "wheel"\ndistribution = "triton"\ndefault = "2"\n'
     '[release."1"]\nllvm-hash = "aaa"\n[release."2"]\nllvm-hash = "bbb"\n',
     "targets/plain.toml": 'backend = "b"\nsuite = "s"\npython = "3.13"\ncomponents = ["tools", "library", "triton"]\n',
+    "pins/sources.toml": 'source = "sdist"\n[packages]\nmade = "1.0"\n',
+    "targets/native.toml": 'backend = "b"\nsuite = "s"\npython = "3.13"\ncomponents = ["library", "triton"]\n'
+    'recipes = ["part"]\nbuild-components = ["tools", "sources"]\nsdk = "vendor"\n',
     "targets/variant.toml": 'extends = "plain"\ncomponents = ["more"]\n',
 }
 
@@ -40,6 +43,7 @@ def target(root: Path, name: str) -> pins.Target:
 def test_each_kind_of_component_is_read(root: Path) -> None:
     assert component(root, "tools") == DebPin("tools", ("first", "second"), ("/a/*",), ("/a/b",))
     assert component(root, "library") == WheelPin("library", {"library": "1.0"})
+    assert component(root, "sources") == SdistPin("sources", {"made": "1.0"})
     assert component(root, "triton") == ReleasesPin("triton", "triton", "2", {"1": "aaa", "2": "bbb"})
 
 
@@ -90,12 +94,40 @@ def test_a_variant_adds_to_the_target_it_extends(root: Path) -> None:
     assert variant.pins[: len(plain.pins)] == plain.pins
 
 
+def test_native_parts_come_with_what_they_are_built_in(root: Path) -> None:
+    native = target(root, "native")
+    assert (native.recipes, native.sdk) == (("part",), "vendor")
+    builder = native.builder
+    assert builder is not None
+    assert (builder.name, builder.suite, builder.python) == ("native-build", native.suite, native.python)
+    assert (builder.packages, builder.sdists) == (("first", "second"), {"made": "1.0"})
+    assert set(builder.digests) == {"debs", "wheels"}
+    assert target(root, "plain").builder is None
+
+
+def test_a_variant_has_the_native_parts_of_the_target_it_extends(root: Path) -> None:
+    (root / "targets" / "variant.toml").write_text('extends = "native"\ncomponents = ["more"]\n')
+    variant = target(root, "variant")
+    assert (variant.name, variant.recipes, variant.sdk) == ("variant", ("part",), "vendor")
+    assert variant.builder is not None
+
+
 def test_an_unknown_target_names_the_known(root: Path) -> None:
-    with pytest.raises(UsageError, match=r"(?s)nowhere.*plain, variant"):
+    with pytest.raises(UsageError, match=r"(?s)nowhere.*native, plain, variant"):
         target(root, "nowhere")
 
 
-@pytest.mark.parametrize("text", ["", 'backend = "b"', 'extends = "plain"\nsuite = "s"\ncomponents = []'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        'backend = "b"',
+        'extends = "plain"\nsuite = "s"\ncomponents = []',
+        FILES["targets/plain.toml"] + 'recipes = ["part"]\n',
+        FILES["targets/plain.toml"] + 'sdk = "vendor"\n',
+        FILES["targets/native.toml"] + 'more = "1"\n',
+    ],
+)
 def test_what_is_no_target_file_is_refused_by_name(root: Path, text: str) -> None:
     (root / "targets" / "variant.toml").write_text(text)
     with pytest.raises(PinError, match=r"not a target file: .*variant\.toml"):

@@ -100,8 +100,8 @@ class LockedTarget:
         return (*self.debs, *self.wheels, *self.sdists, *(triton.wheel for triton in self.tritons.values()))
 
     def artifacts(self) -> tuple[Artifact, ...]:
-        """All files of the target and of its builder."""
-        return (*self.own(), *(self.builder.own() if self.builder else ()))
+        """All files of the target and of its builder, each once."""
+        return tuple(dict.fromkeys((*self.own(), *(self.builder.own() if self.builder else ()))))
 
 
 @dataclass(frozen=True)

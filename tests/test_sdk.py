@@ -1,0 +1,237 @@
+"""A vendor SDK that a user has: checked before use, remembered, and in an image that is never the target's own."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from toolchains import image, lock, paths, sdk
+from toolchains.errors import HashMismatchError, PinError, SdkError, UsageError
+from toolchains.lock import LockedTarget
+from toolchains.sdk import Given
+from toolchains.store import Store
+
+TOP = "upmem-2023.1.0-Linux-x86_64"
+# The first twenty bytes of an ELF file for x86-64 and of one for AArch64, both of 64 bits.
+X86_64 = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\x3e\x00"
+AARCH64 = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00"
+FILES: Mapping[str, bytes | str] = {
+    "bin/clang-12": X86_64,
+    # A text stands for a link.
+    "bin/dpu-upmem-dpurte-clang": "clang-12",
+    "bin/dpu-pkg-config": b"#!/bin/sh\n",
+    "bin/llvm-objcopy": X86_64,
+    "include/dpu/dpu.h": b"/* */",
+    "lib/libdpu.so.2023.1": X86_64,
+    "lib/libdpu.so": "libdpu.so.2023.1",
+}
+
+
+def pack(path: Path, files: Mapping[str, bytes | str], top: str = TOP) -> Path:
+    """An archive of these files below a folder."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(f"{top}/{name}" if top else name)
+            info.mode = 0o755
+            if isinstance(content, str):
+                info.type, info.linkname = tarfile.SYMTYPE, content
+                tar.addfile(info)
+            else:
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def dpu() -> LockedTarget:
+    return lock.load().targets["dpu"]
+
+
+@pytest.fixture(autouse=True)
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty build folder, so that nothing is remembered."""
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    return tmp_path / "build"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    return pack(tmp_path / "sdk.tar.gz", FILES)
+
+
+def test_its_version_is_read_from_its_folder_and_says_where_it_goes(dpu: LockedTarget, archive: Path) -> None:
+    found = sdk.given(dpu, Given(archive))
+    assert (found.version, found.home, found.sha256) == ("2023.1.0", "/upmem-sdk-2023.1.0", sha256(archive))
+    assert found.replaces == "upmem-emulator"
+    assert found.labels["redistributable"] == "false"
+
+
+@pytest.mark.parametrize("top", ["upmem-sdk-2025.1.0", "./upmem-2025.1.0-Linux-x86_64", "x/upmem-sdk-2025.1.0"])
+def test_other_names_of_its_folder_are_known(dpu: LockedTarget, tmp_path: Path, top: str) -> None:
+    assert sdk.given(dpu, Given(pack(tmp_path / "a.tgz", FILES, top))).version == "2025.1.0"
+
+
+@pytest.mark.parametrize("top", ["sdk", ""])
+def test_a_folder_that_does_not_tell_the_version_needs_it_told_once(
+    dpu: LockedTarget, tmp_path: Path, top: str
+) -> None:
+    archive = pack(tmp_path / "a.tgz", FILES, top)
+    with pytest.raises(SdkError, match="--sdk-version") as caught:
+        sdk.given(dpu, Given(archive))
+    assert "upmem-{version}-Linux-x86_64" in caught.value.why
+    assert sdk.given(dpu, Given(archive, version="2024.2.0")).version == "2024.2.0"
+    assert sdk.given(dpu, Given(archive)).version == "2024.2.0"
+
+
+@pytest.mark.parametrize("version", ["../../etc", "1 2", "$(x)"])
+def test_a_version_that_is_none_is_refused(dpu: LockedTarget, archive: Path, version: str) -> None:
+    with pytest.raises(SdkError, match="not a version"):
+        sdk.given(dpu, Given(archive, version=version))
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in ("bin/clang-12", "lib/libdpu.so.2023.1")])
+def test_a_file_that_is_missing_is_named(dpu: LockedTarget, tmp_path: Path, name: str) -> None:
+    archive = pack(tmp_path / "a.tgz", {other: content for other, content in FILES.items() if other != name})
+    with pytest.raises(SdkError, match="not UPMEM's SDK, or not all of it") as caught:
+        sdk.given(dpu, Given(archive))
+    assert f"it has no {name}" in caught.value.why.splitlines()
+
+
+def test_a_link_that_leads_nowhere_is_a_missing_file(dpu: LockedTarget, tmp_path: Path) -> None:
+    files = {**FILES, "lib/libdpu.so": "libdpu.so.9", "bin/llvm-objcopy": "llvm-objcopy"}
+    with pytest.raises(SdkError) as caught:
+        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", files)))
+    assert caught.value.why == "it has no bin/llvm-objcopy\nit has no lib/libdpu.so"
+
+
+@pytest.mark.parametrize("name", ["bin/clang-12", "lib/libdpu.so.2023.1"])
+def test_an_sdk_for_another_machine_is_refused(dpu: LockedTarget, tmp_path: Path, name: str) -> None:
+    with pytest.raises(SdkError, match="x86-64 Linux") as caught:
+        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", {**FILES, name: AARCH64})))
+    assert "is an ELF file for something else" in caught.value.why
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8bbroken"])
+def test_what_is_no_archive_is_said_to_be_none(dpu: LockedTarget, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.tgz").write_bytes(content)
+    with pytest.raises(SdkError, match="cannot be read as a tar archive"):
+        sdk.given(dpu, Given(tmp_path / "a.tgz"))
+
+
+def test_an_archive_that_was_cut_off_is_refused(dpu: LockedTarget, tmp_path: Path, archive: Path) -> None:
+    data = archive.read_bytes()
+    (tmp_path / "a.tgz").write_bytes(data[: len(data) // 2])
+    with pytest.raises(SdkError, match="cannot be read as a tar archive"):
+        sdk.given(dpu, Given(tmp_path / "a.tgz"))
+
+
+def test_a_folder_or_nothing_is_a_usage_error(dpu: LockedTarget, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the vendor's archive itself is needed"):
+        sdk.given(dpu, Given(tmp_path))
+    with pytest.raises(UsageError, match="there is no archive"):
+        sdk.given(dpu, Given(tmp_path / "nothing.tgz"))
+
+
+def test_a_target_without_one_says_so(archive: Path) -> None:
+    with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
+        sdk.given(lock.load().targets["spirv"], Given(archive))
+
+
+def test_another_sha256_than_was_given_is_refused(dpu: LockedTarget, archive: Path, build: Path) -> None:
+    with pytest.raises(HashMismatchError, match="sha256 that you gave") as caught:
+        sdk.given(dpu, Given(archive, sha256="0" * 64))
+    assert sha256(archive) in caught.value.why
+    assert not (build / "sdk.json").exists()
+    assert sdk.given(dpu, Given(archive, sha256=sha256(archive).upper())).sha256 == sha256(archive)
+
+
+def test_a_sha256_that_is_none_is_a_usage_error(dpu: LockedTarget, archive: Path) -> None:
+    with pytest.raises(UsageError, match="not a sha256: abc"):
+        sdk.given(dpu, Given(archive, sha256="abc"))
+
+
+def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
+    dpu: LockedTarget, tmp_path: Path, archive: Path, build: Path
+) -> None:
+    before = sha256(archive)
+    sdk.given(dpu, Given(archive))
+    assert json.loads((build / "sdk.json").read_text()) == {str(archive): {"sha256": before, "version": "2023.1.0"}}
+    pack(archive, {**FILES, "more": b""})
+    with pytest.raises(HashMismatchError, match="not the file that was used before") as caught:
+        sdk.given(dpu, Given(archive))
+    assert before in caught.value.why
+    assert caught.value.next.endswith(f"--sdk-sha256={sha256(archive)}")
+    sdk.given(dpu, Given(archive, sha256=sha256(archive)))
+    assert sdk.given(dpu, Given(archive)).sha256 == sha256(archive)
+
+
+def test_one_that_was_refused_is_not_remembered(dpu: LockedTarget, tmp_path: Path, build: Path) -> None:
+    with pytest.raises(SdkError):
+        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""})))
+    assert not (build / "sdk.json").exists()
+
+
+def test_a_description_that_lacks_something_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "upmem.toml").write_text('name = "x"\n')
+    monkeypatch.setattr(paths, "SDKS", tmp_path)
+    with pytest.raises(PinError, match=r"upmem\.toml"):
+        sdk.Kind.read("upmem")
+
+
+def test_its_part_has_the_files_without_their_folder(dpu: LockedTarget, tmp_path: Path, archive: Path) -> None:
+    part = sdk.given(dpu, Given(archive)).part(Store(tmp_path / "store"))
+    with tarfile.open(part) as tar:
+        assert set(tar.getnames()) == set(FILES)
+
+
+def test_an_image_with_it_has_a_name_of_its_own_and_says_so(dpu: LockedTarget, tmp_path: Path, archive: Path) -> None:
+    triton = image.release(dpu, None)
+    found = sdk.given(dpu, Given(archive))
+    assert image.identity(dpu, triton, sdk=found) != image.identity(dpu, triton)
+
+    class Recorder:
+        """Stands for an engine that has every image."""
+
+        tags: list[str] = []  # noqa: RUF012
+
+        def image(self, name: str) -> image.ImageInfo:
+            self.asked = name
+            return image.ImageInfo("sha256:1", (), {}, 1, ())
+
+        def tag(self, name: str, other: str) -> None:
+            self.tags.append(other)
+
+    engine = Recorder()
+    store = Store(tmp_path / "store", offline=True)
+    made = image.build(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
+    assert made.name.startswith("triton-foundry/dpu-sdk:")
+    assert engine.tags == [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
+
+
+def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
+    dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(image.native, "identity", lambda name, builder: asked.append(name) or name)
+    image.identity(dpu, image.release(dpu, None), sdk=sdk.given(dpu, Given(archive)))
+    assert asked == ["dpu-legalize"]
+
+
+class TestOurs:
+    """The descriptions in this repository."""
+
+    def test_every_sdk_is_one_of_a_target_and_replaces_one_of_its_parts(self) -> None:
+        used = {target.sdk: target for target in lock.load().targets.values() if target.sdk}
+        assert set(used) == {file.stem for file in paths.SDKS.glob("*.toml")}
+        for name, target in used.items():
+            assert sdk.Kind.read(name).replaces in target.recipes

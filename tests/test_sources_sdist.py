@@ -1,0 +1,86 @@
+"""Sources through a real pip, from an index in a folder: asked for metadata by the setuptools that is here."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from archives import Index, artifact
+
+from toolchains.errors import GoneError, HashMismatchError, PinError
+from toolchains.lock import Artifact
+from toolchains.sources.sdist import Sdists
+
+SETUP = "from setuptools import setup\nsetup(name={name!r}, version={version!r}, install_requires={requires!r})\n"
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    return Index(tmp_path / "index", monkeypatch)
+
+
+def publish(index: Index, name: str, version: str, requires: list[str] | None = None) -> Artifact:
+    """An sdist in the index, beside what it has of that name."""
+    project = index.folder / name
+    project.mkdir(parents=True, exist_ok=True)
+    file = project / f"{name}-{version}.tar.gz"
+    with tarfile.open(file, "w:gz") as tar:
+        setup = SETUP.format(name=name, version=version, requires=requires or []).encode()
+        for inner, content in (("setup.py", setup), ("PKG-INFO", b"Metadata-Version: 1.0\n")):
+            info = tarfile.TarInfo(f"{name}-{version}/{inner}")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    made = artifact(file, kind="sdist", name=name, version=version)
+    page = project / "index.html"
+    before = page.read_text() if page.exists() else ""
+    page.write_text(f'{before}<a href="{file.name}#sha256={made.sha256}">{file.name}</a>\n')
+    return made
+
+
+def test_sources_are_resolved_and_what_they_need_is_told(index: Index, tmp_path: Path) -> None:
+    other_python = ["old; python_version < '3.11'", "new>1; python_version >= '3.11'"]
+    requires = ["other", "leaf>=2", *other_python, "x; extra == 'x'"]
+    made = [publish(index, "top", "1.0", requires), publish(index, "other", "2.0")]
+    found, needs = Sdists("3.11").resolve({"top": "1.0", "other": "2.0"}, into=tmp_path / "into")
+    assert found == sorted(made, key=lambda artifact: artifact.name)
+    assert needs == ["leaf>=2", "new>1"]
+    assert all((tmp_path / "into" / artifact.filename).is_file() for artifact in found)
+
+
+def test_a_wheel_of_the_same_version_is_not_taken(index: Index, tmp_path: Path) -> None:
+    index.add("top", "1.0")
+    made = publish(index, "top", "1.0")
+    assert Sdists("3.11").resolve({"top": "1.0"}, into=tmp_path / "into") == ([made], [])
+
+
+def test_a_version_that_does_not_exist_is_a_pin_error(index: Index, tmp_path: Path) -> None:
+    publish(index, "top", "1.0")
+    with pytest.raises(PinError, match=r"top==2\.0"):
+        Sdists("3.11").resolve({"top": "2.0"}, into=tmp_path / "into")
+
+
+def test_what_was_fetched_is_the_locked_one(index: Index, tmp_path: Path) -> None:
+    locked = publish(index, "top", "1.0")
+    publish(index, "top", "2.0")
+    Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)
+    assert [file.name for file in (tmp_path / "into").iterdir()] == [locked.filename]
+
+
+def test_other_bytes_under_the_locked_name_are_a_hash_mismatch_before_they_are_run(
+    index: Index, tmp_path: Path
+) -> None:
+    locked = publish(index, "top", "1.0")
+    index.remove("top")
+    publish(index, "top", "1.0", ["changed"])
+    with pytest.raises(HashMismatchError):
+        Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)
+
+
+def test_sources_that_were_withdrawn_are_gone(index: Index, tmp_path: Path) -> None:
+    locked = publish(index, "top", "1.0")
+    index.remove("top")
+    publish(index, "top", "2.0")
+    with pytest.raises(GoneError, match=r"top==1\.0"):
+        Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)
