@@ -72,7 +72,9 @@ struct dpu_rank_t {
 struct Allocation {
     std::vector<std::unique_ptr<dpu_rank_t>> owned;
     std::vector<dpu_rank_t *> ranks;  // what the set points to
-    std::vector<std::shared_ptr<dpu_program_t>> programs;  // all that have been loaded: host code may hold on to them
+    // All programs that have been loaded, as host code may hold on to them; ranks are loaded side by side.
+    std::mutex lock;
+    std::vector<std::shared_ptr<dpu_program_t>> programs;
 };
 
 namespace machine {

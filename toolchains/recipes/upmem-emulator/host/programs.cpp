@@ -34,7 +34,10 @@ dpu_error_t load(dpu_set_t set, const std::string &name, const std::vector<std::
         std::memcpy(dpu->wram(), fresh->wram.data(), fresh->wram.size());
         for (const dpu_program_t::Block &block : fresh->mram) write_mram(*dpu, block);
     }
-    selection.allocation().programs.push_back(fresh);
+    {
+        std::lock_guard guard(selection.allocation().lock);
+        selection.allocation().programs.push_back(fresh);
+    }
     if (program) *program = fresh.get();
     return DPU_OK;
 }

@@ -66,6 +66,17 @@ std::uint32_t Memory::stack_bottom(std::uint32_t tasklet) const {
 
 std::uint32_t Memory::stack_top(std::uint32_t tasklet) const { return stack_bottom(tasklet) + program_.stack_bytes[tasklet]; }
 
+void Memory::check_margins() const {
+    auto check = [](std::uint32_t from, const char *what, std::uint32_t tasklet) {
+        for (std::uint32_t address = from; address % PAGE != 0; address += 8)
+            if (*at<std::uint64_t>(address) != shared::POISON)
+                throw Broken{shared::Rule::wild_access, tasklet, address, 8,
+                             format("something was written at 0x%08x, which is beyond the end of the %s, 0x%08x", address, what, from)};
+    };
+    check(program_.heap_end, "WRAM heap", shared::NO_TASKLET);
+    for (std::uint32_t tasklet = 0; tasklet < program_.nr_tasklets; tasklet++) check(stack_top(tasklet), "tasklet's stack", tasklet);
+}
+
 void Memory::read(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes) {
     shared::copy_poisoned(at<void>(wram), mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), bytes);
 }

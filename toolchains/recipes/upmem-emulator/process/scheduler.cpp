@@ -70,6 +70,7 @@ void Scheduler::launch() {
         if (!next && transfers_.empty()) {
             for (std::uint32_t i = 0; i < nr_tasklets_; i++)
                 if (tasklets_[i].state != State::idle) deadlock();
+            memory_.check_margins();
             return;
         }
         if (!transfers_.empty() && (!next || transfers_.front().end <= pipeline_.time_of(next->target, in_pipeline_))) {
