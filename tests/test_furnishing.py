@@ -1,0 +1,51 @@
+"""Folders of a target's users: what is copied into a container, and what of a container without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from toolchains import furnishing, lock, paths
+from toolchains.engine import Container
+
+
+class FakeContainer:
+    """Remembers what was copied and called."""
+
+    def __init__(self) -> None:
+        self.copied: list[tuple[Path, str]] = []
+        self.called: list[Sequence[str]] = []
+
+    def copy_into(self, source: Path, destination: str) -> None:
+        self.copied.append((source, destination))
+
+    def call(self, argv: Sequence[str]) -> str:
+        self.called.append(argv)
+        return ""
+
+
+def furnished(target: str) -> FakeContainer:
+    container = FakeContainer()
+    furnishing.furnish(cast(Container, container), lock.load().targets[target])
+    return container
+
+
+def test_a_backends_folder_is_where_the_documents_have_it_with_its_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "dpu" / "tritonpim"
+    (folder / "third_party").mkdir(parents=True)
+    (folder / "third_party" / "llvm").symlink_to("/opt/llvm")
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path)
+    container = furnished("dpu")
+    assert container.copied == [(folder, "/mnt/host_cwd")]
+    assert container.called == [["ln", "-sfn", "/opt/llvm", "/mnt/host_cwd/third_party/llvm"]]
+
+
+def test_a_target_without_such_a_folder_gets_nothing() -> None:
+    container = furnished("spirv")
+    assert not container.copied
+    assert not container.called
