@@ -15,14 +15,14 @@ static void measure(struct dpu_set_t set, uint32_t task, uint32_t bytes, uint32_
     const uint64_t none = 0;
     struct dpu_set_t dpu;
     uint64_t cycles = 0;
-    static const uint8_t zeros[TRANSFERS * 2048];
+    static const uint8_t zeros[IN_A_ROW * 2048];
     DPU_ASSERT(dpu_copy_to(set, "area", 0, zeros, sizeof zeros));
     DPU_ASSERT(dpu_copy_to(set, "task", 0, &task, sizeof task));
     DPU_ASSERT(dpu_copy_to(set, "bytes", 0, &bytes, sizeof bytes));
     DPU_ASSERT(dpu_copy_to(set, "cycles", 0, &none, sizeof none));
     DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
     DPU_FOREACH(set, dpu) { DPU_ASSERT(dpu_copy_from(dpu, "cycles", 0, &cycles, sizeof cycles)); }
-    const uint32_t each = task <= DMA_WRITE ? TRANSFERS : ELEMENTS * ROUNDS;
+    const uint32_t each = ROUNDS * (task <= DMA_WRITE ? IN_A_ROW : ELEMENTS);
     printf("%s %u %u %llu %u\n", names[task], bytes, tasklets, (unsigned long long)cycles, each * tasklets);
 }
 

@@ -6,6 +6,7 @@
 /* measured as: calibration_11 -DNR_TASKLETS=11 */
 /* measured as: calibration_16 -DNR_TASKLETS=16 */
 /* measured as: calibration_24 -DNR_TASKLETS=24 */
+#include <alloc.h>
 #include <barrier.h>
 #include <defs.h>
 #include <mram.h>
@@ -22,24 +23,32 @@ __host uint64_t cycles;
 /* The sum of all results, so that the work has to be done. */
 __host uint32_t digest;
 
-__mram_noinit uint8_t area[TRANSFERS * 2048];
+__mram_noinit uint8_t area[IN_A_ROW * 2048];
 __dma_aligned static uint8_t buffer[2048];
-static int32_t integers[NR_TASKLETS][ELEMENTS];
-static float reals[NR_TASKLETS][ELEMENTS];
+static int32_t *integers[NR_TASKLETS];
+static float *reals[NR_TASKLETS];
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 
-/* A transfer is not a loop's business: they follow each other without a branch. */
-#define FOUR(CALL, n) CALL(n) CALL(n + 1) CALL(n + 2) CALL(n + 3)
-#define SIXTEEN(CALL) FOUR(CALL, 0) FOUR(CALL, 4) FOUR(CALL, 8) FOUR(CALL, 12)
-#define READ(n) mram_read(area + 2048 * (n), buffer, length);
-#define WRITE(n) mram_write(buffer, area + 2048 * (n), length);
+/* A transfer is not a loop's business: they follow each other with few branches, of a length that the compiler knows. */
+#define READ(n, length) mram_read(area + 2048 * (n), buffer, length);
+#define WRITE(n, length) mram_write(buffer, area + 2048 * (n), length);
+#define FOUR(CALL, n, length) CALL(n, length) CALL(n + 1, length) CALL(n + 2, length) CALL(n + 3, length)
+#define SIXTEEN(CALL, length)                                                                                          \
+    case length:                                                                                                       \
+        for (uint32_t round = 0; round < ROUNDS; round++) {                                                            \
+            FOUR(CALL, 0, length) FOUR(CALL, 4, length) FOUR(CALL, 8, length) FOUR(CALL, 12, length)                   \
+        }                                                                                                              \
+        break;
+#define EVERY_LENGTH(CALL)                                                                                             \
+    SIXTEEN(CALL, 8) SIXTEEN(CALL, 16) SIXTEEN(CALL, 32) SIXTEEN(CALL, 64) SIXTEEN(CALL, 128)                          \
+    SIXTEEN(CALL, 256) SIXTEEN(CALL, 512) SIXTEEN(CALL, 1024) SIXTEEN(CALL, 2048)
 
 static void transfers(uint32_t length) {
     if (task == DMA_READ) {
-        SIXTEEN(READ)
+        switch (length) { EVERY_LENGTH(READ) }
     } else {
-        SIXTEEN(WRITE)
+        switch (length) { EVERY_LENGTH(WRITE) }
     }
 }
 
@@ -52,7 +61,7 @@ static void transfers(uint32_t length) {
         }                                                                                                              \
     } while (0)
 
-static void arithmetic(int32_t *mine, float *real) {
+static void __attribute__((noinline)) arithmetic(int32_t *mine, float *real) {
     const int32_t value = operand;
     const float real_value = real_operand;
     switch (task) {
@@ -67,8 +76,12 @@ static void arithmetic(int32_t *mine, float *real) {
 }
 
 int main(void) {
-    int32_t *mine = integers[me()];
-    float *real = reals[me()];
+    if (me() == 0) mem_reset();
+    barrier_wait(&everybody);
+    int32_t *mine = mem_alloc(ELEMENTS * sizeof(int32_t));
+    float *real = mem_alloc(ELEMENTS * sizeof(float));
+    integers[me()] = mine;
+    reals[me()] = real;
     for (uint32_t i = 0; i < ELEMENTS; i++) {
         mine[i] = (int32_t)(i * 2654435761u);
         real[i] = (float)i + 0.25f;
