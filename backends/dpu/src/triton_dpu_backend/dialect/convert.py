@@ -101,7 +101,7 @@ class LLVMDialect:
             self._symbols[name] = self._made(kind, [], [], properties, [Region()])
             self._top.insert_op_before(self._symbols[name], self._first)
         elif name_of(self._symbols[name]) != kind:
-            raise LoweringError(f"@{name} must be an {kind} here, but is a {name_of(self._symbols[name])}")
+            raise LoweringError(f"@{name} is an operation {name_of(self._symbols[name])}, where {kind} is needed")
 
     def _made(
         self,
@@ -121,35 +121,42 @@ class Lowering(RewritePattern):
     def __init__(self, llvm: LLVMDialect) -> None:
         self.llvm = llvm
 
+    @staticmethod
+    def replace(op: Operation, rewriter: PatternRewriter, *new: Operation) -> None:
+        """Put operations in an operation's place; the last one's results are those that were wanted of it, if any."""
+        for one in new:
+            one.location = op.location
+        rewriter.replace_op(op, new, new[-1].results if op.results else [])
+
 
 class LowerTid(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TidOp, rewriter: PatternRewriter) -> None:
-        rewriter.replace_op(op, self.llvm.call("llvm.dpu.tid.i32", [], i32))
+        self.replace(op, rewriter, self.llvm.call("llvm.dpu.tid.i32", [], i32))
 
 
 class LowerDma(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: Dma, rewriter: PatternRewriter) -> None:
         name = "llvm." + op.name.removesuffix("_unchecked")
-        rewriter.replace_op(op, self.llvm.call(name, [op.wram, op.mram, op.bytes]))
+        self.replace(op, rewriter, self.llvm.call(name, [op.wram, op.mram, op.bytes]))
 
 
 class LowerMemReset(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MemResetOp, rewriter: PatternRewriter) -> None:
         # It returns the start of the heap, which nobody asked for.
-        rewriter.replace_op(op, self.llvm.call("mem_reset", [], WRAM), [])
+        self.replace(op, rewriter, self.llvm.call("mem_reset", [], WRAM))
 
 
 class LowerBarrierWait(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: BarrierWaitOp, rewriter: PatternRewriter) -> None:
         barrier = self.llvm.address(op.sym.data if op.sym else BARRIER)
-        rewriter.replace_op(op, [barrier, self.llvm.call("barrier_wait", barrier.results)], [])
+        self.replace(op, rewriter, barrier, self.llvm.call("barrier_wait", barrier.results))
 
 
 class LowerInputArgs(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: InputArgsOp, rewriter: PatternRewriter) -> None:
-        rewriter.replace_op(op, self.llvm.address(op.sym.data if op.sym else ARGUMENTS))
+        self.replace(op, rewriter, self.llvm.address(op.sym.data if op.sym else ARGUMENTS))

@@ -1,0 +1,229 @@
+"""Flow A: a program in the dpu dialect, from MLIR to a DPU, by the command lines that TritonPIM documents.
+
+They are run as they are written, in a copy of the folder that stands at /mnt/host_cwd in the container. The host
+program checks every element of the result and what lies behind it; that it would notice is tested too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from foundry_core.typed import check
+
+# In the repository; in an image.
+FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))
+HOST_CWD, SDK = "/mnt/host_cwd", "/upmem-sdk-2023.1.0"
+LLVM = "third_party/upmem_llvm"
+
+LOWER = (
+    f"{LLVM}/llvm-project/build/bin/mlir-opt dpu/vec_add.mlir --convert-dpu-to-llvm -o bin/vec_add_llvm.mlir",
+    f"{LLVM}/llvm-project/build/bin/mlir-translate --mlir-to-llvmir bin/vec_add_llvm.mlir -o bin/vec_add.ll",
+)
+COMPILE = (
+    "dpu-upmem-dpurte-clang -O2 -g0 -x ir -c /mnt/host_cwd/bin/vec_add.ll -o /mnt/host_cwd/bin/vec_add.o",
+    "dpu-upmem-dpurte-clang -O2 -g0 -c /mnt/host_cwd/dpu/vec_add_args.c -o /mnt/host_cwd/bin/vec_add_args.o",
+    "/upmem-sdk-2023.1.0/bin/llvm-objcopy --remove-section=.eh_frame /mnt/host_cwd/bin/vec_add.o",
+    "/upmem-sdk-2023.1.0/bin/llvm-objcopy --remove-section=.eh_frame /mnt/host_cwd/bin/vec_add_args.o",
+)
+LINK = (
+    "dpu-upmem-dpurte-clang{tasklets} /mnt/host_cwd/bin/vec_add.o /mnt/host_cwd/bin/vec_add_args.o"
+    " -o /mnt/host_cwd/bin/vec_add"
+)
+HOST = (
+    "cc -O2 -std=c11 -Wall -Wextra -o /mnt/host_cwd/bin/vec_add_host /mnt/host_cwd/host/vec_add_host.c"
+    " `dpu-pkg-config --cflags --libs dpu` -DNR_DPUS={dpus}"
+)
+
+
+class Container:
+    """A copy of the folder, and a shell in which it is at /mnt/host_cwd."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # Where the SDK has no link of the documented name (not in the image), UPMEM_HOME says where it is.
+        self._sdk = SDK if Path(SDK).exists() else os.environ["UPMEM_HOME"]
+
+    def said(self, command: str, status: int = 0) -> str:
+        """What a command line prints; it must end with this status."""
+        line = command.replace(HOST_CWD, str(self.folder)).replace(SDK, self._sdk)
+        done = subprocess.run(line, shell=True, cwd=self.folder, capture_output=True, text=True, timeout=300)
+        assert done.returncode == status, f"{line}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+
+def copied(place: Path) -> Container:
+    source = next(folder for folder in FOLDERS if (folder / "dpu/vec_add.mlir").is_file())
+    folder = place / "cwd"
+    shutil.copytree(source, folder, symlinks=True, ignore=shutil.ignore_patterns("bin", "artifacts", "upmem_llvm"))
+    (folder / "bin").mkdir()
+    # In the container the repository's link leads there.
+    (folder / LLVM).symlink_to(Path(sys.prefix, "upmem_llvm"))
+    return Container(folder)
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Container:
+    return copied(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Container:
+    """One in which the objects are made, of the files as they are."""
+    made = copied(tmp_path_factory.mktemp("flow_a"))
+    make_objects(made)
+    return made
+
+
+def make_objects(container: Container) -> None:
+    for line in (*LOWER, *COMPILE):
+        assert container.said(line) == ""
+
+
+def link(container: Container, tasklets: int | None, dpus: int) -> None:
+    flag = f" -DNR_TASKLETS={tasklets}" if tasklets else ""
+    assert container.said(LINK.format(tasklets=flag)) == ""
+    assert container.said(HOST.format(dpus=dpus)) == ""
+
+
+@pytest.mark.parametrize("dpus", [1, 3])
+@pytest.mark.parametrize("tasklets", [None, 11, 16, 24])
+def test_the_documented_command_lines_add_any_number_of_elements(compiled: Container, tasklets: int | None, dpus: int):
+    link(compiled, tasklets, dpus)
+    for n in (0, 1, 2, 7, 50, 512, 513, 5000, 100000):
+        expected = f"vec_add: {n} elements on {dpus} DPUs: correct\n"
+        assert compiled.said(f"/mnt/host_cwd/bin/vec_add_host {n}") == expected
+    assert compiled.said("/mnt/host_cwd/bin/vec_add_host") == f"vec_add: 512 elements on {dpus} DPUs: correct\n"
+
+
+def test_the_ir_is_read_by_llvm_13_and_14_and_names_the_dpu(compiled: Container):
+    ir = (compiled.folder / "bin/vec_add.ll").read_text()
+    check(ir, majors=(13, 14))
+    assert 'target triple = "dpu-upmem-dpurte"' in ir
+    assert "define i32 @main()" in ir
+
+
+def test_nothing_of_eh_frame_is_in_the_program(compiled: Container):
+    link(compiled, None, 1)
+    said = compiled.said("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS /mnt/host_cwd/bin/vec_add")
+    assert ".text" in said
+    assert ".eh_frame" not in said
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "n", "complaint"),
+    [
+        ("%sum = arith.addi %x_v, %y_v", "%sum = arith.subi %x_v, %y_v", 50, "50 of 50 elements wrong"),
+        ("%whole = arith.andi %bytes, %not_7", "%whole = arith.addi %words, %c0", 7, "(behind the end)"),
+        ("scf.for %i = %c0 to", "scf.for %i = %c1 to", 7, "elements wrong"),
+    ],
+)
+def test_the_host_program_notices_what_is_wrong(container: Container, right: str, wrong: str, n: int, complaint: str):
+    program = container.folder / "dpu/vec_add.mlir"
+    text = program.read_text()
+    assert text.count(right) == 1
+    program.write_text(text.replace(right, wrong))
+    make_objects(container)
+    link(container, 4, 1)
+    assert complaint in container.said(f"/mnt/host_cwd/bin/vec_add_host {n}", status=1)
+
+
+@pytest.mark.parametrize("n", ["x", "-1", "", "1 2", "99999999999"])
+def test_the_host_program_says_how_it_is_used(compiled: Container, n: str):
+    compiled.said(HOST.format(dpus=1))
+    argument = n if " " in n else f"'{n}'"
+    assert "usage: vec_add_host [n]" in compiled.said(f"/mnt/host_cwd/bin/vec_add_host {argument}", status=1)
+
+
+def test_more_elements_than_a_dpu_has_room_for_are_refused(compiled: Container):
+    link(compiled, 16, 1)
+    said = compiled.said("/mnt/host_cwd/bin/vec_add_host 6000000", status=1)
+    assert "do not fit" in said
+    assert "NR_DPUS" in said
+
+
+TOGETHER = """
+// Each tasklet takes memory from the heap and leaves its number there; after the barrier tasklet 0 adds what all left.
+module {
+  llvm.mlir.global external @RESULT(0 : i32) {addr_space = 0 : i32, section = ".dpu_host", alignment = 8 : i64} : i32
+  llvm.mlir.global internal @left() {addr_space = 0 : i32, alignment = 8 : i64} : !llvm.array<24 x ptr>
+  llvm.mlir.global external @NR_TASKLETS() {addr_space = 0 : i32} : i8
+  llvm.func @mem_alloc(i32) -> !llvm.ptr
+  func.func @main() -> i32 {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %bytes = arith.constant 1400 : i32
+    %hundred = arith.constant 100 : i32
+    %tid = dpu.tid : i32
+    %is_first = arith.cmpi eq, %tid, %zero : i32
+    scf.if %is_first {
+      dpu.mem_reset
+    }
+    dpu.barrier_wait {sym = "together"}
+    %own = llvm.call @mem_alloc(%bytes) : (i32) -> !llvm.ptr
+    %value = arith.addi %tid, %hundred : i32
+    llvm.store %value, %own : i32, !llvm.ptr
+    %left = llvm.mlir.addressof @left : !llvm.ptr
+    %at = llvm.getelementptr %left[0, %tid] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<24 x ptr>
+    llvm.store %own, %at : !llvm.ptr, !llvm.ptr
+    dpu.barrier_wait {sym = "together"}
+    scf.if %is_first {
+      %number_at = llvm.mlir.addressof @NR_TASKLETS : !llvm.ptr
+      %number = llvm.ptrtoint %number_at : !llvm.ptr to i32
+      %sum = scf.for %i = %zero to %number step %one iter_args(%so_far = %zero) -> (i32) : i32 {
+        %from = llvm.getelementptr %left[0, %i] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<24 x ptr>
+        %there = llvm.load %from : !llvm.ptr -> !llvm.ptr
+        %number_there = llvm.load %there : !llvm.ptr -> i32
+        %next = arith.addi %so_far, %number_there : i32
+        scf.yield %next : i32
+      }
+      %result = llvm.mlir.addressof @RESULT : !llvm.ptr
+      llvm.store %sum, %result : i32, !llvm.ptr
+    }
+    return %zero : i32
+  }
+}
+"""
+BARRIER = """
+#include <barrier.h>
+BARRIER_INIT(together, NR_TASKLETS);
+"""
+READER = """
+#include <dpu.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    struct dpu_set_t set, dpu;
+    (void)argc;
+    DPU_ASSERT(dpu_alloc(1, NULL, &set));
+    DPU_ASSERT(dpu_load(set, argv[1], NULL));
+    for (int launch = 0; launch < 3; launch++) {
+        int result = 77;
+        DPU_ASSERT(dpu_copy_to(set, "RESULT", 0, &result, sizeof result));
+        DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
+        DPU_FOREACH(set, dpu) DPU_ASSERT(dpu_copy_from(dpu, "RESULT", 0, &result, sizeof result));
+        printf("%d ", result);
+    }
+    DPU_ASSERT(dpu_free(set));
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("tasklets", [1, 2, 16, 24])
+def test_tasklets_wait_for_each_other_and_share_the_heap(container: Container, tasklets: int):
+    (container.folder / "together.mlir").write_text(TOGETHER)
+    (container.folder / "barrier.c").write_text(BARRIER)
+    (container.folder / "reader.c").write_text(READER)
+    for line in (
+        "dpu-mlir-opt together.mlir --convert-dpu-to-llvm | dpu-mlir-translate --mlir-to-llvmir -o together.ll",
+        f"dpu-upmem-dpurte-clang -DNR_TASKLETS={tasklets} -O2 -x ir together.ll -x c barrier.c -o together",
+        "cc -std=c11 -o reader reader.c `dpu-pkg-config --cflags --libs dpu`",
+    ):
+        container.said(line)
+    # Three launches: 16 tasklets' memory does not fit into WRAM three times.
+    assert container.said("./reader together").split() == 3 * [str(sum(range(100, 100 + tasklets)))]
