@@ -21,11 +21,11 @@ _INTEGER = (
     "smax", "smin", "umax", "umin", "bswap", "bitreverse", "ctpop", "fshl", "fshr", "sadd.sat", "uadd.sat",
     "ssub.sat", "usub.sat", "sadd.with.overflow", "uadd.with.overflow", "ssub.with.overflow", "usub.with.overflow",
     "smul.with.overflow", "umul.with.overflow",
-)
+)  # fmt: skip
 _FLOAT = (
     "fabs", "sqrt", "copysign", "minnum", "maxnum", "minimum", "maximum", "floor", "ceil", "trunc", "rint",
     "nearbyint", "round", "roundeven", "exp", "exp2", "log", "log2", "log10", "pow", "sin", "cos", "fma", "fmuladd",
-)
+)  # fmt: skip
 
 # By the operation's name.
 OVERLOADED = {
@@ -43,7 +43,7 @@ HINTS = (
     "llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end", "llvm.intr.invariant.start",
     "llvm.intr.experimental.noalias.scope.decl", "llvm.intr.dbg.value", "llvm.intr.dbg.declare",
     "llvm.intr.dbg.label",
-)
+)  # fmt: skip
 
 # Those that dpu-legalize or an optimiser of LLVM 11 to 14 may bring in besides, and those that C brings.
 _FURTHER = (
@@ -51,7 +51,7 @@ _FURTHER = (
     "va_start", "va_end", "va_copy", "stacksave", "stackrestore", "frameaddress", "returnaddress", "prefetch",
     "objectsize", "is.constant", "experimental.noalias.scope.decl", "sshl.sat", "ushl.sat", "usub.sat",
     "canonicalize", "lrint", "llrint", "lround", "llround",
-)
+)  # fmt: skip
 KNOWN = frozenset(
     [
         *(intrinsic.name for intrinsic in OVERLOADED.values()),

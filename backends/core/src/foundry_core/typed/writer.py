@@ -21,7 +21,7 @@ from .reading import read
 _LINKAGES = (
     "private", "internal", "available_externally", "linkonce", "weak", "common", "linkonce_odr", "weak_odr",
     "extern_weak",
-)
+)  # fmt: skip
 _FUNCTION_WORDS = {"no_inline": "noinline", "always_inline": "alwaysinline", "no_unwind": "nounwind"}
 _PARAMETER_WORDS = {
     "llvm.noalias": "noalias",
