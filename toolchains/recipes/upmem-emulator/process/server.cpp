@@ -2,6 +2,7 @@
 //
 // A fork of this small process is cheap, whatever size the host program has. It lives as long as the host program, watches
 // over its children, and takes them with it when it ends, whatever ends it.
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -179,6 +180,13 @@ class Server {
     std::map<pid_t, Place> places_;
 };
 
+// What the host program has not marked as its own alone must not stay open here: somebody may wait for its end.
+void close_others() {
+    if (syscall(SYS_close_range, shared::SERVER_SOCKET + 1, ~0u, 0) == 0) return;
+    long most = sysconf(_SC_OPEN_MAX);  // an old kernel, or a container that does not allow it
+    for (int file = shared::SERVER_SOCKET + 1; file < std::min(most, 65536l); file++) close(file);
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -188,7 +196,7 @@ int main(int argc, char **argv) {
     }
     setsid();  // an interrupt from the keyboard is the host program's to handle
     prctl(PR_SET_NAME, "dpu-server");
-    syscall(SYS_close_range, shared::SERVER_SOCKET + 1, ~0u, 0);
+    close_others();
     fcntl(shared::SERVER_SOCKET, F_SETFD, FD_CLOEXEC);
     Server(static_cast<pid_t>(std::atol(argv[1]))).run();
     return 0;
