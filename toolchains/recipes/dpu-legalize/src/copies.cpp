@@ -105,12 +105,8 @@ void linkHelpers(Module &module) {
   }
   SmallVector<std::string, 8> names;
   for (const Function &function : *helpers)
-    if (!function.isDeclaration()) {
+    if (!function.isDeclaration())
       names.push_back(function.getName().str());
-      const Function *taken = module.getFunction(names.back());
-      if (taken && !taken->isDeclaration())
-        refuse(*taken, "the name is dpu-legalize's own");
-    }
   helpers->setDataLayout(module.getDataLayout());
   helpers->setTargetTriple(module.getTargetTriple());
   if (Linker::linkModules(module, std::move(helpers), Linker::LinkOnlyNeeded))
@@ -140,12 +136,14 @@ void lowerCopies(Module &module) {
                              memory->getCalledFunction()->getName());
       copies.push_back(transfer);
     }
-  bool calls = false;
   for (MemTransferInst *transfer : copies)
     Copy(transfer).lower();
+  // What defines them has been here before.
+  bool missing = false;
   for (const char *name : {"__triton_copy_in", "__triton_copy_out", "__triton_copy_in_words", "__triton_copy_out_words"})
-    calls |= module.getFunction(name) != nullptr;
-  if (calls)
+    if (const Function *helper = module.getFunction(name))
+      missing |= helper->isDeclaration();
+  if (missing)
     linkHelpers(module);
 }
 

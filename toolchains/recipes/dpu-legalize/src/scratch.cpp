@@ -69,8 +69,9 @@ void moveSlotsOf(Function &function, unsigned tasklets) {
     offset += alignTo(bytesOf(*slot), Alignment);
     typed->takeName(slot);
     slot->replaceAllUsesWith(typed);
-    slot->eraseFromParent();
   }
+  for (AllocaInst *slot : slots)
+    slot->eraseFromParent();
 }
 
 } // namespace
