@@ -1,4 +1,6 @@
 // One rank: its memory, its DPUs' processes, its launches.
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <stdexcept>
