@@ -11,7 +11,7 @@ from pathlib import Path
 import triton
 import triton.language as tl
 
-# DPUs that a run of the packed kernel uses unless it is told otherwise.
+# DPUs that the kernel runs on unless a launch, or a run of the packed kernel, says otherwise.
 TRITON_DPU_NUM_DPUS = 4
 
 BLOCK = 1024
@@ -47,7 +47,7 @@ def run(n):
     random = np.random.default_rng(0)
     a, b = random.random(n, np.float32), random.random(n, np.float32)
     c = np.full(n, np.nan, np.float32)
-    add_kernel[(triton.cdiv(n, BLOCK),)](Tensor(a), Tensor(b), Tensor(c), n, BLOCK=BLOCK, num_dpus=TRITON_DPU_NUM_DPUS)
+    add_kernel[(triton.cdiv(n, BLOCK),)](Tensor(a), Tensor(b), Tensor(c), n, BLOCK=BLOCK)
     return np.array_equal(c, a + b)
 
 

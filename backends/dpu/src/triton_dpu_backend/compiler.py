@@ -15,6 +15,7 @@ from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
 
 from .artifact import STACK_BYTES
+from .legalize import skipped
 
 # The most tasklets and the clock of the two kinds of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
 MOST_TASKLETS = {"v1A": 24, "v1B": 16}
@@ -101,7 +102,7 @@ class DpuBackend(ProgramBackend):
         stages["dpu"] = dpu
 
     def hash(self) -> str:
-        return f"{self.target.arch}-{compiler_fingerprint()}"
+        return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if skipped() else ''}"
 
 
 @functools.cache

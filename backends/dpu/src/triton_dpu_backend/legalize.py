@@ -21,6 +21,11 @@ from foundry_core.errors import ToolError
 from foundry_core.programs import locate
 
 
+def skipped() -> bool:
+    """Whether kernels are left as they are."""
+    return os.environ.get("TRITON_DPU_SKIP_LEGALIZE") == "1"
+
+
 def legalize(ir: str, num_tasklets: int) -> str:
     """The kernel after dpu-legalize.
 
@@ -31,14 +36,14 @@ def legalize(ir: str, num_tasklets: int) -> str:
     Raises:
         ToolError: no opt, or it refused the kernel.
     """
-    skip, force = (os.environ.get(f"TRITON_DPU_{word}_LEGALIZE") == "1" for word in ("SKIP", "FORCE"))
-    if skip and force:
-        raise ToolError("TRITON_DPU_SKIP_LEGALIZE and TRITON_DPU_FORCE_LEGALIZE contradict each other; unset one")
-    if skip:
+    if skipped():
+        if os.environ.get("TRITON_DPU_FORCE_LEGALIZE") == "1":
+            raise ToolError("TRITON_DPU_SKIP_LEGALIZE and TRITON_DPU_FORCE_LEGALIZE contradict each other; unset one")
         return ir
     opt = os.environ.get("UPMEM_OPT") or locate("opt")
     if opt is None:
-        raise ToolError("there is no opt with dpu-legalize on PATH; set UPMEM_OPT to one (or TRITON_DPU_SKIP_LEGALIZE=1)")
+        what = "there is no opt with dpu-legalize on PATH"
+        raise ToolError(f"{what}; set UPMEM_OPT to one (or TRITON_DPU_SKIP_LEGALIZE=1)")
     if os.environ.get("TRITON_DPU_VERBOSE") == "1":
         print(f"[dpu_legalize] using opt: {opt}", file=sys.stderr)
     command = [str(opt), "-dpu-legalize", f"-dpu-nr-tasklets={num_tasklets}", "-S", "-", "-o", "-"]
@@ -47,5 +52,6 @@ def legalize(ir: str, num_tasklets: int) -> str:
     except OSError as error:
         raise ToolError(f"UPMEM_OPT={opt} cannot be run: {error.strerror}") from error
     if done.returncode != 0:
-        raise ToolError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{done.stderr.strip()[-4000:]}")
+        said = done.stderr.strip()[-4000:]
+        raise ToolError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{said}")
     return done.stdout

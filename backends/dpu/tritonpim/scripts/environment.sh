@@ -40,3 +40,7 @@ fi
 # ~/.triton may not be writable, in a container for one.
 TRITON_CACHE_DIR=${TRITON_CACHE_DIR:-${TMPDIR:-/tmp}/triton-cache-$(id -u)}
 export TRITON_CACHE_DIR
+
+# Say which opt legalises.
+TRITON_DPU_VERBOSE=${TRITON_DPU_VERBOSE:-1}
+export TRITON_DPU_VERBOSE

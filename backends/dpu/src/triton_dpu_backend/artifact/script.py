@@ -104,7 +104,8 @@ def kernel_ir(script: Path) -> str:
         raise ScriptError(f"there is no script {script}")
     with tempfile.TemporaryDirectory() as work:
         out = Path(work, "kernel.ll")
-        env = {"TRITON_CACHE_DIR": str(Path(work, "cache"))} | os.environ | _source_tree()
+        # Verbose as TritonPIM is: which opt legalises.
+        env = {"TRITON_CACHE_DIR": str(Path(work, "cache")), "TRITON_DPU_VERBOSE": "1"} | os.environ | _source_tree()
         command = [os.environ.get("TRITON_PY") or sys.executable, str(script), "--out", str(out)]
         try:
             done = subprocess.run(command, env=env, check=False)

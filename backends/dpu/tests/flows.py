@@ -1,0 +1,100 @@
+"""The folder that a user of TritonPIM works in, as it is in a container, and Triton scripts to be packed there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+# In the repository; in an image.
+_FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))
+HOST_CWD, SDK = "/mnt/host_cwd", "/upmem-sdk-2023.1.0"
+
+
+class Folder:
+    """A copy of it, and a shell in which that is at /mnt/host_cwd, where the documented lines have it."""
+
+    def __init__(self, place: Path) -> None:
+        source = next(folder for folder in _FOLDERS if (folder / "dpu_min_test.py").is_file())
+        self.path = place / "cwd"
+        made = shutil.ignore_patterns("bin", "artifacts", "triton_*", "upmem_llvm")
+        shutil.copytree(source, self.path, symlinks=True, ignore=made)
+        # Where the SDK has no link of the documented name (not in the image), UPMEM_HOME says where it is.
+        self._sdk = SDK if Path(SDK).exists() else os.environ["UPMEM_HOME"]
+
+    def said(self, command: str, status: int = 0, env: Mapping[str, str] | None = None) -> str:
+        """What a command line prints; it must end with this status."""
+        line = command.replace(HOST_CWD, str(self.path)).replace(SDK, self._sdk)
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=self.path, text=True, timeout=600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, "TRITON_PY": sys.executable, **(env or {})},
+        )  # fmt: skip
+        assert done.returncode == status, f"{line}\n{done.stdout}"
+        return done.stdout
+
+    def script(self, kernel: Kernel) -> Path:
+        """A script that takes --out, such as a user would write."""
+        path = self.path / f"{kernel.name}_script.py"
+        path.write_text(kernel.script())
+        return path
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A Triton kernel: its source, and what it is compiled for."""
+
+    source: str
+    signature: Mapping[str, str]
+    constants: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        return self.source.split("def ")[1].split("(")[0]
+
+    def script(self) -> str:
+        """The text of a script that writes its LLVM IR to --out."""
+        signature = dict(self.signature) | dict.fromkeys(self.constants, "constexpr")
+        return _SCRIPT.format(source=self.source.strip(), name=self.name, signature=signature, constants=self.constants)
+
+
+_SCRIPT = '''\
+import argparse
+from pathlib import Path
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+{source}
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", type=Path, required=True)
+triton.knobs.compilation.compile_only = "llir"
+source = ASTSource(fn={name}, signature={signature}, constexprs={constants})
+parser.parse_args().out.write_text(triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm["llir"])
+'''
+
+
+ADD = Kernel(
+    """
+def add(a, b, c, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(c + i, tl.load(a + i, mask=i < n) + tl.load(b + i, mask=i < n), mask=i < n)
+""",
+    {"a": "*fp32", "b": "*fp32", "c": "*fp32", "n": "i32"},
+    {"BLOCK": 64},
+)
+
+
+def of_type(kernel: Kernel, type: str) -> Kernel:
+    """The kernel with all its arrays of one type, such as *i16."""
+    changed = {name: type if old.startswith("*") else old for name, old in kernel.signature.items()}
+    return Kernel(kernel.source, changed, kernel.constants)

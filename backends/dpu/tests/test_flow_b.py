@@ -1,0 +1,175 @@
+"""Flow B: a Triton kernel, by its LLVM IR, to a DPU program, by the command lines that TritonPIM documents."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from flows import Folder
+from foundry_core.typed import check
+
+# "Quickstart (from Triton land)"; the exports are where Triton is installed not needed.
+QUICKSTART = """
+$TRITON_PY ./dpu_min_test.py --out bin/triton_add.ll
+$TRITON_PY scripts/generate_triton_wrapper.py \\
+  --ir bin/triton_add.ll \\
+  --out dpu/triton_wrapper.ll \\
+  --kernel add_kernel \\
+  --dpu-args-h dpu/triton_args.h \\
+  --dpu-args-c dpu/triton_args.c \\
+  --host-args-h host/triton_args.h
+"""
+RUN = "cd /mnt/host_cwd && ./scripts/container_triton_run.sh"
+GENERATED = (
+    "bin/triton_add.ll", "dpu/triton_wrapper.ll", "dpu/triton_args.h", "dpu/triton_args.c", "host/triton_args.h",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A folder in which host_triton_ir.sh has run."""
+    folder = Folder(tmp_path_factory.mktemp("flow_b"))
+    folder.said("./scripts/host_triton_ir.sh")
+    return folder
+
+
+def test_the_script_writes_the_ir_and_what_goes_with_it(written: Folder) -> None:
+    assert all((written.path / name).is_file() for name in GENERATED)
+
+
+def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(written: Folder) -> None:
+    for name in ("bin/triton_add.ll", "dpu/triton_wrapper.ll"):
+        check((written.path / name).read_text())
+
+
+@pytest.mark.parametrize("dpus", [1, 4, 5])
+def test_the_documented_lines_add_any_number_of_elements(written: Folder, dpus: int) -> None:
+    right = "C = A + B: {n} elements on {dpus} DPUs, all right\n"
+    assert written.said(f"export NR_DPUS={dpus}; {RUN}") == right.format(n=50, dpus=dpus)
+    for n in (0, 1, 10, 100, 100_003):
+        assert written.said(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right.format(n=n, dpus=dpus)
+
+
+def test_without_nr_dpus_it_is_one(written: Folder) -> None:
+    assert written.said(RUN) == "C = A + B: 50 elements on 1 DPUs, all right\n"
+
+
+def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.said(QUICKSTART)
+    for name in GENERATED:
+        assert (folder.path / name).read_text() == (written.path / name).read_text()
+    assert "all right" in folder.said(f"{RUN} 1000")
+
+
+def test_the_ir_ends_as_the_documented_check_expects(written: Folder) -> None:
+    assert written.said("tail -n 5 bin/triton_add.ll").count("\n") == 5
+
+
+def test_no_eh_frame_is_in_the_program(written: Folder) -> None:
+    written.said(RUN)
+    said = written.said("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS bin/triton_add")
+    assert ".text" in said
+    assert ".eh_frame" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("bin/triton_add.ll", "fadd", "fsub"),
+        # One block on each DPU, whatever the grid.
+        ("dpu/triton_wrapper.ll", "%is.ours = icmp ult i32 %turn, %count", "%is.ours = icmp ult i32 %turn, 1"),
+    ],
+)
+def test_the_host_program_notices_what_is_wrong(written: Folder, tmp_path: Path, name: str, right: str, wrong: str):
+    folder = Folder(tmp_path)
+    for other in GENERATED:
+        text = (written.path / other).read_text()
+        (folder.path / other).parent.mkdir(exist_ok=True)
+        if other == name:
+            assert right in text
+            text = text.replace(right, wrong)
+        (folder.path / other).write_text(text)
+    assert "elements are wrong" in folder.said(f"{RUN} 10000", status=1, env={"NR_DPUS": "2"})
+
+
+def test_where_the_ir_goes_and_what_the_kernel_is_called_can_be_said(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    env = {"OUT_LL": "elsewhere/add.ll", "KERNEL_NAME": "add_kernel"}
+    folder.said("./scripts/host_triton_ir.sh", env=env)
+    assert "all right" in folder.said(RUN, env=env)
+    assert "no kernel sub_kernel; it defines: add_kernel" in folder.said(
+        "./scripts/host_triton_ir.sh", status=1, env=env | {"KERNEL_NAME": "sub_kernel"}
+    )
+
+
+def test_without_legalisation_the_ir_is_there_to_look_at(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.said("./scripts/host_triton_ir.sh", env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
+    ir = (folder.path / "bin/triton_add.ll").read_text()
+    assert "call i32 @__triton_program_id(i32 0)" in ir
+    assert "__triton_program_id" in folder.said(RUN, status=1)
+
+
+@pytest.mark.parametrize("env", [{}, {"TRITON_DPU_FORCE_LEGALIZE": "1"}])
+def test_an_opt_that_fails_is_an_error(tmp_path: Path, env: dict[str, str]) -> None:
+    broken = tmp_path / "opt"
+    broken.write_text("#!/bin/sh\necho error: expected type >&2\nexit 1\n")
+    broken.chmod(0o755)
+    folder = Folder(tmp_path)
+    env = env | {"UPMEM_OPT": str(broken), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    said = folder.said("./scripts/host_triton_ir.sh", status=1, env=env)
+    assert f"{broken} -dpu-legalize" in said
+    assert "error: expected type" in said
+    assert not (folder.path / "bin/triton_add.ll").exists()
+
+
+def test_a_triton_that_is_not_there_is_said(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    said = folder.said("./scripts/host_triton_ir.sh", status=1, env={"TRITON_SRC": "/path/to/triton"})
+    assert said == "error: TRITON_SRC=/path/to/triton has no python/triton; unset it to use the installed Triton\n"
+    said = folder.said("./scripts/host_triton_ir.sh", status=1, env={"TRITON_PY": "/path/to/venv/bin/python"})
+    assert said == "error: TRITON_PY=/path/to/venv/bin/python is no program\n"
+
+
+def test_run_before_anything_is_written_says_what_to_run(tmp_path: Path) -> None:
+    said = Folder(tmp_path).said(RUN, status=1)
+    assert said == "error: there is no bin/triton_add.ll: run scripts/host_triton_ir.sh first\n"
+
+
+def test_the_example_also_runs_from_python(tmp_path: Path) -> None:
+    said = Folder(tmp_path).said(f"{sys.executable} dpu_min_test.py 5000", env={"TRITON_DEFAULT_BACKEND": "dpu"})
+    assert said == "5000 elements on 4 DPUs: right\n"
+
+
+def test_local_dependencies_are_linked_and_exported(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    triton, llvm = tmp_path / "my triton", tmp_path / "upmem_llvm"
+    (triton / "python/triton").mkdir(parents=True)
+    opt = llvm / "llvm-project/build/bin/opt"
+    opt.parent.mkdir(parents=True)
+    opt.touch(0o755)
+    line = f"source scripts/use_local_deps.sh --link --triton '{triton}' --upmem {llvm}"
+    assert folder.said(f'{line} >/dev/null; echo "$TRITON_SRC,$UPMEM_OPT"') == f"{triton},{opt}\n"
+    assert (folder.path / "third_party/triton").resolve() == triton
+    assert (folder.path / "third_party/upmem_llvm").resolve() == llvm
+    # Now that they are linked, nothing need be said.
+    said = folder.said("sh scripts/use_local_deps.sh")
+    assert "third_party/triton" in said
+    assert "third_party/upmem_llvm/llvm-project/build/bin/opt" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("--triton /nowhere", "/nowhere has no python/triton"),
+        ("--upmem /nowhere", "/nowhere has no llvm-project/build/bin/opt"),
+        ("--triton", "--triton needs a path"),
+        ("--tritn x", "--tritn: use --link"),
+    ],
+)
+def test_local_dependencies_that_are_not_there_are_refused(tmp_path: Path, arguments: str, why: str) -> None:
+    said = Folder(tmp_path).said(f"source scripts/use_local_deps.sh {arguments} && echo sourced || echo refused")
+    assert why in said
+    assert said.endswith("refused\n")
