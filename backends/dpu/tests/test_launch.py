@@ -232,6 +232,20 @@ def test_autotune_compares_numbers_of_dpus_by_modelled_cycles() -> None:
     assert launches[-1].dpus == 4
 
 
+def test_a_config_carries_num_dpus() -> None:
+    if "+foundry." not in triton.__version__:
+        pytest.skip("a Config that takes num_dpus is one of this project's patches to Triton")
+    tuned = triton.autotune([triton.Config({"BLOCK": 32}, num_dpus=6)], key=["n"])(add_kernel)
+    x, y, out = integers(1000), integers(1000), poison(1000)
+    tuned[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](Tensor(x), Tensor(y), Tensor(out), 1000)
+    assert np.array_equal(out, x + y)
+    assert driver.active.last_launch.dpus == 6
+    with pytest.raises(ValueError, match="given twice: num_dpus"):
+        triton.Config({"num_dpus": 3}, num_dpus=6)
+    with pytest.raises(TypeError, match="num_dpus"):
+        tuned[lambda meta: (32,)](Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=2)
+
+
 # ---- What may be passed ---------------------------------------------------------------------------------------------
 
 
@@ -414,7 +428,7 @@ def test_verbose_says_what_is_sharded_and_why(
     x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poison(1000)
     gather_kernel[(16,)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=4)
     said = capfd.readouterr().err
-    assert "16 programs on 4 DPUs (num_dpus of the launch)" in said
+    assert "grid (16, 1, 1) on 4 DPUs (num_dpus of the launch) x " in said
     assert "x_ptr: replicated, its addresses depend on more than program ids and integer arguments" in said
     assert "index_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, sent" in said
     assert "out_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, received" in said

@@ -242,8 +242,8 @@ def test_a_replicated_output_is_merged() -> None:
     wanted = dict.fromkeys("xy", Placement.REPLICATED)
     made = planned([x, y], blocks(4, 40, 10), programs=4, dpus=4, wanted=wanted)
     for i, one in enumerate([x, y]):
-        placement, why, size = made.placements[i]
-        assert (placement, why) == (Placement.REPLICATED, "as asked")
+        placed, size = made.placements[i]
+        assert (placed.placement, placed.why) == (Placement.REPLICATED, "as asked")
         assert size == one.nbytes + Tensor(one).data_ptr() % ALIGNMENT
     run(made, 4, [x, y], tripled(40, 10))
     assert np.array_equal(y, 3 * x)
@@ -254,6 +254,23 @@ def test_what_cannot_be_sharded_is_not_sharded_because_somebody_asks() -> None:
     with pytest.raises(MemoryExceeded, match="x cannot be sharded"):
         planned([x], lambda first, last: {0: Footprint(EVERYTHING, None, False)}, programs=2, dpus=2,
                 wanted={"x": Placement.SHARDED})  # fmt: skip
+
+
+def test_a_span_beyond_both_ends_of_an_array_is_a_guess() -> None:
+    x = np.zeros(40, np.int32)
+    made = planned([x], lambda first, last: {0: Footprint(Span(-8, 168), None, False)}, programs=2, dpus=2)
+    assert made.placements[0][0].placement is Placement.REPLICATED
+    # Beyond one end it is what a loop's last, masked step makes of it.
+    made = planned([x], lambda first, last: {0: Footprint(Span(80 * first, 168), None, False)}, programs=2, dpus=2)
+    assert made.placements[0][0].placement is Placement.SHARDED
+
+
+def test_what_all_programs_reach_is_called_replicated() -> None:
+    x = np.zeros(40, np.int32)
+    made = planned([x], lambda first, last: {0: Footprint(Span(40, 80), None, False)}, programs=2, dpus=2)
+    placed, size = made.placements[0]
+    assert (placed.placement, placed.why) == (Placement.REPLICATED, "all programs reach the same bytes")
+    assert size < 80
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -265,13 +265,13 @@ class DpuLauncher:
             f"grid {grid} on {count} DPUs ({reason}) x {self._tasklets} tasklets, "
             f"{rounds} round{'s' if rounds > 1 else ''}"
         )
-        for i, (placement, why, size) in planned.placements.items():
+        for i, (placed, size) in planned.placements.items():
             region = next(region for region in planned.rounds[0].regions if i in region.arguments)
             others = [self._parameters.names[j] for j in region.arguments if j != i]
             shared = f", shares memory with {', '.join(others)}" if others else ""
             ways = [way for way, there in (("sent", region.sent), ("received", any(region.writes))) if there]
             name = self._parameters.names[i]
-            say(f"  {name}: {placement}, {why}; up to {size} bytes a DPU, {' and '.join(ways)}{shared}")
+            say(f"  {name}: {placed.placement}, {placed.why}; up to {size} bytes a DPU, {' and '.join(ways)}{shared}")
 
 
 def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:

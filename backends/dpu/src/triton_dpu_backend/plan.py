@@ -34,6 +34,15 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True)
+class Placed:
+    """How one array is spread, in words why, and whether DPUs get the whole allocation."""
+
+    placement: Placement
+    why: str
+    whole: bool
+
+
+@dataclass(frozen=True)
 class Array:
     """The memory behind a pointer argument, as host addresses.
 
@@ -100,10 +109,10 @@ class Round:
 
 @dataclass(frozen=True)
 class Plan:
-    """All of a launch, and for each array its placement, in words why, and the most bytes a DPU has of it."""
+    """All of a launch, and for each array how it is spread, and the most bytes that a DPU has of it."""
 
     rounds: tuple[Round, ...]
-    placements: Mapping[int, tuple[Placement, str, int]]
+    placements: Mapping[int, tuple[Placed, int]]
 
 
 def plan(
@@ -135,38 +144,40 @@ def plan(
         parts = min(rounds * dpus, programs)
         bounds = [programs * part // parts for part in range(parts + 1)]
         found = footprints(bounds)
-        placements = {i: _placement(array, [part[i] for part in found], wanted) for i, array in arrays.items()}
+        placements = {i: _placed(array, [part[i] for part in found], wanted) for i, array in arrays.items()}
         made = [
             _round(arrays, found[first : first + dpus], placements, bounds[first : first + dpus + 1], dpus, heap)
             for first in range(0, parts, dpus)
         ]
         need = max(map(_room, made))
         if need <= capacity:
-            return Plan(tuple(made), {i: (*placements[i], _largest(made, i)) for i in arrays})
+            return Plan(tuple(made), {i: (placements[i], _largest(made, i)) for i in arrays})
         if parts == programs:
             raise MemoryExceeded(_too_large(arrays, made, placements, capacity))
         # Shares shrink with their number, replicated arrays do not: this many rounds at least.
         rounds = max(rounds + 1, rounds * need // capacity)
 
 
-def _placement(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Placement]) -> tuple[Placement, str]:
+def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Placement]) -> Placed:
     spans = [span for part in parts for span in (part.reads, part.writes) if span is not None]
-    unknown = any(span.is_all for span in spans)
     asked = wanted.get(array.name)
     if asked is Placement.REPLICATED:
-        return asked, "as asked"
-    if unknown and asked is Placement.SHARDED:
-        raise MemoryExceeded(
-            f"{array.name} cannot be sharded: its addresses depend on more than program ids and integer arguments"
-        )
-    if unknown:
-        return Placement.REPLICATED, "its addresses depend on more than program ids and integer arguments"
+        return Placed(asked, "as asked", whole=True)
+    if any(_unknown(array, span) for span in spans):
+        why = "its addresses depend on more than program ids and integer arguments"
+        if asked is Placement.SHARDED:
+            raise MemoryExceeded(f"{array.name} cannot be sharded: {why}")
+        return Placed(Placement.REPLICATED, why, whole=True)
     if not spans:
-        return Placement.SHARDED, "not accessed"
-    hulls = {_hull(part) for part in parts}
-    if len(parts) > 1 and len(hulls) == 1:
-        return Placement.SHARDED, "every program reaches the same bytes of it"
-    return Placement.SHARDED, "its addresses follow the program ids"
+        return Placed(Placement.SHARDED, "no program reaches it", whole=False)
+    if len(parts) > 1 and len({_hull(part) for part in parts}) == 1:
+        return Placed(Placement.REPLICATED, "all programs reach the same bytes", whole=False)
+    return Placed(Placement.SHARDED, "its addresses follow the program ids", whole=False)
+
+
+def _unknown(array: Array, span: Span) -> bool:
+    """Whether a span says nothing: a kernel leaves no allocation, so one beyond both ends is a guess."""
+    return span.is_all or (array.address + span.low < array.low and array.address + span.high > array.high)
 
 
 def _hull(part: Footprint) -> tuple[int, int] | None:
@@ -188,13 +199,13 @@ def _interval(array: Array, span: Span | None, whole: bool) -> Interval | None:
 def _round(
     arrays: Mapping[int, Array],
     parts: Sequence[Mapping[int, Footprint]],
-    placements: Mapping[int, tuple[Placement, str]],
+    placements: Mapping[int, Placed],
     bounds: Sequence[int],
     dpus: int,
     heap: int,
 ) -> Round:
     """The arrays of one round. Fewer parts than DPUs leave the last ones without work."""
-    whole = {i for i in arrays if placements[i][0] is Placement.REPLICATED}
+    whole = {i for i in arrays if placements[i].whole}
 
     def reached(spans: Mapping[int, Span | None]) -> dict[int, Interval]:
         return {i: at for i, array in arrays.items() if (at := _interval(array, spans[i], i in whole))}
@@ -301,12 +312,12 @@ def _largest(rounds: Sequence[Round], argument: int) -> int:
 def _too_large(
     arrays: Mapping[int, Array],
     rounds: Sequence[Round],
-    placements: Mapping[int, tuple[Placement, str]],
+    placements: Mapping[int, Placed],
     capacity: int,
 ) -> str:
     need = max(map(_room, rounds))
     each = ", ".join(
-        f"{array.name} {_largest(rounds, i)} of {array.high - array.low} bytes ({'; '.join(placements[i])})"
-        for i, array in arrays.items()
+        f"{array.name} {_largest(rounds, i)} of {array.high - array.low} bytes ({placed.placement}: {placed.why})"
+        for (i, array), placed in zip(arrays.items(), placements.values(), strict=True)
     )
     return f"one program alone needs {need} bytes of MRAM, a DPU has room for {capacity}: {each}"
