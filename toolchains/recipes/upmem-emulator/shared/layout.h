@@ -117,7 +117,7 @@ struct Header {
 static_assert(sizeof(Header) <= HEADER_BYTES);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// The folder of a slot, given its first byte.
+// The control block of a slot, given the slot's first byte.
 inline Control &control_of(std::uint8_t *slot) { return *reinterpret_cast<Control *>(slot + CONTROL_OFFSET); }
 
 // Records that the launch `asked` has ended, unless somebody has recorded it before, and wakes the host.
