@@ -237,6 +237,35 @@ def test_constants_that_are_not_the_dialects_pass_bit_for_bit():
     assert dense in made
 
 
+def test_programs_may_use_memref_and_unstructured_branches():
+    made = opt(
+        "--convert-dpu-to-llvm",
+        text="""
+          memref.global "private" @buffer : memref<256xi32> = uninitialized {alignment = 8}
+          func.func @main() -> i32 {
+            %buffer = memref.get_global @buffer : memref<256xi32>
+            %index = memref.extract_aligned_pointer_as_index %buffer : memref<256xi32> -> index
+            %address = arith.index_cast %index : index to i32
+            %wram = llvm.inttoptr %address : i32 to !llvm.ptr
+            %args = dpu.input_args {sym = "DPU_INPUT_ARGUMENTS"} : !llvm.ptr
+            %from = llvm.load %args : !llvm.ptr -> i32
+            %mram = llvm.inttoptr %from : i32 to !llvm.ptr<255>
+            %bytes = arith.constant 1024 : i32
+            dpu.ldma %wram, %mram, %bytes : !llvm.ptr, !llvm.ptr<255>, i32
+            %tid = dpu.tid : i32
+            %at = arith.index_cast %tid : i32 to index
+            %value = memref.load %buffer[%at] : memref<256xi32>
+            cf.br ^end(%value : i32)
+          ^end(%result: i32):
+            return %result : i32
+          }""",
+    )
+    done = run("dpu-mlir-translate", "--mlir-to-llvmir", text=made)
+    assert done.returncode == 0, done.stderr
+    check(done.stdout, majors=(13, 14))
+    assert "@DPU_INPUT_ARGUMENTS = external global i8, align 8" in done.stdout
+
+
 def test_declarations_that_are_there_are_used():
     there = "llvm.func @mem_reset() -> !llvm.ptr\n"
     there += "llvm.mlir.global external @DPU_INPUT_ARGUMENTS() : !llvm.array<4 x i32>\n"

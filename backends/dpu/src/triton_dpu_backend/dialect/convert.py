@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     i32,
+    i64,
 )
 from xdsl.dialects.llvm import LLVMFunctionType, LLVMVoidType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -51,6 +52,9 @@ PASSES = {
     "finalize-memref-to-llvm": "index-bitwidth=32",
     "reconcile-unrealized-casts": "",
 }
+
+# What the SDK's headers give a __host variable, for the sake of transfers; of a barrier nothing is said.
+_HOST_ALIGNMENT, _BARRIER_ALIGNMENT = 8, 1
 
 
 def convert(module: ModuleOp, context: Context) -> None:
@@ -89,9 +93,14 @@ class LLVMDialect:
         }
         return self._made("llvm.call", operands, [result] if result else [], properties)
 
-    def address(self, name: str) -> Operation:
+    def address(self, name: str, alignment: int) -> Operation:
         """The address of a global, which is declared as one of a byte, elsewhere defined, if it is not there."""
-        self._declare(name, "llvm.mlir.global", {"global_type": IntegerType(8), "addr_space": IntegerAttr(0, i32)})
+        properties: dict[str, Attribute] = {
+            "global_type": IntegerType(8),
+            "addr_space": IntegerAttr(0, i32),
+            "alignment": IntegerAttr(alignment, i64),
+        }
+        self._declare(name, "llvm.mlir.global", properties)
         return self._made("llvm.mlir.addressof", [], [WRAM], {"global_name": SymbolRefAttr(name)})
 
     def _declare(self, name: str, kind: str, properties: dict[str, Attribute]) -> None:
@@ -152,11 +161,11 @@ class LowerMemReset(Lowering):
 class LowerBarrierWait(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: BarrierWaitOp, rewriter: PatternRewriter) -> None:
-        barrier = self.llvm.address(op.sym.data if op.sym else BARRIER)
+        barrier = self.llvm.address(op.sym.data if op.sym else BARRIER, _BARRIER_ALIGNMENT)
         self.replace(op, rewriter, barrier, self.llvm.call("barrier_wait", barrier.results))
 
 
 class LowerInputArgs(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: InputArgsOp, rewriter: PatternRewriter) -> None:
-        self.replace(op, rewriter, self.llvm.address(op.sym.data if op.sym else ARGUMENTS))
+        self.replace(op, rewriter, self.llvm.address(op.sym.data if op.sym else ARGUMENTS, _HOST_ALIGNMENT))
