@@ -48,6 +48,6 @@ const char *text(dpu_error_t status) {
     return "unknown error";
 }
 
-}  // namespace
+} // namespace
 
 extern "C" const char *dpu_error_to_string(dpu_error_t status) { return strdup(text(status)); }

@@ -23,7 +23,7 @@ struct dpu_emulator_stats of(const dpu_t &dpu) {
     return {all.cycles, all.instructions, all.dma_read_bytes, all.dma_write_bytes, all.dma_transfers, all.dma_cycles};
 }
 
-}  // namespace
+} // namespace
 
 extern "C" {
 
@@ -65,5 +65,4 @@ int dpu_emulator_fault_of(struct dpu_set_t set, struct dpu_emulator_fault *out) 
     std::snprintf(out->message, sizeof(out->message), "%s", fault.message);
     return 0;
 }
-
 }

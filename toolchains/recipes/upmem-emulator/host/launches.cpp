@@ -9,9 +9,11 @@ namespace {
 dpu_error_t check(const Selection &selection) {
     for (const dpu_t *dpu : selection.dpus()) {
         if (!dpu->program)
-            return refuse(DPU_ERR_NO_PROGRAM_LOADED, "dpu_launch: dpu %u of rank %u has no program", dpu->number, dpu->rank->number);
+            return refuse(DPU_ERR_NO_PROGRAM_LOADED, "dpu_launch: dpu %u of rank %u has no program", dpu->number,
+                          dpu->rank->number);
         if (dpu->in_fault())
-            return refuse(DPU_ERR_DPU_FAULT, "dpu_launch: dpu %u of rank %u is in fault; dpu_load makes it usable again", dpu->number,
+            return refuse(DPU_ERR_DPU_FAULT,
+                          "dpu_launch: dpu %u of rank %u is in fault; dpu_load makes it usable again", dpu->number,
                           dpu->rank->number);
     }
     return DPU_OK;
@@ -24,7 +26,7 @@ dpu_error_t start(dpu_rank_t &rank, std::uint64_t mask) {
     return DPU_OK;
 }
 
-}  // namespace
+} // namespace
 
 extern "C" {
 
@@ -32,7 +34,9 @@ dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy) {
     Selection selection(dpu_set);
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     if (policy != DPU_ASYNCHRONOUS && policy != DPU_SYNCHRONOUS)
-        return refuse(DPU_ERR_INVALID_LAUNCH_POLICY, "dpu_launch: policy %d is neither DPU_ASYNCHRONOUS nor DPU_SYNCHRONOUS", static_cast<int>(policy));
+        return refuse(DPU_ERR_INVALID_LAUNCH_POLICY,
+                      "dpu_launch: policy %d is neither DPU_ASYNCHRONOUS nor DPU_SYNCHRONOUS",
+                      static_cast<int>(policy));
     if (policy == DPU_SYNCHRONOUS)
         if (dpu_error_t error = selection.settle(); error != DPU_OK) return error;
     if (dpu_error_t error = check(selection); error != DPU_OK) return error;
@@ -68,14 +72,16 @@ dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream) {
     Selection selection(set);
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     if (!selection.one_dpu()) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_log_read: the set is not one DPU");
-    selection.settle();  // a fault's message is in the log
+    selection.settle(); // a fault's message is in the log
     const dpu_t &dpu = *selection.dpus().front();
-    if (!dpu.program) return refuse(DPU_ERR_LOG_CONTEXT_MISSING, "dpu_log_read: dpu %u of rank %u has no program", dpu.number, dpu.rank->number);
+    if (!dpu.program)
+        return refuse(DPU_ERR_LOG_CONTEXT_MISSING, "dpu_log_read: dpu %u of rank %u has no program", dpu.number,
+                      dpu.rank->number);
     const shared::Control &control = dpu.control();
     std::fprintf(stream, "=== DPU#0x%x ===\n", dpu.number);
     std::fwrite(dpu.log(), 1, control.log_bytes, stream);
     if (control.log_dropped == 0) return DPU_OK;
-    return refuse(DPU_ERR_LOG_BUFFER_TOO_SMALL, "dpu_log_read: the log holds %zu bytes, %u more are lost", shared::LOG_BYTES, control.log_dropped);
+    return refuse(DPU_ERR_LOG_BUFFER_TOO_SMALL, "dpu_log_read: the log holds %zu bytes, %u more are lost",
+                  shared::LOG_BYTES, control.log_dropped);
 }
-
 }

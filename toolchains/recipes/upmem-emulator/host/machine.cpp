@@ -21,7 +21,7 @@ constexpr std::uint32_t DEFAULT_NR_DPUS = 256, MOST_DPUS = 2560;
 
 std::uint32_t nr_ranks() { return (machine::nr_dpus() + shared::DPUS_PER_RANK - 1) / shared::DPUS_PER_RANK; }
 
-}  // namespace
+} // namespace
 
 namespace machine {
 
@@ -30,7 +30,8 @@ std::uint32_t nr_dpus() {
     if (!text) return DEFAULT_NR_DPUS;
     unsigned long number = std::strtoul(text, nullptr, 10);
     if (number >= 1 && number <= MOST_DPUS) return static_cast<std::uint32_t>(number);
-    refuse(DPU_ERR_SYSTEM, "DPU_EMULATOR_NR_DPUS=%s is not 1 to %u: there are %u DPUs", text, MOST_DPUS, DEFAULT_NR_DPUS);
+    refuse(DPU_ERR_SYSTEM, "DPU_EMULATOR_NR_DPUS=%s is not 1 to %u: there are %u DPUs", text, MOST_DPUS,
+           DEFAULT_NR_DPUS);
     return DEFAULT_NR_DPUS;
 }
 
@@ -43,7 +44,8 @@ std::uint32_t free_dpus() {
 dpu_error_t allocate(std::uint32_t wanted, dpu_set_t &set) {
     std::lock_guard guard(lock);
     std::uint32_t needed = (wanted + shared::DPUS_PER_RANK - 1) / shared::DPUS_PER_RANK;
-    std::uint32_t left = nr_ranks() > ranks_in_use.size() ? nr_ranks() - static_cast<std::uint32_t>(ranks_in_use.size()) : 0;
+    std::uint32_t left =
+        nr_ranks() > ranks_in_use.size() ? nr_ranks() - static_cast<std::uint32_t>(ranks_in_use.size()) : 0;
     if (wanted == 0 || wanted > nr_dpus() || needed > left)
         return refuse(DPU_ERR_ALLOCATION,
                       "%u DPUs are asked for, %u ranks: the emulated machine has %u DPUs, of its %u ranks %u are free "
@@ -54,7 +56,8 @@ dpu_error_t allocate(std::uint32_t wanted, dpu_set_t &set) {
     try {
         for (std::uint32_t number = 0; numbers.size() < needed; number++) {
             if (ranks_in_use.count(number)) continue;
-            std::uint32_t dpus = std::min(shared::DPUS_PER_RANK, wanted - static_cast<std::uint32_t>(numbers.size()) * shared::DPUS_PER_RANK);
+            std::uint32_t dpus = std::min(shared::DPUS_PER_RANK,
+                                          wanted - static_cast<std::uint32_t>(numbers.size()) * shared::DPUS_PER_RANK);
             allocation->owned.push_back(std::make_unique<dpu_rank_t>(number, dpus));
             allocation->ranks.push_back(allocation->owned.back().get());
             numbers.push_back(number);
@@ -76,7 +79,8 @@ dpu_error_t release(const dpu_set_t &set) {
     std::lock_guard guard(lock);
     auto found = set.kind == DPU_SET_RANKS ? allocations.find(set.list.ranks) : allocations.end();
     if (found == allocations.end() || found->second->ranks.size() != set.list.nr_ranks)
-        return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_free: this set was not allocated by dpu_alloc, or is freed already");
+        return refuse(DPU_ERR_INVALID_DPU_SET,
+                      "dpu_free: this set was not allocated by dpu_alloc, or is freed already");
     for (dpu_rank_t *rank : found->second->ranks) ranks_in_use.erase(rank->number);
     allocations.erase(found);
     return DPU_OK;
@@ -88,17 +92,19 @@ Allocation *find(const dpu_set_t &set) {
         std::size_t count = allocation->ranks.size();
         if (set.kind == DPU_SET_RANKS) {
             std::less_equal<dpu_rank_t **> at_most;
-            if (at_most(ranks, set.list.ranks) && at_most(set.list.ranks + set.list.nr_ranks, ranks + count)) return allocation.get();
+            if (at_most(ranks, set.list.ranks) && at_most(set.list.ranks + set.list.nr_ranks, ranks + count))
+                return allocation.get();
         } else if (set.kind == DPU_SET_DPU) {
             std::less_equal<const dpu_t *> at_most;
             for (const dpu_rank_t *rank : allocation->ranks)
-                if (at_most(rank->dpus.data(), set.dpu) && at_most(set.dpu, &rank->dpus.back())) return allocation.get();
+                if (at_most(rank->dpus.data(), set.dpu) && at_most(set.dpu, &rank->dpus.back()))
+                    return allocation.get();
         }
     }
     return nullptr;
 }
 
-}  // namespace machine
+} // namespace machine
 
 Selection::Selection(const dpu_set_t &set) : allocation_(machine::find(set)), one_dpu_(set.kind == DPU_SET_DPU) {
     if (!allocation_) {
@@ -110,7 +116,7 @@ Selection::Selection(const dpu_set_t &set) : allocation_(machine::find(set)), on
     else
         ranks_.assign(set.list.ranks, set.list.ranks + set.list.nr_ranks);
     for (dpu_rank_t *rank : ranks_) {
-        locks_.emplace_back(rank->lock);  // always in the order of the allocation, so never crosswise
+        locks_.emplace_back(rank->lock); // always in the order of the allocation, so never crosswise
         for (dpu_t &dpu : rank->dpus)
             if (!one_dpu_ || &dpu == set.dpu) dpus_.push_back(&dpu);
     }
@@ -171,7 +177,8 @@ dpu_program_t *Selection::program(dpu_error_t &error) const {
     dpu_program_t *program = dpus_.front()->program.get();
     for (const dpu_t *dpu : dpus_) {
         if (!dpu->program) {
-            error = refuse(DPU_ERR_NO_PROGRAM_LOADED, "dpu %u of rank %u has no program", dpu->number, dpu->rank->number);
+            error =
+                refuse(DPU_ERR_NO_PROGRAM_LOADED, "dpu %u of rank %u has no program", dpu->number, dpu->rank->number);
             return nullptr;
         }
         if (dpu->program.get() != program) error = DPU_ERR_DIFFERENT_DPU_PROGRAMS;

@@ -17,10 +17,10 @@
 
 struct dpu_t {
     dpu_rank_t *rank = nullptr;
-    std::uint32_t number = 0;  // in its rank
+    std::uint32_t number = 0; // in its rank
     std::uint8_t *slot = nullptr;
     std::shared_ptr<dpu_program_t> program;
-    void *buffer = nullptr;  // of dpu_prepare_xfer
+    void *buffer = nullptr; // of dpu_prepare_xfer
 
     shared::Control &control() const { return shared::control_of(slot); }
     std::uint8_t *wram() const { return slot + shared::WRAM_OFFSET; }
@@ -47,8 +47,8 @@ struct dpu_rank_t {
     void launch(std::uint64_t mask);
     // Whether a launch is under way whose end nobody has looked at.
     bool running(std::uint64_t mask = ~0ull) const { return (running_ & mask) != 0; }
-    // Ends the wait for a launch: false if it still runs. `wait`: comes back only when it has ended. The first who finds
-    // a DPU in fault gets DPU_ERR_DPU_FAULT in `error`.
+    // Ends the wait for a launch: false if it still runs. `wait`: comes back only when it has ended. The first who
+    // finds a DPU in fault gets DPU_ERR_DPU_FAULT in `error`.
     bool finish(bool wait, dpu_error_t &error);
     // Replaces the processes of the DPUs of a mask by new ones with a program.
     bool start(std::uint64_t mask, const dpu_program_t &program);
@@ -64,14 +64,14 @@ struct dpu_rank_t {
     shared::Header &header() const { return *reinterpret_cast<shared::Header *>(memory_); }
 
     std::uint8_t *memory_ = nullptr;
-    std::uint64_t running_ = 0;  // a bit a DPU
-    std::uint32_t process_ = 0;  // the number of the newest processes
+    std::uint64_t running_ = 0; // a bit a DPU
+    std::uint32_t process_ = 0; // the number of the newest processes
 };
 
 // What dpu_alloc has given.
 struct Allocation {
     std::vector<std::unique_ptr<dpu_rank_t>> owned;
-    std::vector<dpu_rank_t *> ranks;  // what the set points to
+    std::vector<dpu_rank_t *> ranks; // what the set points to
     // All programs that have been loaded, as host code may hold on to them; ranks are loaded side by side.
     std::mutex lock;
     std::vector<std::shared_ptr<dpu_program_t>> programs;
@@ -92,7 +92,7 @@ std::uint32_t free_dpus();
 // The allocation that a set is a part of, or null: a set that was never allocated, or that is freed.
 Allocation *find(const dpu_set_t &set);
 
-}  // namespace machine
+} // namespace machine
 
 // A set of which all ranks are locked: what every function of the API works on.
 class Selection {

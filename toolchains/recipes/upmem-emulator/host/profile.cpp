@@ -9,14 +9,15 @@
 namespace {
 
 const char *const KEYS[] = {
-    "backend", "chipId", "clockDivision", "fckFrequency", "cycleAccurate", "enableProfiling", "profilingDpuId", "profilingSliceId",
-    "mcountAddress", "retMcountAddress", "threadProfilingAddress", "mramAccessByDpuOnly", "disabledMask", "disableSafeChecks",
-    "disableMuxSwitch", "disableResetOnAlloc", "cmdsBufferSize", "dispatchOnAllRanks", "nrThreadsPerRank", "nrThreadsPerDpu",
-    "nrJobsPerRank", "nrThreadsPerPool", "nrDpusPerCi", "regionMode", "sgXferEnable", "sgXferMaxBlocksPerDpu", "mramSize", "wramSize",
-    "iramSize", "doProfiling", "profileInstruction", "profileDma", "profileMemory", "profileIla",
+    "backend", "chipId", "clockDivision", "fckFrequency", "cycleAccurate", "enableProfiling", "profilingDpuId",
+    "profilingSliceId", "mcountAddress", "retMcountAddress", "threadProfilingAddress", "mramAccessByDpuOnly",
+    "disabledMask", "disableSafeChecks", "disableMuxSwitch", "disableResetOnAlloc", "cmdsBufferSize",
+    "dispatchOnAllRanks", "nrThreadsPerRank", "nrThreadsPerDpu", "nrJobsPerRank", "nrThreadsPerPool", "nrDpusPerCi",
+    "regionMode", "sgXferEnable", "sgXferMaxBlocksPerDpu", "mramSize", "wramSize", "iramSize", "doProfiling",
+    "profileInstruction", "profileDma", "profileMemory", "profileIla",
 };
 
-}  // namespace
+} // namespace
 
 dpu_error_t check_profile(const char *profile) {
     std::string rest = profile ? profile : "";
@@ -33,7 +34,9 @@ dpu_error_t check_profile(const char *profile) {
             return refuse(DPU_ERR_INVALID_PROFILE, "profile \"%s\": there is no key \"%s\"", profile, key.c_str());
         if (key != "backend" || value == "simulator") continue;
         if (value == "hw" || value == "modelsim")
-            return refuse(DPU_ERR_ALLOCATION, "profile \"%s\": there are no DPUs of backend \"%s\", this is the emulator", profile, value.c_str());
+            return refuse(DPU_ERR_ALLOCATION,
+                          "profile \"%s\": there are no DPUs of backend \"%s\", this is the emulator", profile,
+                          value.c_str());
         return refuse(DPU_ERR_INVALID_PROFILE, "profile \"%s\": there is no backend \"%s\"", profile, value.c_str());
     }
     return DPU_OK;

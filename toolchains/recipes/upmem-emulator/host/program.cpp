@@ -46,7 +46,8 @@ class Reader {
         header_ = at<Elf32_Ehdr>(0);
         if (!header_ || std::memcmp(header_->e_ident, ELFMAG, SELFMAG) != 0) return invalid("this is no ELF file");
         if (header_->e_ident[EI_CLASS] == ELFCLASS32 && header_->e_machine == EM_UPMEM_DPU)
-            return invalid("this is a program for DPUs themselves; the emulator runs what its own dpu-upmem-dpurte-clang makes");
+            return invalid(
+                "this is a program for DPUs themselves; the emulator runs what its own dpu-upmem-dpurte-clang makes");
         if (header_->e_ident[EI_CLASS] != ELFCLASS32 || header_->e_machine != EM_X86_64 || header_->e_type != ET_EXEC)
             return invalid("this is no program of the emulator's dpu-upmem-dpurte-clang");
         if (header_->e_shentsize != sizeof(Elf32_Shdr) || header_->e_phentsize != sizeof(Elf32_Phdr))
@@ -56,7 +57,8 @@ class Reader {
 
     dpu_error_t read_symbols(dpu_program_t &program) {
         const auto *sections = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
-        if (!sections || header_->e_shstrndx >= header_->e_shnum) return invalid("its section table lies outside of the file");
+        if (!sections || header_->e_shstrndx >= header_->e_shnum)
+            return invalid("its section table lies outside of the file");
         const Elf32_Shdr &section_names = sections[header_->e_shstrndx];
         for (unsigned i = 0; i < header_->e_shnum; i++) {
             std::size_t length = std::strlen(FOUNDRY_DPU_SECTION_HOST) + 1;
@@ -75,8 +77,8 @@ class Reader {
         }
         std::uint32_t abi = value(FOUNDRY_DPU_SYMBOL_ABI);
         if (abi != FOUNDRY_DPU_ABI_VERSION)
-            return invalid("made for version %u of the emulator's interface (symbol %s), this is version %u", abi, FOUNDRY_DPU_SYMBOL_ABI,
-                           FOUNDRY_DPU_ABI_VERSION);
+            return invalid("made for version %u of the emulator's interface (symbol %s), this is version %u", abi,
+                           FOUNDRY_DPU_SYMBOL_ABI, FOUNDRY_DPU_ABI_VERSION);
         return DPU_OK;
     }
 
@@ -87,11 +89,13 @@ class Reader {
         unsigned type = ELF32_ST_TYPE(symbol.st_info);
         if (type != STT_OBJECT && type != STT_NOTYPE) return;
         values_[name] = symbol.st_value;
-        bool in_mram = symbol.st_value >= FOUNDRY_DPU_MRAM_BASE && symbol.st_value - FOUNDRY_DPU_MRAM_BASE < FOUNDRY_DPU_MRAM_SIZE;
+        bool in_mram =
+            symbol.st_value >= FOUNDRY_DPU_MRAM_BASE && symbol.st_value - FOUNDRY_DPU_MRAM_BASE < FOUNDRY_DPU_MRAM_SIZE;
         if (symbol.st_shndx != host_section_ && !in_mram) return;
         dpu_symbol_t entry = {symbol.st_value, symbol.st_size};
         // The MRAM heap reaches to the end of MRAM, whatever its symbol says.
-        if (name == FOUNDRY_DPU_SYMBOL_MRAM_END) entry.size = FOUNDRY_DPU_MRAM_BASE + FOUNDRY_DPU_MRAM_SIZE - symbol.st_value;
+        if (name == FOUNDRY_DPU_SYMBOL_MRAM_END)
+            entry.size = FOUNDRY_DPU_MRAM_BASE + FOUNDRY_DPU_MRAM_SIZE - symbol.st_value;
         bool global = ELF32_ST_BIND(symbol.st_info) != STB_LOCAL;
         if (global)
             program.symbols[name] = entry;
@@ -109,13 +113,14 @@ class Reader {
         layout.nr_tasklets = value(FOUNDRY_DPU_SYMBOL_NR_TASKLETS);
         if (layout.nr_tasklets == 0) return invalid("it has no tasklets (symbol %s)", FOUNDRY_DPU_SYMBOL_NR_TASKLETS);
         if (layout.nr_tasklets > FOUNDRY_DPU_MAX_TASKLETS)
-            return refuse(DPU_ERR_TOO_MANY_TASKLETS, "%s: NR_TASKLETS is %u, a DPU has at most %u", name_.c_str(), layout.nr_tasklets,
-                          FOUNDRY_DPU_MAX_TASKLETS);
+            return refuse(DPU_ERR_TOO_MANY_TASKLETS, "%s: NR_TASKLETS is %u, a DPU has at most %u", name_.c_str(),
+                          layout.nr_tasklets, FOUNDRY_DPU_MAX_TASKLETS);
         std::uint32_t all = value(FOUNDRY_DPU_SYMBOL_STACK_SIZE);
         for (std::uint32_t i = 0; i < layout.nr_tasklets; i++) {
             std::uint32_t bytes = value(FOUNDRY_DPU_SYMBOL_STACK_SIZE_TASKLET + std::to_string(i), all);
             if (bytes < 32 || bytes % 8 != 0 || bytes > FOUNDRY_DPU_WRAM_SIZE)
-                return invalid("tasklet %u has a stack of %u bytes: that must be 32 to 65536 and a multiple of 8", i, bytes);
+                return invalid("tasklet %u has a stack of %u bytes: that must be 32 to 65536 and a multiple of 8", i,
+                               bytes);
             layout.stack_bytes[i] = bytes;
         }
         return DPU_OK;
@@ -143,17 +148,20 @@ class Reader {
             } else if (inside(segment, FOUNDRY_DPU_CODE_BASE, FOUNDRY_DPU_CODE_SIZE)) {
                 if (dpu_error_t error = add_code(program, segment, bytes); error != DPU_OK) return error;
             } else {
-                return invalid("segment %u at 0x%08x, %u bytes, lies in none of WRAM, MRAM and IRAM", i, segment.p_vaddr, segment.p_memsz);
+                return invalid("segment %u at 0x%08x, %u bytes, lies in none of WRAM, MRAM and IRAM", i,
+                               segment.p_vaddr, segment.p_memsz);
             }
         }
         layout.entry = header_->e_entry;
-        if (program.code < 0 || layout.entry < FOUNDRY_DPU_CODE_BASE || layout.entry - FOUNDRY_DPU_CODE_BASE >= layout.code_bytes)
+        if (program.code < 0 || layout.entry < FOUNDRY_DPU_CODE_BASE ||
+            layout.entry - FOUNDRY_DPU_CODE_BASE >= layout.code_bytes)
             return invalid("its entry point 0x%08x is not in its code", layout.entry);
         return check_wram(program, used);
     }
 
     static bool inside(const Elf32_Phdr &segment, std::uint32_t base, std::uint32_t bytes) {
-        return segment.p_vaddr >= base && segment.p_vaddr - base <= bytes && segment.p_memsz <= bytes - (segment.p_vaddr - base);
+        return segment.p_vaddr >= base && segment.p_vaddr - base <= bytes &&
+               segment.p_memsz <= bytes - (segment.p_vaddr - base);
     }
 
     dpu_error_t add_code(dpu_program_t &program, const Elf32_Phdr &segment, const std::uint8_t *bytes) {
@@ -161,7 +169,8 @@ class Reader {
         std::size_t offset = segment.p_vaddr - FOUNDRY_DPU_CODE_BASE, end = offset + segment.p_memsz;
         program.layout.code_bytes = std::max<std::uint32_t>(program.layout.code_bytes, static_cast<std::uint32_t>(end));
         bool good = program.code >= 0 && ftruncate(program.code, program.layout.code_bytes) == 0 &&
-                    pwrite(program.code, bytes, segment.p_filesz, static_cast<off_t>(offset)) == static_cast<ssize_t>(segment.p_filesz);
+                    pwrite(program.code, bytes, segment.p_filesz, static_cast<off_t>(offset)) ==
+                        static_cast<ssize_t>(segment.p_filesz);
         return good ? DPU_OK : refuse(DPU_ERR_SYSTEM, "%s: no memory for its code", name_.c_str());
     }
 
@@ -171,32 +180,36 @@ class Reader {
         for (std::uint32_t i = 0; i < layout.nr_tasklets; i++) stacks += layout.stack_bytes[i];
         std::uint32_t globals = used - FOUNDRY_DPU_WRAM_BASE;
         if (globals + stacks > FOUNDRY_DPU_WRAM_SIZE)
-            return refuse(DPU_ERR_INVALID_WRAM_ACCESS, "%s: WRAM has %u bytes, the program needs %u: %u of globals, %u of stacks of %u tasklets",
+            return refuse(DPU_ERR_INVALID_WRAM_ACCESS,
+                          "%s: WRAM has %u bytes, the program needs %u: %u of globals, %u of stacks of %u tasklets",
                           name_.c_str(), FOUNDRY_DPU_WRAM_SIZE, globals + stacks, globals, stacks, layout.nr_tasklets);
         std::uint32_t heap_end = FOUNDRY_DPU_WRAM_BASE + FOUNDRY_DPU_WRAM_SIZE - stacks;
         layout.heap_end = value(FOUNDRY_DPU_SYMBOL_HEAP_END, heap_end);
         if (layout.heap_end > heap_end || layout.heap_end < used)
-            return invalid("its WRAM heap ends at 0x%08x; globals end at 0x%08x and stacks begin at 0x%08x", layout.heap_end, used, heap_end);
+            return invalid("its WRAM heap ends at 0x%08x; globals end at 0x%08x and stacks begin at 0x%08x",
+                           layout.heap_end, used, heap_end);
         const char *limit = std::getenv("DPU_EMULATOR_MAX_CYCLES");
         layout.max_cycles = limit ? std::strtoull(limit, nullptr, 10) : DEFAULT_MAX_CYCLES;
-        if (layout.max_cycles == 0) return refuse(DPU_ERR_SYSTEM, "DPU_EMULATOR_MAX_CYCLES=%s is no number of cycles", limit);
+        if (layout.max_cycles == 0)
+            return refuse(DPU_ERR_SYSTEM, "DPU_EMULATOR_MAX_CYCLES=%s is no number of cycles", limit);
         return DPU_OK;
     }
 
     const std::string &name_;
     const std::vector<std::uint8_t> &file_;
     const Elf32_Ehdr *header_ = nullptr;
-    unsigned host_section_ = SHN_UNDEF;  // no symbol's
+    unsigned host_section_ = SHN_UNDEF; // no symbol's
     std::map<std::string, std::uint32_t> values_;
 };
 
-}  // namespace
+} // namespace
 
 dpu_program_t::~dpu_program_t() {
     if (code >= 0) close(code);
 }
 
-dpu_error_t read_program(const std::string &name, const std::vector<std::uint8_t> &file, std::shared_ptr<dpu_program_t> &program) {
+dpu_error_t read_program(const std::string &name, const std::vector<std::uint8_t> &file,
+                         std::shared_ptr<dpu_program_t> &program) {
     auto fresh = std::make_shared<dpu_program_t>();
     dpu_error_t error = Reader(name, file).read(*fresh);
     if (error == DPU_OK) program = fresh;

@@ -14,14 +14,14 @@
 
 struct dpu_program_t {
     shared::Program layout{};
-    std::vector<std::uint8_t> wram;  // all of WRAM as it is at load
+    std::vector<std::uint8_t> wram; // all of WRAM as it is at load
     struct Block {
         std::uint32_t address;
         std::vector<std::uint8_t> bytes;
     };
-    std::vector<Block> mram;  // what is loaded into MRAM
+    std::vector<Block> mram; // what is loaded into MRAM
     std::map<std::string, dpu_symbol_t> symbols;
-    int code = -1;  // a file in memory with the text, mapped by every DPU that runs it
+    int code = -1; // a file in memory with the text, mapped by every DPU that runs it
 
     dpu_program_t() = default;
     dpu_program_t(const dpu_program_t &) = delete;
@@ -30,4 +30,5 @@ struct dpu_program_t {
 };
 
 // Reads a program out of an ELF file's bytes. `name` is what messages call it. On an error `program` stays as it is.
-dpu_error_t read_program(const std::string &name, const std::vector<std::uint8_t> &file, std::shared_ptr<dpu_program_t> &program);
+dpu_error_t read_program(const std::string &name, const std::vector<std::uint8_t> &file,
+                         std::shared_ptr<dpu_program_t> &program);

@@ -11,7 +11,8 @@
 namespace {
 
 void write_mram(dpu_t &dpu, const dpu_program_t::Block &block) {
-    std::uint32_t first = block.address - FOUNDRY_DPU_MRAM_BASE, end = first + static_cast<std::uint32_t>(block.bytes.size());
+    std::uint32_t first = block.address - FOUNDRY_DPU_MRAM_BASE,
+                  end = first + static_cast<std::uint32_t>(block.bytes.size());
     std::uint32_t from = first & ~7u, to = (end + 7) & ~7u;
     // Whole words of 8 bytes, around what the program says nothing of.
     std::vector<std::uint8_t> words(to - from);
@@ -20,7 +21,8 @@ void write_mram(dpu_t &dpu, const dpu_program_t::Block &block) {
     shared::copy_poisoned(dpu.mram() + from, words.data(), words.size());
 }
 
-dpu_error_t load(dpu_set_t set, const std::string &name, const std::vector<std::uint8_t> &file, dpu_program_t **program) {
+dpu_error_t load(dpu_set_t set, const std::string &name, const std::vector<std::uint8_t> &file,
+                 dpu_program_t **program) {
     Selection selection(set);
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     if (dpu_error_t error = selection.settle(); error != DPU_OK) return error;
@@ -42,7 +44,7 @@ dpu_error_t load(dpu_set_t set, const std::string &name, const std::vector<std::
     return DPU_OK;
 }
 
-}  // namespace
+} // namespace
 
 extern "C" {
 
@@ -53,14 +55,16 @@ dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct d
                       binary_path ? std::strerror(errno) : "no path");
     std::vector<std::uint8_t> bytes;
     std::uint8_t buffer[1 << 14];
-    for (std::size_t got; (got = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) bytes.insert(bytes.end(), buffer, buffer + got);
+    for (std::size_t got; (got = std::fread(buffer, 1, sizeof(buffer), file)) > 0;)
+        bytes.insert(bytes.end(), buffer, buffer + got);
     bool bad = std::ferror(file);
     std::fclose(file);
     if (bad) return refuse(DPU_ERR_ELF_INVALID_FILE, "dpu_load: cannot read %s", binary_path);
     return load(dpu_set, binary_path, bytes, program);
 }
 
-dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program) {
+dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size,
+                                 struct dpu_program_t **program) {
     return load(dpu_set, "the program in memory", {buffer, buffer + buffer_size}, program);
 }
 
@@ -68,9 +72,10 @@ dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_nam
     if (!program) return refuse(DPU_ERR_NO_PROGRAM_LOADED, "dpu_get_symbol: no program");
     auto found = program->symbols.find(symbol_name);
     if (found == program->symbols.end())
-        return refuse(DPU_ERR_UNKNOWN_SYMBOL, "the program has no symbol \"%s\" that the host can see: a __host variable, or one in MRAM", symbol_name);
+        return refuse(DPU_ERR_UNKNOWN_SYMBOL,
+                      "the program has no symbol \"%s\" that the host can see: a __host variable, or one in MRAM",
+                      symbol_name);
     *symbol = found->second;
     return DPU_OK;
 }
-
 }

@@ -17,7 +17,7 @@ namespace {
 // A mistake in a program is usually the same in every DPU.
 constexpr unsigned FAULTS_SHOWN = 4;
 
-}  // namespace
+} // namespace
 
 bool dpu_t::in_fault() const { return control().in_fault != 0; }
 
@@ -68,7 +68,8 @@ bool dpu_rank_t::start(std::uint64_t mask, const dpu_program_t &program) {
         control.log_bytes = control.log_dropped = 0;
         control.program = program.layout;
     }
-    return ask_server({shared::Request::start, number, static_cast<std::uint32_t>(dpus.size()), process_, mask}, program.code);
+    return ask_server({shared::Request::start, number, static_cast<std::uint32_t>(dpus.size()), process_, mask},
+                      program.code);
 }
 
 void dpu_rank_t::launch(std::uint64_t mask) {
@@ -140,5 +141,6 @@ void dpu_rank_t::explain(dpu_t &dpu) {
     control.in_fault = 1;
     control.fault.rule = shared::Rule::process_died;
     control.fault.tasklet = shared::NO_TASKLET;
-    std::snprintf(control.fault.message, sizeof(control.fault.message), "dpu %u of rank %u: the DPU's process died: %s", dpu.number, number, how);
+    std::snprintf(control.fault.message, sizeof(control.fault.message), "dpu %u of rank %u: the DPU's process died: %s",
+                  dpu.number, number, how);
 }

@@ -96,7 +96,7 @@ struct AtExit {
     }
 } at_exit;
 
-}  // namespace
+} // namespace
 
 bool server_died() {
     std::lock_guard guard(lock);

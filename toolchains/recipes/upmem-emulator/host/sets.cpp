@@ -36,11 +36,13 @@ void place_rank(dpu_set_iterator_t &at) {
     at.next.list.ranks = set.list.ranks + at.rank;
 }
 
-}  // namespace
+} // namespace
 
 extern "C" {
 
-dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set) { return allocate(nr_dpus, 1, profile, dpu_set); }
+dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set) {
+    return allocate(nr_dpus, 1, profile, dpu_set);
+}
 
 dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set) {
     return allocate(nr_ranks, shared::DPUS_PER_RANK, profile, dpu_set);
@@ -49,18 +51,21 @@ dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_s
 dpu_error_t dpu_free(struct dpu_set_t dpu_set) { return machine::release(dpu_set); }
 
 dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks) {
-    if (!machine::find(dpu_set)) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_ranks: this is no set of DPUs, or it has been freed");
+    if (!machine::find(dpu_set))
+        return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_ranks: this is no set of DPUs, or it has been freed");
     *nr_ranks = dpu_set.kind == DPU_SET_DPU ? 1 : dpu_set.list.nr_ranks;
     return DPU_OK;
 }
 
 dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus) {
-    if (!machine::find(dpu_set)) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_dpus: this is no set of DPUs, or it has been freed");
+    if (!machine::find(dpu_set))
+        return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_dpus: this is no set of DPUs, or it has been freed");
     *nr_dpus = 0;
     if (dpu_set.kind == DPU_SET_DPU)
         *nr_dpus = 1;
     else
-        for (uint32_t i = 0; i < dpu_set.list.nr_ranks; i++) *nr_dpus += static_cast<uint32_t>(dpu_set.list.ranks[i]->dpus.size());
+        for (uint32_t i = 0; i < dpu_set.list.nr_ranks; i++)
+            *nr_dpus += static_cast<uint32_t>(dpu_set.list.ranks[i]->dpus.size());
     return DPU_OK;
 }
 
@@ -74,7 +79,8 @@ struct dpu_set_iterator_t dpu_set_dpus(const struct dpu_set_t *set) {
 void dpu_set_dpus_next(struct dpu_set_iterator_t *iterator) {
     iterator->count++;
     iterator->dpu++;
-    bool rank_ends = iterator->set.kind == DPU_SET_DPU || iterator->dpu == iterator->set.list.ranks[iterator->rank]->dpus.size();
+    bool rank_ends =
+        iterator->set.kind == DPU_SET_DPU || iterator->dpu == iterator->set.list.ranks[iterator->rank]->dpus.size();
     if (rank_ends) {
         iterator->dpu = 0;
         iterator->rank++;
@@ -94,5 +100,4 @@ void dpu_set_ranks_next(struct dpu_set_iterator_t *iterator) {
     iterator->rank++;
     place_rank(*iterator);
 }
-
 }

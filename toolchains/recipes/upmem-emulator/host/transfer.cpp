@@ -11,7 +11,7 @@
 #include "report.h"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14
+#define MADV_POPULATE_WRITE 23 // Linux 5.14
 #endif
 
 namespace {
@@ -54,24 +54,25 @@ void move_one(const Move &one, const Range &range, bool to_dpu) {
         std::memcpy(one.host, kept, range.bytes);
 }
 
-}  // namespace
+} // namespace
 
 dpu_error_t range_of(const char *what, dpu_symbol_t symbol, std::uint32_t offset, std::size_t bytes, Range &range) {
     std::uint64_t end = std::uint64_t{offset} + bytes;
     if (bytes > symbol.size || end > symbol.size)
-        return refuse(DPU_ERR_INVALID_SYMBOL_ACCESS, "%s: offset %u and %zu bytes reach beyond its %u bytes", what, offset, bytes, symbol.size);
+        return refuse(DPU_ERR_INVALID_SYMBOL_ACCESS, "%s: offset %u and %zu bytes reach beyond its %u bytes", what,
+                      offset, bytes, symbol.size);
     std::uint32_t address = symbol.address + offset;
     std::uint64_t last = std::uint64_t{symbol.address} + end - (end > 0);
     if (in_mram(symbol.address) && last < std::uint64_t{FOUNDRY_DPU_MRAM_BASE} + FOUNDRY_DPU_MRAM_SIZE) {
         if (address % 8 != 0 || bytes % 8 != 0)
             return refuse(DPU_ERR_INVALID_MRAM_ACCESS,
-                          "%s: offset %u (MRAM address 0x%08x) and %zu bytes: address and size must be multiples of 8", what, offset, address,
-                          bytes);
+                          "%s: offset %u (MRAM address 0x%08x) and %zu bytes: address and size must be multiples of 8",
+                          what, offset, address, bytes);
     } else if (in_wram(symbol.address) && last < std::uint64_t{FOUNDRY_DPU_WRAM_BASE} + FOUNDRY_DPU_WRAM_SIZE) {
         if (address % 4 != 0 || bytes % 4 != 0)
             return refuse(DPU_ERR_INVALID_WRAM_ACCESS,
-                          "%s: offset %u (WRAM address 0x%08x) and %zu bytes: address and size must be multiples of 4", what, offset, address,
-                          bytes);
+                          "%s: offset %u (WRAM address 0x%08x) and %zu bytes: address and size must be multiples of 4",
+                          what, offset, address, bytes);
     } else {
         return refuse(in_mram(symbol.address) ? DPU_ERR_INVALID_MRAM_ACCESS : DPU_ERR_INVALID_WRAM_ACCESS,
                       "%s: 0x%08x and %zu bytes lie in neither MRAM nor WRAM", what, address, bytes);
@@ -82,7 +83,8 @@ dpu_error_t range_of(const char *what, dpu_symbol_t symbol, std::uint32_t offset
 
 void move(const std::vector<Move> &moves, const Range &range, bool to_dpu) {
     std::size_t total = moves.size() * range.bytes;
-    std::size_t threads = total < WORTH_THREADS ? 1 : std::min<std::size_t>(std::thread::hardware_concurrency(), MOST_THREADS);
+    std::size_t threads =
+        total < WORTH_THREADS ? 1 : std::min<std::size_t>(std::thread::hardware_concurrency(), MOST_THREADS);
     threads = std::min(threads, moves.size());
     std::atomic<std::size_t> next = 0;
     auto work = [&] {

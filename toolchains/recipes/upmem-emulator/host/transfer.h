@@ -22,8 +22,8 @@ struct Range {
     std::size_t bytes = 0;
 };
 
-// The range of `bytes` at an offset of a symbol, if hardware could transfer it; otherwise says why not. `what` names the
-// symbol in messages.
+// The range of `bytes` at an offset of a symbol, if hardware could transfer it; otherwise says why not. `what` names
+// the symbol in messages.
 dpu_error_t range_of(const char *what, dpu_symbol_t symbol, std::uint32_t offset, std::size_t bytes, Range &range);
 
 // Moves them all, side by side where that pays.

@@ -29,7 +29,8 @@ dpu_error_t find(const Selection &selection, const Place &place, Range &range) {
 }
 
 // Transfers at once, behind everything asked for before; or, asked for asynchronously, as late as in dpu_sync.
-dpu_error_t carry_out(Selection &selection, std::vector<Move> moves, const Range &range, bool to_dpu, dpu_xfer_flags_t flags) {
+dpu_error_t carry_out(Selection &selection, std::vector<Move> moves, const Range &range, bool to_dpu,
+                      dpu_xfer_flags_t flags) {
     if (range.bytes == 0 || moves.empty()) return DPU_OK;
     if (!(flags & DPU_XFER_ASYNC)) {
         if (dpu_error_t error = selection.settle(); error != DPU_OK) return error;
@@ -62,17 +63,20 @@ dpu_error_t copy_from(dpu_set_t set, const Place &place, void *destination) {
     Selection selection(set);
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     if (!selection.one_dpu())
-        return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_copy_from: the set is not one DPU; DPU_FOREACH gives them, dpu_push_xfer reads them all");
+        return refuse(DPU_ERR_INVALID_DPU_SET,
+                      "dpu_copy_from: the set is not one DPU; DPU_FOREACH gives them, dpu_push_xfer reads them all");
     Range range;
     if (dpu_error_t error = find(selection, place, range); error != DPU_OK) return error;
-    return carry_out(selection, {{selection.dpus().front(), static_cast<std::uint8_t *>(destination)}}, range, false, DPU_XFER_DEFAULT);
+    return carry_out(selection, {{selection.dpus().front(), static_cast<std::uint8_t *>(destination)}}, range, false,
+                     DPU_XFER_DEFAULT);
 }
 
 dpu_error_t push(dpu_set_t set, dpu_xfer_t direction, const Place &place, dpu_xfer_flags_t flags) {
     Selection selection(set);
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     if (direction != DPU_XFER_TO_DPU && direction != DPU_XFER_FROM_DPU)
-        return refuse(DPU_ERR_INVALID_MEMORY_TRANSFER, "dpu_push_xfer: direction %d is neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU",
+        return refuse(DPU_ERR_INVALID_MEMORY_TRANSFER,
+                      "dpu_push_xfer: direction %d is neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU",
                       static_cast<int>(direction));
     Range range;
     if (dpu_error_t error = find(selection, place, range); error != DPU_OK) return error;
@@ -85,33 +89,37 @@ dpu_error_t push(dpu_set_t set, dpu_xfer_t direction, const Place &place, dpu_xf
     return carry_out(selection, std::move(moves), range, direction == DPU_XFER_TO_DPU, flags);
 }
 
-}  // namespace
+} // namespace
 
 extern "C" {
 
-dpu_error_t dpu_copy_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length) {
+dpu_error_t dpu_copy_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src,
+                        size_t length) {
     return broadcast(dpu_set, {symbol_name, {}, symbol_offset, length}, src, DPU_XFER_DEFAULT);
 }
 
-dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst, size_t length) {
+dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst,
+                          size_t length) {
     return copy_from(dpu_set, {symbol_name, {}, symbol_offset, length}, dst);
 }
 
-dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src, size_t length) {
+dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset,
+                               const void *src, size_t length) {
     return broadcast(dpu_set, {nullptr, symbol, symbol_offset, length}, src, DPU_XFER_DEFAULT);
 }
 
-dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, void *dst, size_t length) {
+dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset,
+                                 void *dst, size_t length) {
     return copy_from(dpu_set, {nullptr, symbol, symbol_offset, length}, dst);
 }
 
-dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length,
-                             dpu_xfer_flags_t flags) {
+dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src,
+                             size_t length, dpu_xfer_flags_t flags) {
     return broadcast(dpu_set, {symbol_name, {}, symbol_offset, length}, src, flags);
 }
 
-dpu_error_t dpu_broadcast_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
-                                    size_t length, dpu_xfer_flags_t flags) {
+dpu_error_t dpu_broadcast_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset,
+                                    const void *src, size_t length, dpu_xfer_flags_t flags) {
     return broadcast(dpu_set, {nullptr, symbol, symbol_offset, length}, src, flags);
 }
 
@@ -123,17 +131,18 @@ dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer) {
         if (buffer && dpu->buffer) error = DPU_ERR_TRANSFER_ALREADY_SET;
         dpu->buffer = buffer;
     }
-    return error == DPU_OK ? error : refuse(error, "dpu_prepare_xfer: a buffer was prepared already; the new one takes its place");
+    return error == DPU_OK
+               ? error
+               : refuse(error, "dpu_prepare_xfer: a buffer was prepared already; the new one takes its place");
 }
 
-dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
-                          dpu_xfer_flags_t flags) {
+dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset,
+                          size_t length, dpu_xfer_flags_t flags) {
     return push(dpu_set, xfer, {symbol_name, {}, symbol_offset, length}, flags);
 }
 
-dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
-                                 size_t length, dpu_xfer_flags_t flags) {
+dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol,
+                                 uint32_t symbol_offset, size_t length, dpu_xfer_flags_t flags) {
     return push(dpu_set, xfer, {nullptr, symbol, symbol_offset, length}, flags);
 }
-
 }

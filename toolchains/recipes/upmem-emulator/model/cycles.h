@@ -8,4 +8,4 @@ namespace model {
 #define FOUNDRY_MODEL(name, value, unit, source) inline constexpr std::int64_t name = value;
 #include "cycles.def"
 
-}  // namespace model
+} // namespace model

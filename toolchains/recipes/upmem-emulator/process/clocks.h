@@ -1,8 +1,9 @@
 // Which tasklet knows of what: vector clocks, and the sub-8-byte MRAM writes that race by them.
 //
-// Hardware writes MRAM in words of 8 bytes. A smaller write reads the word, changes it and writes it back, so two tasklets
-// that write different bytes of one word may lose one of the writes, unless a barrier, mutex, semaphore, handshake or
-// atomic bit lies between them. Whether they really collide is a matter of cycles; whether they could is not.
+// Hardware writes MRAM in words of 8 bytes. A smaller write reads the word, changes it and writes it back, so two
+// tasklets that write different bytes of one word may lose one of the writes, unless a barrier, mutex, semaphore,
+// handshake or atomic bit lies between them. Whether they really collide is a matter of cycles; whether they could is
+// not.
 #pragma once
 
 #include <array>
@@ -23,9 +24,10 @@ class SmallWrites {
   public:
     static constexpr int NOBODY = -1;
 
-    // The tasklet whose sub-8-byte write to one of these words `clock` does not know of, other than `tasklet`; or NOBODY.
-    // `word` receives the MRAM address of the word.
-    int unknown(std::uint32_t tasklet, const Clock &clock, std::uint32_t mram, std::uint32_t bytes, std::uint32_t &word) const {
+    // The tasklet whose sub-8-byte write to one of these words `clock` does not know of, other than `tasklet`; or
+    // NOBODY. `word` receives the MRAM address of the word.
+    int unknown(std::uint32_t tasklet, const Clock &clock, std::uint32_t mram, std::uint32_t bytes,
+                std::uint32_t &word) const {
         if (last_.empty()) return NOBODY;
         for (word = mram & ~7u; word < mram + bytes; word += 8) {
             auto found = last_.find(word);

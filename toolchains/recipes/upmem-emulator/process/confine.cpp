@@ -7,37 +7,31 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <vector>
 
 namespace {
 
 constexpr sock_filter load(unsigned offset) { return {BPF_LD | BPF_W | BPF_ABS, 0, 0, offset}; }
 constexpr sock_filter give(unsigned value) { return {BPF_RET | BPF_K, 0, 0, value}; }
-// Goes on behind the next instruction unless the value is `value`.
-constexpr sock_filter unless(unsigned value) { return {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value}; }
-constexpr sock_filter when(unsigned value) { return {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, value}; }
+// Does the next instruction only if the value is, or is not, what was loaded.
+constexpr sock_filter if_equal(unsigned value) { return {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value}; }
+constexpr sock_filter if_other(unsigned value) { return {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, value}; }
 
-}  // namespace
+// Launches: waiting, the watch, signals of tasklets, the end; signal(), on the way out after a fault of the emulator itself;
+// and the allocator of the C++ library.
+constexpr unsigned ALLOWED[] = {SYS_futex, SYS_setitimer, SYS_rt_sigreturn, SYS_exit_group, SYS_rt_sigaction,
+                                SYS_brk,   SYS_mmap,      SYS_munmap,       SYS_mremap,     SYS_madvise};
+
+} // namespace
 
 void confine() {
-    sock_filter program[] = {
-        load(offsetof(seccomp_data, arch)),
-        when(AUDIT_ARCH_X86_64),
-        give(SECCOMP_RET_TRAP),
-        load(offsetof(seccomp_data, nr)),
-        unless(SYS_futex), give(SECCOMP_RET_ALLOW),
-        unless(SYS_rt_sigreturn), give(SECCOMP_RET_ALLOW),
-        unless(SYS_setitimer), give(SECCOMP_RET_ALLOW),
-        unless(SYS_exit_group), give(SECCOMP_RET_ALLOW),
-        // The allocator of the C++ library.
-        unless(SYS_brk), give(SECCOMP_RET_ALLOW),
-        unless(SYS_mmap), give(SECCOMP_RET_ALLOW),
-        unless(SYS_munmap), give(SECCOMP_RET_ALLOW),
-        unless(SYS_mremap), give(SECCOMP_RET_ALLOW),
-        unless(SYS_madvise), give(SECCOMP_RET_ALLOW),
-        // signal(), on the way out after a fault of the emulator itself.
-        unless(SYS_rt_sigaction), give(SECCOMP_RET_ALLOW),
-        give(SECCOMP_RET_TRAP),
-    };
-    sock_fprog filter = {sizeof(program) / sizeof(program[0]), program};
+    std::vector<sock_filter> program = {load(offsetof(seccomp_data, arch)), if_other(AUDIT_ARCH_X86_64),
+                                        give(SECCOMP_RET_TRAP), load(offsetof(seccomp_data, nr))};
+    for (unsigned call : ALLOWED) {
+        program.push_back(if_equal(call));
+        program.push_back(give(SECCOMP_RET_ALLOW));
+    }
+    program.push_back(give(SECCOMP_RET_TRAP));
+    sock_fprog filter = {static_cast<unsigned short>(program.size()), program.data()};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }

@@ -17,12 +17,14 @@
 namespace {
 
 std::uint8_t *map(int file, std::size_t offset, std::size_t bytes) {
-    void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, static_cast<off_t>(offset));
+    void *at =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, static_cast<off_t>(offset));
     if (at == MAP_FAILED) throw std::bad_alloc();
     return static_cast<std::uint8_t *>(at);
 }
 
-void report(shared::Control &control, Log &log, std::uint32_t rank, std::uint32_t dpu, const Broken &broken, std::uint32_t code) {
+void report(shared::Control &control, Log &log, std::uint32_t rank, std::uint32_t dpu, const Broken &broken,
+            std::uint32_t code) {
     shared::Fault &fault = control.fault;
     fault.rule = broken.rule;
     fault.tasklet = broken.tasklet;
@@ -31,8 +33,8 @@ void report(shared::Control &control, Log &log, std::uint32_t rank, std::uint32_
     fault.code_address = code;
     std::string who = broken.tasklet == shared::NO_TASKLET ? "" : format("tasklet %u: ", broken.tasklet);
     std::string where = code == 0 ? "" : format(" (code 0x%08x)", code);
-    std::string text = format("dpu %u of rank %u: %s%s: %s%s", dpu, rank, who.c_str(), rule_name(broken.rule), broken.text.c_str(),
-                              where.c_str());
+    std::string text = format("dpu %u of rank %u: %s%s: %s%s", dpu, rank, who.c_str(), rule_name(broken.rule),
+                              broken.text.c_str(), where.c_str());
     std::snprintf(fault.message, sizeof(fault.message), "%s", text.c_str());
     control.in_fault = 1;
     text += '\n';
@@ -53,8 +55,8 @@ void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, std::uint32_t
     for (;;) {
         std::uint32_t done = control.ended.load();
         std::uint32_t asked = control.asked.load();
-        // The host replaces a process before it asks for launches of the new one, and the server may not have come to ending
-        // this one yet: what is asked for then is no longer asked of this program.
+        // The host replaces a process before it asks for launches of the new one, and the server may not have come to
+        // ending this one yet: what is asked for then is no longer asked of this program.
         if (asked == done || control.process.load() != process) {
             shared::futex_wait(control.asked, asked, 0);
             continue;
@@ -76,7 +78,7 @@ void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, std::uint32_t
     }
 }
 
-}  // namespace
+} // namespace
 
 void be_dpu(int rank, std::uint32_t rank_number, std::uint32_t dpu, std::uint32_t process, int code) {
     try {

@@ -25,7 +25,8 @@ std::string string_at(const Memory &memory, std::uint32_t tasklet, std::uint32_t
     std::string text;
     for (; text.size() < limit; address++) {
         if (!memory.usable(address, 1))
-            throw Broken{Rule::print, tasklet, address, 1, format("a string reaches 0x%08x, which is not in WRAM", address)};
+            throw Broken{Rule::print, tasklet, address, 1,
+                         format("a string reaches 0x%08x, which is not in WRAM", address)};
         char byte = *Memory::at<char>(address);
         if (byte == 0) break;
         text += byte;
@@ -67,7 +68,8 @@ class Arguments {
 
     std::uint32_t &word(std::uint32_t address, std::uint32_t bytes) const {
         if (!memory_.usable(address, bytes))
-            throw Broken{Rule::print, tasklet_, address, bytes, format("printf's arguments at 0x%08x are not in WRAM", address)};
+            throw Broken{Rule::print, tasklet_, address, bytes,
+                         format("printf's arguments at 0x%08x are not in WRAM", address)};
         return *Memory::at<std::uint32_t>(address);
     }
     std::uint64_t slot(std::uint32_t address) const {
@@ -90,7 +92,7 @@ class Arguments {
 struct Conversion {
     std::string flags;
     int width = -1, precision = -1;
-    int bits = 32;  // of an integer: 8, 16, 32, 64
+    int bits = 32; // of an integer: 8, 16, 32, 64
     char letter = 0;
 
     std::string pattern(const char *length) const {
@@ -101,7 +103,7 @@ struct Conversion {
     }
 };
 
-constexpr int WIDEST = 4096;  // a width or precision beyond this is a mistake
+constexpr int WIDEST = 4096; // a width or precision beyond this is a mistake
 
 Conversion parse(const std::string &text, std::size_t &at, Arguments &arguments) {
     Conversion conversion;
@@ -114,7 +116,8 @@ Conversion parse(const std::string &text, std::size_t &at, Arguments &arguments)
             minus = value < 0;
             value = minus ? -value : value;
         } else {
-            while (at < text.size() && text[at] >= '0' && text[at] <= '9' && value <= WIDEST) value = value * 10 + (text[at++] - '0');
+            while (at < text.size() && text[at] >= '0' && text[at] <= '9' && value <= WIDEST)
+                value = value * 10 + (text[at++] - '0');
         }
         return value < 0 || value > WIDEST ? WIDEST : value;
     };
@@ -132,13 +135,13 @@ Conversion parse(const std::string &text, std::size_t &at, Arguments &arguments)
     for (; at < text.size() && std::strchr("hlzjt", text[at]); at++) {
         bool again = text[at - 1] == text[at];
         if (text[at] == 'h') conversion.bits = again ? 8 : 16;
-        if ((text[at] == 'l' && again) || text[at] == 'j') conversion.bits = 64;  // long and size_t have 32 bits
+        if ((text[at] == 'l' && again) || text[at] == 'j') conversion.bits = 64; // long and size_t have 32 bits
     }
     if (at < text.size()) conversion.letter = text[at++];
     return conversion;
 }
 
-}  // namespace
+} // namespace
 
 std::string print(const Memory &memory, std::uint32_t tasklet, std::uint32_t format_address, std::uint32_t list) {
     std::string text = string_at(memory, tasklet, format_address), out;
@@ -152,9 +155,7 @@ std::string print(const Memory &memory, std::uint32_t tasklet, std::uint32_t for
         Conversion conversion = parse(text, at, arguments);
         std::uint64_t mask = conversion.bits == 64 ? ~0ull : (1ull << conversion.bits) - 1;
         switch (conversion.letter) {
-        case '%':
-            out += '%';
-            break;
+        case '%': out += '%'; break;
         case 'd':
         case 'i': {
             int unused = 64 - conversion.bits;
@@ -166,14 +167,11 @@ std::string print(const Memory &memory, std::uint32_t tasklet, std::uint32_t for
         case 'x':
         case 'X':
         case 'o':
-            out += format(conversion.pattern("ll").c_str(), static_cast<unsigned long long>(arguments.integer() & mask));
+            out +=
+                format(conversion.pattern("ll").c_str(), static_cast<unsigned long long>(arguments.integer() & mask));
             break;
-        case 'p':
-            out += format("0x%x", static_cast<unsigned>(arguments.integer()));
-            break;
-        case 'c':
-            out += format(conversion.pattern("").c_str(), static_cast<int>(arguments.integer() & 0xff));
-            break;
+        case 'p': out += format("0x%x", static_cast<unsigned>(arguments.integer())); break;
+        case 'c': out += format(conversion.pattern("").c_str(), static_cast<int>(arguments.integer() & 0xff)); break;
         case 's': {
             auto address = static_cast<std::uint32_t>(arguments.integer());
             std::size_t limit = conversion.precision >= 0 ? static_cast<std::size_t>(conversion.precision) : 0x10000;
@@ -188,9 +186,7 @@ std::string print(const Memory &memory, std::uint32_t tasklet, std::uint32_t for
         case 'g':
         case 'G':
         case 'a':
-        case 'A':
-            out += format(conversion.pattern("").c_str(), arguments.floating());
-            break;
+        case 'A': out += format(conversion.pattern("").c_str(), arguments.floating()); break;
         default:
             throw Broken{Rule::print, tasklet, format_address, 0,
                          format("printf(\"%s\"): no such conversion: '%c'", text.c_str(), conversion.letter)};

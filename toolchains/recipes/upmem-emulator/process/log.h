@@ -19,8 +19,8 @@ class Log {
     std::uint8_t *bytes_;
 };
 
-// The text of printf with the arguments in the va_list at `list` (see abi.h). Throws Broken if the format, a string or the
-// arguments are not in WRAM, or the format asks for what is not supported.
+// The text of printf with the arguments in the va_list at `list` (see abi.h). Throws Broken if the format, a string or
+// the arguments are not in WRAM, or the format asks for what is not supported.
 std::string print(const Memory &memory, std::uint32_t tasklet, std::uint32_t format, std::uint32_t list);
 
 // The zero-terminated string at an address, at most `limit` bytes of it.

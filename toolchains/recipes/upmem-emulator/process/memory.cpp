@@ -15,9 +15,11 @@ constexpr std::size_t PAGE = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + PAGE - 1) & ~(PAGE - 1); }
 
-std::uint8_t *map_at(std::uint32_t address, std::size_t bytes, int protection, int flags, int file, std::size_t offset) {
+std::uint8_t *map_at(std::uint32_t address, std::size_t bytes, int protection, int flags, int file,
+                     std::size_t offset) {
     void *wanted = reinterpret_cast<void *>(std::uintptr_t{address});
-    void *got = mmap(wanted, whole_pages(bytes), protection, flags | MAP_FIXED_NOREPLACE, file, static_cast<off_t>(offset));
+    void *got =
+        mmap(wanted, whole_pages(bytes), protection, flags | MAP_FIXED_NOREPLACE, file, static_cast<off_t>(offset));
     if (got != wanted) throw std::runtime_error(format("cannot map %zu bytes at 0x%08x", bytes, address));
     return static_cast<std::uint8_t *>(got);
 }
@@ -36,7 +38,7 @@ void write_entry(std::uint8_t *at, void (*target)(), int op = -1) {
     std::memcpy(at + 10, jump, 3);
 }
 
-}  // namespace
+} // namespace
 
 Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const shared::Program &program)
     : program_(program), mram_(slot + shared::MRAM_OFFSET) {
@@ -46,7 +48,7 @@ Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const
 
     constexpr int ANONYMOUS = MAP_PRIVATE | MAP_ANONYMOUS;
     std::uint8_t *entries = map_at(FOUNDRY_DPU_SERVICE, PAGE, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
-    std::memset(entries, 0xcc, PAGE);  // int3: a jump past the entries is an illegal instruction
+    std::memset(entries, 0xcc, PAGE); // int3: a jump past the entries is an illegal instruction
     write_entry(entries, foundry_service_entry);
     write_entry(entries + (FOUNDRY_DPU_YIELD - FOUNDRY_DPU_SERVICE), foundry_yield_entry);
     write_entry(entries + (FOUNDRY_DPU_EXIT - FOUNDRY_DPU_SERVICE), foundry_service_entry, FOUNDRY_DPU_OP_EXIT);
@@ -64,17 +66,21 @@ std::uint32_t Memory::stack_bottom(std::uint32_t tasklet) const {
     return FOUNDRY_DPU_STACK_BASE + tasklet * FOUNDRY_DPU_STACK_SLOT + FOUNDRY_DPU_STACK_BOTTOM;
 }
 
-std::uint32_t Memory::stack_top(std::uint32_t tasklet) const { return stack_bottom(tasklet) + program_.stack_bytes[tasklet]; }
+std::uint32_t Memory::stack_top(std::uint32_t tasklet) const {
+    return stack_bottom(tasklet) + program_.stack_bytes[tasklet];
+}
 
 void Memory::check_margins() const {
     auto check = [](std::uint32_t from, const char *what, std::uint32_t tasklet) {
         for (std::uint32_t address = from; address % PAGE != 0; address += 8)
             if (*at<std::uint64_t>(address) != shared::POISON)
                 throw Broken{shared::Rule::wild_access, tasklet, address, 8,
-                             format("something was written at 0x%08x, which is beyond the end of the %s, 0x%08x", address, what, from)};
+                             format("something was written at 0x%08x, which is beyond the end of the %s, 0x%08x",
+                                    address, what, from)};
     };
     check(program_.heap_end, "WRAM heap", shared::NO_TASKLET);
-    for (std::uint32_t tasklet = 0; tasklet < program_.nr_tasklets; tasklet++) check(stack_top(tasklet), "tasklet's stack", tasklet);
+    for (std::uint32_t tasklet = 0; tasklet < program_.nr_tasklets; tasklet++)
+        check(stack_top(tasklet), "tasklet's stack", tasklet);
 }
 
 void Memory::read(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes) {
@@ -125,6 +131,8 @@ void Memory::check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t m
     if (wram % 8 != 0) throw broken(Rule::dma_alignment, wram, "the WRAM address must be a multiple of 8");
     if (!in_mram(mram, bytes)) throw broken(Rule::dma_mram_range, mram, "MRAM is 0x08000000 to 0x0c000000");
     if (!usable(wram, bytes))
-        throw broken(Rule::dma_wram_range, wram,
-                     format("WRAM is 0x%08x to 0x%08x, and each tasklet's stack", FOUNDRY_DPU_WRAM_BASE, program_.heap_end).c_str());
+        throw broken(
+            Rule::dma_wram_range, wram,
+            format("WRAM is 0x%08x to 0x%08x, and each tasklet's stack", FOUNDRY_DPU_WRAM_BASE, program_.heap_end)
+                .c_str());
 }

@@ -8,7 +8,8 @@
 class Memory {
   public:
     // Maps WRAM, code, stacks, services' entries and the tasklets' counters at the addresses of abi.h.
-    // `slot` is the DPU's slot, mapped; `rank` and `offset` say where in which file it is; `code` is the program's text.
+    // `slot` is the DPU's slot, mapped; `rank` and `offset` say where in which file it is; `code` is the program's
+    // text.
     Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const shared::Program &program);
 
     // Moves one legal transfer's bytes.
@@ -30,8 +31,8 @@ class Memory {
     void check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram,
                         std::uint32_t bytes) const;
 
-    // Pages are larger than what the program has: throws Broken if it has written to the rest of the last page of the heap,
-    // or of a stack, where the DPU has another tasklet's stack. Looked at when a launch ends.
+    // Pages are larger than what the program has: throws Broken if it has written to the rest of the last page of the
+    // heap, or of a stack, where the DPU has another tasklet's stack. Looked at when a launch ends.
     void check_margins() const;
 
     std::uint32_t stack_bottom(std::uint32_t tasklet) const;

@@ -1,9 +1,9 @@
 // Modelled time of one DPU: a pipeline that its runnable tasklets share, and a DMA engine.
 //
-// A tasklet issues an instruction at most every REENTRY (11) cycles, and the pipeline one a cycle in all: with k tasklets
-// in it, each issues 1 / max(11, k) instructions a cycle. As all of them progress alike, "instructions issued by each so
-// far" is one number for the whole DPU, the progress, and a tasklet that has n instructions to its next event has that
-// event when the progress is n larger than now.
+// A tasklet issues an instruction at most every REENTRY (11) cycles, and the pipeline one a cycle in all: with k
+// tasklets in it, each issues 1 / max(11, k) instructions a cycle. As all of them progress alike, "instructions issued
+// by each so far" is one number for the whole DPU, the progress, and a tasklet that has n instructions to its next
+// event has that event when the progress is n larger than now.
 //
 // Both numbers are fixed-point with 16 bits behind the point, so that a launch takes the same cycles on any machine.
 #pragma once
@@ -16,8 +16,8 @@
 class Pipeline {
   public:
     static constexpr int FRACTION = 16;
-    using Time = std::uint64_t;      // cycles << FRACTION
-    using Progress = std::uint64_t;  // instructions << FRACTION
+    using Time = std::uint64_t;     // cycles << FRACTION
+    using Progress = std::uint64_t; // instructions << FRACTION
 
     Time now() const { return now_; }
     std::uint64_t cycles() const { return (now_ + (Time{1} << FRACTION) - 1) >> FRACTION; }

@@ -11,7 +11,7 @@ struct Broken {
     std::uint32_t tasklet;
     std::uint32_t address;
     std::uint32_t size;
-    std::string text;  // what was asked for, and what the rule is
+    std::string text; // what was asked for, and what the rule is
 };
 
 // The rule's name as messages show it.

@@ -7,8 +7,8 @@ namespace {
 
 using shared::Rule;
 
-// Instructions that a tasklet may run ahead. Short enough that a tasklet waiting in a loop for another one's store to WRAM
-// sees it soon; long enough that the switch, some 100 ns, hardly counts.
+// Instructions that a tasklet may run ahead. Short enough that a tasklet waiting in a loop for another one's store to
+// WRAM sees it soon; long enough that the switch, some 100 ns, hardly counts.
 constexpr std::int64_t BUDGET = 2000;
 
 std::int64_t &budget() { return *Memory::at<std::int64_t>(FOUNDRY_DPU_BUDGET); }
@@ -38,7 +38,7 @@ std::int64_t cost(std::uint32_t op) {
     }
 }
 
-}  // namespace
+} // namespace
 
 Scheduler::Scheduler(Memory &memory, shared::Control &control, Log &log)
     : memory_(memory), control_(control), log_(log), program_(control.program), nr_tasklets_(program_.nr_tasklets),
@@ -65,7 +65,8 @@ void Scheduler::launch() {
         for (std::uint32_t i = 0; i < nr_tasklets_; i++) {
             Tasklet &one = tasklets_[i];
             if (one.state != State::issuing) continue;
-            if (!next || one.target < next->target || (one.target == next->target && one.turn < next->turn)) next = &one;
+            if (!next || one.target < next->target || (one.target == next->target && one.turn < next->turn))
+                next = &one;
         }
         if (!next && transfers_.empty()) {
             for (std::uint32_t i = 0; i < nr_tasklets_; i++)
@@ -91,7 +92,7 @@ std::uint32_t Scheduler::code_address(std::uint32_t tasklet) const {
     std::uint64_t stack = tasklets_[tasklet].context.rsp;
     if (stack > UINT32_MAX || !memory_.usable(static_cast<std::uint32_t>(stack), 8)) return 0;
     std::uint32_t address = *Memory::at<std::uint32_t>(static_cast<std::uint32_t>(stack));
-    return address - FOUNDRY_DPU_CODE_BASE < program_.code_bytes ? address : 0;  // a tail call returns into the emulator
+    return address - FOUNDRY_DPU_CODE_BASE < program_.code_bytes ? address : 0; // a tail call returns into the emulator
 }
 
 // A tasklet's first event, at time 0: its stack is as if the entry point were to be returned to.
@@ -116,7 +117,7 @@ void Scheduler::run(std::uint32_t tasklet) {
     switches = switches + 1;
     foundry_resume(&one.context);
     std::int64_t spent = BUDGET - budget() + cost(one.context.op & 0xff);
-    if (spent < 0 || spent > INT64_C(1) << 40) spent = 0;  // the program has written over its budget: wild, but harmless
+    if (spent < 0 || spent > INT64_C(1) << 40) spent = 0; // the program has written over its budget: wild, but harmless
     control_.statistics.instructions += static_cast<std::uint64_t>(spent);
     one.target = pipeline_.after(static_cast<std::uint64_t>(spent));
     one.turn = turns_++;
@@ -143,15 +144,9 @@ void Scheduler::serve(std::uint32_t tasklet) {
         if (other != Synchronization::NOBODY) go_on(static_cast<std::uint32_t>(other));
     };
     switch (call.op & 0xff) {
-    case FOUNDRY_DPU_OP_YIELD:
-        run(tasklet);
-        break;
-    case FOUNDRY_DPU_OP_EXIT:
-        stop(State::idle);
-        break;
-    case FOUNDRY_DPU_OP_FAULT:
-        reason(tasklet, call.a, call.b, call.c);
-        break;
+    case FOUNDRY_DPU_OP_YIELD: run(tasklet); break;
+    case FOUNDRY_DPU_OP_EXIT: stop(State::idle); break;
+    case FOUNDRY_DPU_OP_FAULT: reason(tasklet, call.a, call.b, call.c); break;
     case FOUNDRY_DPU_OP_MRAM_READ:
     case FOUNDRY_DPU_OP_MRAM_WRITE: {
         bool is_read = call.op == FOUNDRY_DPU_OP_MRAM_READ;
@@ -161,9 +156,7 @@ void Scheduler::serve(std::uint32_t tasklet) {
         transfer(tasklet, is_read, call.a, call.b, call.c, false);
         break;
     }
-    case FOUNDRY_DPU_OP_MRAM_LOAD:
-        mram_load(tasklet, call.a, call.b);
-        break;
+    case FOUNDRY_DPU_OP_MRAM_LOAD: mram_load(tasklet, call.a, call.b); break;
     case FOUNDRY_DPU_OP_MRAM_STORE:
         mram_store(tasklet, call.a, call.op >> 8, call.b | std::uint64_t{call.c} << 32);
         break;
@@ -183,9 +176,7 @@ void Scheduler::serve(std::uint32_t tasklet) {
         else
             one.state = State::spinning;
         break;
-    case FOUNDRY_DPU_OP_MUTEX_TRYLOCK:
-        go_on(tasklet, synchronization_.mutex_try(tasklet, call.a) ? 0 : 1);
-        break;
+    case FOUNDRY_DPU_OP_MUTEX_TRYLOCK: go_on(tasklet, synchronization_.mutex_try(tasklet, call.a) ? 0 : 1); break;
     case FOUNDRY_DPU_OP_MUTEX_UNLOCK: {
         int next = synchronization_.mutex_unlock(tasklet, call.a);
         go_on(tasklet);
@@ -207,7 +198,8 @@ void Scheduler::serve(std::uint32_t tasklet) {
     case FOUNDRY_DPU_OP_HANDSHAKE_WAIT_FOR:
     case FOUNDRY_DPU_OP_HANDSHAKE_NOTIFY: {
         bool notifies = call.op == FOUNDRY_DPU_OP_HANDSHAKE_NOTIFY;
-        int partner = notifies ? synchronization_.handshake_notify(tasklet) : synchronization_.handshake_wait_for(tasklet, call.a);
+        int partner = notifies ? synchronization_.handshake_notify(tasklet)
+                               : synchronization_.handshake_wait_for(tasklet, call.a);
         if (partner == Synchronization::NOBODY) {
             stop(State::stopped);
             break;
@@ -216,9 +208,7 @@ void Scheduler::serve(std::uint32_t tasklet) {
         wake(partner);
         break;
     }
-    case FOUNDRY_DPU_OP_ACQUIRE:
-        go_on(tasklet, synchronization_.acquire(tasklet, call.a) ? 0 : 1);
-        break;
+    case FOUNDRY_DPU_OP_ACQUIRE: go_on(tasklet, synchronization_.acquire(tasklet, call.a) ? 0 : 1); break;
     case FOUNDRY_DPU_OP_RELEASE:
         synchronization_.release(tasklet, call.a);
         go_on(tasklet);
@@ -246,9 +236,7 @@ void Scheduler::serve(std::uint32_t tasklet) {
         go_on(tasklet, before);
         break;
     }
-    case FOUNDRY_DPU_OP_PERF_GET:
-        go_on(tasklet, performance());
-        break;
+    case FOUNDRY_DPU_OP_PERF_GET: go_on(tasklet, performance()); break;
     case FOUNDRY_DPU_OP_PRINTF:
     case FOUNDRY_DPU_OP_LOG: {
         std::string text;
@@ -268,7 +256,8 @@ void Scheduler::serve(std::uint32_t tasklet) {
         break;
     }
     default:
-        throw Broken{Rule::service, tasklet, call.op, 0, format("the program asks for service %u, which there is not", call.op)};
+        throw Broken{Rule::service, tasklet, call.op, 0,
+                     format("the program asks for service %u, which there is not", call.op)};
     }
 }
 
@@ -280,8 +269,8 @@ std::uint64_t Scheduler::performance() const {
     }
 }
 
-void Scheduler::transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
-                         bool scalar) {
+void Scheduler::transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram,
+                         std::uint32_t bytes, bool scalar) {
     std::int64_t alpha = is_read ? model::DMA_READ_ALPHA : model::DMA_WRITE_ALPHA;
     std::uint64_t cycles = static_cast<std::uint64_t>(alpha + (model::DMA_BETA_HALVES * bytes + 1) / 2);
     shared::Statistics &statistics = control_.statistics;
@@ -303,10 +292,11 @@ void Scheduler::finish_transfer() {
             if (i == done.tasklet || !writing_[i].active) continue;
             std::uint32_t word = writing_[i].mram & ~7u;
             if (word >= (done.mram & ~7u) && word < done.mram + done.bytes)
-                throw Broken{Rule::mram_race, i, writing_[i].mram, writing_[i].bytes,
-                             format("tasklet %u writes %u bytes at 0x%08x while tasklet %u changes %u bytes of the 8-byte "
-                                    "word at 0x%08x: one of the two is lost",
-                                    done.tasklet, done.bytes, done.mram, i, writing_[i].bytes, word)};
+                throw Broken{
+                    Rule::mram_race, i, writing_[i].mram, writing_[i].bytes,
+                    format("tasklet %u writes %u bytes at 0x%08x while tasklet %u changes %u bytes of the 8-byte "
+                           "word at 0x%08x: one of the two is lost",
+                           done.tasklet, done.bytes, done.mram, i, writing_[i].bytes, word)};
         }
     }
     if (!done.scalar) {
@@ -342,14 +332,16 @@ void Scheduler::check_writers(std::uint32_t tasklet, std::uint32_t mram, std::ui
     int other = small_writes_.unknown(tasklet, synchronization_.clock(tasklet), mram, bytes, word);
     if (other == SmallWrites::NOBODY) return;
     throw Broken{Rule::mram_race, tasklet, mram, bytes,
-                 format("tasklet %u writes %u bytes at 0x%08x, and tasklet %d has written a part of the 8-byte word at 0x%08x, with "
+                 format("tasklet %u writes %u bytes at 0x%08x, and tasklet %d has written a part of the 8-byte word at "
+                        "0x%08x, with "
                         "no barrier, mutex, semaphore or handshake between them",
                         tasklet, bytes, mram, other, word)};
 }
 
 void Scheduler::check_scalar(const char *what, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) const {
     if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
-        throw Broken{Rule::mram_scalar_alignment, tasklet, mram, bytes, format("%s of %u bytes at 0x%08x", what, bytes, mram)};
+        throw Broken{Rule::mram_scalar_alignment, tasklet, mram, bytes,
+                     format("%s of %u bytes at 0x%08x", what, bytes, mram)};
     if (mram % bytes != 0)
         throw Broken{Rule::mram_scalar_alignment, tasklet, mram, bytes,
                      format("%s of %u bytes at 0x%08x: the address must be a multiple of the size", what, bytes, mram)};
@@ -383,16 +375,20 @@ void Scheduler::reason(std::uint32_t tasklet, std::uint32_t reason, std::uint32_
     case FOUNDRY_DPU_REASON_ASSERT: throw Broken{Rule::assertion, tasklet, 0, 0, text()};
     case FOUNDRY_DPU_REASON_HEAP_FULL:
         throw Broken{Rule::heap_full, tasklet, address, value,
-                     format("an allocation of %u bytes at 0x%08x does not fit: the heap ends at 0x%08x, where %u bytes of stacks of "
+                     format("an allocation of %u bytes at 0x%08x does not fit: the heap ends at 0x%08x, where %u bytes "
+                            "of stacks of "
                             "%u tasklets begin",
-                            value, address, program_.heap_end, FOUNDRY_DPU_WRAM_BASE + FOUNDRY_DPU_WRAM_SIZE - program_.heap_end,
-                            nr_tasklets_)};
-    case FOUNDRY_DPU_REASON_DIVISION_BY_ZERO: throw Broken{Rule::arithmetic, tasklet, 0, 0, "an integer is divided by 0"};
+                            value, address, program_.heap_end,
+                            FOUNDRY_DPU_WRAM_BASE + FOUNDRY_DPU_WRAM_SIZE - program_.heap_end, nr_tasklets_)};
+    case FOUNDRY_DPU_REASON_DIVISION_BY_ZERO:
+        throw Broken{Rule::arithmetic, tasklet, 0, 0, "an integer is divided by 0"};
     case FOUNDRY_DPU_REASON_UNREACHABLE:
-        throw Broken{Rule::illegal_instruction, tasklet, address, 0, "the program reaches code that it says cannot be reached"};
+        throw Broken{Rule::illegal_instruction, tasklet, address, 0,
+                     "the program reaches code that it says cannot be reached"};
     case FOUNDRY_DPU_REASON_ABORT: throw Broken{Rule::halt, tasklet, 0, 0, "the program calls abort() " + text()};
     case FOUNDRY_DPU_REASON_ALLOCATOR:
-        throw Broken{Rule::allocator, tasklet, address, value, format("the block at 0x%08x is not one that was allocated", address)};
+        throw Broken{Rule::allocator, tasklet, address, value,
+                     format("the block at 0x%08x is not one that was allocated", address)};
     default: throw Broken{Rule::halt, tasklet, address, value, format("the program ends itself for reason %u", reason)};
     }
 }

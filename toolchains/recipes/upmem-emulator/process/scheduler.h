@@ -1,8 +1,8 @@
 // One launch: tasklets run natively one at a time, in the order of modelled time; services happen when that time comes.
 //
-// A tasklet runs ahead to its next event (a service, or the end of its budget). How many instructions it took says when, in
-// modelled time, the event happens; until then others have their turns. So the order of events, and with it everything a
-// program can observe through them, is a function of the program and its input alone.
+// A tasklet runs ahead to its next event (a service, or the end of its budget). How many instructions it took says
+// when, in modelled time, the event happens; until then others have their turns. So the order of events, and with it
+// everything a program can observe through them, is a function of the program and its input alone.
 #pragma once
 
 #include <array>
@@ -31,22 +31,22 @@ class Scheduler {
 
   private:
     enum class State {
-        idle,      // not part of this launch, or ended
-        issuing,   // in the pipeline, its event to come at `target`
-        spinning,  // in the pipeline, trying for a mutex
-        dma,       // its transfer is in the DMA engine
-        stopped,   // until another tasklet resumes it
+        idle,     // not part of this launch, or ended
+        issuing,  // in the pipeline, its event to come at `target`
+        spinning, // in the pipeline, trying for a mutex
+        dma,      // its transfer is in the DMA engine
+        stopped,  // until another tasklet resumes it
     };
     struct Tasklet {
         Context context;
         State state = State::idle;
         Pipeline::Progress target = 0;
-        std::uint64_t turn = 0;  // among equal targets, who came first
+        std::uint64_t turn = 0; // among equal targets, who came first
     };
     struct Transfer {
         std::uint32_t tasklet;
         bool is_read;
-        bool scalar;  // a word of an MRAM access without mram_read or mram_write
+        bool scalar; // a word of an MRAM access without mram_read or mram_write
         std::uint32_t mram, wram, bytes;
         Pipeline::Time end;
     };
@@ -62,7 +62,8 @@ class Scheduler {
     void serve(std::uint32_t tasklet);
     void go_on(std::uint32_t tasklet, std::uint64_t result = 0);
 
-    void transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes, bool scalar);
+    void transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
+                  bool scalar);
     void finish_transfer();
     void check_writers(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes);
     void mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes);

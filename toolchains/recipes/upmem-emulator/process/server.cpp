@@ -1,7 +1,8 @@
-// The process that forks DPU processes: the only child of a host program, started by libdpu.so with the first allocation.
+// The process that forks DPU processes: the only child of a host program, started by libdpu.so with the first
+// allocation.
 //
-// A fork of this small process is cheap, whatever size the host program has. It lives as long as the host program, watches
-// over its children, and takes them with it when it ends, whatever ends it.
+// A fork of this small process is cheap, whatever size the host program has. It lives as long as the host program,
+// watches over its children, and takes them with it when it ends, whatever ends it.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -42,7 +43,7 @@ struct Place {
 class Server {
   public:
     explicit Server(pid_t host) {
-        host_ = static_cast<int>(syscall(SYS_pidfd_open, host, 0));  // -1, where there is none: poll ignores it
+        host_ = static_cast<int>(syscall(SYS_pidfd_open, host, 0)); // -1, where there is none: poll ignores it
         sigset_t child;
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);
@@ -93,7 +94,8 @@ class Server {
     }
 
     void add(const shared::Message &message, int file) {
-        void *memory = mmap(nullptr, shared::rank_bytes(message.nr_dpus), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+        void *memory = mmap(nullptr, shared::rank_bytes(message.nr_dpus), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_NORESERVE, file, 0);
         if (memory == MAP_FAILED) std::abort();
         ranks_[message.rank] = {file, message.nr_dpus, static_cast<std::uint8_t *>(memory)};
     }
@@ -166,13 +168,15 @@ class Server {
         }
     }
 
-    // A process that has ended by itself: if a launch was under way, it has ended too. The order matters: the host asks for
-    // a launch first and looks for deaths then, and it replaces a process before it asks for launches of the new one.
+    // A process that has ended by itself: if a launch was under way, it has ended too. The order matters: the host asks
+    // for a launch first and looks for deaths then, and it replaces a process before it asks for launches of the new
+    // one.
     void died(const Rank &rank, shared::Control &control, std::uint32_t process, int status) {
         control.wait_status = status;
         control.died.store(process);
         std::uint32_t asked = control.asked.load();
-        if (control.process.load() == process && control.ended.load() != asked) shared::record_end(rank.header(), control, asked);
+        if (control.process.load() == process && control.ended.load() != asked)
+            shared::record_end(rank.header(), control, asked);
     }
 
     int host_, children_;
@@ -183,18 +187,18 @@ class Server {
 // What the host program has not marked as its own alone must not stay open here: somebody may wait for its end.
 void close_others() {
     if (syscall(SYS_close_range, shared::SERVER_SOCKET + 1, ~0u, 0) == 0) return;
-    long most = sysconf(_SC_OPEN_MAX);  // an old kernel, or a container that does not allow it
+    long most = sysconf(_SC_OPEN_MAX); // an old kernel, or a container that does not allow it
     for (int file = shared::SERVER_SOCKET + 1; file < std::min(most, 65536l); file++) close(file);
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv) {
     if (argc != 2) {
         std::fprintf(stderr, "dpu-process is started by libdpu.so\n");
         return 2;
     }
-    setsid();  // an interrupt from the keyboard is the host program's to handle
+    setsid(); // an interrupt from the keyboard is the host program's to handle
     prctl(PR_SET_NAME, "dpu-server");
     close_others();
     fcntl(shared::SERVER_SOCKET, F_SETFD, FD_CLOEXEC);

@@ -29,7 +29,7 @@ void handle(int number, siginfo_t *info, void *extra) {
         seen = switches;
         if (!stuck) return;
     } else if (!running) {
-        std::signal(number, SIG_DFL);  // the emulator's own fault: comes again, and ends the process
+        std::signal(number, SIG_DFL); // the emulator's own fault: comes again, and ends the process
         return;
     }
     last = {number, reinterpret_cast<std::uint64_t>(info->si_addr), static_cast<std::uint64_t>(registers[REG_RIP]),
@@ -39,7 +39,7 @@ void handle(int number, siginfo_t *info, void *extra) {
     registers[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(foundry_abandon));
 }
 
-}  // namespace
+} // namespace
 
 volatile std::uint64_t switches;
 
@@ -52,7 +52,8 @@ void install_signal_handlers() {
     struct sigaction action = {};
     action.sa_sigaction = handle;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGVTALRM}) sigaction(number, &action, nullptr);
+    for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGVTALRM})
+        sigaction(number, &action, nullptr);
 }
 
 void watch(bool on) {
@@ -70,19 +71,23 @@ Broken broken_by_signal(const Memory &memory, std::uint32_t nr_tasklets, std::ui
     case 0: return {Rule::service, tasklet, OP_SIGNAL, 0, "the program asks for a service that there is not"};
     case SIGFPE: return {Rule::arithmetic, tasklet, 0, 0, "an integer is divided by 0, or the quotient does not fit"};
     case SIGILL:
-    case SIGTRAP: return {Rule::illegal_instruction, tasklet, signal_code_address(), 0, "the program runs into what is no instruction of it"};
+    case SIGTRAP:
+        return {Rule::illegal_instruction, tasklet, signal_code_address(), 0,
+                "the program runs into what is no instruction of it"};
     case SIGSYS: return {Rule::system_call, tasklet, signal_code_address(), 0, "a DPU has no operating system"};
     case SIGVTALRM:
-        return {Rule::runaway, tasklet, signal_code_address(), 0,
-                format("the tasklet has run for %d seconds of processor time without coming to any event", WATCH_SECONDS)};
+        return {
+            Rule::runaway, tasklet, signal_code_address(), 0,
+            format("the tasklet has run for %d seconds of processor time without coming to any event", WATCH_SECONDS)};
     default: break;
     }
     for (std::uint32_t i = 0; i < nr_tasklets; i++) {
         std::uint32_t bottom = memory.stack_bottom(i);
         if (last.address >= bottom - FOUNDRY_DPU_STACK_BOTTOM && last.address < bottom)
             return {Rule::stack_overflow, tasklet, address, memory.stack_top(i) - bottom,
-                    format("an access at 0x%08x, %u bytes below the stack of tasklet %u, which has %u bytes (STACK_SIZE_DEFAULT)", address,
-                           bottom - address, i, memory.stack_top(i) - bottom)};
+                    format("an access at 0x%08x, %u bytes below the stack of tasklet %u, which has %u bytes "
+                           "(STACK_SIZE_DEFAULT)",
+                           address, bottom - address, i, memory.stack_top(i) - bottom)};
     }
     const char *where = "there is no memory";
     if (address >= FOUNDRY_DPU_MRAM_BASE && address < FOUNDRY_DPU_MRAM_BASE + FOUNDRY_DPU_MRAM_SIZE)

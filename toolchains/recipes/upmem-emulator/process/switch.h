@@ -12,7 +12,7 @@ struct Context {
     std::uint64_t result;
     // Not 0: it stopped in __foundry_yield, and all registers have to come back.
     std::uint64_t full;
-    std::uint64_t scratch[9];  // rax rcx rdx rsi rdi r8 r9 r10, one unused
+    std::uint64_t scratch[9]; // rax rcx rdx rsi rdi r8 r9 r10, one unused
     alignas(16) std::uint8_t vectors[16][16];
 };
 static_assert(offsetof(Context, op) == 56);

@@ -11,7 +11,7 @@ namespace {
 constexpr int COUNT = 1, INITIAL_COUNT = 2;
 constexpr std::uint32_t OBJECT_BYTES = 4;
 
-}  // namespace
+} // namespace
 
 void Synchronization::begin() {
     Clock all;
@@ -37,7 +37,8 @@ void Synchronization::go_on(std::uint32_t tasklet, const Clock &learned) {
 
 std::uint8_t *Synchronization::object(std::uint32_t tasklet, std::uint32_t address, const char *what) const {
     if (!memory_.usable(address, OBJECT_BYTES))
-        throw Broken{Rule::wild_access, tasklet, address, OBJECT_BYTES, format("a %s at 0x%08x is not in WRAM", what, address)};
+        throw Broken{Rule::wild_access, tasklet, address, OBJECT_BYTES,
+                     format("a %s at 0x%08x is not in WRAM", what, address)};
     return Memory::at<std::uint8_t>(address);
 }
 
@@ -74,7 +75,8 @@ bool Synchronization::mutex_lock(std::uint32_t tasklet, std::uint32_t id) {
     if (mutex_try(tasklet, id)) return true;
     Mutex &mutex = mutexes_[id];
     if (mutex.owner == static_cast<int>(tasklet))
-        throw Broken{Rule::deadlock, tasklet, id, 0, format("the tasklet locks the mutex 0x%08x, which it holds already", id)};
+        throw Broken{Rule::deadlock, tasklet, id, 0,
+                     format("the tasklet locks the mutex 0x%08x, which it holds already", id)};
     mutex.waiting.push_back(tasklet);
     waits_[tasklet] = format("for the mutex 0x%08x, which tasklet %d holds", id, mutex.owner);
     return false;
@@ -84,7 +86,8 @@ int Synchronization::mutex_unlock(std::uint32_t tasklet, std::uint32_t id) {
     Mutex &mutex = mutexes_[id];
     if (mutex.owner != static_cast<int>(tasklet)) {
         std::string holder = mutex.owner == NOBODY ? "nobody holds" : format("tasklet %d holds", mutex.owner);
-        throw Broken{Rule::mutex_owner, tasklet, id, 0, format("the tasklet unlocks the mutex 0x%08x, which %s", id, holder.c_str())};
+        throw Broken{Rule::mutex_owner, tasklet, id, 0,
+                     format("the tasklet unlocks the mutex 0x%08x, which %s", id, holder.c_str())};
     }
     publish(tasklet, mutex.clock);
     mutex.owner = NOBODY;

@@ -1,4 +1,5 @@
-// Barriers, mutexes, semaphores, handshakes, atomic bits and stopped tasklets: who waits, who goes on, who knows of whom.
+// Barriers, mutexes, semaphores, handshakes, atomic bits and stopped tasklets: who waits, who goes on, who knows of
+// whom.
 //
 // Objects are known by their address in the program. Their state survives a launch, as WRAM does.
 #pragma once
@@ -15,7 +16,7 @@
 class Synchronization {
   public:
     static constexpr int NOBODY = -1;
-    using Mask = std::uint32_t;  // a bit a tasklet
+    using Mask = std::uint32_t; // a bit a tasklet
 
     Synchronization(const Memory &memory, std::uint32_t nr_tasklets) : memory_(memory), nr_tasklets_(nr_tasklets) {}
 
@@ -79,6 +80,6 @@ class Synchronization {
     std::map<std::uint32_t, Mutex> mutexes_;
     std::map<std::uint32_t, Semaphore> semaphores_;
     std::array<Bit, 256> bits_;
-    std::array<int, FOUNDRY_DPU_MAX_TASKLETS> handshakes_;  // who waits at this notifier; itself, if it does
+    std::array<int, FOUNDRY_DPU_MAX_TASKLETS> handshakes_; // who waits at this notifier; itself, if it does
     Mask stopped_ = 0, resumed_ = 0;
 };

@@ -27,4 +27,4 @@ bool record_end(Header &header, Control &control, std::uint32_t asked) {
     return true;
 }
 
-}  // namespace shared
+} // namespace shared

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t DPUS_PER_RANK = 64;
 
 inline constexpr std::size_t HEADER_BYTES = 0x1000;
 inline constexpr std::size_t CONTROL_BYTES = 0x4000;
-inline constexpr std::size_t LOG_BYTES = 0x100000;  // as large as the SDK's default buffer for printf
+inline constexpr std::size_t LOG_BYTES = 0x100000; // as large as the SDK's default buffer for printf
 
 // Offsets in a slot.
 inline constexpr std::size_t CONTROL_OFFSET = 0;
@@ -62,10 +62,10 @@ enum class Rule : std::uint32_t {
 
 struct Fault {
     Rule rule;
-    std::uint32_t tasklet;  // NO_TASKLET where it is not one tasklet's doing
+    std::uint32_t tasklet; // NO_TASKLET where it is not one tasklet's doing
     std::uint32_t address;
     std::uint32_t size;
-    std::uint32_t code_address;  // in the DPU program, where known
+    std::uint32_t code_address; // in the DPU program, where known
     char message[1024];
 };
 
@@ -96,11 +96,11 @@ struct Control {
     // The number of launches that have ended. Raised by the DPU process, or in its place, once it has died, by the
     // server or by the host: whoever raises it also does what follows an end.
     std::atomic<std::uint32_t> ended;
-    // Processes of this DPU are numbered from 1, one for every load: the newest that the host has asked for, and the last of
-    // which the server has seen that it died by itself.
+    // Processes of this DPU are numbered from 1, one for every load: the newest that the host has asked for, and the
+    // last of which the server has seen that it died by itself.
     std::atomic<std::uint32_t> process;
     std::atomic<std::uint32_t> died;
-    std::int32_t wait_status;  // of the one that died
+    std::int32_t wait_status; // of the one that died
     std::uint32_t in_fault;
     std::uint32_t log_bytes;
     std::uint32_t log_dropped;
@@ -111,8 +111,8 @@ struct Control {
 static_assert(sizeof(Control) <= CONTROL_BYTES);
 
 struct Header {
-    std::atomic<std::uint32_t> running;  // DPUs whose launch has not ended
-    std::atomic<std::uint32_t> ends;     // counts ends; a futex, woken when none is running any more
+    std::atomic<std::uint32_t> running; // DPUs whose launch has not ended
+    std::atomic<std::uint32_t> ends;    // counts ends; a futex, woken when none is running any more
 };
 static_assert(sizeof(Header) <= HEADER_BYTES);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
@@ -127,4 +127,4 @@ bool record_end(Header &header, Control &control, std::uint32_t asked);
 void futex_wait(std::atomic<std::uint32_t> &word, std::uint32_t seen, int seconds);
 void futex_wake(std::atomic<std::uint32_t> &word);
 
-}  // namespace shared
+} // namespace shared

@@ -1,4 +1,5 @@
-// MRAM as it is kept: every 64-bit word XOR the poison, so that words nobody has written (zero in a sparse file) read as it.
+// MRAM as it is kept: every 64-bit word XOR the poison, so that words nobody has written (zero in a sparse file) read
+// as it.
 #pragma once
 
 #include <cstddef>
@@ -37,4 +38,4 @@ inline void fill_poison(void *to, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes / 2; i++) out[i] = FOUNDRY_DPU_POISON;
 }
 
-}  // namespace shared
+} // namespace shared
