@@ -30,7 +30,7 @@ static float *reals[NR_TASKLETS];
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 
-/* A transfer is not a loop's business: they follow each other with few branches, of a length that the compiler knows. */
+/* A transfer is not a loop's business: they follow each other, of a length that the compiler knows. */
 #define READ(n, length) mram_read(area + 2048 * (n), buffer, length);
 #define WRITE(n, length) mram_write(buffer, area + 2048 * (n), length);
 #define FOUR(CALL, n, length) CALL(n, length) CALL(n + 1, length) CALL(n + 2, length) CALL(n + 3, length)

@@ -48,6 +48,20 @@ CONFORMS(every_tasklet_runs_main_with_its_number, "me() is 0 .. NR_TASKLETS - 1,
     }
 }
 
+CONFORMS(programs_with_other_tasklets_follow_each_other, "dpu_load replaces the program and all that belongs to it") {
+    const char *programs[] = {"device_tasklets_24", "device_tasklets_1", "device_tasklets", "device_tasklets_24"};
+    const uint32_t tasklets[] = {24, 1, 16, 24};
+    struct dpu_set_t set = conformance_dpus(3, programs[0]);
+    for (int i = 0; i < 4; i++) {
+        OK(dpu_load(set, conformance_program(programs[i]), NULL));
+        write_task(set, BARRIER);
+        launch(set);
+        for (uint32_t tasklet = 0; tasklet < MOST; tasklet++)
+            EXPECT_EQUAL(extra[tasklet], tasklet < tasklets[i] ? 10 : 0);
+    }
+    OK(dpu_free(set));
+}
+
 CONFORMS(a_barrier_lets_nobody_through_before_all_are_there, "barrier_wait, again and again") {
     run(BARRIER);
     for (uint32_t tasklet = 0; tasklet < TASKLETS; tasklet++) EXPECT_EQUAL(extra[tasklet], 10);
