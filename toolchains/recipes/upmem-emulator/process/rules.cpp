@@ -16,6 +16,7 @@ const char *rule_name(shared::Rule rule) {
     case shared::Rule::mram_race: return "racing sub-8-byte MRAM writes";
     case shared::Rule::stack_overflow: return "stack overflow";
     case shared::Rule::wild_access: return "access outside WRAM";
+    case shared::Rule::wram_alignment: return "misaligned WRAM access";
     case shared::Rule::illegal_instruction: return "illegal instruction";
     case shared::Rule::arithmetic: return "division by zero";
     case shared::Rule::barrier_count: return "barrier count";

@@ -389,6 +389,9 @@ void Scheduler::reason(std::uint32_t tasklet, std::uint32_t reason, std::uint32_
     case FOUNDRY_DPU_REASON_ALLOCATOR:
         throw Broken{Rule::allocator, tasklet, address, value,
                      format("the block at 0x%08x is not one that was allocated", address)};
+    case FOUNDRY_DPU_REASON_MISALIGNED:
+        throw Broken{Rule::wram_alignment, tasklet, address, value,
+                     format("an access of %u bytes at 0x%08x, which is not a multiple of %u", value, address, value)};
     default: throw Broken{Rule::halt, tasklet, address, value, format("the program ends itself for reason %u", reason)};
     }
 }

@@ -40,6 +40,7 @@ enum class Rule : std::uint32_t {
     mram_race,
     stack_overflow,
     wild_access,
+    wram_alignment,
     illegal_instruction,
     arithmetic,
     barrier_count,
