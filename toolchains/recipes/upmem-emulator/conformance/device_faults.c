@@ -84,6 +84,14 @@ static void misdeed(void) {
             touched = 0x0c000000 + offset;
             *(__mram_ptr volatile uint32_t *)touched = 1;
             break;
+        case MRAM_SCALAR_ODD:
+            touched = (uint32_t)(area + offset);
+            *(__mram_ptr volatile uint32_t *)touched = 1;
+            break;
+        case WRAM_ODD:
+            touched = (uint32_t)(buffer + offset);
+            *(volatile uint32_t *)touched = 1;
+            break;
         case STORE:
             touched = offset;
             *(volatile uint32_t *)touched = 1;
@@ -121,6 +129,11 @@ int main(void) {
     switch (fault) {
         case HALF_WORDS: half_words(0); break;
         case HALF_WORDS_LOCKED: half_words(1); break;
+        case UNLOCKED_BY_OTHER:
+            if (me() == 0) mutex_lock(door);
+            barrier_wait(&everybody);
+            if (me() == culprit) mutex_unlock(door);
+            break;
         case BARRIER_TOO_FEW: barrier_wait(&too_few); break;
         case BARRIER_TOO_MANY: barrier_wait(&too_many); break;
         case BARRIER_ONE_MISSING:

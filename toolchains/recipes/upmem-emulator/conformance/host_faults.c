@@ -116,6 +116,16 @@ STRICTER(a_scalar_outside_mram, "addresses wrap around in MRAM") {
     REFUSED(DEED(MRAM_SCALAR, 2, 0, 0x40), "MRAM");
 }
 
+STRICTER(a_misaligned_scalar_of_mram, "the low bits are dropped, or a word is torn, by what the compiler makes of it") {
+    works(DEED(MRAM_SCALAR_ODD, 2, 0, 12));
+    REFUSED(DEED(MRAM_SCALAR_ODD, 2, 0, 14), "multiple", "4 bytes");
+}
+
+STRICTER(a_misaligned_scalar_of_wram, "a memory fault, or the low bits are dropped, by the version of the chip") {
+    works(DEED(WRAM_ODD, 2, 0, 12));
+    REFUSED(DEED(WRAM_ODD, 2, 0, 14), "WRAM", "aligned");
+}
+
 CONFORMS(a_store_or_load_far_outside_wram, "a memory fault: DPU_FAULT") {
     REFUSED(DEED(STORE, 1, 0, 0x00100000), "WRAM");
     REFUSED(DEED(LOAD, 3, 0, 0x00200000), "WRAM");
@@ -202,6 +212,13 @@ STRICTER(a_mutex_that_is_never_unlocked, "waits for ever") {
     works(DEED(LOCKED_TWICE, 1, 1, 0));
     char *said = faults(DEED(LOCKED_TWICE, 1, 0, 0), NULL);
     EXPECT_WORDS(said, "tasklet 1", "mutex");
+    free(said);
+}
+
+STRICTER(a_mutex_unlocked_by_another_tasklet, "the mutex is free, and two tasklets are inside") {
+    works(DEED(UNLOCKED_BY_OTHER, 0, 0, 0));
+    char *said = faults(DEED(UNLOCKED_BY_OTHER, 2, 0, 0), NULL);
+    EXPECT_WORDS(said, "tasklet 2", "mutex", "tasklet 0");
     free(said);
 }
 
