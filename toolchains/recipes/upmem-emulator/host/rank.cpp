@@ -51,7 +51,8 @@ dpu_rank_t::dpu_rank_t(std::uint32_t rank_number, std::uint32_t nr_dpus) : numbe
 }
 
 dpu_rank_t::~dpu_rank_t() {
-    if (!server_died()) ask_server({shared::Request::remove_rank, number, 0, 0, 0});
+    // A child that ends takes its own view of the rank with it, not its parent's DPUs.
+    if (server_is_ours() && !server_died()) ask_server({shared::Request::remove_rank, number, 0, 0, 0});
     munmap(memory_, shared::rank_bytes(static_cast<std::uint32_t>(dpus.size())));
 }
 

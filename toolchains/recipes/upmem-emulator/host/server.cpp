@@ -98,6 +98,11 @@ struct AtExit {
 
 } // namespace
 
+bool server_is_ours() {
+    std::lock_guard guard(lock);
+    return owner == getpid();
+}
+
 bool server_died() {
     std::lock_guard guard(lock);
     if (server >= 0 && !died()) return false;
