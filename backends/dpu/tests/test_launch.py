@@ -503,6 +503,43 @@ def test_dpus_are_kept_for_the_next_launch_and_programs_with_them() -> None:
     assert np.array_equal(out, x + y)
 
 
+_FORKING = """
+import os, sys
+import numpy as np
+from foundry_core.tensor import Tensor
+sys.path.insert(0, {folder!r})
+from test_launch import BLOCK, add, scale_kernel
+from triton_dpu_backend.host.errors import DpuError
+
+def check():
+    x, out = np.arange(1000, dtype=np.int32), np.zeros(1000, np.int32)
+    add(Tensor(x), Tensor(x), Tensor(out), 1000, num_dpus=3)
+    assert (out == 2 * x).all()
+    scale_kernel[(16,)](Tensor(x), Tensor(out), 1000, -2, BLOCK=BLOCK, num_dpus=3)
+    assert (out == -2 * x).all()
+
+if os.fork() == 0:  # before the parent has used any
+    check()
+    sys.exit(0)
+assert os.wait()[1] == 0
+check()
+if os.fork() == 0:
+    try:
+        check()
+    except DpuError as error:
+        sys.exit(7 if "forked" in str(error) else 1)
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+check()
+"""
+
+
+def test_a_child_of_a_process_that_uses_dpus_is_refused_and_does_no_harm() -> None:
+    script = _FORKING.format(folder=str(__file__).rpartition("/")[0])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 # Three arrays that end where the next page may not be touched.
 _AT_THE_EDGE = """
 import ctypes, mmap, sys

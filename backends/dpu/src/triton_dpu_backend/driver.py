@@ -18,12 +18,14 @@ foundry_core.tensor.Tensor (NumPy), torch CPU tensors, or anything with `data_pt
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.clock import DeviceInterface, cache_filler
@@ -76,7 +78,7 @@ class DpuUtils:
         """
         from .launcher import Program
 
-        path = Path(_folder().name, f"{name[:80]}-{hashlib.sha256(kernel).hexdigest()[:16]}")
+        path = Path(_folder(), f"{name[:80]}-{hashlib.sha256(kernel).hexdigest()[:16]}")
         path.write_bytes(kernel)
         program = Program(path, name)
         return program, program, 0, 0, _THREADS
@@ -86,8 +88,11 @@ class DpuUtils:
 
 
 @functools.cache
-def _folder() -> TemporaryDirectory[str]:
-    return TemporaryDirectory(prefix="triton-dpu-")
+def _folder() -> str:
+    """Where this process, and those that it forks, keep DPU programs; it goes with this process."""
+    folder, owner = tempfile.mkdtemp(prefix="triton-dpu-"), os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+    return folder
 
 
 class DpuDriver(DriverBase):  # type: ignore[misc]

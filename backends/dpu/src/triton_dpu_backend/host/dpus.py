@@ -140,19 +140,23 @@ class Pool:
 
     def __init__(self) -> None:
         self._sets: OrderedDict[int, Dpus] = OrderedDict()
-        self._process = os.getpid()
-        atexit.register(self.clear)
+        self._process: int | None = None
 
     def get(self, count: int) -> Dpus:
         """A set of `count` DPUs, with whatever program was loaded last.
 
         Raises:
-            DpuError: there are not so many.
+            DpuError: there are not so many, or this process was forked from one that has used DPUs.
         """
-        if self._process != os.getpid():
-            # A fork: the sets belong to the parent, which must not find them freed.
-            self._sets.clear()
+        if self._process is None:
             self._process = os.getpid()
+            atexit.register(self.clear)
+        elif self._process != os.getpid():
+            raise DpuError(
+                "this process cannot use DPUs",
+                why=f"it was forked from process {self._process}, whose DPUs it would take over",
+                next="launch in one of the two only; multiprocessing can start processes with the method 'spawn'",
+            )
         if count in self._sets:
             self._sets.move_to_end(count)
             return self._sets[count]
