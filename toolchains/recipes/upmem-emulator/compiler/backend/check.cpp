@@ -1,6 +1,7 @@
 // What the DPU's compiler does not take, found before anything is generated.
 #include "check.h"
 
+#include "abi/abi.h"
 #include "target.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -45,8 +46,12 @@ public:
       checkType(function.getReturnType());
       for (const Argument &argument : function.args())
         checkType(argument.getType());
+      frame = 0;
       for (const Instruction &instruction : instructions(function))
         checkInstruction(instruction);
+      if (frame > FOUNDRY_DPU_WRAM_SIZE)
+        report("a stack frame of " + Twine(frame) + " bytes; a DPU has " + Twine(FOUNDRY_DPU_WRAM_SIZE) +
+               " bytes of WRAM");
     }
     return !failed;
   }
@@ -54,6 +59,7 @@ public:
 private:
   const Module &module;
   std::string place;
+  uint64_t frame = 0; // bytes on the stack of the function that is looked at
   bool failed = false;
   SmallPtrSet<const Constant *, 32> seen;
   DenseMap<Type *, bool> known;
@@ -157,9 +163,12 @@ private:
       report("atomic instructions do not exist on a DPU; use mutex.h or barrier.h", &instruction);
     if (isa<AddrSpaceCastInst>(instruction))
       report(CastMessage, &instruction);
-    if (const auto *alloca = dyn_cast<AllocaInst>(&instruction))
-      if (!alloca->isStaticAlloca())
+    if (const auto *alloca = dyn_cast<AllocaInst>(&instruction)) {
+      if (alloca->isStaticAlloca())
+        frame += *alloca->getAllocationSizeInBits(module.getDataLayout()) / 8;
+      else
         report(StackMessage, &instruction);
+    }
     if (isa<InvokeInst>(instruction) || isa<LandingPadInst>(instruction) || isa<ResumeInst>(instruction) ||
         isa<CallBrInst>(instruction) || isa<FuncletPadInst>(instruction) || isa<CatchSwitchInst>(instruction))
       report("exceptions are not known to the DPU", &instruction);
@@ -197,6 +206,11 @@ bool adoptTarget(Module &module) {
       return false;
     }
   }
+  // What LLVM would know of the tasklet's number if it knew the intrinsic.
+  if (Function *tasklet = module.getFunction("llvm.dpu.tid.i32"))
+    for (Attribute::AttrKind kind : {Attribute::ReadNone, Attribute::NoUnwind, Attribute::WillReturn,
+                                     Attribute::Speculatable, Attribute::NoFree, Attribute::NoSync})
+      tasklet->addFnAttr(kind);
   module.setTargetTriple(TripleName);
   module.setDataLayout(LayoutString);
   return true;

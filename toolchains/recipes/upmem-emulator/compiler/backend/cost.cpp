@@ -274,7 +274,13 @@ Cost call(const CallBase &call) {
     return plain(isa<Constant>(call.getArgOperand(2)) ? 0 : 3);
   if (name.startswith("llvm.dpu.") || name == "__foundry_service")
     return {}; // the service's own; the tasklet's number is in a register
-  return plain(model::CALL / 2 + model::MOVE * call.arg_size() + (callee ? 0 : 1));
+  uint64_t instructions = model::CALL / 2 + (callee ? 0 : 1);
+  for (unsigned i = 0; i < call.arg_size(); ++i) {
+    instructions += model::MOVE;
+    if (Type *copied = call.getParamByValType(i)) // a structure, copied by words before its address is passed
+      instructions += (model::LOAD + model::STORE) * (call.getModule()->getDataLayout().getTypeAllocSize(copied) / 4);
+  }
+  return plain(instructions);
 }
 
 } // namespace

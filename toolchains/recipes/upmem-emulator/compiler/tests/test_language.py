@@ -1,0 +1,111 @@
+"""C programs mean the same at every level of optimisation, on the emulated DPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from programs import HERE, built, faulted, launched
+
+LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_language_is_as_a_dpu_has_it(tmp_path: Path, level: str) -> None:
+    built(tmp_path, level, "-Wall", "-Wextra", "-Werror", str(HERE / "device_language.c"), "-o", "program")
+    ran = launched(tmp_path)
+    assert ran.results[:2] == [41, 0], ran.log
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_library_does_what_it_says(tmp_path: Path, level: str) -> None:
+    stacks = ["-DSTACK_SIZE_DEFAULT=2048", "-DSTACK_SIZE_TASKLET_0=6144"]
+    flags = ["-Wall", "-Wextra", "-Werror", "-DNR_TASKLETS=11", *stacks]
+    built(tmp_path, level, *flags, str(HERE / "device_library.c"), "-o", "program")
+    ran = launched(tmp_path)
+    assert ran.results[:2] == [3009, 0], ran.log
+
+
+def test_floats_are_computed_as_written(tmp_path: Path) -> None:
+    # No fused multiply-add: the product is rounded before it is added to.
+    (tmp_path / "f.c").write_text(
+        '#include "checks.h"\n'
+        "int main(void) {\n"
+        "  float a = HIDDEN(float, 1.0f + 0x1p-12f), b = HIDDEN(float, -1.0f - 0x1p-11f);\n"
+        "  CHECK(a * a + b == 0);\n"
+        "  return 0;\n}\n"
+    )
+    built(tmp_path, "-O2", f"-I{HERE}", "f.c", "-o", "program")
+    assert launched(tmp_path).results[:2] == [1, 0]
+
+
+MISALIGNED = """#include "checks.h"
+static uint8_t area[64] __attribute__((aligned(8)));
+__attribute__((noinline)) static {type} get(const uint8_t *from, uint32_t count) {{
+    {type} sum = 0;
+    for (uint32_t i = 0; i < count; i++) sum += ((const {type} *)from)[i];
+    return sum;
+}}
+int main(void) {{
+    results[0] = get(area + HIDDEN(uint32_t, {offset}), {count});
+    return 0;
+}}
+"""
+
+
+@pytest.mark.parametrize("type_, size", [("uint16_t", 2), ("uint32_t", 4), ("uint64_t", 8)])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_a_misaligned_access_to_wram_faults(tmp_path: Path, type_: str, size: int, level: str) -> None:
+    (tmp_path / "m.c").write_text(MISALIGNED.format(type=type_, offset=8 + size // 2, count=3))
+    built(tmp_path, level, f"-I{HERE}", "m.c", "-o", "program")
+    said = faulted(tmp_path)
+    assert "misaligned WRAM access" in said
+    assert f"an access of {size} bytes at 0x1000" in said
+
+
+@pytest.mark.parametrize("type_", ["uint16_t", "uint32_t", "uint64_t"])
+def test_an_aligned_one_does_not_nor_one_that_is_not_made(tmp_path: Path, type_: str) -> None:
+    (tmp_path / "m.c").write_text(MISALIGNED.format(type=type_, offset=16, count=3))
+    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "-o", "program")
+    launched(tmp_path)
+    (tmp_path / "m.c").write_text(MISALIGNED.format(type=type_, offset=1, count="HIDDEN(uint32_t, 0)"))
+    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "-o", "program")
+    launched(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "what, statement",
+    [
+        ("assert", "assert(HIDDEN(int, 0) && \"never so\");"),
+        ("abort", "abort();"),
+        ("halt", "halt();"),
+        ("trap", "__builtin_trap();"),
+        ("null pointer", "*HIDDEN(volatile int *, 0) = 1;"),
+        ("endless recursion", "results[0] = deep(HIDDEN(uint32_t, 1));"),
+        ("heap", "mem_alloc(1 << 20);"),
+        ("buddy, given back twice", "buddy_init(2048); void *b = buddy_alloc(8); buddy_free(b); buddy_free(b);"),
+    ],
+)
+def test_what_goes_wrong_faults(tmp_path: Path, what: str, statement: str) -> None:
+    (tmp_path / "w.c").write_text(
+        "#include <alloc.h>\n#include <assert.h>\n#include <defs.h>\n#include <stdlib.h>\n"
+        '#include "checks.h"\n'
+        "__attribute__((noinline)) uint32_t deep(uint32_t n) { uint32_t a[8]; a[n & 7] = n; "
+        "return n ? deep(n + 1) + HIDDEN(uint32_t, a[n & 7]) : 0; }\n"
+        f"int main(void) {{ {statement} return 0; }}\n"
+    )
+    built(tmp_path, "-O2", f"-I{HERE}", "w.c", "-o", "program")
+    said = faulted(tmp_path)
+    assert "tasklet 0" in said, what
+    if what == "assert":
+        assert "never so" in said
+        assert "w.c:6" in said or "w.c:7" in said
+
+
+def test_a_loop_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPU_EMULATOR_MAX_CYCLES", "1000000")
+    (tmp_path / "e.c").write_text(
+        '#include "checks.h"\nint main(void) { while (HIDDEN(int, 1)) results[2]++; return 0; }\n'
+    )
+    built(tmp_path, "-O2", f"-I{HERE}", "e.c", "-o", "program")
+    assert "1000000" in faulted(tmp_path)
