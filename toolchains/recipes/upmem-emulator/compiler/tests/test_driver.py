@@ -48,8 +48,8 @@ def test_the_linkers_way_of_saying_it_counts_too(tmp_path: Path) -> None:
 
 def test_a_program_knows_its_tasklets(tmp_path: Path) -> None:
     (tmp_path / "m.c").write_text(
-        '#include <defs.h>\n#include "checks.h"\nint main(void) { if (me() == NR_TASKLETS - 1) results[0] = NR_TASKLETS; '
-        "return 0; }\n"
+        '#include <defs.h>\n#include "checks.h"\n'
+        "int main(void) { if (me() == NR_TASKLETS - 1) results[0] = NR_TASKLETS; return 0; }\n"
     )
     built(tmp_path, "-O2", f"-I{HERE}", "-DNR_TASKLETS=7", "m.c", "-o", "program")
     assert launched(tmp_path).results[0] == 7
