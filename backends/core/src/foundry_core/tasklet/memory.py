@@ -69,6 +69,8 @@ class Piece:
         self.rounded = rounded
         self.staged: dict[tile.LoadOp, list[Staged]] = {}
         self.single: dict[tuple[tile.LoadOp, tuple[Reg, ...]], Reg] = {}
+        # Expressions are graphs, not trees: what is below a value at a point is brought once.
+        self.seen: set[tuple[SSAValue, Point]] = set()
         self.inner: tuple[Reg, Reg] | None = None
 
 
@@ -160,6 +162,9 @@ class StagedMemory(Memory):
         op = value.owner
         if not is_tile(value) or value in self._tiles.buffers or not isinstance(op, Operation):
             return
+        if (value, point) in piece.seen:
+            return
+        piece.seen.add((value, point))
         match op:
             case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp():
                 self._stage(op.src, self._tiles.behind(op, point), piece)

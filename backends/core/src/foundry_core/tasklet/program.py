@@ -96,12 +96,18 @@ def _in_rows(value: SSAValue, axis: int) -> bool:
     """Whether a reduction along an axis can read what an expression loads in rows along that axis."""
     if axis != len(extents(value)) - 1:
         return False
-    op = value.owner
-    if isinstance(op, tile.LoadOp):
-        return is_unit(op.axes[axis]) or not any(is_unit(other) for other in op.axes)
-    if isinstance(op, Block):
-        return True
-    return all(_in_rows(operand, axis) for operand in op.operands if extents(operand) == extents(value))
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        op = current.owner
+        if current in seen or isinstance(op, Block):
+            continue
+        seen.add(current)
+        if not isinstance(op, tile.LoadOp):
+            pending += [operand for operand in op.operands if extents(operand) == extents(value)]
+        elif not is_unit(op.axes[axis]) and any(is_unit(other) for other in op.axes):
+            return False
+    return True
 
 
 class TaskletTiles(Tiles):
