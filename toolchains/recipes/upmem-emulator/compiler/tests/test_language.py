@@ -39,6 +39,32 @@ def test_floats_are_computed_as_written(tmp_path: Path) -> None:
     assert launched(tmp_path).results[:2] == [1, 0]
 
 
+def test_tasklets_keep_their_registers(tmp_path: Path) -> None:
+    # Each runs for many times the instructions after which another one has its turn.
+    (tmp_path / "r.c").write_text(
+        '#include <defs.h>\n#include "checks.h"\n'
+        "int main(void) {\n"
+        "  double a = 0, b = 1, c = me(); uint64_t h = me(), k = 7;\n"
+        "  for (uint32_t i = HIDDEN(uint32_t, 1); i <= 2000; i++) {\n"
+        "    a += 1.0 / i; b = b * 0.999 + a; c = c * 0.5 + b; h = (h ^ i) * 1099511628211u; k += h >> 33;\n"
+        "  }\n"
+        "  results[me()] = h + k + (uint64_t)(1e9 * (a + b + c));\n"
+        "  return 0;\n}\n"
+    )
+    alone = []
+    for tasklet in range(11):
+        a, b, c, h, k = 0.0, 1.0, float(tasklet), tasklet, 7
+        for i in range(1, 2001):
+            a += 1.0 / i
+            b = b * 0.999 + a
+            c = c * 0.5 + b
+            h = (h ^ i) * 1099511628211 % 2**64
+            k += h >> 33
+        alone.append((h + k + int(1e9 * (a + b + c))) % 2**64)
+    built(tmp_path, "-O2", f"-I{HERE}", "-DNR_TASKLETS=11", "r.c", "-o", "program")
+    assert launched(tmp_path).results[:11] == alone
+
+
 MISALIGNED = """#include "checks.h"
 static uint8_t area[64] __attribute__((aligned(8)));
 __attribute__((noinline)) static {type} get(const uint8_t *from, uint32_t count) {{
