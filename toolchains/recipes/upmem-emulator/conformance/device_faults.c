@@ -54,6 +54,19 @@ static void half_words(uint32_t locked) {
     }
 }
 
+/* Tasklet 1 writes its half long after tasklet 0 has written the other; in good order if it was told so. */
+static void half_words_in_turn(uint32_t told) {
+    if (me() == 0) {
+        touched = (uint32_t)&halves[0];
+        halves[0] = 1;
+        if (told) handshake_notify();
+    } else if (me() == 1) {
+        if (told) handshake_wait_for(0);
+        for (volatile uint32_t i = 0; i < 1000; i++) continue;
+        halves[1] = 2;
+    }
+}
+
 static void misdeed(void) {
     switch (fault) {
         case MRAM_READ:
@@ -129,6 +142,8 @@ int main(void) {
     switch (fault) {
         case HALF_WORDS: half_words(0); break;
         case HALF_WORDS_LOCKED: half_words(1); break;
+        case HALF_WORDS_LATER: half_words_in_turn(0); break;
+        case HALF_WORDS_ORDERED: half_words_in_turn(1); break;
         case UNLOCKED_BY_OTHER:
             if (me() == 0) mutex_lock(door);
             barrier_wait(&everybody);

@@ -192,6 +192,13 @@ STRICTER(half_words_of_mram_written_at_once, "a read-modify-write of 8 bytes eac
     free(said);
 }
 
+STRICTER(half_words_of_mram_written_in_no_order, "goes well as long as the one tasklet happens to be late enough") {
+    works(DEED(HALF_WORDS_ORDERED, 0, 0, 0));
+    char *said = faults(DEED(HALF_WORDS_LATER, 0, 0, 0), NULL);
+    EXPECT_WORDS(said, "tasklet 0", "tasklet 1", "8");
+    free(said);
+}
+
 STRICTER(a_barrier_for_another_number_of_tasklets, "waits for ever, or lets through too early") {
     const uint32_t faulty[] = {BARRIER_TOO_FEW, BARRIER_TOO_MANY};
     const char *counts[] = {"3", "5"};
