@@ -9,6 +9,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+Dtype: TypeAlias = "npt.DTypeLike"
 
 # In the repository; in an image.
 _FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))
@@ -30,17 +37,49 @@ class Folder:
         """What a command line prints; it must end with this status."""
         line = command.replace(HOST_CWD, str(self.path)).replace(SDK, self._sdk)
         done = subprocess.run(
-            ["bash", "-c", line], cwd=self.path, text=True, timeout=600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={**os.environ, "TRITON_PY": sys.executable, **(env or {})},
+            ["bash", "-c", line], cwd=self.path, env={**os.environ, "TRITON_PY": sys.executable, **(env or {})},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
         )  # fmt: skip
         assert done.returncode == status, f"{line}\n{done.stdout}"
         return done.stdout
 
     def script(self, kernel: Kernel) -> Path:
         """A script that takes --out, such as a user would write."""
-        path = self.path / f"{kernel.name}_script.py"
+        types = "_".join(kernel.signature.values()).replace("*", "p")
+        path = self.path / f"{kernel.name}_{types}.py"
         path.write_text(kernel.script())
         return path
+
+    def packed(self, kernel: Kernel) -> Artifact:
+        """A kernel, packed by the documented script, once."""
+        script = self.script(kernel)
+        artifact = self.path / "artifacts" / script.stem
+        if not artifact.is_dir():
+            self.said(f"./scripts/host_triton_pack.py --artifact-dir {artifact} --triton-script {script}")
+        return Artifact(self, artifact)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A packed kernel in the folder's artifacts/."""
+
+    folder: Folder
+    path: Path
+
+    def said(self, options: str, status: int = 0) -> str:
+        """What its run prints."""
+        line = f"./scripts/container_artifact_run.sh {options}"
+        return self.folder.said(line, status, env={"ARTIFACT_DIR": str(self.path)})
+
+    def run(self, options: str, ins: Mapping[int, Array], outs: Mapping[int, Dtype]) -> dict[int, Array]:
+        """Its results, by the parameter's index, as arrays of these types."""
+        for index, array in ins.items():
+            array.tofile(self.path / f"in{index}")
+            options += f" --in {index}={self.path}/in{index}"
+        for index in outs:
+            options += f" --out {index}={self.path}/out{index}"
+        self.said(options)
+        return {index: np.fromfile(self.path / f"out{index}", dtype) for index, dtype in outs.items()}
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,18 @@ if [ -z "$tasklets" ] || [ -z "$stack" ]; then
     exit 1
 fi
 
+# Built again when the artifact or the SDK is another one.
 build=$ARTIFACT_DIR/build
-mkdir -p "$build"
-"$here/build_dpu.sh" "$ARTIFACT_DIR/kernel.ll" "$ARTIFACT_DIR/wrapper.ll" "$ARTIFACT_DIR/triton_args.c" \
-    "$tasklets" "$stack" "$build/kernel.dpu"
-# dpu-pkg-config prints several words.
-# shellcheck disable=SC2046
-cc -O2 -std=c11 -Wall -Wextra "$ARTIFACT_DIR/host_runner.c" $(dpu-pkg-config --cflags --libs dpu) -ldl \
-    -o "$build/host_runner"
+stamp=$(cd "$ARTIFACT_DIR" && command -v dpu-upmem-dpurte-clang && cksum ./*.ll ./*.h ./*.c meta.json) || stamp=
+if [ -z "$stamp" ] || [ ! -f "$build/stamp" ] || [ "$stamp" != "$(cat "$build/stamp")" ]; then
+    mkdir -p "$build"
+    rm -f "$build/stamp"
+    "$here/build_dpu.sh" "$ARTIFACT_DIR/kernel.ll" "$ARTIFACT_DIR/wrapper.ll" "$ARTIFACT_DIR/triton_args.c" \
+        "$tasklets" "$stack" "$build/kernel.dpu"
+    # dpu-pkg-config prints several words.
+    # shellcheck disable=SC2046
+    cc -O2 -std=c11 -Wall -Wextra "$ARTIFACT_DIR/host_runner.c" $(dpu-pkg-config --cflags --libs dpu) -ldl \
+        -o "$build/host_runner"
+    printf '%s\n' "$stamp" >"$build/stamp"
+fi
 exec "$build/host_runner" "$@"

@@ -378,15 +378,18 @@ def _block(body: Block) -> int | None:
             case tt.GetProgramIdOp() if op.axis.value.data != 0:
                 return None
             case tile.StoreOp():
-                line = len(op.axes) == 1 and isinstance(op.axes[0].owner, tile.AffineOp)
-                direct = isinstance(op.base, BlockArgument) and op.base.block is body and op.gather is None
-                distances.add(_per_program(op.start) if line and direct and op.parent_block() is body else None)
+                line = len(op.axes) == 1 and isinstance(op.axes[0].owner, tile.AffineOp) and op.gather is None
+                places = [_per_program(op.base), _per_program(op.start)]
+                known = line and None not in places and op.parent_block() is body
+                distances.add(sum(place for place in places if place is not None) if known else None)
     found = distances.pop() if len(distances) == 1 else None
-    return found if found else None
+    return abs(found) if found else None
 
 
 def _per_program(value: SSAValue) -> int | None:
-    """By how much a number grows from one program to the next; None if that is not a constant."""
+    """By how much a number, or a pointer in elements, grows from one program to the next; None if by no constant."""
+    if isinstance(value, BlockArgument):
+        return 0 if isinstance(value.block.parent_op(), tt.FuncOp) else None
     match value.owner:
         case arith.ConstantOp():
             return 0
@@ -394,9 +397,11 @@ def _per_program(value: SSAValue) -> int | None:
             return 1
         case ExtSIOp() as extended:
             return _per_program(extended.input)
-        case arith.AddiOp() as sum:
-            left, right = _per_program(sum.lhs), _per_program(sum.rhs)
-            return left + right if left is not None and right is not None else None
+        case arith.AddiOp() | arith.SubiOp() | tt.AddPtrOp() as total:
+            left, right = (_per_program(operand) for operand in total.operands)
+            if left is None or right is None:
+                return None
+            return left - right if isinstance(total, arith.SubiOp) else left + right
         case arith.MuliOp() as product:
             for one, other in ((product.lhs, product.rhs), (product.rhs, product.lhs)):
                 if isinstance(other.owner, arith.ConstantOp) and isinstance(other.owner.value, IntegerAttr):

@@ -44,7 +44,7 @@ static int64_t integer(const char *text, const char *what, int64_t least, uint64
     } else {
         uint64_t bits = strtoull(text, &end, 0);
         value = (int64_t)bits;
-        if (!errno && bits > most)
+        if (!errno && (bits > most || (least > 0 && bits < (uint64_t)least)))
             errno = ERANGE;
     }
     if (end == text || *end)
