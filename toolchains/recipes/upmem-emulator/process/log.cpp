@@ -135,7 +135,7 @@ Conversion parse(const std::string &text, std::size_t &at, Arguments &arguments)
     for (; at < text.size() && std::strchr("hlzjt", text[at]); at++) {
         bool again = text[at - 1] == text[at];
         if (text[at] == 'h') conversion.bits = again ? 8 : 16;
-        if ((text[at] == 'l' && again) || text[at] == 'j') conversion.bits = 64; // long and size_t have 32 bits
+        if (text[at] == 'l' || text[at] == 'j') conversion.bits = 64; // size_t and pointers have 32 bits
     }
     if (at < text.size()) conversion.letter = text[at++];
     return conversion;

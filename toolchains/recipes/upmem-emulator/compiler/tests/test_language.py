@@ -39,6 +39,19 @@ def test_floats_are_computed_as_written(tmp_path: Path) -> None:
     assert launched(tmp_path).results[:2] == [1, 0]
 
 
+def test_printf_has_a_dpus_types(tmp_path: Path) -> None:
+    (tmp_path / "p.c").write_text(
+        '#include "checks.h"\nint main(void) {\n'
+        '  printf("%d %u %ld %lu %lld %zu|", -1, 4000000000u, -5000000000l, 1ul << 63, -1ll, sizeof(long));\n'
+        '  printf("%hhd %hu %x %08X %c %s %5.2f %p|", 300, 65537, 255, 48879, \'q\', "text", 3.14159, (void *)16);\n'
+        '  puts("line");\n  putchar(\'!\');\n  return 0;\n}\n'
+    )
+    built(tmp_path, "-O2", f"-I{HERE}", "-Wno-format", "p.c", "-o", "program")
+    first = "-1 4000000000 -5000000000 9223372036854775808 -1 8|"
+    second = "44 1 ff 0000BEEF q text  3.14 0x10|"
+    assert first + second + "line\n!" in launched(tmp_path).log
+
+
 def test_tasklets_keep_their_registers(tmp_path: Path) -> None:
     # Each runs for many times the instructions after which another one has its turn.
     (tmp_path / "r.c").write_text(
