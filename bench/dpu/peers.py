@@ -24,8 +24,7 @@ def cycles(kind: str, size: str, dpus: int, *, tasklets: int = TASKLETS) -> int:
     program = folder / f"{kind}_{tasklets}"
     if not program.exists():
         _run("dpu-upmem-dpurte-clang", "-O2", f"-DNR_TASKLETS={tasklets}", "-o", program, _SOURCES / f"{kind}_dpu.c")
-    slowest, _ = _run(_host(), kind, size, dpus, program).split()
-    return int(slowest)
+    return int(_run(_host(), kind, size, dpus, program))
 
 
 @functools.cache
@@ -38,7 +37,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 def _host() -> Path:
     program = Path(_folder().name) / "peers_host"
     flags = _run("dpu-pkg-config", "--cflags", "--libs", "dpu").split()
-    _run("cc", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-o", program, _SOURCES / "peers_host.c", *flags, "-ldl")
+    _run("cc", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-o", program, _SOURCES / "peers_host.c", *flags)
     return program
 
 
