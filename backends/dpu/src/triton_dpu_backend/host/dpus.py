@@ -20,8 +20,10 @@ MRAM_BYTES = 64 << 20
 # Whose address is where MRAM that a program leaves free begins; transfers name it (DPU_MRAM_HEAP_POINTER_NAME).
 HEAP = "__sys_used_mram_end"
 _STATS = ("cycles", "instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers", "dma_cycles")
-# DPUs kept allocated for launches to come, over all sets; a program that changes its mind about their number keeps all.
-_KEPT = 256
+# DPUs are allocated by the rank, however few are asked for.
+_RANK = 64
+# How many ranks a process keeps for launches to come: enough for one that changes its mind about the number of DPUs.
+_KEPT_RANKS = 4
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,10 @@ def is_emulator() -> bool:
     return bool(shim().triton_dpu_is_emulator())
 
 
+def _ranks(count: int) -> int:
+    return -(-count // _RANK)
+
+
 class Pool:
     """The DPU sets of a process: allocated when first asked for, kept for the next launch on as many."""
 
@@ -160,7 +166,7 @@ class Pool:
         if count in self._sets:
             self._sets.move_to_end(count)
             return self._sets[count]
-        while self._sets and count + sum(self._sets) > _KEPT:
+        while self._sets and sum(map(_ranks, [count, *self._sets])) > _KEPT_RANKS:
             self._sets.popitem(last=False)[1].free()
         try:
             made = Dpus(count)
