@@ -12,7 +12,8 @@ TRIPLE = "dpu-upmem-dpurte"
 DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
 
 # What of the loop does not depend on the kernel. __triton_program is what program ids are read from, one row a tasklet:
-# x, y, z, linear. All tasklets write the same into __triton_grid, each before it reads it: no barrier is needed.
+# x, y, z, linear. All tasklets write the same into __triton_grid, each before it reads it: no barrier is needed. Of more
+# tasklets than triton_args.c was compiled for, those beyond do nothing.
 _MODULE = """\
 ; Entry point of every tasklet: runs @{name} for its share of the programs that DPU_GRID gives this DPU.
 ; Generated from the signature of @{name}; edits are lost.
@@ -49,7 +50,8 @@ entry:
 {loads}
   %others = mul i32 %rows, %planes
   %is.line = icmp eq i32 %others, 1
-  br label %next
+  %takes.part = icmp ult i32 %tasklet, %tasklets
+  br i1 %takes.part, label %next, label %done
 
 next:
   %turn = phi i32 [ %tasklet, %entry ], [ %turn.after, %run ]

@@ -1,0 +1,155 @@
+"""The C that tells a host what programs reach: the same as foundry_core.footprint finds, program by program."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.footprint import Footprints
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton_dpu_backend.artifact import arguments
+from triton_dpu_backend.artifact.annotation import facts
+from triton_dpu_backend.artifact.runner import host_runner
+from triton_dpu_backend.artifact.signature import parse
+
+# In the place of the runner's main: a DPU for each program, whose parts are what the program reaches.
+_MAIN = """
+#define main runner_main
+#include "host_runner.c"
+#undef main
+
+int main(int count, char **words)
+{
+    nr_dpus = (uint32_t)strtoul(words[1], 0, 10) * (uint32_t)strtoul(words[2], 0, 10);
+    grid[0] = (uint32_t)strtoul(words[1], 0, 10);
+    grid[1] = (uint32_t)strtoul(words[2], 0, 10);
+    grid[2] = 1;
+    for (int i = 0; i < COUNT; i++)
+        arrays[i].length = -1;
+    for (int i = 3; i < count; i++)
+        argument[i - 3] = strtoll(words[i], 0, 10);
+    for (int i = 0; i < COUNT; i++)
+        if (is_pointer(i))
+            arrays[i].part = calloc(nr_dpus, sizeof *arrays[i].part);
+    planned = 1;
+    for (dpu_at = 0; dpu_at < nr_dpus; dpu_at++)
+        reach_program(dpu_at);
+    for (int i = 0; i < COUNT; i++)
+        for (uint32_t dpu = 0; is_pointer(i) && dpu < nr_dpus; dpu++) {
+            if (arrays[i].anywhere)
+                printf("%d %u anywhere\\n", i, dpu);
+            else if (arrays[i].part[dpu].low < arrays[i].part[dpu].high)
+                printf("%d %u %lld %lld\\n", i, dpu, (long long)arrays[i].part[dpu].low,
+                       (long long)arrays[i].part[dpu].high);
+        }
+    return 0;
+}
+"""
+
+
+@triton.jit
+def blocks(x, out, n, first, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i + first, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def grouped(a, c, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    pid = tl.program_id(0)
+    columns = tl.cdiv(N, BN)
+    group = pid // (2 * columns)
+    size = min(tl.cdiv(M, BM) - group * 2, 2)
+    row = group * 2 + pid % (2 * columns) % size
+    column = pid % (2 * columns) // size
+    i = (row * BM + tl.arange(0, BM)) % M
+    j = (column * BN + tl.arange(0, BN)) % N
+    tl.store(c + i[:, None] * N + j[None, :], tl.load(a + i[:, None] * N + j[None, :]))
+
+
+@triton.jit
+def looped(x, out, n, stride, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    row = tl.program_id(1) * 3 + tl.program_id(0)
+    for k in range(0, n, BLOCK):
+        i = k + tl.arange(0, BLOCK)
+        total += tl.load(x + row * stride + i, mask=i < n, other=0)
+    if row > 1:
+        tl.store(out + row, tl.sum(total))
+
+
+@triton.jit
+def strided(x, out, n, BLOCK: tl.constexpr):
+    step = tl.num_programs(0) * BLOCK
+    for k in range(tl.program_id(0) * BLOCK, n, step):
+        i = k + tl.arange(0, BLOCK)
+        tl.store(out - i, tl.load(x + 3 * i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def chosen(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.load(x + i, mask=i < n, other=0)
+    tl.store(out + at, at, mask=i < n)
+
+
+X = {"x": "*fp32", "out": "*fp32", "n": "i32"}
+CASES = [
+    (blocks, X | {"first": "i64"}, {"BLOCK": 16}, (7, 1), [0, 0, 100, 5]),
+    (blocks, X | {"first": "i64"}, {"BLOCK": 16}, (9, 1), [0, 0, 100, -3]),
+    (grouped, {"a": "*fp32", "c": "*fp32", "M": "i32", "N": "i32"}, {"BM": 8, "BN": 8}, (20, 1), [0, 0, 30, 33]),
+    (looped, X | {"stride": "i32"}, {"BLOCK": 8}, (3, 2), [0, 0, 21, 40]),
+    (strided, X, {"BLOCK": 8}, (3, 1), [0, 0, 100]),
+    (chosen, {"x": "*i32", "out": "*i32", "n": "i32"}, {"BLOCK": 16}, (3, 1), [0, 0, 40]),
+]
+
+
+@pytest.mark.parametrize(("kernel", "signature", "constants", "grid", "values"), CASES)
+def test_programs_reach_what_the_footprint_says(
+    tmp_path: Path, kernel: triton.JITFunction, signature: dict[str, str], constants: dict[str, int],
+    grid: tuple[int, int], values: Sequence[int],
+) -> None:  # fmt: skip
+    source = ASTSource(kernel, signature | dict.fromkeys(constants, "constexpr"), constants)
+    made = triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm
+    found = _run(tmp_path, made["llir"], grid, values)
+    programs = grid[0] * grid[1]
+    parts = Footprints(made["tile"]).of(values, (*grid, 1), range(programs + 1))
+    for program, part in enumerate(parts):
+        for index, footprint in part.items():
+            spans = [span for span in (footprint.reads, footprint.writes) if span is not None]
+            ours = found.get((index, program))
+            assert (ours is None) == (not spans), (index, program)
+            if ours == "anywhere":
+                # As far as 32-bit offsets go, if not everything.
+                assert max(span.high - span.low for span in spans) > 2**32
+            elif ours is not None:
+                low, high = min(span.low for span in spans), max(span.high for span in spans)
+                # Never more, and where loops are run one by one instead of being bounded, at times less.
+                assert low <= 4 * ours[0] < 4 * ours[1] <= high, (index, program)
+                if kernel not in (looped, strided):
+                    assert (low, high) == (4 * ours[0], 4 * ours[1]), (index, program)
+
+
+def _run(
+    work: Path, ir: str, grid: tuple[int, int], values: Sequence[int]
+) -> dict[tuple[int, int], tuple[int, int] | str]:
+    """By parameter and program: the elements low <= i < high, or "anywhere"."""
+    kernel = parse(ir)
+    outs = [1]
+    (work / "host_args.h").write_text(arguments.host_header(kernel))
+    (work / "host_runner.c").write_text(host_runner(kernel, outs=outs, dpus=None, facts=facts(ir)))
+    (work / "main.c").write_text(_MAIN)
+    warnings = "-Wall -Wextra -Werror -Wno-unused-function"
+    line = f"cc -std=c11 {warnings} main.c `dpu-pkg-config --cflags --libs dpu` -ldl -o main"
+    subprocess.run(line, shell=True, cwd=work, check=True)
+    words = [str(number) for number in (*grid, *values)]
+    done = subprocess.run([work / "main", *words], capture_output=True, text=True, check=True)
+    found: dict[tuple[int, int], tuple[int, int] | str] = {}
+    for text in done.stdout.splitlines():
+        index, program, *bounds = text.split()
+        found[int(index), int(program)] = "anywhere" if len(bounds) == 1 else (int(bounds[0]), int(bounds[1]))
+    return found
