@@ -11,8 +11,8 @@ from .signature import Kernel, Parameter
 TRIPLE = "dpu-upmem-dpurte"
 DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
 
-# What of the loop does not depend on the kernel. __triton_program is what program ids are read from, one row a tasklet:
-# x, y, z, linear. All tasklets write the same into __triton_grid, each before it reads it: no barrier is needed. Of more
+# What of the module does not depend on the kernel. Program ids are read from __triton_program, one row a tasklet: x, y,
+# z, linear. All tasklets write the same into __triton_grid, each before it reads it: no barrier is needed. Of more
 # tasklets than triton_args.c was compiled for, those beyond do nothing.
 _MODULE = """\
 ; Entry point of every tasklet: runs @{name} for its share of the programs that DPU_GRID gives this DPU.
