@@ -63,7 +63,7 @@ def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def integers_kernel(out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64, e, f: tl.uint8):
+def integers_kernel(out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64, e, f: tl.uint8, g: tl.uint64):
     tl.store(out_ptr + 0, flag.to(tl.int64))
     tl.store(out_ptr + 1, a.to(tl.int64))
     tl.store(out_ptr + 2, b.to(tl.int64))
@@ -71,13 +71,16 @@ def integers_kernel(out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.in
     tl.store(out_ptr + 4, d)
     tl.store(out_ptr + 5, e.to(tl.int64))
     tl.store(out_ptr + 6, f.to(tl.int64))
+    tl.store(out_ptr + 7, (g >> 1).to(tl.int64))
 
 
 @triton.jit
-def floats_kernel(out_ptr, half: tl.float16, single, number):
-    tl.store(out_ptr + 0, half.to(tl.float32))
-    tl.store(out_ptr + 1, single)
-    tl.store(out_ptr + 2, single * number)
+def floats_kernel(out_ptr, half: tl.float16, brain: tl.bfloat16, single, double: tl.float64, number):
+    tl.store(out_ptr + 0, half.to(tl.float64))
+    tl.store(out_ptr + 1, brain.to(tl.float64))
+    tl.store(out_ptr + 2, single.to(tl.float64))
+    tl.store(out_ptr + 3, double)
+    tl.store(out_ptr + 4, (single * number).to(tl.float64))
 
 
 @triton.jit
@@ -250,28 +253,29 @@ def test_a_config_carries_num_dpus() -> None:
 
 
 def test_every_integer_type_arrives() -> None:
-    out = np.full(7, -1, np.int64)
-    values = [True, -7, -30000, 123456789, -(2**40), -5, 200]
+    out = np.full(8, -1, np.int64)
+    values = [True, -7, -30000, 123456789, -(2**40), -5, 200, 2**64 - 1]
     integers_kernel[(1,)](Tensor(out), *values)
-    assert out.tolist() == [1, *values[1:]]
+    assert out.tolist() == [1, *values[1:-1], 2**63 - 1]
 
 
 def test_a_number_that_does_not_fit_is_refused() -> None:
     import struct
 
     with pytest.raises(struct.error):
-        integers_kernel[(1,)](Tensor(np.zeros(7, np.int64)), True, 300, 0, 5, 5, 5, 5)
+        integers_kernel[(1,)](Tensor(np.zeros(8, np.int64)), True, 300, 0, 5, 5, 5, 5, 5)
 
 
 def test_floats_arrive_rounded_to_their_type_and_never_as_zero() -> None:
-    out = np.full(3, np.nan, np.float32)
-    floats_kernel[(1,)](Tensor(out), 1.0004, 0.1, -3.5)
-    assert out[0] == np.float16(1.0004)
-    assert out[1] == np.float32(0.1)
-    assert out[2] == np.float32(0.1) * np.float32(-3.5)
+    out = np.full(5, np.nan)
+    floats_kernel[(1,)](Tensor(out), 1.0004, 1.005, 0.1, 1e300, -3.5)
+    single = np.float32(0.1)
+    assert out.tolist() == [np.float16(1.0004), 1.0078125, single, 1e300, single * np.float32(-3.5)]
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.float32, np.float16])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.int16, np.int32, np.int64, np.uint32, np.float16, np.float32, np.float64]
+)
 def test_element_types(dtype: Any) -> None:
     n = 999
     x, y = (rng.integers(-50, 50, n).astype(dtype) for _ in range(2))
