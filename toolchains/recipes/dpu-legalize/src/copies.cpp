@@ -140,7 +140,8 @@ void lowerCopies(Module &module) {
     Copy(transfer).lower();
   // What defines them has been here before.
   bool missing = false;
-  for (const char *name : {"__triton_copy_in", "__triton_copy_out", "__triton_copy_in_words", "__triton_copy_out_words"})
+  for (const char *name :
+       {"__triton_copy_in", "__triton_copy_out", "__triton_copy_in_words", "__triton_copy_out_words"})
     if (const Function *helper = module.getFunction(name))
       missing |= helper->isDeclaration();
   if (missing)

@@ -15,8 +15,8 @@ namespace legalize {
 namespace {
 
 // Attributes after LLVM 12, in the order in which they came. An LLVM that does not know a name has nothing to take off.
-constexpr const char *Newer[] = {"elementtype",  "nosanitize_coverage", "swiftasync",
-                                 "vscale_range", "disable_sanitizer_instrumentation"};
+constexpr const char *Newer[] = {"elementtype", "nosanitize_coverage", "swiftasync", "vscale_range",
+                                 "disable_sanitizer_instrumentation"};
 
 template <typename Bearer> void strip(Bearer &bearer, unsigned operands) {
   AttributeList list = bearer.getAttributes();

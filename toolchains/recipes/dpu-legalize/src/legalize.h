@@ -14,13 +14,13 @@ void adoptLayout(llvm::Module &module);
 void lowerPrograms(llvm::Module &module);
 
 // 2. A function whose stack slots take more than 64 bytes together gets them in WRAM of its own instead:
-// `@__triton_scratch_NAME = internal global [TASKLETS x [BYTES x i8]] undef, align 8`, a row for each tasklet. Smaller ones
-// stay on the stack. All are aligned to 8 bytes, as DMA wants them.
+// `@__triton_scratch_NAME = internal global [TASKLETS x [BYTES x i8]] undef, align 8`, a row for each tasklet. Smaller
+// ones stay on the stack. All are aligned to 8 bytes, as DMA wants them.
 void moveSlots(llvm::Module &module, unsigned tasklets);
 
-// 3. Copies between MRAM and WRAM of any length and alignment (llvm.memcpy and llvm.memmove between address spaces 0 and 255)
-// become DMAs: llvm.dpu.ldma and llvm.dpu.sdma of 8 to 2048 bytes, multiples of 8, both addresses aligned to 8. Where that is
-// not known, functions of copies.ll find out at run time.
+// 3. Copies between MRAM and WRAM of any length and alignment (llvm.memcpy and llvm.memmove between address spaces 0
+// and 255) become DMAs: llvm.dpu.ldma and llvm.dpu.sdma of 8 to 2048 bytes, multiples of 8, both addresses aligned
+// to 8. Where that is not known, functions of copies.ll find out at run time.
 void lowerCopies(llvm::Module &module);
 
 // 4. The module gets the DPU's triple if it has none; attributes that LLVM 12 does not know are taken off.

@@ -63,8 +63,7 @@ void moveSlotsOf(Function &function, unsigned tasklets) {
   Value *tasklet = builder.CreateCall(taskletIntrinsic(module));
   uint64_t offset = 0;
   for (AllocaInst *slot : slots) {
-    Value *place =
-        builder.CreateInBoundsGEP(rows, scratch, {builder.getInt32(0), tasklet, builder.getInt32(offset)});
+    Value *place = builder.CreateInBoundsGEP(rows, scratch, {builder.getInt32(0), tasklet, builder.getInt32(offset)});
     Value *typed = builder.CreateBitCast(place, slot->getType());
     offset += alignTo(bytesOf(*slot), Alignment);
     typed->takeName(slot);

@@ -9,7 +9,8 @@ int main(void)
     DPU_ASSERT(dpu_alloc(1, NULL, &set));
     DPU_ASSERT(dpu_load(set, "./copies", NULL));
     DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
-    DPU_FOREACH (set, dpu) {
+    DPU_FOREACH(set, dpu)
+    {
         DPU_ASSERT(dpu_copy_from(dpu, "cases", 0, &cases, sizeof cases));
         DPU_ASSERT(dpu_copy_from(dpu, "wrong", 0, &wrong, sizeof wrong));
         DPU_ASSERT(dpu_copy_from(dpu, "first_wrong", 0, first, sizeof first));

@@ -1,4 +1,5 @@
-// Faults for accesses to WRAM that are not aligned to their size: a DPU has no others, the processor that emulates it does.
+// Faults for accesses to WRAM that are not aligned to their size: a DPU has no others, the processor that emulates it
+// does.
 #include "alignment.h"
 
 #include "abi/abi.h"
@@ -99,8 +100,8 @@ private:
       for (auto part = gep_type_begin(element), end = gep_type_end(element); part != end; ++part) {
         uint64_t step = 0;
         if (StructType *structure = part.getStructTypeOrNull())
-          step = layout.getStructLayout(structure)->getElementOffset(
-              cast<ConstantInt>(part.getOperand())->getZExtValue());
+          step =
+              layout.getStructLayout(structure)->getElementOffset(cast<ConstantInt>(part.getOperand())->getZExtValue());
         else if (auto *index = dyn_cast<ConstantInt>(part.getOperand()))
           step = layout.getTypeAllocSize(part.getIndexedType()) * index->getZExtValue();
         else

@@ -78,7 +78,8 @@ private:
       return;
     if (type->isHalfTy() || type->isBFloatTy())
       report(Twine(type->isHalfTy() ? "half" : "bfloat") +
-                 " is not known to the DPU; keep the bits in i16 and compute in float", where);
+                 " is not known to the DPU; keep the bits in i16 and compute in float",
+             where);
     else if (type->isFloatingPointTy() && !type->isFloatTy() && !type->isDoubleTy())
       report("a floating-point type other than float and double is not known to the DPU", where);
     else if (type->isX86_MMXTy() || type->isX86_AMXTy() || isa<ScalableVectorType>(type))
@@ -201,8 +202,9 @@ bool adoptTarget(Module &module) {
       return false;
     }
     if (!module.getModuleInlineAsm().empty()) {
-      WithColor::error(errs()) << module.getSourceFileName()
-                               << ": module-level assembly: the emulator's compiler does not assemble DPU instructions\n";
+      WithColor::error(errs())
+          << module.getSourceFileName()
+          << ": module-level assembly: the emulator's compiler does not assemble DPU instructions\n";
       return false;
     }
   }

@@ -44,7 +44,8 @@ unsigned width(const Instruction &instruction, Type *type) {
 // Number of 64-bit pieces: 128-bit integers are worked on in two.
 uint64_t pieces(unsigned bits) { return (bits + 63) / 64; }
 
-// Instructions of a multiplication by a constant: one shift-and-add for each digit of it that is not 0, with digits -1, 0, 1.
+// Instructions of a multiplication by a constant: one shift-and-add for each digit of it that is not 0, with digits -1,
+// 0, 1.
 uint64_t constantProduct(const APInt &factor) {
   APInt value = factor.isNegative() ? -factor : factor;
   uint64_t digits = 0;
@@ -147,13 +148,11 @@ Cost floating(const Instruction &instruction, Type *type) {
   case Instruction::FDiv:
     return single ? routine(model::F32_DIV, Routine::DivF32) : routine(model::F64_DIV, Routine::DivF64);
   case Instruction::FCmp:
-    return single ? routine(model::F32_COMPARE, Routine::CompareF32)
-                  : routine(model::F64_COMPARE, Routine::CompareF64);
+    return single ? routine(model::F32_COMPARE, Routine::CompareF32) : routine(model::F64_COMPARE, Routine::CompareF64);
   case Instruction::FNeg:
     return plain(single ? model::F32_NEG : model::F64_NEG);
   default:
-    return single ? routine(model::F32_CONVERT, Routine::ConvertF32)
-                  : routine(model::F64_CONVERT, Routine::ConvertF64);
+    return single ? routine(model::F32_CONVERT, Routine::ConvertF32) : routine(model::F64_CONVERT, Routine::ConvertF64);
   }
 }
 

@@ -22,8 +22,9 @@ struct Cost {
   Cost &operator+=(const Cost &other);
 };
 
-// The cost of one instruction as it stands in optimised IR. Instructions that a DPU folds into others cost nothing: address
-// arithmetic with constants, comparisons of which only a branch or a select makes use, extensions of what was just loaded.
+// The cost of one instruction as it stands in optimised IR. Instructions that a DPU folds into others cost nothing:
+// address arithmetic with constants, comparisons of which only a branch or a select makes use, extensions of what was
+// just loaded.
 Cost costOf(const llvm::Instruction &instruction);
 
 // What a function costs beside its instructions each time it is called: saving and restoring registers.

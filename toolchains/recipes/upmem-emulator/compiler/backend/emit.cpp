@@ -15,8 +15,8 @@ namespace dpu {
 
 namespace {
 
-// What the DPU's compiler decides about sections by address space, told to one that does not: MRAM is not WRAM, and what has
-// no contents takes no room in the object file, for which LLVM wants a name that begins with .bss.
+// What the DPU's compiler decides about sections by address space, told to one that does not: MRAM is not WRAM, and
+// what has no contents takes no room in the object file, for which LLVM wants a name that begins with .bss.
 void place(GlobalVariable &global) {
   if (global.getAddressSpace() != Mram)
     return;

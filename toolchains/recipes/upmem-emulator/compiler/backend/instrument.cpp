@@ -157,7 +157,8 @@ private:
     else if (name == "llvm.dpu.sdma")
       value = services.call(builder, FOUNDRY_DPU_OP_MRAM_WRITE,
                             {call.getArgOperand(1), call.getArgOperand(0), call.getArgOperand(2)});
-    else if (callee && (callee->getIntrinsicID() == Intrinsic::trap || callee->getIntrinsicID() == Intrinsic::ubsantrap))
+    else if (callee &&
+             (callee->getIntrinsicID() == Intrinsic::trap || callee->getIntrinsicID() == Intrinsic::ubsantrap))
       value = services.call(builder, FOUNDRY_DPU_OP_FAULT, {builder.getInt32(FOUNDRY_DPU_REASON_UNREACHABLE)});
     else
       return;
@@ -243,7 +244,8 @@ private:
           structure ? layout.getStructLayout(structure)->getElementOffset(i) : i * layout.getTypeAllocSize(part);
       Value *place = at(offset, part);
       if (value)
-        serveStore(builder, place, vector ? builder.CreateExtractElement(value, i) : builder.CreateExtractValue(value, i));
+        serveStore(builder, place,
+                   vector ? builder.CreateExtractElement(value, i) : builder.CreateExtractValue(value, i));
       else if (vector)
         result = builder.CreateInsertElement(result, serveLoad(builder, place, part), i);
       else
@@ -252,8 +254,8 @@ private:
     return result;
   }
 
-  // A piece of the section .foundry.iram goes with the function's own section: if the linker drops one, it drops both. It
-  // is written from within the function, where the assembler knows that section.
+  // A piece of the section .foundry.iram goes with the function's own section: if the linker drops one, it drops both.
+  // It is written from within the function, where the assembler knows that section.
   void record(Function &function, const Cost &cost) {
     std::string name;
     for (char letter : function.getName()) {
@@ -261,9 +263,9 @@ private:
         name += '$'; // doubled in inline assembly
       name += letter;
     }
-    std::string text = ".pushsection .foundry.iram,\"o\",@progbits,\"" + name + "\",unique," + std::to_string(++records) +
-                       "\n.long " + std::to_string(cost.places) + ", " + std::to_string(cost.routines) +
-                       "\n.popsection";
+    std::string text = ".pushsection .foundry.iram,\"o\",@progbits,\"" + name + "\",unique," +
+                       std::to_string(++records) + "\n.long " + std::to_string(cost.places) + ", " +
+                       std::to_string(cost.routines) + "\n.popsection";
     FunctionType *type = FunctionType::get(Type::getVoidTy(module.getContext()), false);
     IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
     builder.CreateCall(InlineAsm::get(type, text, "", true));

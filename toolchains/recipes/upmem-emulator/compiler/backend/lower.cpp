@@ -29,26 +29,46 @@ uint64_t accesses(uint64_t bytes, uint64_t align) {
 // The C library's name of an intrinsic without its f; empty if the intrinsic is not a function of it.
 StringRef mathName(Intrinsic::ID id) {
   switch (id) {
-  case Intrinsic::sqrt: return "sqrt";
-  case Intrinsic::exp: return "exp";
-  case Intrinsic::exp2: return "exp2";
-  case Intrinsic::log: return "log";
-  case Intrinsic::log2: return "log2";
-  case Intrinsic::log10: return "log10";
-  case Intrinsic::pow: return "pow";
-  case Intrinsic::sin: return "sin";
-  case Intrinsic::cos: return "cos";
-  case Intrinsic::fma: return "fma";
-  case Intrinsic::floor: return "floor";
-  case Intrinsic::ceil: return "ceil";
-  case Intrinsic::trunc: return "trunc";
-  case Intrinsic::rint: return "rint";
-  case Intrinsic::nearbyint: return "nearbyint";
-  case Intrinsic::round: return "round";
-  case Intrinsic::roundeven: return "roundeven";
-  case Intrinsic::minnum: return "fmin";
-  case Intrinsic::maxnum: return "fmax";
-  default: return "";
+  case Intrinsic::sqrt:
+    return "sqrt";
+  case Intrinsic::exp:
+    return "exp";
+  case Intrinsic::exp2:
+    return "exp2";
+  case Intrinsic::log:
+    return "log";
+  case Intrinsic::log2:
+    return "log2";
+  case Intrinsic::log10:
+    return "log10";
+  case Intrinsic::pow:
+    return "pow";
+  case Intrinsic::sin:
+    return "sin";
+  case Intrinsic::cos:
+    return "cos";
+  case Intrinsic::fma:
+    return "fma";
+  case Intrinsic::floor:
+    return "floor";
+  case Intrinsic::ceil:
+    return "ceil";
+  case Intrinsic::trunc:
+    return "trunc";
+  case Intrinsic::rint:
+    return "rint";
+  case Intrinsic::nearbyint:
+    return "nearbyint";
+  case Intrinsic::round:
+    return "round";
+  case Intrinsic::roundeven:
+    return "roundeven";
+  case Intrinsic::minnum:
+    return "fmin";
+  case Intrinsic::maxnum:
+    return "fmax";
+  default:
+    return "";
   }
 }
 

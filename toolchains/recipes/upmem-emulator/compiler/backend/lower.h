@@ -6,7 +6,8 @@
 namespace dpu {
 
 // Replaces block copies that are more than a few accesses, everything that copies from or to MRAM, and mathematical
-// functions by calls. Functions that the SDK's library does not have (sqrtf, expf, ...) stay undefined, as they do there.
+// functions by calls. Functions that the SDK's library does not have (sqrtf, expf, ...) stay undefined, as they do
+// there.
 void lower(llvm::Module &module);
 
 } // namespace dpu

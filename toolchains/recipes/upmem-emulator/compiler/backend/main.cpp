@@ -2,8 +2,8 @@
 //
 //     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-emit-llvm [-S]] -o OUTPUT INPUT
 //
-// INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get it.
-// Called by dpu-upmem-dpurte-clang; nobody else needs to.
+// INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get
+// it. Called by dpu-upmem-dpurte-clang; nobody else needs to.
 #include "check.h"
 #include "emit.h"
 #include "instrument.h"
@@ -69,18 +69,21 @@ bool parse(int argc, char **argv, Arguments &arguments) {
 
 std::unique_ptr<Module> read(const std::string &path, LLVMContext &context) {
   SMDiagnostic diagnostic;
-  std::unique_ptr<Module> module = parseIRFile(path, diagnostic, context, [](StringRef triple) -> Optional<std::string> {
-    // The layout decides about the alignment of what says nothing; IR that has none means the DPU's.
-    if (triple.empty())
-      return std::string(dpu::LayoutString);
-    return None;
-  });
+  std::unique_ptr<Module> module =
+      parseIRFile(path, diagnostic, context, [](StringRef triple) -> Optional<std::string> {
+        // The layout decides about the alignment of what says nothing; IR that has none means the DPU's.
+        if (triple.empty())
+          return std::string(dpu::LayoutString);
+        return None;
+      });
   if (!module) {
     diagnostic.print("dpu-upmem-dpurte-clang", errs());
     if (diagnostic.getMessage().contains("expected type"))
-      WithColor::note(errs()) << "a pointer is written 'ptr', which LLVM 12 does not know: the DPU's IR has typed pointers\n";
+      WithColor::note(errs())
+          << "a pointer is written 'ptr', which LLVM 12 does not know: the DPU's IR has typed pointers\n";
     if (diagnostic.getMessage().contains("found end of file"))
-      WithColor::note(errs()) << "the IR ends in the middle: write it with --out FILE instead of redirecting a preview\n";
+      WithColor::note(errs())
+          << "the IR ends in the middle: write it with --out FILE instead of redirecting a preview\n";
     return nullptr;
   }
   if (!context.supportsTypedPointers()) {

@@ -42,7 +42,8 @@ void Services::fault(IRBuilder<> &builder, uint32_t reason, Value *address, uint
 }
 
 void Services::yield(IRBuilder<> &builder) const {
-  FunctionCallee function = module.getOrInsertFunction("__foundry_yield", FunctionType::get(builder.getVoidTy(), false));
+  FunctionCallee function =
+      module.getOrInsertFunction("__foundry_yield", FunctionType::get(builder.getVoidTy(), false));
   CallInst *call = builder.CreateCall(function);
   // It keeps every register, so that the loop around it has them all.
   call->setCallingConv(CallingConv::PreserveAll);

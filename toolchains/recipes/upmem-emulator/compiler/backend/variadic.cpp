@@ -79,9 +79,10 @@ private:
         Value *value = call->getArgOperand(fixed + i);
         if (call->isByValArgument(fixed + i) || value->getType()->isAggregateType() ||
             module.getDataLayout().getTypeAllocSize(value->getType()) > SlotBytes) {
-          WithColor::error(errs()) << "in function '" << call->getFunction()->getName()
-                                   << "': a struct or a value of more than 8 bytes is passed as one of a variable number "
-                                      "of arguments; pass its address\n";
+          WithColor::error(errs())
+              << "in function '" << call->getFunction()->getName()
+              << "': a struct or a value of more than 8 bytes is passed as one of a variable number "
+                 "of arguments; pass its address\n";
           return false;
         }
         Value *slot = builder.CreateConstInBoundsGEP1_32(builder.getInt64Ty(), slots, i);

@@ -9,7 +9,9 @@ namespace driver {
 
 namespace {
 
-bool startsWith(const std::string &text, const std::string &prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+bool startsWith(const std::string &text, const std::string &prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
 
 bool endsWith(const std::string &text, const std::string &suffix) {
   return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
@@ -131,7 +133,8 @@ private:
       result.frontend.push_back(word);
     } else if ((startsWith(word, "-W") && !startsWith(word, "-Wl,") && !startsWith(word, "-Wa,")) ||
                startsWith(word, "-f") || startsWith(word, "-g") ||
-               isOneOf(word, {"-w", "-pedantic", "-pedantic-errors", "-MD", "-MMD", "-MP", "-pipe", "-P", "-C", "-dM"})) {
+               isOneOf(word,
+                       {"-w", "-pedantic", "-pedantic-errors", "-MD", "-MMD", "-MP", "-pipe", "-P", "-C", "-dM"})) {
       result.frontend.push_back(word);
     } else {
       return false;
@@ -190,7 +193,8 @@ private:
     return true;
   }
 
-  // NR_TASKLETS=, STACK_SIZE_DEFAULT= and STACK_SIZE_TASKLET_n= are also the linker's. Returns whether it was one of them.
+  // NR_TASKLETS=, STACK_SIZE_DEFAULT= and STACK_SIZE_TASKLET_n= are also the linker's. Returns whether it was one of
+  // them.
   bool defineSymbol(const std::string &definition) {
     size_t equals = definition.find('=');
     std::string name = definition.substr(0, equals);

@@ -28,10 +28,10 @@ struct Arguments {
   std::string processor = "v1A";  // -mcpu=
   std::string standard = "gnu17"; // -std=
   std::vector<Input> inputs;
-  std::vector<std::string> frontend;  // what clang is given for C: -I, -D, -W, -f, ...
-  std::vector<std::string> linker;    // what ld.lld is given: -L, -l, -Wl,
-  std::optional<uint32_t> tasklets;   // NR_TASKLETS
-  uint32_t stack = 1024;              // STACK_SIZE_DEFAULT, bytes
+  std::vector<std::string> frontend;   // what clang is given for C: -I, -D, -W, -f, ...
+  std::vector<std::string> linker;     // what ld.lld is given: -L, -l, -Wl,
+  std::optional<uint32_t> tasklets;    // NR_TASKLETS
+  uint32_t stack = 1024;               // STACK_SIZE_DEFAULT, bytes
   std::map<uint32_t, uint32_t> stacks; // STACK_SIZE_TASKLET_n, bytes
   bool standardLibrary = true, startFiles = true, standardHeaders = true;
   bool verbose = false, dryRun = false; // -v, -###

@@ -14,9 +14,12 @@ int link(const Arguments &arguments, const std::vector<std::string> &objects, co
   if (!checkTasklets(arguments))
     return 1;
   uint32_t tasklets = arguments.tasklets.value_or(1), stacks = 0;
-  auto define = [](const std::string &name, uint32_t value) { return "--defsym=" + name + "=" + std::to_string(value); };
-  std::vector<std::string> command = {FOUNDRY_LLVM_BIN "/ld.lld", "-m", "elf32_x86_64", "-static", "--gc-sections",
-                                      "--discard-locals", "--orphan-handling=place"};
+  auto define = [](const std::string &name, uint32_t value) {
+    return "--defsym=" + name + "=" + std::to_string(value);
+  };
+  std::vector<std::string> command = {
+      FOUNDRY_LLVM_BIN "/ld.lld", "-m", "elf32_x86_64", "-static", "--gc-sections", "--discard-locals",
+      "--orphan-handling=place"};
   if (std::find(arguments.linker.begin(), arguments.linker.end(), "-T") == arguments.linker.end())
     command.insert(command.end(), {"-T", installation.include() + "/link/dpu.lds"});
   command.push_back(define(FOUNDRY_DPU_SYMBOL_NR_TASKLETS, tasklets));

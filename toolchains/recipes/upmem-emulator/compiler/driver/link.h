@@ -6,8 +6,8 @@
 
 namespace driver {
 
-// Links `objects` into `output` with the runtime, and checks that the program fits. Returns an exit status; leaves no output
-// where it is not 0.
+// Links `objects` into `output` with the runtime, and checks that the program fits. Returns an exit status; leaves no
+// output where it is not 0.
 int link(const Arguments &arguments, const std::vector<std::string> &objects, const std::string &output,
          const Installation &installation, TemporaryFolder &temporary);
 

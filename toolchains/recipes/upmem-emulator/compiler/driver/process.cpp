@@ -62,8 +62,6 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path, ignored);
 }
 
-std::string TemporaryFolder::file(const std::string &suffix) {
-  return path + "/" + std::to_string(count++) + suffix;
-}
+std::string TemporaryFolder::file(const std::string &suffix) { return path + "/" + std::to_string(count++) + suffix; }
 
 } // namespace driver

@@ -18,8 +18,8 @@ struct Installation {
   static Installation find();
 };
 
-// Runs a command and waits. With `verbose` prints it to stderr first; with `dryRun` does only that. Returns its exit status,
-// 127 if it could not be started, 128 + N if signal N ended it.
+// Runs a command and waits. With `verbose` prints it to stderr first; with `dryRun` does only that. Returns its exit
+// status, 127 if it could not be started, 128 + N if signal N ended it.
 int run(const std::vector<std::string> &command, bool verbose, bool dryRun);
 
 // A folder that goes with everything in it when the object does.

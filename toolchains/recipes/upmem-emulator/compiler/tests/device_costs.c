@@ -1,4 +1,5 @@
-/* PrIM's microbenchmark for each operation: instructions an element of a loop that loads, operates, stores and advances. */
+/* PrIM's microbenchmark for each operation: instructions an element of a loop that loads, operates, stores and
+ * advances. */
 #include <defs.h>
 #include <perfcounter.h>
 
@@ -38,7 +39,8 @@ static uint64_t issued(void) { return perfcounter_get(); }
 int main(void)
 {
     perfcounter_config(COUNT_INSTRUCTIONS, true);
-    for (uint32_t i = 0; i < 2 * ELEMENTS; i++) words[i] = naturals[i] = longs[i] = 1000000 + i, halves[i] = bytes[i] = i;
+    for (uint32_t i = 0; i < 2 * ELEMENTS; i++)
+        words[i] = naturals[i] = longs[i] = 1000000 + i, halves[i] = bytes[i] = i;
 #ifdef INTEGERS
     MEASURE(0, int32_t, words, value + scalar);
     MEASURE(1, int32_t, words, value * scalar);
@@ -57,10 +59,10 @@ int main(void)
 #else
     MEASURE(0, float, reals, value + scalar);
     MEASURE(1, float, reals, value - scalar);
-    MEASURE(2, float, reals, value * scalar);
+    MEASURE(2, float, reals, value *scalar);
     MEASURE(3, float, reals, value / scalar);
     MEASURE(4, double, doubles, value + scalar);
-    MEASURE(5, double, doubles, value * scalar);
+    MEASURE(5, double, doubles, value *scalar);
     MEASURE(6, double, doubles, value / scalar);
     MEASURE(7, float, reals, -value);
     MEASURE(8, float, reals, value < scalar ? value : scalar);

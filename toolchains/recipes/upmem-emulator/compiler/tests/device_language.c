@@ -17,7 +17,15 @@
 
 _Static_assert(sizeof(void *) == 4 && sizeof(size_t) == 4 && sizeof(int) == 4, "32-bit pointers");
 _Static_assert(sizeof(long) == 8 && _Alignof(long) == 8 && sizeof(long double) == 8, "64-bit long");
-_Static_assert(sizeof(struct { char c; double d; }) == 16 && sizeof(struct { char c; int i; }) == 8, "natural alignment");
+_Static_assert(sizeof(struct {
+                   char c;
+                   double d;
+               }) == 16 &&
+                   sizeof(struct {
+                       char c;
+                       int i;
+                   }) == 8,
+               "natural alignment");
 _Static_assert(_Alignof(struct { char a[40]; }) == 1, "arrays are aligned as their elements");
 
 struct point {
@@ -64,7 +72,10 @@ __attribute__((noinline)) static double sum(int count, ...)
     return total;
 }
 
-__attribute__((noinline)) static uint32_t fibonacci(uint32_t n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+__attribute__((noinline)) static uint32_t fibonacci(uint32_t n)
+{
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
 
 static int32_t twice(int32_t x) { return 2 * x; }
 static int32_t negated(int32_t x) { return -x; }
@@ -86,7 +97,8 @@ static void integers(void)
     CHECK(lu / 10 == 1836475854449306472 && lu % 1000 == 720);
     CHECK((int16_t)(s * 3) == (int16_t)-37035 && (int8_t)(c - 100) == 79 && (uint8_t)(uc + 100) == 44);
     CHECK(c * s == 950565 && uc * uc == 40000);
-    CHECK(__builtin_popcount(u) == 13 && __builtin_clz(HIDDEN(uint32_t, 1)) == 31 && __builtin_ctz(HIDDEN(uint32_t, 8)) == 3);
+    CHECK(__builtin_popcount(u) == 13 && __builtin_clz(HIDDEN(uint32_t, 1)) == 31 &&
+          __builtin_ctz(HIDDEN(uint32_t, 8)) == 3);
     CHECK(__builtin_bswap32(HIDDEN(uint32_t, 0x01020304)) == 0x04030201);
     CHECK((a < b) + (u > 5) * 2 + ((uint32_t)a < 5) * 4 == 3);
     CHECK((la < lb) && !(lu < 1) && (la == la) && (int32_t)la == (int32_t)(uint64_t)la);
@@ -101,7 +113,8 @@ static void floats(void)
     CHECK(f + g == 1.4f && f * g == -0.15f && f / g == -15.0f && f - g == 1.6f);
     CHECK(d / e == 3.3333333333333336e299 && d * 1e10 > DBL_MAX && e * e == 9);
     CHECK((int32_t)HIDDEN(float, -7.9f) == -7 && (uint32_t)HIDDEN(float, 3e9f) == 3000000000u);
-    CHECK((float)HIDDEN(int32_t, 16777217) == 16777216.0f && (double)HIDDEN(int64_t, -9007199254740993) == -9007199254740992.0);
+    CHECK((float)HIDDEN(int32_t, 16777217) == 16777216.0f &&
+          (double)HIDDEN(int64_t, -9007199254740993) == -9007199254740992.0);
     CHECK((float)HIDDEN(uint64_t, 0xffffffffffffffff) == 18446744073709551616.0f);
     CHECK((float)HIDDEN(double, 0.1) == 0.1f && (double)HIDDEN(float, 0.1f) != 0.1);
     float nan = HIDDEN(float, 0.0f) / HIDDEN(float, 0.0f);

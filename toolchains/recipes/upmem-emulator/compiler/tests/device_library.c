@@ -35,7 +35,8 @@ static void strings(void)
     CHECK(strlen("") == 0 && strlen("hello") == 5 && strnlen("hello", 3) == 3);
     CHECK(strcmp(strcpy(text, "alpha"), "alpha") == 0 && strcmp(strcat(text, "bet"), "alphabet") == 0);
     CHECK(strcmp("a", "b") < 0 && strcmp("b", "a") > 0 && strcmp("ab", "a") > 0 && strncmp("abc", "abd", 2) == 0);
-    CHECK(strchr(text, 'b') == text + 5 && strrchr(text, 'a') == text + 4 && strchr(text, 'z') == NULL && *strchr(text, 0) == 0);
+    CHECK(strchr(text, 'b') == text + 5 && strrchr(text, 'a') == text + 4 && strchr(text, 'z') == NULL &&
+          *strchr(text, 0) == 0);
     CHECK(strstr(text, "hab") == text + 3 && strstr(text, "xyz") == NULL && strstr(text, "") == text);
     memset(other, '.', sizeof other);
     strncpy(other, "ab", 4);
@@ -57,8 +58,10 @@ static void strings(void)
                 for (uint32_t i = 0; i < 32; i++) right += text[i] == (char)(i - to < length ? from + i - to : i);
                 CHECK(right == 32);
             }
-    CHECK(atoi(" -123x") == -123 && atol("9000000000") == 9000000000 && abs(-5) == 5 && labs(-5000000000) == 5000000000);
-    CHECK(isdigit('7') && !isdigit('a') && isalpha('Q') && toupper('q') == 'Q' && isspace('\n') && !ispunct('a') && ispunct('!'));
+    CHECK(atoi(" -123x") == -123 && atol("9000000000") == 9000000000 && abs(-5) == 5 &&
+          labs(-5000000000) == 5000000000);
+    CHECK(isdigit('7') && !isdigit('a') && isalpha('Q') && toupper('q') == 'Q' && isspace('\n') && !ispunct('a') &&
+          ispunct('!'));
 }
 
 static void allocators(void)

@@ -14,7 +14,8 @@ int main(int argc, char **argv)
         printf("%s\n", dpu_error_to_string(launched));
         return 1;
     }
-    DPU_FOREACH (set, dpu) {
+    DPU_FOREACH(set, dpu)
+    {
         DPU_ASSERT(dpu_copy_from(dpu, "results", 0, results, sizeof results));
         for (int i = 0; i < 16; i++) printf(i == 15 ? "%lu\n" : "%lu ", results[i]);
         DPU_ASSERT(dpu_log_read(dpu, stdout));

@@ -56,6 +56,35 @@ define i32 @k(i64 addrspace(255)* %m, i8 addrspace(1)* %unused) {
     assert launched(tmp_path).results[:2] == [3, 0]
 
 
+def test_ir_can_call_what_c_has_inline(tmp_path: Path) -> None:
+    (tmp_path / "k.ll").write_text(
+        HEAD
+        + """%struct.sem_t = type { i8, i8, i8, i8 }
+%struct.barrier_t = type { i8, i8, i8, i8 }
+@units = global %struct.sem_t { i8 -1, i8 0, i8 0, i8 0 }, align 4
+@meeting = global %struct.barrier_t { i8 -1, i8 1, i8 1, i8 0 }, align 4
+declare void @sem_give(%struct.sem_t*)
+declare void @sem_take(%struct.sem_t*)
+declare void @barrier_wait(%struct.barrier_t*)
+declare i64 @perfcounter_config(i32, i1 zeroext)
+declare i64 @perfcounter_get()
+define i64 @k() {
+  %before = call i64 @perfcounter_config(i32 2, i1 zeroext true)
+  call void @sem_give(%struct.sem_t* @units)
+  call void @sem_take(%struct.sem_t* @units)
+  call void @barrier_wait(%struct.barrier_t* @meeting)
+  %after = call i64 @perfcounter_get()
+  ret i64 %after
+}
+"""
+    )
+    (tmp_path / "m.c").write_text(
+        '#include "checks.h"\nuint64_t k(void);\nint main(void) { CHECK(k() > 20); return 0; }\n'
+    )
+    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "k.ll", "-o", "program")
+    assert launched(tmp_path).results[:2] == [1, 0]
+
+
 def test_ir_without_triple_and_layout_is_a_dpus(tmp_path: Path) -> None:
     compiles(tmp_path, EMPTY)
 

@@ -16,8 +16,7 @@ void *mem_alloc(size_t bytes)
     uint32_t block = pointer;
     if (bytes) {
         block = (block + 7) & ~7u;
-        if (bytes > (uint32_t)__foundry_heap_end - block)
-            __foundry_fault(FOUNDRY_DPU_REASON_HEAP_FULL, block, bytes);
+        if (bytes > (uint32_t)__foundry_heap_end - block) __foundry_fault(FOUNDRY_DPU_REASON_HEAP_FULL, block, bytes);
         pointer = block + bytes;
     }
     mutex_unlock(__foundry_heap);

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A va_list as the emulator reads it, x86-64's, all of whose registers are used up: what is left is a row of 8-byte slots. */
+/* A va_list as the emulator reads it, x86-64's, all of whose registers are used up: what is left is a row of 8-byte
+ * slots. */
 struct arguments {
     uint32_t gp_offset, fp_offset, overflow_arg_area, reg_save_area;
 };

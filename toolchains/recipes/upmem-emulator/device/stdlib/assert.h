@@ -14,5 +14,6 @@ void __foundry_assert(const char *message) __attribute__((noreturn, cold));
 #else
 #define __FOUNDRY_TEXT(x) #x
 #define __FOUNDRY_LINE(x) __FOUNDRY_TEXT(x)
-#define assert(condition) ((condition) ? (void)0 : __foundry_assert(__FILE__ ":" __FOUNDRY_LINE(__LINE__) ": " #condition))
+#define assert(condition)                                                                                              \
+    ((condition) ? (void)0 : __foundry_assert(__FILE__ ":" __FOUNDRY_LINE(__LINE__) ": " #condition))
 #endif

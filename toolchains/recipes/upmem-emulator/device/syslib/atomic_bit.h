@@ -14,8 +14,8 @@
 extern uint8_t __foundry_atomic_start[];
 #define ATOMIC_BIT_INDEX(name) ((uint32_t)(&ATOMIC_BIT_GET(name) - __foundry_atomic_start))
 
-#define ATOMIC_BIT_ACQUIRE(name)                                                                                               \
-    do {                                                                                                                       \
+#define ATOMIC_BIT_ACQUIRE(name)                                                                                       \
+    do {                                                                                                               \
     } while (__foundry_service(FOUNDRY_DPU_OP_ACQUIRE, ATOMIC_BIT_INDEX(name), 0, 0))
 #define ATOMIC_BIT_RELEASE(name) ((void)__foundry_service(FOUNDRY_DPU_OP_RELEASE, ATOMIC_BIT_INDEX(name), 0, 0))
 

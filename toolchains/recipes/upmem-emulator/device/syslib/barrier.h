@@ -14,8 +14,8 @@ typedef struct barrier_t {
 } barrier_t;
 
 /* `tasklets` is NR_TASKLETS: any other number faults when the barrier is waited at. */
-#define BARRIER_INIT(name, tasklets)                                                                                           \
-    _Static_assert((tasklets) < 128 && (tasklets) >= -127, "a barrier's count is a byte");                                    \
+#define BARRIER_INIT(name, tasklets)                                                                                   \
+    _Static_assert((tasklets) < 128 && (tasklets) >= -127, "a barrier's count is a byte");                             \
     barrier_t __aligned(4) name = {.wait_queue = 0xff, .count = (tasklets), .initial_count = (tasklets), .lock = 0}
 
 static inline void barrier_wait(barrier_t *barrier)

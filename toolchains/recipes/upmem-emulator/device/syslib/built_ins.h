@@ -29,12 +29,12 @@
 #define __builtin_andn_rri(rc, ra, rb) ((rc) = (~(ra) & (rb)))
 #define __builtin_orn_rrr(rc, ra, rb) ((rc) = (~(ra) | (rb)))
 #define __builtin_orn_rri(rc, ra, rb) ((rc) = (~(ra) | (rb)))
-#define __builtin_lsl_rrr(rc, ra, rb) ((rc) = ((uint32_t)(ra) << ((rb) & 31)))
-#define __builtin_lsl_rri(rc, ra, rb) ((rc) = ((uint32_t)(ra) << ((rb) & 31)))
-#define __builtin_lsr_rrr(rc, ra, rb) ((rc) = ((uint32_t)(ra) >> ((rb) & 31)))
-#define __builtin_lsr_rri(rc, ra, rb) ((rc) = ((uint32_t)(ra) >> ((rb) & 31)))
-#define __builtin_asr_rrr(rc, ra, rb) ((rc) = ((int32_t)(ra) >> ((rb) & 31)))
-#define __builtin_asr_rri(rc, ra, rb) ((rc) = ((int32_t)(ra) >> ((rb) & 31)))
+#define __builtin_lsl_rrr(rc, ra, rb) ((rc) = ((uint32_t)(ra) << ((rb)&31)))
+#define __builtin_lsl_rri(rc, ra, rb) ((rc) = ((uint32_t)(ra) << ((rb)&31)))
+#define __builtin_lsr_rrr(rc, ra, rb) ((rc) = ((uint32_t)(ra) >> ((rb)&31)))
+#define __builtin_lsr_rri(rc, ra, rb) ((rc) = ((uint32_t)(ra) >> ((rb)&31)))
+#define __builtin_asr_rrr(rc, ra, rb) ((rc) = ((int32_t)(ra) >> ((rb)&31)))
+#define __builtin_asr_rri(rc, ra, rb) ((rc) = ((int32_t)(ra) >> ((rb)&31)))
 #define __builtin_rol_rrr(rc, ra, rb) ((rc) = (__builtin_rotateleft32(ra, rb)))
 #define __builtin_rol_rri(rc, ra, rb) ((rc) = (__builtin_rotateleft32(ra, rb)))
 #define __builtin_ror_rrr(rc, ra, rb) ((rc) = (__builtin_rotateright32(ra, rb)))
@@ -55,18 +55,30 @@
 #define __builtin_extuh_rr(rc, ra) ((rc) = ((uint32_t)(uint16_t)(ra)))
 
 /* Products of bytes: s and u say signed or not, l and h the lower or the higher byte of 16 bits. */
-#define __builtin_mul_sl_sl_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(int8_t)__FOUNDRY_LOW(rb))
-#define __builtin_mul_sl_sh_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(int8_t)__FOUNDRY_HIGH(rb))
-#define __builtin_mul_sl_ul_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
-#define __builtin_mul_sl_uh_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
-#define __builtin_mul_sh_sl_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(int8_t)__FOUNDRY_LOW(rb))
-#define __builtin_mul_sh_sh_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(int8_t)__FOUNDRY_HIGH(rb))
-#define __builtin_mul_sh_ul_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
-#define __builtin_mul_sh_uh_rrr(rc, ra, rb) ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
-#define __builtin_mul_ul_ul_rrr(rc, ra, rb) ((rc) = (int32_t)(uint8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
-#define __builtin_mul_ul_uh_rrr(rc, ra, rb) ((rc) = (int32_t)(uint8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
-#define __builtin_mul_uh_ul_rrr(rc, ra, rb) ((rc) = (int32_t)(uint8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
-#define __builtin_mul_uh_uh_rrr(rc, ra, rb) ((rc) = (int32_t)(uint8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
+#define __builtin_mul_sl_sl_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(int8_t)__FOUNDRY_LOW(rb))
+#define __builtin_mul_sl_sh_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(int8_t)__FOUNDRY_HIGH(rb))
+#define __builtin_mul_sl_ul_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
+#define __builtin_mul_sl_uh_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
+#define __builtin_mul_sh_sl_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(int8_t)__FOUNDRY_LOW(rb))
+#define __builtin_mul_sh_sh_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(int8_t)__FOUNDRY_HIGH(rb))
+#define __builtin_mul_sh_ul_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
+#define __builtin_mul_sh_uh_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(int8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
+#define __builtin_mul_ul_ul_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(uint8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
+#define __builtin_mul_ul_uh_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(uint8_t)__FOUNDRY_LOW(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
+#define __builtin_mul_uh_ul_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(uint8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_LOW(rb))
+#define __builtin_mul_uh_uh_rrr(rc, ra, rb)                                                                            \
+    ((rc) = (int32_t)(uint8_t)__FOUNDRY_HIGH(ra) * (int32_t)(uint8_t)__FOUNDRY_HIGH(rb))
 
 /* A 1 in each byte in which the operands agree. */
 static inline uint32_t __foundry_cmpb4(uint32_t a, uint32_t b)

@@ -12,14 +12,14 @@ struct vmutex {
 };
 
 /* `count` is a multiple of 8, `mutexes` a power of two. */
-#define VMUTEX_INIT(name, count, mutexes)                                                                                      \
-    _Static_assert((mutexes) > 0 && ((mutexes) & ((mutexes)-1)) == 0, "the number of hardware mutexes is a power of two");    \
-    _Static_assert(((count)&7) == 0, "the number of virtual mutexes is a multiple of 8");                                     \
-    uint8_t __atomic_bit __CONCAT(hw_mutexes_, name)[mutexes];                                                                 \
-    uint8_t __CONCAT(vmutex_, name)[(count) >> 3];                                                                             \
-    struct vmutex name = {.vm = __CONCAT(vmutex_, name),                                                                       \
-                          .hw_mutexes = __CONCAT(hw_mutexes_, name),                                                           \
-                          .hw_mutexes_mask = (mutexes)-1}
+#define VMUTEX_INIT(name, count, mutexes)                                                                              \
+    _Static_assert((mutexes) > 0 && ((mutexes) & ((mutexes)-1)) == 0,                                                  \
+                   "the number of hardware mutexes is a power of two");                                                \
+    _Static_assert(((count)&7) == 0, "the number of virtual mutexes is a multiple of 8");                              \
+    uint8_t __atomic_bit __CONCAT(hw_mutexes_, name)[mutexes];                                                         \
+    uint8_t __CONCAT(vmutex_, name)[(count) >> 3];                                                                     \
+    struct vmutex name = {                                                                                             \
+        .vm = __CONCAT(vmutex_, name), .hw_mutexes = __CONCAT(hw_mutexes_, name), .hw_mutexes_mask = (mutexes)-1}
 
 static inline void vmutex_lock(struct vmutex *vm, uint16_t id)
 {
