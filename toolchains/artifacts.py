@@ -6,7 +6,7 @@ user of TritonPIM types there by hand, a script of backends/dpu/tritonpim.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import building, paths
@@ -52,8 +52,9 @@ def pack(
     options = [f"--out-indices={out_indices}"] * bool(out_indices) + [f"--kernel={kernel}"] * bool(kernel)
     with docker.container(made.name) as container:
         container.copy_into(source, inside)
-        _run(container, ["python", "-m", "triton_dpu_backend.artifact", "pack", "--triton-script", inside,
-                         "--artifact-dir", f"{_HOME}/packed", *options], f"{source} cannot be packed")  # fmt: skip
+        command = ["python", "-m", "triton_dpu_backend.artifact", "pack", "--triton-script", inside]
+        command += ["--artifact-dir", f"{_HOME}/packed", *options]
+        _run(container, command, f"{source} cannot be packed", {inside: source})
         container.copy_out(f"{_HOME}/packed", Path(artifact))
     print(f"packed in {artifact}; next: ./foundry run {artifact} --parameters")
     return Path(artifact)
@@ -90,21 +91,31 @@ def run(
                 container.copy_into(file, f"{_HOME}/packed/{file.name}")
         container.copy_into(_TRITONPIM / "scripts", f"{_HOME}/scripts")
         words = list(options)
+        # What a place in there is called here.
+        places = {f"{_HOME}/packed": folder}
         for index, path in read:
+            places[f"{_HOME}/in/{index}"] = path
             container.copy_into(path, f"{_HOME}/in/{index}")
             words += ["--in", f"{index}={_HOME}/in/{index}"]
         container.call(["mkdir", f"{_HOME}/out"])
-        for index, _ in written:
+        for index, path in written:
+            places[f"{_HOME}/out/{index}"] = path
             words += ["--out", f"{index}={_HOME}/out/{index}"]
-        _run(container, ["env", f"ARTIFACT_DIR={_HOME}/packed", "sh", f"{_HOME}/scripts/container_artifact_run.sh",
-                         *words], f"{artifact} did not run")  # fmt: skip
+        command = ["env", f"ARTIFACT_DIR={_HOME}/packed", "sh", f"{_HOME}/scripts/container_artifact_run.sh", *words]
+        _run(container, command, f"{artifact} did not run", places)
         for index, path in written:
             container.copy_out(f"{_HOME}/out/{index}", path)
-            print(f"array {index} is in {path}")
 
 
-def _run(container: Container, command: Sequence[str], what: str) -> None:
-    done = container.run(command, line=lambda text: print(text, flush=True))
+def _run(container: Container, command: Sequence[str], what: str, places: Mapping[str, Path]) -> None:
+    """Run a command and show what it prints, with this machine's names of the files that it speaks of."""
+
+    def show(text: str) -> None:
+        for inside, here in places.items():
+            text = text.replace(inside, str(here))
+        print(text, flush=True)
+
+    done = container.run(command, line=show)
     if done.status != 0:
         # What it printed said why.
         raise CommandError(f"{what}: exit status {done.status}")
