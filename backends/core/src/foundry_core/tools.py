@@ -25,7 +25,8 @@ _PASSES = (
 # Before them, where there is no library of functions: MLIR's expansions, then its polynomials for f32 (a pass of the
 # name "test" because upstream has no other way to run them; they are what IREE and others compile with).
 _POLYNOMIALS = (
-    "llvm.func(math-expand-ops{ops=ceil,cosh,exp2,round,roundeven,rsqrt,sinh,tan},test-math-polynomial-approximation),"
+    "llvm.func(math-expand-ops{ops=ceil,round,roundeven,rsqrt},test-math-polynomial-approximation,"
+    "math-expand-ops{ops=fma}),"
 )
 # PoCL 6 takes SPIR-V up to 1.2.
 _TRIPLE = "spirv64v1.2-unknown-unknown"

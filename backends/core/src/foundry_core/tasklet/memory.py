@@ -79,11 +79,13 @@ class StagedMemory(Memory):
 
     Args:
         piece_bytes: how much of a row is in WRAM at a time, of each load and of the store.
+        unrolled: whether loops over short expressions take several elements a turn.
     """
 
-    def __init__(self, tiles: Tiles, piece_bytes: int) -> None:
+    def __init__(self, tiles: Tiles, piece_bytes: int, unrolled: bool) -> None:
         super().__init__(tiles.text, tiles.space, tiles.numeric, tiles)
         self._piece_bytes = piece_bytes
+        self._unrolled = unrolled
         self._pieces: list[Piece] = []
 
     # Pieces.
@@ -147,7 +149,9 @@ class StagedMemory(Memory):
     def turn(self, piece: Piece, roots: Sequence[SSAValue]) -> int:
         """How many elements one turn of the loop over a piece takes: more than one if all that is loaded is at hand."""
         expression = self._expression(roots)
-        if not piece.rounded or any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
+        if not (self._unrolled and piece.rounded):
+            return 1
+        if any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
             return 1
         operations = sum(type(op) in ELEMENTWISE for op in expression)
         for most, unroll in _UNROLLED:
@@ -278,24 +282,29 @@ class StagedMemory(Memory):
         return self._text.select(self._text.compare("slt", x, y), x, y)
 
     def _copy_in(self, op: tile.LoadOp, point: Point, low: Reg, high: Reg, buffer: str, stride: int) -> str:
-        """Copy the words that hold elements low to high of a piece; returns where element 0 is, or would be."""
+        """Copy the words that hold elements low to high of a piece; returns where element 0 is, or would be.
+
+        That is as far into the buffer as the element's address is into a word, so that a word of MRAM becomes a word of
+        WRAM, and all elements of the piece have their place in the buffer, also those that are not fetched.
+        """
         t = self._text
-        base, _, memory = self._base(op)
-        step, size = t.integer(stride), t.integer(WIDTHS[memory] // 8)
-        before = self._space.times(low, step)
-        start = self._space.plus(self._start(op, Point(point.index, point.lane, 1), {}), before)
-        address = t.op(f"llvm.ptrtoint {t.address(base, start, memory, GLOBAL)} : {GLOBAL} to i32", "i32")
-        into = t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1, "i32"))
+        _, _, memory = self._base(op)
+        step, mask = t.integer(stride * WIDTHS[memory] // 8), t.integer(DMA_ALIGNMENT - 1)
+        begin = self._address(op, Point(point.index, point.lane, 1), {})
+        address = t.op(f"llvm.ptrtoint {begin} : {GLOBAL} to i32", "i32")
+        into = t.binary("arith.andi", address, mask)
         with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
-            word = t.binary("arith.andi", address, t.integer(-DMA_ALIGNMENT, "i32"))
+            words = t.integer(-DMA_ALIGNMENT)
+            before = self._space.plus(into, self._space.times(low, step))
+            # To the end of the last element, which is less than a stride further.
+            behind = self._space.plus(into, self._space.times(high, step))
+            behind = self._space.plus(behind, t.integer((1 - stride) * WIDTHS[memory] // 8))
+            first = t.binary("arith.andi", before, words)
+            length = t.binary("arith.subi", t.binary("arith.andi", self._space.plus(behind, mask), words), first)
+            word = self._space.plus(t.binary("arith.andi", address, words), first)
             source = t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL)
-            # From the first element to the end of the last one.
-            spanned = self._space.times(t.binary("arith.subi", high, low), step)
-            length = self._space.times(self._space.plus(spanned, t.integer(1 - stride)), size)
-            end = t.binary("arith.addi", t.binary("arith.addi", into, length), t.integer(DMA_ALIGNMENT - 1))
-            whole = t.binary("arith.andi", end, t.integer(-DMA_ALIGNMENT))
-            t.copy(buffer, PRIVATE, source.name, GLOBAL, whole, DMA_ALIGNMENT)
-        return t.address(buffer, t.binary("arith.subi", into, self._space.times(before, size)), "i8", PRIVATE)
+            t.copy(t.address(buffer, first, "i8", PRIVATE), PRIVATE, source.name, GLOBAL, length, DMA_ALIGNMENT)
+        return t.address(buffer, into, "i8", PRIVATE)
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """An element of a load; from WRAM if the piece at hand has it there."""

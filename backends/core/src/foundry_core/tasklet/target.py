@@ -20,12 +20,14 @@ class TaskletTarget:
             most (PrIM, arXiv 2105.03814).
         wram_bytes: of a DPU, for everything.
         stack_bytes: of a tasklet; what the SDK gives by default.
+        iram_instructions: room for a program's code (v1A).
         reserved_bytes: of WRAM, for the SDK's runtime, the kernel's arguments and the ids of the running programs.
     """
 
     most_tasklets: int = 16
     enough_tasklets: int = 11
     wram_bytes: int = 64 << 10
+    iram_instructions: int = 4096
     stack_bytes: int = 1024
     reserved_bytes: int = 4 << 10
 
