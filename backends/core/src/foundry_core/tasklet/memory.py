@@ -356,7 +356,8 @@ class StagedMemory(Memory):
         if not in_rows:
             roots += [op.gather] if op.gather is not None else []
             roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
-        for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges)):
+        # An element behind the end is stored nowhere, so of elements that are stored one by one none is computed.
+        for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges), rounded=in_rows):
             if in_rows:
                 self._store_row(op, piece, roots)
             else:
@@ -369,6 +370,7 @@ class StagedMemory(Memory):
         lane: int,
         roots: Sequence[SSAValue],
         inside: frozenset[SSAValue] = frozenset(),
+        rounded: bool = True,
     ) -> Iterator[Piece]:
         """The pieces of an index space, with what some values load for each; yields once, in the loops over them."""
         t = self._text
@@ -380,7 +382,7 @@ class StagedMemory(Memory):
             whole = self._space.known(low, 0)
             if not (whole and self._space.known(high, shape[lane])):
                 count = self._smaller(count, t.binary("arith.subi", high, index[lane]))
-            with self.piece(point, count, roots, whole) as piece:
+            with self.piece(point, count, roots, whole and rounded) as piece:
                 yield piece
 
     def _store_one(self, op: tile.StoreOp, point: Point) -> None:
