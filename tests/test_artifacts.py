@@ -1,0 +1,148 @@
+"""The verbs pack and run, with a container that only remembers: what goes in, what is called, what comes out."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchains import artifacts, building
+from toolchains.errors import CommandError, UsageError
+from toolchains.run import Completed
+
+HOME = "/foundry/artifacts"
+
+
+class FakeContainer:
+    """Takes every command, prints a line, leaves a file wherever one is looked for."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.copied: dict[str, Path] = {}
+        self.commands: list[Sequence[str]] = []
+
+    def __enter__(self) -> FakeContainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def copy_into(self, source: Path, destination: str) -> None:
+        assert source.exists()
+        self.copied[destination] = source
+
+    def call(self, argv: Sequence[str]) -> str:
+        return ""
+
+    def run(self, argv: Sequence[str], *, line: Callable[[str], None]) -> Completed:
+        self.commands.append(argv)
+        line(f"{HOME}/out/2 is written")
+        return Completed(self.status, "", "")
+
+    def copy_out(self, source: str, destination: Path) -> None:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        destination.write_text(source)
+
+
+@pytest.fixture
+def container(monkeypatch: pytest.MonkeyPatch) -> FakeContainer:
+    made = FakeContainer()
+
+    def have(name: str, **_: Any) -> tuple[Any, Any]:
+        assert name == "dpu"
+        return types.SimpleNamespace(container=lambda name: made), types.SimpleNamespace(name="image")
+
+    monkeypatch.setattr(building, "have", have)
+    return made
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    folder = tmp_path / "add"
+    (folder / "build").mkdir(parents=True)
+    for name in ("meta.json", "kernel.ll"):
+        (folder / name).touch()
+    return folder
+
+
+def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container: FakeContainer, tmp_path: Path) -> None:
+    script = tmp_path / "sub.py"
+    script.touch()
+    artifacts.pack(str(script), str(tmp_path / "out"), out_indices="2,3", kernel="sub")
+    assert container.copied == {f"{HOME}/script/sub.py": script}
+    (command,) = container.commands
+    assert command[-6:] == [
+        "--triton-script", f"{HOME}/script/sub.py", "--artifact-dir", f"{HOME}/packed",
+        "--out-indices=2,3", "--kernel=sub",
+    ]  # fmt: skip
+    assert (tmp_path / "out").read_text() == f"{HOME}/packed"
+
+
+def test_without_a_script_it_is_the_example(container: FakeContainer, tmp_path: Path) -> None:
+    artifacts.pack("", str(tmp_path / "out"))
+    assert list(container.copied) == [f"{HOME}/script/dpu_min_test.py"]
+
+
+def test_a_script_that_is_not_there_or_no_folder_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no script .*nowhere\.py"):
+        artifacts.pack(str(tmp_path / "nowhere.py"), "out")
+    with pytest.raises(UsageError, match="--artifact-dir"):
+        artifacts.pack("", "")
+    assert not container.commands
+
+
+def test_a_script_that_fails_is_an_error_and_nothing_comes_out(container: FakeContainer, tmp_path: Path) -> None:
+    container.status = 1
+    with pytest.raises(CommandError, match="cannot be packed: exit status 1"):
+        artifacts.pack("", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_artifact_runs_on_files_of_this_machine(
+    container: FakeContainer, artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, result = tmp_path / "a.bin", tmp_path / "new" / "c.bin"
+    given.touch()
+    artifacts.run(str(artifact), ["--arg", "3=100"], ins=[f"0={given}"], outs=[f"2={result}"])
+    assert {f"{HOME}/packed/meta.json", f"{HOME}/packed/kernel.ll", f"{HOME}/in/0"} < set(container.copied)
+    # What was built elsewhere is of no use.
+    assert f"{HOME}/packed/build" not in container.copied
+    assert container.commands == [
+        ["env", f"ARTIFACT_DIR={HOME}/packed", "sh", f"{HOME}/scripts/container_artifact_run.sh", "--arg", "3=100",
+         "--in", f"0={HOME}/in/0", "--out", f"2={HOME}/out/2"],
+    ]  # fmt: skip
+    assert result.read_text() == f"{HOME}/out/2"
+    assert capsys.readouterr().out == f"{result} is written\n"
+
+
+@pytest.mark.parametrize(
+    ("ins", "why"),
+    [
+        ("x.bin", "not of the form IDX=PATH"),
+        ("a=x.bin", "not of the form IDX=PATH"),
+        ("0=/nowhere/x", "--in 0=/nowhere/x: there is no such file"),
+    ],
+)
+def test_files_that_are_not_there_are_a_usage_error(
+    container: FakeContainer, artifact: Path, ins: str, why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        artifacts.run(str(artifact), [], ins=[ins])
+    assert not container.commands
+
+
+def test_a_folder_that_is_no_artifact_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is no artifact: it has no meta\.json"):
+        artifacts.run(str(tmp_path), [])
+
+
+def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
+    container: FakeContainer, artifact: Path, tmp_path: Path
+) -> None:
+    container.status = 1
+    with pytest.raises(CommandError, match="did not run: exit status 1"):
+        artifacts.run(str(artifact), [], outs=[f"2={tmp_path / 'c'}"])
+    assert not (tmp_path / "c").exists()
