@@ -2,9 +2,10 @@
 
 import itertools
 
+import dpu
 import matmul
 import modes
 import vec_add
 from report import run_script
 
-run_script("e2e", lambda: itertools.chain(vec_add.cases(), matmul.cases(), modes.cases()))
+run_script("e2e", lambda: itertools.chain(vec_add.cases(), matmul.cases(), modes.cases(), dpu.cases()))

@@ -1,0 +1,145 @@
+"""What is particular to DPUs: any number of them, arrays larger than one DPU's share, and TritonPIM's three flows.
+
+The flows are run by the command lines that TritonPIM documents, in a copy of its folder as the container has it at
+/mnt/host_cwd (backends/dpu/tritonpim); results are compared with NumPy.
+
+    python e2e/dpu.py [--results FOLDER] [--only TEXT]
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import matmul
+import numpy as np
+import triton
+import vec_add
+from foundry_core.tensor import Tensor
+from guarded import Guarded
+from report import Case, run_script
+
+HOST_CWD = Path("/mnt/host_cwd")
+# A divisor of the work, neighbours of one, primes, a rank.
+DPUS = (1, 2, 3, 7, 16, 33, 64)
+# Three arrays of so many floats take three times a DPU's MRAM.
+LARGE = 2**24
+
+
+def add_on(dpus: int, n: int, block: int) -> float:
+    """vec_add in f32 on a number of DPUs; returns the error, which is 0."""
+    x, y = vec_add.operands(n, np.float32)
+    output = Guarded((n,), np.float32, fence=block)
+    vec_add.add_kernel[(triton.cdiv(n, block),)](
+        Tensor(x), Tensor(y), Tensor(output.array), n, BLOCK_SIZE=block, num_dpus=dpus
+    )
+    output.check_fences("output")
+    np.testing.assert_array_equal(output.array, vec_add.expected_sum(x, y))
+    launch = triton.runtime.driver.active.last_launch
+    assert launch.dpus == min(dpus, triton.cdiv(n, block)), f"it ran on {launch.dpus} DPUs"
+    if n == LARGE:
+        assert launch.rounds > 1, "arrays larger than MRAM were there at once"
+    return 0.0
+
+
+def multiply_on(dpus: int) -> float:
+    """matmul on a number of DPUs that need not divide its 63 programs; returns the error as a share of its bound."""
+    m, n, k = 100, 130, 70
+    a, b = (np.random.default_rng(dpus).uniform(-1, 1, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    c = Guarded((m, n), np.float32, fence=4096, padding=3)
+    with_dpus(dpus, lambda: matmul.launch(a, b, c.array, (16, 16, 32), 2))
+    c.check_fences("C")
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    error = np.abs(c.array - exact)
+    allowed = matmul.allowed_error(a, b, exact, np.float32)
+    assert (error <= allowed).all(), f"{np.count_nonzero(~(error <= allowed))} elements are wrong"
+    return float((error / allowed).max())
+
+
+def with_dpus(dpus: int, launch: Callable[[], None]) -> None:
+    """Launch with TRITON_DPU_NUM_DPUS set, the third way to say on how many."""
+    os.environ["TRITON_DPU_NUM_DPUS"] = str(dpus)
+    try:
+        launch()
+    finally:
+        del os.environ["TRITON_DPU_NUM_DPUS"]
+    assert triton.runtime.driver.active.last_launch.dpus == min(dpus, 63)
+
+
+def lines(text: str, folder: Path) -> str:
+    """What command lines print, run in a folder that stands for /mnt/host_cwd."""
+    done = subprocess.run(
+        ["bash", "-ec", text.replace(str(HOST_CWD), str(folder))], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{text}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def in_a_copy(flow: Callable[[Path], None]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "cwd")
+        shutil.copytree(HOST_CWD, folder, symlinks=True)
+        flow(folder)
+
+
+FLOW_A = """
+third_party/upmem_llvm/llvm-project/build/bin/mlir-opt dpu/vec_add.mlir --convert-dpu-to-llvm -o bin/vec_add_llvm.mlir
+third_party/upmem_llvm/llvm-project/build/bin/mlir-translate --mlir-to-llvmir bin/vec_add_llvm.mlir -o bin/vec_add.ll
+dpu-upmem-dpurte-clang -O2 -g0 -x ir -c /mnt/host_cwd/bin/vec_add.ll -o /mnt/host_cwd/bin/vec_add.o
+dpu-upmem-dpurte-clang -O2 -g0 -c /mnt/host_cwd/dpu/vec_add_args.c -o /mnt/host_cwd/bin/vec_add_args.o
+/upmem-sdk-2023.1.0/bin/llvm-objcopy --remove-section=.eh_frame /mnt/host_cwd/bin/vec_add.o
+/upmem-sdk-2023.1.0/bin/llvm-objcopy --remove-section=.eh_frame /mnt/host_cwd/bin/vec_add_args.o
+dpu-upmem-dpurte-clang /mnt/host_cwd/bin/vec_add.o /mnt/host_cwd/bin/vec_add_args.o -o /mnt/host_cwd/bin/vec_add
+cc -O2 -std=c11 -Wall -Wextra -o bin/vec_add_host host/vec_add_host.c `dpu-pkg-config --cflags --libs dpu` -DNR_DPUS=3
+bin/vec_add_host
+bin/vec_add_host 50
+bin/vec_add_host 100003
+"""
+
+
+def flow_a(folder: Path) -> None:
+    """A program in the dpu dialect; its host program checks each element and what lies behind."""
+    (folder / "bin").mkdir(exist_ok=True)
+    said = lines(FLOW_A, folder)
+    assert said.count("100003") >= 1 and "warning" not in said, said
+
+
+def flow_b(folder: Path) -> None:
+    """A Triton kernel by its LLVM IR."""
+    lines("./scripts/host_triton_ir.sh", folder)
+    said = lines("cd /mnt/host_cwd\nNR_DPUS=5 ./scripts/container_triton_run.sh 100003", folder)
+    assert said == "C = A + B: 100003 elements on 5 DPUs, all right\n", said
+
+
+def flow_c(folder: Path) -> None:
+    """A Triton kernel as an artifact, on data from files."""
+    lines("./scripts/host_triton_pack.py --artifact-dir ./artifacts/add --out-indices 2", folder)
+    a, b = (np.random.default_rng(seed).random(100_003, np.float32) for seed in (1, 2))
+    a.tofile(folder / "a.bin")
+    b.tofile(folder / "b.bin")
+    lines(
+        "ARTIFACT_DIR=/mnt/host_cwd/artifacts/add ./scripts/container_artifact_run.sh --nr-dpus 4 --arg 3=100003 "
+        "--in 0=a.bin --in 1=b.bin --out 2=c.bin",
+        folder,
+    )
+    np.testing.assert_array_equal(np.fromfile(folder / "c.bin", np.float32), a + b)
+
+
+def cases() -> Iterator[Case]:
+    """Nothing on a device that is not a DPU."""
+    if triton.runtime.driver.active.get_current_target().backend != "dpu":
+        return
+    for dpus in DPUS:
+        yield Case("dpus", f"vec_add n=100003 block=256 on {dpus} DPUs", lambda dpus=dpus: add_on(dpus, 100_003, 256))  # type: ignore[misc]
+        yield Case("dpus", f"matmul 100x130x70 block=16x16x32 on {dpus} DPUs", lambda dpus=dpus: multiply_on(dpus))  # type: ignore[misc]
+    yield Case("dpus", f"vec_add n={LARGE}, three times a DPU's MRAM, on one", lambda: add_on(1, LARGE, 2048))
+    for name, flow in (("A", flow_a), ("B", flow_b), ("C", flow_c)):
+        yield Case("flows", f"TritonPIM's flow {name}", lambda flow=flow: in_a_copy(flow))  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    run_script("dpu", cases)
