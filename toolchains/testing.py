@@ -194,16 +194,19 @@ def suites(target: LockedTarget) -> dict[str, Path]:
 def _inside(target: LockedTarget, release: str, allow_drift: bool, given: Given | None, junit: Path) -> None:
     """Run tests in an image, with this machine's pytest: the image itself has no use for one."""
     engine, image = building.have(target.name, triton=release, allow_drift=allow_drift, given=given)
+    folders = suites(target)
     with TemporaryDirectory() as work, engine.container(image.name) as container:
         distributions.copy("pytest", Path(work))
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
-        for name, folder in suites(target).items():
+        for name, folder in folders.items():
             container.copy_into(folder, f"{_INSIDE}/{name}")
         furnishing.furnish(container, target)
         done = container.run(
             ["python", "-m", "pytest", "--import-mode=importlib", "-p", "no:cacheprovider", "-ra",
              f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
-            env={"PYTHONPATH": f"{_INSIDE}/pytest"}, cwd="/tmp", line=lambda text: print(text, flush=True),
+            # Tests may import what lies beside them.
+            env={"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}, cwd="/tmp",
+            line=lambda text: print(text, flush=True),
         )  # fmt: skip
         container.copy_out(f"{_INSIDE}/junit.xml", junit)
     if done.status != 0:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foundry_core import opencl
 from foundry_core.tensor import Tensor
+
+pytest.importorskip("pyopencl", reason="this image has no OpenCL")
+
+from foundry_core import opencl
 
 
 class FakePlatform:
