@@ -50,6 +50,7 @@ def test_without_an_sdk_the_backend_is_inactive_and_says_why(monkeypatch: pytest
 
 def test_upmem_home_comes_before_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     one, other = (make_sdk(tmp_path / name, f"echo -I/{name} -L/{name}/lib -ldpu") for name in ("one", "other"))
+    monkeypatch.delenv("UPMEM_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{one}/bin:{os.environ['PATH']}")
     assert sdk.find().folders == ("/one/lib",)
     sdk.find.cache_clear()
