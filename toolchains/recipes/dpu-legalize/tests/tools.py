@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,9 +14,9 @@ READERS = (11, 13, 14)
 
 
 def opt() -> str:
-    """The opt under test: the first on PATH, as the plugin finds it."""
-    found = shutil.which("opt")
-    assert found, "no opt on PATH"
+    """The opt under test: the one that UPMEM_OPT names, else the first on PATH, as the plugin finds it."""
+    found = os.environ.get("UPMEM_OPT") or shutil.which("opt")
+    assert found, "UPMEM_OPT is not set, and no opt is on PATH"
     return found
 
 
