@@ -53,12 +53,14 @@ def test_what_it_is_built_with_is_part_of_the_name(toy: Path, locked: LockedTarg
     assert len({native.identity("toy", builder) for builder in (locked, *others)}) == 4
 
 
-@pytest.mark.parametrize("folder", ["tests", "conformance", "calibration"])
+@pytest.mark.parametrize("folder", ["tests", "conformance", "calibration", "compiler/tests"])
 def test_an_edit_in_a_recipes_tests_builds_nothing(toy: Path, locked: LockedTarget, folder: str) -> None:
     before = native.identity("toy", locked)
-    (toy / folder).mkdir()
+    (toy / folder).mkdir(parents=True)
     (toy / folder / "test_toy.py").write_text("def test(): pass\n")
     assert native.identity("toy", locked) == before
+    (toy / "tests.c").write_text("")
+    assert native.identity("toy", locked) != before
 
 
 def test_a_recipe_that_does_not_exist_is_named(toy: Path, locked: LockedTarget) -> None:

@@ -24,7 +24,7 @@ from .lock import LockedTarget, digest
 from .steps import step
 from .store import Store
 
-# Beside a recipe's sources, and no part of its package: an edit there builds nothing.
+# Folders among a recipe's sources that are no part of its package: an edit there builds nothing.
 _NOT_BUILT = ("tests", "conformance", "calibration")
 # What decides how a package becomes a part.
 _RECIPE = ("toolchains/native.py", "toolchains/prefix.py")
@@ -151,7 +151,7 @@ def _sources(name: str) -> dict[str, Path]:
 
 
 def _is_built(inner: str) -> bool:
-    return inner.split("/")[0] not in _NOT_BUILT
+    return not set(_NOT_BUILT).intersection(inner.split("/")[:-1])
 
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
