@@ -77,7 +77,7 @@ def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, m
         (tmp_path / name / "tests").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
     expected = {"core": tmp_path / "core/tests", "spirv": tmp_path / "spirv/tests"}
-    assert testing.suites(lock.load().targets["spirv-bench"]) == expected
+    assert testing.suites(lock.load().targets["spirv-bench"], "3.9.0") == expected
 
 
 def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
@@ -87,7 +87,8 @@ def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
     monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
     monkeypatch.setattr(paths, "RECIPES", tmp_path)
     target = replace(lock.load().targets["dpu"], recipes=("part", "other"))
-    assert testing.suites(target) == {"part": tmp_path / "part"}
+    assert testing.suites(target, target.default_triton) == {"part": tmp_path / "part"}
+    assert testing.suites(target, "another release") == {}
 
 
 def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: Path) -> None:

@@ -163,14 +163,13 @@ def _in_images(target: LockedTarget, allow_drift: bool, given: Given | None) -> 
     def backends(release: str, junit: Path) -> None:
         _inside(target, release, allow_drift, given, junit)
 
-    tested = ", ".join(suites(target))
-    for name, title, run_for in (
-        ("backends", f"tests of {tested} in the image of {target.name}", backends),
-        ("e2e", f"e2e {target.name}", kernels),
-    ):
-        for release in target.tritons:
-            junit = _RESULTS / f"{name}-{target.name}-{release}.xml"
-            yield Part(f"{title}, Triton {release}", partial(run_for, release, junit), junit)
+    for release in target.tritons:
+        junit = _RESULTS / f"backends-{target.name}-{release}.xml"
+        title = f"tests of {', '.join(suites(target, release))} in the image of {target.name}, Triton {release}"
+        yield Part(title, partial(backends, release, junit), junit)
+    for release in target.tritons:
+        junit = _RESULTS / f"e2e-{target.name}-{release}.xml"
+        yield Part(f"e2e {target.name}, Triton {release}", partial(kernels, release, junit), junit)
 
 
 def _tool(name: str, *arguments: str) -> None:
@@ -181,20 +180,22 @@ def _tool(name: str, *arguments: str) -> None:
     )  # fmt: skip
 
 
-def suites(target: LockedTarget) -> dict[str, Path]:
+def suites(target: LockedTarget, release: str) -> dict[str, Path]:
     """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
 
-    Of a recipe it is the whole of it, since its tests use its sources' headers and tables.
+    Recipes have nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the
+    whole folder, since its tests use its sources' headers and tables.
     """
     own = {name: paths.BACKENDS / name / "tests" for name in ("core", target.backend)}
-    own |= {name: paths.RECIPES / name for name in target.recipes}
+    if release == target.default_triton:
+        own |= {name: paths.RECIPES / name for name in target.recipes}
     return {name: folder for name, folder in own.items() if folder.is_dir()}
 
 
 def _inside(target: LockedTarget, release: str, allow_drift: bool, given: Given | None, junit: Path) -> None:
     """Run tests in an image, with this machine's pytest: the image itself has no use for one."""
     engine, image = building.have(target.name, triton=release, allow_drift=allow_drift, given=given)
-    folders = suites(target)
+    folders = suites(target, release)
     with TemporaryDirectory() as work, engine.container(image.name) as container:
         distributions.copy("pytest", Path(work))
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
