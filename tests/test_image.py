@@ -33,9 +33,11 @@ def triton(target: LockedTarget) -> LockedTriton:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the folders that identities are computed from, to be edited."""
-    for name in ("backends", "docker"):
-        shutil.copytree(paths.ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("backends", "docker", "toolchains/recipes"):
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(paths.ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
+    monkeypatch.setattr(paths, "RECIPES", tmp_path / "toolchains" / "recipes")
     monkeypatch.setattr(image, "DOCKER", tmp_path / "docker")
     return tmp_path
 
@@ -53,6 +55,16 @@ def test_an_edit_in_what_goes_in_changes_the_name(
     before = image.identity(target, triton)
     append(checkout / file)
     assert image.identity(target, triton) != before
+
+
+def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
+    checkout: Path, target: LockedTarget, triton: LockedTriton
+) -> None:
+    dpu = lock.load().targets["dpu"]
+    before = image.identity(dpu, image.release(dpu, None)), image.identity(target, triton)
+    append(checkout / "toolchains/recipes/upmem-emulator/CMakeLists.txt")
+    assert image.identity(dpu, image.release(dpu, None)) != before[0]
+    assert image.identity(target, triton) == before[1]
 
 
 def test_another_backend_leaves_the_name_alone(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
@@ -210,12 +222,13 @@ def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
 
 @pytest.mark.docker
 @pytest.mark.usefixtures("checkout")
-def test_the_real_image_made_anew_has_the_same_id(request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("name", ["spirv", "dpu"])
+def test_the_real_image_made_anew_has_the_same_id(request: pytest.FixtureRequest, name: str) -> None:
     """Of a copy of the sources, which nobody edits meanwhile."""
     drift = request.config.getoption("--allow-drift")
-    _, cached = building.have("spirv", allow_drift=drift)
+    _, cached = building.have(name, allow_drift=drift)
     # What is made of a second has the same timestamps by itself.
     time.sleep(1.1)
-    _, anew = building.have("spirv", allow_drift=drift, cache=False)
+    _, anew = building.have(name, allow_drift=drift, cache=False)
     assert anew.made
     assert (anew.name, anew.info.id) == (cached.name, cached.info.id)
