@@ -197,13 +197,14 @@ def _inside(target: LockedTarget, release: str, allow_drift: bool, given: Given 
     engine, image = building.have(target.name, triton=release, allow_drift=allow_drift, given=given)
     folders = suites(target, release)
     with TemporaryDirectory() as work, engine.container(image.name) as container:
-        distributions.copy("pytest", Path(work))
+        distributions.copy("pytest-xdist", Path(work))
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
         for name, folder in folders.items():
             container.copy_into(folder, f"{_INSIDE}/{name}")
         furnishing.furnish(container, target)
         done = container.run(
-            ["python", "-m", "pytest", "--import-mode=importlib", "-p", "no:cacheprovider", "-ra",
+            ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib",
+             "-p", "no:cacheprovider", "-ra",
              f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
             # Tests may import what lies beside them.
             env={"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}, cwd="/tmp",
