@@ -133,6 +133,12 @@ def test_a_triton_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert said == "error: TRITON_PY=/path/to/venv/bin/python is no program\n"
 
 
+@pytest.mark.parametrize("number", ["0", "abc", "-1"])
+def test_a_number_of_dpus_that_is_none_is_said(tmp_path: Path, number: str) -> None:
+    said = Folder(tmp_path).said(RUN, status=1, env={"NR_DPUS": number})
+    assert said == f"error: NR_DPUS={number} is no number of DPUs\n"
+
+
 def test_run_before_anything_is_written_says_what_to_run(tmp_path: Path) -> None:
     said = Folder(tmp_path).said(RUN, status=1)
     assert said == "error: there is no bin/triton_add.ll: run scripts/host_triton_ir.sh first\n"

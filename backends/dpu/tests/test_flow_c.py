@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -297,6 +299,13 @@ def test_a_file_that_does_not_fit_is_refused(add: Artifact) -> None:
 def test_what_cannot_be_packed_is_refused(folder: Folder, options: str, why: str) -> None:
     line = f"./scripts/host_triton_pack.py --artifact-dir ./bin/no --triton-script {folder.script(ADD)} {options}"
     assert why in folder.said(line, status=2 if "two" in options else 1)
+
+
+def test_the_folder_may_be_as_close_to_the_root_as_it_is_mounted(folder: Folder) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as near:
+        shutil.copytree(folder.path / "scripts", Path(near, "scripts"))
+        line = f"cd {near} && ./scripts/host_triton_pack.py --artifact-dir add --triton-script {folder.script(ADD)}"
+        assert "packed the kernel add" in folder.said(line)
 
 
 def test_a_script_that_writes_nothing_is_said(folder: Folder, tmp_path: Path) -> None:

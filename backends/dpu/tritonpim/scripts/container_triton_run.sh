@@ -6,7 +6,14 @@
 # NR_DPUS: DPUs to use, default 1. OUT_LL: the kernel's LLVM IR, as for host_triton_ir.sh.
 set -eu
 cd "$(dirname "$0")/.."
-kernel=${OUT_LL:-bin/triton_add.ll}
+kernel=${OUT_LL:-bin/triton_add.ll} NR_DPUS=${NR_DPUS:-1}
+
+case $NR_DPUS in
+'' | *[!0-9]* | 0*)
+    echo "error: NR_DPUS=$NR_DPUS is no number of DPUs" >&2
+    exit 1
+    ;;
+esac
 
 for file in "$kernel" dpu/triton_wrapper.ll dpu/triton_args.c host/triton_args.h; do
     if [ ! -f "$file" ]; then
@@ -30,5 +37,5 @@ mkdir -p bin
 # dpu-pkg-config prints several words.
 # shellcheck disable=SC2046
 cc -O2 -std=c11 -Wall -Wextra host/vec_add_triton_host.c $(dpu-pkg-config --cflags --libs dpu) \
-    -DNR_DPUS="${NR_DPUS:-1}" -DBLOCK="$block" -o bin/vec_add_triton_host
+    -DNR_DPUS="$NR_DPUS" -DBLOCK="$block" -o bin/vec_add_triton_host
 exec bin/vec_add_triton_host "$@"

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parents[3]
+# The project's folder, four above this one; in the image, where this folder is mounted at /mnt/host_cwd, there is none.
+PROJECT = HERE.joinpath(*[".."] * 4).resolve()
 
 
 def arguments():
