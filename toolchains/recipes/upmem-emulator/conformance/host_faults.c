@@ -131,6 +131,10 @@ CONFORMS(a_store_or_load_far_outside_wram, "a memory fault: DPU_FAULT") {
     REFUSED(DEED(LOAD, 3, 0, 0x00200000), "WRAM");
 }
 
+CONFORMS(a_store_where_the_emulator_keeps_what_is_its_own, "a memory fault: DPU_FAULT") {
+    REFUSED(DEED(STORE, 2, 0, 0x50001008), "WRAM");
+}
+
 STRICTER(a_null_pointer, "address 0 is the first word of WRAM: it is read and written") {
     struct deed deeds[] = {{STORE, 1, 0, 0}, {LOAD, 1, 0, 0}};
     for (int i = 0; i < 2; i++) {

@@ -117,7 +117,12 @@ void Scheduler::run(std::uint32_t tasklet) {
     switches = switches + 1;
     foundry_resume(&one.context);
     std::int64_t spent = BUDGET - budget() + cost(one.context.op & 0xff);
-    if (spent < 0 || spent > INT64_C(1) << 40) spent = 0; // the program has written over its budget: wild, but harmless
+    // A program has no business here, and what it writes there would go unnoticed as fewer cycles.
+    if (bool number = running() != tasklet; number || spent < 0 || spent > INT64_C(1) << 40) {
+        std::uint32_t address = number ? FOUNDRY_DPU_TASKLET : FOUNDRY_DPU_BUDGET;
+        throw Broken{Rule::wild_access, tasklet, address, 0,
+                     format("something was written at 0x%08x, where there is no memory", address)};
+    }
     control_.statistics.instructions += static_cast<std::uint64_t>(spent);
     one.target = pipeline_.after(static_cast<std::uint64_t>(spent));
     one.turn = turns_++;

@@ -90,6 +90,8 @@ Broken broken_by_signal(const Memory &memory, std::uint32_t nr_tasklets, std::ui
                            address, bottom - address, i, memory.stack_top(i) - bottom)};
     }
     const char *where = "there is no memory";
+    if (last.address == last.code)
+        return {Rule::wild_access, tasklet, address, 0, format("a jump to 0x%08x: no code is there", address)};
     if (address >= FOUNDRY_DPU_MRAM_BASE && address < FOUNDRY_DPU_MRAM_BASE + FOUNDRY_DPU_MRAM_SIZE)
         where = "this is MRAM, which only DMA and __mram_ptr accesses reach";
     else if (address < 0x1000)

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "abi/abi.h"
+#include "lower.h"
 #include "target.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -24,6 +25,73 @@ namespace {
 // The words are those of the SDK's compiler where it has such a message, so that what users find about it applies.
 constexpr const char *CastMessage = "Cast between addresses of different address space is not supported";
 constexpr const char *StackMessage = "Dynamic allocation of stack is not supported";
+
+// What cost.cpp has a cost for, lower.cpp makes a call of, or is no instruction at all. Whatever else the processor
+// underneath would take is refused: it would run for nothing.
+bool selectable(Intrinsic::ID id) {
+  switch (id) {
+  case Intrinsic::abs:
+  case Intrinsic::bitreverse:
+  case Intrinsic::bswap:
+  case Intrinsic::copysign:
+  case Intrinsic::ctlz:
+  case Intrinsic::ctpop:
+  case Intrinsic::cttz:
+  case Intrinsic::fabs:
+  case Intrinsic::fmuladd:
+  case Intrinsic::fptosi_sat:
+  case Intrinsic::fptoui_sat:
+  case Intrinsic::fshl:
+  case Intrinsic::fshr:
+  case Intrinsic::powi:
+  case Intrinsic::sadd_sat:
+  case Intrinsic::sadd_with_overflow:
+  case Intrinsic::smax:
+  case Intrinsic::smin:
+  case Intrinsic::smul_with_overflow:
+  case Intrinsic::ssub_sat:
+  case Intrinsic::ssub_with_overflow:
+  case Intrinsic::uadd_sat:
+  case Intrinsic::uadd_with_overflow:
+  case Intrinsic::umax:
+  case Intrinsic::umin:
+  case Intrinsic::umul_with_overflow:
+  case Intrinsic::usub_sat:
+  case Intrinsic::usub_with_overflow:
+  // Markers, and what the optimiser answers.
+  case Intrinsic::annotation:
+  case Intrinsic::assume:
+  case Intrinsic::dbg_addr:
+  case Intrinsic::dbg_declare:
+  case Intrinsic::dbg_label:
+  case Intrinsic::dbg_value:
+  case Intrinsic::debugtrap:
+  case Intrinsic::donothing:
+  case Intrinsic::expect:
+  case Intrinsic::expect_with_probability:
+  case Intrinsic::experimental_noalias_scope_decl:
+  case Intrinsic::invariant_end:
+  case Intrinsic::invariant_start:
+  case Intrinsic::is_constant:
+  case Intrinsic::launder_invariant_group:
+  case Intrinsic::lifetime_end:
+  case Intrinsic::lifetime_start:
+  case Intrinsic::objectsize:
+  case Intrinsic::prefetch:
+  case Intrinsic::ptr_annotation:
+  case Intrinsic::sideeffect:
+  case Intrinsic::strip_invariant_group:
+  case Intrinsic::trap:
+  case Intrinsic::ubsantrap:
+  case Intrinsic::vacopy:
+  case Intrinsic::vaend:
+  case Intrinsic::vastart:
+  case Intrinsic::var_annotation:
+    return true;
+  default:
+    return isMathematics(id);
+  }
+}
 
 class Checker {
 public:
@@ -137,17 +205,11 @@ private:
     case Intrinsic::not_intrinsic:
       report("the intrinsic " + name + " is not known to LLVM", &call);
       break;
-    case Intrinsic::minimum:
-    case Intrinsic::maximum:
-    case Intrinsic::masked_load:
-    case Intrinsic::masked_store:
-    case Intrinsic::masked_gather:
-    case Intrinsic::masked_scatter:
-      report("the intrinsic " + name + " cannot be selected for a DPU", &call);
-      break;
     default:
       if (callee->isTargetIntrinsic())
         report("the intrinsic " + name + " is another processor's", &call);
+      else if (!selectable(callee->getIntrinsicID()))
+        report("the intrinsic " + name + " cannot be selected for a DPU", &call);
     }
   }
 

@@ -156,12 +156,16 @@ Cost floating(const Instruction &instruction, Type *type) {
   }
 }
 
-// Loads and stores of up to 8 bytes are one instruction each, more are several.
-Cost access(const Instruction &instruction, Type *type, unsigned space, int64_t one) {
+// Loads and stores of up to 8 bytes are one instruction each, more are several. So are those that are not aligned to
+// their size; parts of less than a register are also shifted, and put together or taken apart.
+Cost access(const Instruction &instruction, Type *type, unsigned space, Align align, int64_t one) {
   if (space == Mram)
     return {}; // the service's own
   uint64_t bytes = instruction.getModule()->getDataLayout().getTypeStoreSize(type);
-  return plain(one * std::max<uint64_t>(1, (bytes + 7) / 8));
+  uint64_t step = std::min<uint64_t>({align.value(), 8, PowerOf2Ceil(bytes)});
+  uint64_t parts = std::max<uint64_t>(1, (bytes + step - 1) / step), registers = (bytes + 3) / 4;
+  uint64_t joints = type->isAggregateType() || parts <= registers ? 0 : parts - registers;
+  return plain(one * parts + 2 * model::I32_LOGIC * joints);
 }
 
 // An address with only constants in it is part of the load or store that uses it.
@@ -207,6 +211,7 @@ Cost intrinsic(const IntrinsicInst &call) {
   Type *type = call.getType();
   switch (call.getIntrinsicID()) {
   case Intrinsic::memcpy:
+  case Intrinsic::memcpy_inline:
   case Intrinsic::memmove:
   case Intrinsic::memset: {
     const auto &memory = cast<MemIntrinsic>(call);
@@ -335,10 +340,12 @@ Cost costOf(const Instruction &instruction) {
   case Instruction::FPExt:
     return times(floating(instruction, type), count);
   case Instruction::Load:
-    return access(instruction, type, cast<LoadInst>(instruction).getPointerAddressSpace(), model::LOAD);
+    return access(instruction, type, cast<LoadInst>(instruction).getPointerAddressSpace(),
+                  cast<LoadInst>(instruction).getAlign(), model::LOAD);
   case Instruction::Store:
     return access(instruction, instruction.getOperand(0)->getType(),
-                  cast<StoreInst>(instruction).getPointerAddressSpace(), model::STORE);
+                  cast<StoreInst>(instruction).getPointerAddressSpace(), cast<StoreInst>(instruction).getAlign(),
+                  model::STORE);
   case Instruction::GetElementPtr:
     return address(cast<GetElementPtrInst>(instruction));
   case Instruction::SExt:

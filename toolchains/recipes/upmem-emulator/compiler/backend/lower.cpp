@@ -182,6 +182,8 @@ private:
 
 } // namespace
 
+bool isMathematics(Intrinsic::ID id) { return !mathName(id).empty(); }
+
 void lower(Module &module) { Lowering(module).run(); }
 
 } // namespace dpu

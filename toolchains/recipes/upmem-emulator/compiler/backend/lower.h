@@ -1,6 +1,7 @@
 // Operations for which the DPU's compiler calls a function, turned into such calls.
 #pragma once
 
+#include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
 
 namespace dpu {
@@ -9,5 +10,8 @@ namespace dpu {
 // functions by calls. Functions that the SDK's library does not have (sqrtf, expf, ...) stay undefined, as they do
 // there.
 void lower(llvm::Module &module);
+
+// Whether an intrinsic is one of those mathematical functions.
+bool isMathematics(llvm::Intrinsic::ID id);
 
 } // namespace dpu

@@ -75,3 +75,12 @@ def test_iram_does_not_count_what_nobody_calls(tmp_path: Path) -> None:
     main = "int main(void) { return 0; }\n"
     unused = "float unused(float a) { for (int i = 0; i < 99; i++) a = a * a + 1; return a; }\n"
     assert instructions(tmp_path, main + unused) == instructions(tmp_path, main)
+
+
+def test_an_access_that_is_not_aligned_is_several(tmp_path: Path) -> None:
+    def places(align: int) -> int:
+        source = f"typedef int part __attribute__((aligned({align})));\nvolatile int to;\nvolatile part *volatile from;\n"
+        return instructions(tmp_path, source + "int main(void) { to = *from; return 0; }\n")
+
+    assert places(2) == places(4) + 3  # a load, a shift, an or
+    assert places(1) == places(4) + 9

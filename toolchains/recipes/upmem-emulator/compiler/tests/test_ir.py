@@ -177,6 +177,12 @@ def test_optimised_ir_can_be_looked_at(tmp_path: Path) -> None:
             ["llvm.dpu.fly"],
         ),
         (
+            "an intrinsic that would run for nothing",
+            HEAD + "declare i32 @llvm.vector.reduce.mul.v8i32(<8 x i32>)\ndefine i32 @k(<8 x i32> %v) {\n"
+            "  %r = call i32 @llvm.vector.reduce.mul.v8i32(<8 x i32> %v)\n  ret i32 %r\n}\n",
+            ["llvm.vector.reduce.mul.v8i32", "cannot be selected for a DPU"],
+        ),
+        (
             "assembly",
             HEAD + 'define void @k() {\n  call void asm sideeffect "nop", ""()\n  ret void\n}\n',
             ["does not assemble DPU instructions"],
