@@ -79,8 +79,8 @@ def test_iram_does_not_count_what_nobody_calls(tmp_path: Path) -> None:
 
 def test_an_access_that_is_not_aligned_is_several(tmp_path: Path) -> None:
     def places(align: int) -> int:
-        source = f"typedef int part __attribute__((aligned({align})));\nvolatile int to;\nvolatile part *volatile from;\n"
-        return instructions(tmp_path, source + "int main(void) { to = *from; return 0; }\n")
+        source = f"typedef int part __attribute__((aligned({align})));\nvolatile part *volatile from;\n"
+        return instructions(tmp_path, source + "volatile int to;\nint main(void) { to = *from; return 0; }\n")
 
     assert places(2) == places(4) + 3  # a load, a shift, an or
     assert places(1) == places(4) + 9
