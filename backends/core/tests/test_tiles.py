@@ -488,6 +488,37 @@ def test_causal_attention() -> None:
 
 
 @triton.jit
+def convert(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
+
+
+def test_every_f16_survives_the_way_to_f32_and_back() -> None:
+    halves, wide = np.arange(1 << 16, dtype=np.uint16).view(np.float16), poison(1 << 16)
+    convert[(256,)](Tensor(halves), Tensor(wide), BLOCK=256)
+    numbers = ~np.isnan(halves)
+    assert np.isnan(wide[~numbers]).all()
+    np.testing.assert_array_equal(wide[numbers].view(np.uint32), halves[numbers].astype("f").view(np.uint32))
+    back = np.full(1 << 16, 77, np.float16)
+    convert[(256,)](Tensor(wide), Tensor(back), BLOCK=256)
+    assert np.isnan(back[~numbers]).all()
+    np.testing.assert_array_equal(back[numbers].view(np.uint16), halves[numbers].view(np.uint16))
+
+
+def test_f32_around_the_middle_between_two_f16_rounds_to_the_next_one() -> None:
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype("d")
+    middles = ((halves + np.append(halves[1:], 65536.0)) / 2).astype("f")
+    x = np.concatenate([middles, np.nextafter(middles, np.float32(0)), np.nextafter(middles, np.float32(1e38))])
+    # And what is too large, and f32's subnormals.
+    x = np.concatenate([x, [1e38, np.inf, 1e-45, 2.0**-126]]).astype("f")
+    x = np.resize(np.concatenate([x, -x]), -(-2 * len(x) // 256) * 256)
+    out = np.full(len(x), np.nan, np.float16)
+    convert[(len(x) // 256,)](Tensor(x), Tensor(out), BLOCK=256)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(out.view(np.uint16), x.astype(np.float16).view(np.uint16))
+
+
+@triton.jit
 def promises(x, n, BLOCK: tl.constexpr):
     tl.assume(n > 0)
     i = tl.max_contiguous(tl.multiple_of(tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), BLOCK), BLOCK)

@@ -1,4 +1,6 @@
-"""Arithmetic where there is no library: functions of f32 as polynomials, which mlir-opt makes, and f32's fused add."""
+"""Arithmetic where floats are software: functions of f32 as polynomials, which mlir-opt makes, f32's fused add, and
+what spares conversions of f16 and bf16.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,11 @@ from math import log as math_log
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
+from ..dialects.arith import SIToFPOp, UIToFPOp
 from ..errors import unsupported
-from ..workitem.mlir import Reg
-from ..workitem.numeric import LIBRARY, Numeric
+from ..workitem.mlir import WIDTHS, Reg, Text
+from ..workitem.numeric import LIBRARY, Numeric, in_register
+from . import half
 
 # What mlir-opt expands (tools.py) and library.ll completes. Not sin, cos and tan: MLIR takes multiples of pi / 2 away
 # with one f32 constant, which leaves no correct digit of large arguments. Not sinh and cosh, which lose them near 0.
@@ -24,9 +28,35 @@ _EXPANDED: set[type[Operation]] = {
 class TaskletNumeric(Numeric):
     """Writes arithmetic to a Text."""
 
+    def __init__(self, text: Text) -> None:
+        super().__init__(text)
+        # The bits of numbers of a narrow type that are known to be in a register, as f32, too.
+        self._packed: dict[tuple[Reg, str], Reg] = {}
+
+    def from_memory(self, x: Reg, elem: str) -> Reg:
+        value = super().from_memory(x, elem)
+        if in_register(elem) != elem:
+            self._packed[value, elem] = x
+        return value
+
+    def to_memory(self, x: Reg, elem: str) -> Reg:
+        return self._packed[x, elem] if (x, elem) in self._packed else super().to_memory(x, elem)
+
+    def rounded(self, x: Reg, elem: str) -> Reg:
+        return self.from_memory(self.to_memory(x, elem), elem) if in_register(elem) != elem else x
+
+    def _unpack_f16(self, x: Reg) -> Reg:
+        return half.unpack(self.text, x)
+
+    def _pack_f16(self, x: Reg) -> Reg:
+        return half.pack(self.text, x)
+
     def _apply(self, op: Operation, args: Sequence[Reg], elem: str) -> Reg:
         if isinstance(op, math.Exp2Op) and args[0].elem == "f32":
             return self._power_of_two(args[0])
+        if isinstance(op, SIToFPOp | UIToFPOp) and in_register(elem) != elem and WIDTHS[args[0].elem] <= 16:
+            # f32 holds every such integer.
+            return self.rounded(self.text.cast(op.name, args[0], "f32"), elem)
         if type(op) in LIBRARY:
             if type(op) not in _EXPANDED or args[0].elem != "f32":
                 raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")
