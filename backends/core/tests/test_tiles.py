@@ -533,6 +533,30 @@ def test_hints_and_promises_change_nothing() -> None:
 
 
 @triton.jit
+def long_code(x, out, STAGES: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    for k in tl.static_range(STAGES):
+        v = tl.where(v > k, v * 3 - k, v + (k ^ 5))
+        if k % 8 == 7:
+            v += tl.sum(v)
+    tl.store(out + i, v)
+
+
+# The one in the middle is too long for a DPU if loops over its tiles are unrolled, and does not look it.
+@pytest.mark.parametrize("stages", [16, 64, 160])
+def test_code_of_any_length_that_fits(stages: int) -> None:
+    x, out = rng.integers(-100, 100, 256).astype(np.int32), poison(256, dtype=np.int32)
+    long_code[(4,)](Tensor(x), Tensor(out), STAGES=stages, BLOCK=64)
+    v = x.reshape(4, 64)
+    for k in range(stages):
+        v = np.where(v > k, v * np.int32(3) - np.int32(k), v + np.int32(k ^ 5))
+        if k % 8 == 7:
+            v = v + v.sum(1, dtype=np.int32, keepdims=True)
+    np.testing.assert_array_equal(out, v.reshape(-1))
+
+
+@triton.jit
 def huge(x, out, n, N: tl.constexpr):
     at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     a = tl.load(x + at)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.errors import ToolError
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
@@ -73,10 +74,26 @@ class DpuBackend(ProgramBackend):
 
             from .artifact.reach import reach
 
-            lowered = to_tasklet_mlir(source, TaskletTarget(most_tasklets=options.num_tasklets))
-            metadata["num_tasklets"] = lowered.num_tasklets
-            metadata["facts"] = {"num_tasklets": str(lowered.num_tasklets)} | reach(source).facts()
+            dpu = TaskletTarget(most_tasklets=options.num_tasklets)
+            lowered, reached = to_tasklet_mlir(source, dpu), reach(source).facts()
+
+            def note() -> None:
+                metadata["num_tasklets"] = lowered.num_tasklets
+                metadata["facts"] = {"num_tasklets": str(lowered.num_tasklets)} | reached
+
+            note()
+            if lowered.doubtful and not fits(lowered.text, metadata):
+                lowered = to_tasklet_mlir(source, replace(dpu, iram_instructions=0))
+                note()
             return lowered.text
+
+        def fits(source: str, metadata: dict[str, Any]) -> bool:
+            """Whether a program is not too long for IRAM; what else is wrong with it is said by the later stages."""
+            try:
+                program(llir(source, metadata), metadata)
+            except ToolError as error:
+                return "iram" not in str(error).lower()
+            return True
 
         def llir(source: str, metadata: dict[str, Any]) -> str:
             from foundry_core.pipeline import to_typed_llvm
@@ -86,7 +103,7 @@ class DpuBackend(ProgramBackend):
 
             return annotate(legalize(to_typed_llvm(source), metadata["num_tasklets"]), metadata["facts"])
 
-        def dpu(source: str, metadata: dict[str, Any]) -> bytes:
+        def program(source: str, metadata: dict[str, Any]) -> bytes:
             from .artifact.build import build
 
             with TemporaryDirectory() as work:
@@ -99,7 +116,7 @@ class DpuBackend(ProgramBackend):
         stages["tile"] = tile
         stages["mlir"] = mlir
         stages["llir"] = llir
-        stages["dpu"] = dpu
+        stages["dpu"] = program
 
     def hash(self) -> str:
         return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if skipped() else ''}"
