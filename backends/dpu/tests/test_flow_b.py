@@ -63,6 +63,12 @@ def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, tmp_path: 
     assert "all right" in folder.said(f"{RUN} 1000")
 
 
+def test_the_quickstarts_lines_work_where_triton_py_is_not_set(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.said(QUICKSTART, env={"TRITON_PY": ""})
+    assert "all right" in folder.said(RUN)
+
+
 def test_the_ir_ends_as_the_documented_check_expects(written: Folder) -> None:
     assert written.said("tail -n 5 bin/triton_add.ll").count("\n") == 5
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """C = A + B in Triton, for DPUs.
 
     python dpu_min_test.py --out add.ll    write the kernel's LLVM IR; needs neither DPUs nor the UPMEM SDK
