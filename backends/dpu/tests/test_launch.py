@@ -388,6 +388,25 @@ def test_threads_may_launch_at_the_same_time() -> None:
     assert not failures
 
 
+@triton.jit
+def turned_kernel(x_ptr, out_ptr, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    j = tl.arange(0, COLUMNS)[None, :]
+    inside = (i < rows) & (j < columns)
+    tl.store(out_ptr + j * rows + i, tl.load(x_ptr + i * columns + j, mask=inside) + 1, mask=inside)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+def test_what_is_read_in_rows_and_written_in_columns_moves_in_rows_both_ways(dtype: Any) -> None:
+    x = rng.integers(-50, 50, (100, 60)).astype(dtype)
+    out = np.full((60, 100), 0x5A, dtype)
+    with triton_dpu_backend.profile() as launches:
+        turned_kernel[(7,)](Tensor(x), Tensor(out), 100, 60, ROWS=16, COLUMNS=64, num_dpus=1)
+    assert np.array_equal(out, x.T + 1)
+    # A row of the source, and a row of the result in each of 7 programs, with the words at its ends.
+    assert launches[0].dma_transfers <= 100 + 7 * 60 * 5
+
+
 # ---- More than one memory holds --------------------------------------------------------------------------------------
 
 

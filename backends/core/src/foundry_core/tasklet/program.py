@@ -7,6 +7,7 @@ __triton_program_id(axis) and __triton_num_programs(axis), of which dpu-legalize
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,8 +18,8 @@ from ..errors import LoweringError
 from ..front.structured import kernel
 from ..workitem.buffers import Buffer
 from ..workitem.memory import is_unit
-from ..workitem.mlir import Conventions, Reg, Text
-from ..workitem.numeric import element, in_memory
+from ..workitem.mlir import WIDTHS, Conventions, Reg, Text
+from ..workitem.numeric import ELEMENTWISE, element, in_memory, in_register
 from ..workitem.plan import Plan
 from ..workitem.program import Program
 from ..workitem.reduce import Reduction
@@ -34,6 +35,8 @@ _CONVENTIONS = Conventions(
     private_alignment=DMA_ALIGNMENT,
 )  # fmt: skip
 _SHORTEST_PIECE = 64
+# Bytes of tiles that are kept in WRAM to be read in rows and written in columns: so much leaves room for 11 tasklets.
+_TURNED = 4096
 
 
 @dataclass(frozen=True)
@@ -98,15 +101,18 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Lowere
     enough = min(target.enough_tasklets, target.most_tasklets)
     best: Lowered | None = None
     needed = 0
-    piece = DMA_BYTES
+    piece, room = DMA_BYTES, _TURNED
     while piece >= _SHORTEST_PIECE and (best is None or best.num_tasklets < enough):
-        tiles = TaskletTiles(TaskletPlan(function.body.block), piece, shape)
+        tiles = TaskletTiles(TaskletPlan(function.body.block, room), piece, shape)
         text = TaskletProgram(function, tiles).write()
         needed = tiles.text.private_bytes
         tasklets = target.tasklets(needed)
         if tasklets > (best.num_tasklets if best else 0):
             best = Lowered(text, tasklets)
         piece //= 2
+        if piece < _SHORTEST_PIECE and best is None and room:
+            # Element by element rather than not at all.
+            piece, room = DMA_BYTES, 0
     if best is None:
         free = target.wram_bytes - target.reserved_bytes - target.stack_bytes
         raise LoweringError(
@@ -124,16 +130,52 @@ def _instructions(text: str) -> int:
 
 
 class TaskletPlan(Plan):
-    """Which tiles get memory in WRAM: what every mapping keeps, and what could not be brought in rows later."""
+    """Which tiles get memory in WRAM: what every mapping keeps, and what could not be brought in rows later.
+
+    Args:
+        room: bytes for tiles that are kept only to be read in rows and written in columns.
+    """
+
+    def __init__(self, body: Block, room: int) -> None:
+        self._room = room
+        super().__init__(body)
 
     def _must_store(self, value: SSAValue) -> bool:
         if super()._must_store(value):
+            return True
+        if isinstance(value.owner, tile.LoadOp) and self._is_stored_across(value.owner):
             return True
         return self._is_costly(value) and any(
             isinstance(use.operation, tt.ReshapeOp)
             or (isinstance(use.operation, tt.ReduceOp) and not _in_rows(value, use.operation.axis.value.data))
             for use in value.uses
         )
+
+    def _is_stored_across(self, load: tile.LoadOp) -> bool:
+        """Whether a small tile is consecutive in MRAM along one dimension where it is read, another where it goes."""
+        shape = extents(load.result)
+        size = math.prod(shape) * WIDTHS[in_register(element(load.result.type, load))] // 8
+        rows = [d for d, axis in enumerate(load.axes) if shape[d] > 1 and is_unit(axis)]
+        if not rows or load.gather is not None or size > self._room:
+            return False
+        pending, seen = [(load.result, rows[-1])], set[SSAValue]()
+        while pending:
+            value, lane = pending.pop()
+            if value in seen or value in self.stored:
+                continue
+            seen.add(value)
+            for use in value.uses:
+                match use.operation:
+                    case tile.StoreOp() as store if store.value is value and store.gather is None:
+                        columns = [d for d, n in enumerate(extents(value)) if n > 1 and is_unit(store.axes[d])]
+                        if columns and lane not in columns:
+                            self._room -= size
+                            return True
+                    case tt.TransOp() as op:
+                        pending.append((op.result, list(op.order.get_values()).index(lane)))
+                    case user if type(user) in ELEMENTWISE:
+                        pending.append((user.results[0], lane))
+        return False
 
 
 def _in_rows(value: SSAValue, axis: int) -> bool:
