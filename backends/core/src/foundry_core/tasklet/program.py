@@ -43,14 +43,15 @@ _TURNED = 4096
 class _Shape:
     """How far loops are unrolled: tl.dot's register tile, and whether loops over rows take several elements a turn."""
 
-    registers: WorkItemTarget
+    accumulators: int
+    dot_steps: int
     unrolled: bool
 
 
 # For speed: 2 x 4 sums, 2 + 4 factors and the addresses fit the 24 registers of a tasklet. Then for little code.
 _SHAPES = (
-    _Shape(WorkItemTarget(accumulators=8, dot_steps=4), unrolled=True),
-    _Shape(WorkItemTarget(accumulators=4, dot_steps=1), unrolled=False),
+    _Shape(accumulators=8, dot_steps=4, unrolled=True),
+    _Shape(accumulators=4, dot_steps=1, unrolled=False),
 )
 # The instructions of a DPU program, from its kernel's MLIR: for what every program has, for a line, and beside that for
 # a function that mlir-opt expands. The emulator's compiler counted, for 19 kernels of the tests, 0.6 to 1.1 times this;
@@ -206,7 +207,8 @@ class TaskletTiles(Tiles):
     memory: StagedMemory
 
     def __init__(self, plan: Plan, piece_bytes: int, shape: _Shape) -> None:
-        super().__init__(Text(_CONVENTIONS), plan, shape.registers)
+        super().__init__(Text(_CONVENTIONS), plan, WorkItemTarget())
+        self.accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
         self.numeric = TaskletNumeric(self.text)
         self.memory = StagedMemory(self, piece_bytes, shape.unrolled)
 

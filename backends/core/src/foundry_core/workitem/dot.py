@@ -1,7 +1,7 @@
 """c += a * b on tiles in private memory: a register tile of c, one row of b and one element of a at a time.
 
 A register tile is `rows` x `columns` vectors of c, updated for all of K while it stays in registers; how many vectors
-that are is the target's `accumulators`.
+that are is the mapping's `accumulators`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
     t = tiles.text
     (m, k), n = a.extents, b.extents[1]
     columns = min(_MOST_COLUMNS, n // lanes)
-    rows = min(m, tiles.target.accumulators // columns)
+    rows = min(m, tiles.accumulators // columns)
 
     def vector(buffer: Buffer, row: Reg, column: Reg) -> Reg:
         return t.load(tiles.private.address(buffer, (row, column)), buffer.elem, lanes, PRIVATE)
@@ -46,7 +46,7 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
         column_index = [tiles.space.step(j, v * lanes) for v in range(columns)]
         before = [vector(c, r, v) for r in row_index for v in column_index]
 
-        steps = min(k, tiles.target.dot_steps)
+        steps = min(k, tiles.dot_steps)
         first = Reg(t.fresh(), t.index)
         carried = [Reg(t.fresh(), c.elem, lanes) for _ in before]
         results = [Reg(t.fresh(), c.elem, lanes) for _ in before]

@@ -11,10 +11,6 @@ class WorkItemTarget:
 
     Attributes:
         vector_bytes: width of a vector register.
-        accumulators: how many vectors tl.dot sums up at a time. 4 x 4 of them, 4 of b, and the elements of a broadcast
-            from memory, fit the 32 vector registers of AVX-512 and of SVE, and cover a latency of 4 cycles at 2
-            multiply-adds a cycle twice over.
-        dot_steps: how many elements of K one turn of tl.dot's innermost loop takes.
         llvm_intrinsics: the device's own compiler is LLVM and takes an imported function named like one of LLVM's
             intrinsics for that intrinsic (PoCL does). Its OpenCL `fma` is a call that is never inlined, and a multiply
             and an add are not contracted; the intrinsic is one instruction.
@@ -25,8 +21,6 @@ class WorkItemTarget:
     """
 
     vector_bytes: int = 64
-    accumulators: int = 16
-    dot_steps: int = 1
     llvm_intrinsics: bool = False
     private_bytes: int = 6 << 20
     streaming_bytes: int = 16

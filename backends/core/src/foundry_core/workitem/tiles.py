@@ -31,7 +31,14 @@ class Tiles:
     Attributes:
         scalars: registers of scalar values; f16 and bf16 as f32.
         buffers: tiles in private memory.
+        accumulators: how many vectors tl.dot sums up at a time. 4 x 4 of them, 4 of b, and the elements of a broadcast
+            from memory, fit the 32 vector registers of AVX-512 and of SVE, and cover a latency of 4 cycles at 2
+            multiply-adds a cycle twice over.
+        dot_steps: how many elements of K one turn of tl.dot's innermost loop takes.
     """
+
+    accumulators = 16
+    dot_steps = 1
 
     def __init__(self, text: Text, plan: Plan, target: WorkItemTarget) -> None:
         self.text = text
