@@ -20,6 +20,8 @@ from .tasklet.program import lower as lower_to_tasklet
 from .tasklet.target import TaskletTarget
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
 from .typed import to_typed_llvm as typed
+from .workgroup.program import lower as lower_to_work_group
+from .workgroup.target import WorkGroupTarget
 from .workitem.program import lower
 from .workitem.target import WorkItemTarget
 
@@ -30,8 +32,8 @@ _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
 DPU_TRIPLE = "dpu-upmem-dpurte"
 DPU_DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
 
-__all__ = ["TaskletTarget", "WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured", "to_tasklet_mlir",
-           "to_typed_llvm"]  # fmt: skip
+__all__ = ["TaskletTarget", "WorkGroupTarget", "WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured",
+           "to_tasklet_mlir", "to_typed_llvm", "to_work_group_mlir"]  # fmt: skip
 
 
 def to_structured(ttir: str) -> str:
@@ -58,6 +60,17 @@ def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str: 
     """
     with _deep_expressions():
         return lower(parse(structured), target)
+
+
+def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarget()) -> str:  # noqa: B008  frozen
+    """Structured form to loops and vectors for one work-group a program, in the same dialects as to_mlir.
+
+    Raises:
+        UnsupportedOperation: names the operation.
+        LoweringError: too large for the memory that a work-group shares.
+    """
+    with _deep_expressions():
+        return lower_to_work_group(parse(structured), target)
 
 
 def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) -> Lowered:  # noqa: B008  frozen

@@ -1,4 +1,4 @@
-"""Tiles in private memory, and how to get at their elements."""
+"""Tiles in memory of a program's own, and how to get at their elements."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from .space import Point, Space
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tile in private memory, in register types (f32 for f16), i1 as i8.
+    """A tile in memory of the program's own, in register types (f32 for f16), i1 as i8.
 
     Attributes:
         order: dimensions from the slowest to the fastest in memory.
+        space: the type of pointers to it: private memory, or what the work-items of a program share.
     """
 
     name: str
     elem: str
     extents: tuple[int, ...]
     order: tuple[int, ...]
+    space: str = PRIVATE
 
     @property
     def stored_as(self) -> str:
@@ -40,11 +42,13 @@ class Buffers:
         self.text = text
         self._space = space
 
-    def allocate(self, elem: str, extents: tuple[int, ...], order: tuple[int, ...] | None = None) -> Buffer:
+    def allocate(
+        self, elem: str, extents: tuple[int, ...], order: tuple[int, ...] | None = None, space: str = PRIVATE
+    ) -> Buffer:
         """A new buffer, row-major unless told otherwise; `elem` is a register type."""
         stored = "i8" if elem == "i1" else elem
-        name = self.text.private(stored, math.prod(extents))
-        return Buffer(name, elem, extents, order or tuple(range(len(extents))))
+        make = self.text.private if space == PRIVATE else self.text.local
+        return Buffer(make(stored, math.prod(extents)), elem, extents, order or tuple(range(len(extents))), space)
 
     def offset(self, buffer: Buffer, index: Sequence[Reg]) -> Reg:
         """Elements from the start of a buffer."""
@@ -58,14 +62,14 @@ class Buffers:
         parts = [self._space.parts(i) for i in index]
         start = self.offset(buffer, [i for i, _ in parts])
         further = sum(number * buffer.stride(d) for d, (_, number) in enumerate(parts))
-        first = self.text.address(buffer.name, start, buffer.stored_as, PRIVATE)
-        return self.text.shifted(first, further, buffer.stored_as, PRIVATE)
+        first = self.text.address(buffer.name, start, buffer.stored_as, buffer.space)
+        return self.text.shifted(first, further, buffer.stored_as, buffer.space)
 
     def read(self, buffer: Buffer, point: Point) -> Reg:
         """The elements of a buffer at a point."""
         t = self.text
         if point.lanes == 1 or buffer.stride(point.lane) == 1:
-            loaded = t.load(self.address(buffer, point.index), buffer.stored_as, point.lanes, PRIVATE)
+            loaded = t.load(self.address(buffer, point.index), buffer.stored_as, point.lanes, buffer.space)
         else:
             start = self.offset(buffer, point.index)
             loaded = collect(
@@ -77,11 +81,11 @@ class Buffers:
                         buffer.name,
                         self._space.plus(start, t.integer(lane * buffer.stride(point.lane))),
                         buffer.stored_as,
-                        PRIVATE,
+                        buffer.space,
                     ),
                     buffer.stored_as,
                     1,
-                    PRIVATE,
+                    buffer.space,
                 ),
             )
         if buffer.elem == "i1":
@@ -94,12 +98,12 @@ class Buffers:
         if buffer.elem == "i1":
             value = t.cast("arith.extui", value, "i8")
         if point.lanes == 1 or buffer.stride(point.lane) == 1:
-            t.store(value, self.address(buffer, point.index), PRIVATE)
+            t.store(value, self.address(buffer, point.index), buffer.space)
             return
         start = self.offset(buffer, point.index)
         for lane in range(point.lanes):
             place = self._space.plus(start, t.integer(lane * buffer.stride(point.lane)))
-            t.store(t.extract(value, lane), t.address(buffer.name, place, buffer.stored_as, PRIVATE), PRIVATE)
+            t.store(t.extract(value, lane), t.address(buffer.name, place, buffer.stored_as, buffer.space), buffer.space)
 
 
 def collect(text: Text, lanes: int, elem: str, one: Callable[[int], Reg]) -> Reg:

@@ -1,4 +1,4 @@
-"""c += a * b on tiles in private memory: a register tile of c, one row of b and one element of a at a time.
+"""c += a * b on tiles in memory: a register tile of c, one row of b and one element of a at a time.
 
 A register tile is `rows` x `columns` vectors of c, updated for all of K while it stays in registers; how many vectors
 that are is the mapping's `accumulators`.
@@ -6,13 +6,11 @@ that are is the mapping's `accumulators`.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from xdsl.ir import Operation
 
 from ..tools import LLVM_INTRINSIC
 from .buffers import Buffer
-from .mlir import PRIVATE, Reg, vector_type
+from .mlir import Reg, vector_type
 from .tiles import Tiles
 
 _MOST_COLUMNS = 4
@@ -31,17 +29,16 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
     rows = min(m, tiles.accumulators // columns)
 
     def vector(buffer: Buffer, row: Reg, column: Reg) -> Reg:
-        return t.load(tiles.private.address(buffer, (row, column)), buffer.elem, lanes, PRIVATE)
+        return t.load(tiles.private.address(buffer, (row, column)), buffer.elem, lanes, buffer.space)
 
     def widened(x: Reg) -> Reg:
         if x.elem == c.elem:
             return x
         return t.cast("arith.extf" if x.is_float else "arith.extsi", x, c.elem)
 
-    with ExitStack() as loops:
-        zero = t.integer(0)
-        i = loops.enter_context(t.loop(zero, t.integer(m), rows)) if m > rows else zero
-        j = loops.enter_context(t.loop(zero, t.integer(n), columns * lanes)) if n > columns * lanes else zero
+    zero = t.integer(0)
+    limits = (zero, t.integer(m)), (zero, t.integer(n))
+    with tiles.space.together(), tiles.space.loops(limits, (rows, columns * lanes), (0, 1)) as (i, j):
         row_index = [tiles.space.step(i, r) for r in range(rows)]
         column_index = [tiles.space.step(j, v * lanes) for v in range(columns)]
         before = [vector(c, r, v) for r in row_index for v in column_index]
@@ -63,14 +60,14 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
                 b_row = [widened(vector(b, step, v)) for v in column_index]
                 before_step, sums = sums, []
                 for row in row_index:
-                    x = t.load(tiles.private.address(a, (row, step)), a.elem, 1, PRIVATE)
+                    x = t.load(tiles.private.address(a, (row, step)), a.elem, 1, a.space)
                     factor = t.broadcast(widened(x), lanes)
                     row_sums = before_step[len(sums) : len(sums) + columns]
                     sums += [multiply_add(tiles, factor, y, z) for y, z in zip(b_row, row_sums, strict=True)]
             t.line(f"scf.yield {', '.join(x.name for x in sums)} : {', '.join([kind] * len(sums))}")
         places = [(r, v) for r in row_index for v in column_index]
         for result, (r, v) in zip(results, places, strict=True):
-            t.store(result, tiles.private.address(c, (r, v)), PRIVATE)
+            t.store(result, tiles.private.address(c, (r, v)), c.space)
 
 
 def multiply_add(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:

@@ -210,7 +210,8 @@ class Memory:
         """Evaluate a store's value and write it, over the elements that exist."""
         shape = extents(op.value)
         if not shape:
-            self._store_at(op, Point((), 0, 1))
+            with self._space.alone():
+                self._store_at(op, Point((), 0, 1))
             return
         lane = self._tiles.best_lane(op.value, op)
         lanes = self._tiles.lanes(op.value, op, lane)

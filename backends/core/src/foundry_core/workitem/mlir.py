@@ -14,6 +14,8 @@ from dataclasses import dataclass
 # A pointer to global memory; the module says at its head which address space that is.
 GLOBAL = "!global"
 PRIVATE = "!llvm.ptr"
+# A pointer to memory that the work-items of a work-group share.
+LOCAL = "!llvm.ptr<3>"
 WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 
 
@@ -65,6 +67,7 @@ class Text:
 
     Attributes:
         private_bytes: what has been allocated in private memory so far.
+        local_bytes: and in the memory that a work-group shares.
     """
 
     def __init__(self, conventions: Conventions = Conventions()) -> None:
@@ -77,6 +80,7 @@ class Text:
         self._constants: dict[tuple[str, str], str] = {}
         self._allocas: list[str] = []
         self.private_bytes = 0
+        self.local_bytes = 0
         self._declarations: dict[str, str] = {}
 
     def fresh(self) -> str:
@@ -136,10 +140,17 @@ class Text:
         names = ", ".join(arg.name for arg in args)
         return self.op(f'llvm.call {convention}@"{function}"({names}) : ({types}) -> {result}', elem, lanes)
 
-    def run(self, function: str) -> None:
-        """Call an external function that takes and returns nothing; it is declared once."""
-        self._declarations[function] = f'llvm.func {self._conventions.call}@"{function}"()'
-        self.line(f'llvm.call {self._conventions.call}@"{function}"() : () -> ()')
+    def run(self, function: str, args: Sequence[Reg] = (), attributes: str = "") -> None:
+        """Call a function that returns nothing; unless it is defined here, it is declared once, with its attributes."""
+        types, names = ", ".join(arg.type for arg in args), ", ".join(arg.name for arg in args)
+        convention = self._conventions.call
+        declared = f'llvm.func {convention}@"{function}"({types})' + f" attributes {{{attributes}}}" * bool(attributes)
+        self._declarations.setdefault(function, declared)
+        self.line(f'llvm.call {convention}@"{function}"({names}) : ({types}) -> ()')
+
+    def define(self, name: str, text: str) -> None:
+        """Have a function of this name in the module, by its text, which uses LLVM's types only."""
+        self._declarations[name] = text
 
     def to_index(self, x: Reg) -> Reg:
         """An integer as an index; a number that a narrower index does not hold loses its upper bits."""
@@ -183,6 +194,19 @@ class Text:
             f"{{alignment = {self._conventions.private_alignment} : i64}} : (i32) -> {PRIVATE}"
         )
         return name
+
+    def local(self, elem: str, count: int) -> str:
+        """An array that the work-items of a work-group share."""
+        name = f"tile{len(self._allocas)}"
+        self.local_bytes += count * WIDTHS[elem] // 8
+        kind = f"!llvm.array<{count} x {elem}>"
+        self._declarations[name] = (
+            f"llvm.mlir.global internal @{name}() {{addr_space = 3 : i32, "
+            f"alignment = {self._conventions.private_alignment} : i64}} : {kind} "
+            f"{{ %none = llvm.mlir.undef : {kind} llvm.return %none : {kind} }}"
+        )
+        self._allocas.append(f"%{name} = llvm.mlir.addressof @{name} : {LOCAL}")
+        return f"%{name}"
 
     def address(self, base: str, offset: Reg, elem: str, space: str) -> str:
         name = self.fresh()

@@ -193,12 +193,16 @@ class Program:
         b = self._buffer_of(op.b, op)
         if b.order != (0, 1):
             b = self._copied(op.b, op)
-        dot.accumulate(tiles, op, a, b, c, tiles.lanes(op.result, op, 1))
+        self._accumulate(op, a, b, c)
         tiles.buffers[op.result] = c
         elem = element(op.result.type, op)
         if in_register(elem) != elem:
             with tiles.space.each(c.extents, 1, tiles.lanes(op.result, op, 1)) as point:
                 tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
+
+    def _accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
+        """Write c += a b; b and c are row-major."""
+        dot.accumulate(self._tiles, op, a, b, c, self._tiles.lanes(op.result, op, 1))
 
     # Control flow. Scalars are carried by the MLIR operation, tiles live in buffers that all iterations share.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -73,16 +73,29 @@ class Reduction:
 
     def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
         """Combine `count` elements along the axis, `step` apart, into registers of the point's lanes."""
-        t, tiles = self._tiles.text, self._tiles
-        first = self._read(point)
         if count == step:
-            return first
-        cells, cell = self._cells(first)
-        with t.loop(t.integer(step), t.integer(count), step) as i:
+            return self._read(point)
+        t = self._tiles.text
+        return self._folded(t.integer(0), t.integer(step), count, step, point)
+
+    def _folded(self, start: Reg, next: Reg, count: int, step: int, point: Point) -> list[Reg]:
+        """Combine what is at `start`, at `next` and from there on, `step` apart, up to `count`."""
+
+        def at(i: Reg) -> list[Reg]:
             index = list(point.index)
             index[self._axis] = i
-            here = Point(tuple(index), point.lane, point.lanes)
-            self._write(cells, cell, self._combine([tiles.private.read(c, cell) for c in cells], self._read(here)))
+            return self._read(Point(tuple(index), point.lane, point.lanes))
+
+        return self._combined(at(start), next, count, step, at)
+
+    def _combined(
+        self, first: Sequence[Reg], next: Reg, count: int, step: int, at: Callable[[Reg], list[Reg]]
+    ) -> list[Reg]:
+        """Combine registers with those that `at` gives for the indices from `next` to `count`."""
+        t, tiles = self._tiles.text, self._tiles
+        cells, cell = self._cells(first)
+        with t.loop(next, t.integer(count), step) as i:
+            self._write(cells, cell, self._combine([tiles.private.read(c, cell) for c in cells], at(i)))
         return [tiles.private.read(c, cell) for c in cells]
 
     def _cells(self, values: Sequence[Reg]) -> tuple[list[Buffer], Point]:
@@ -93,7 +106,7 @@ class Reduction:
         """
         t = self._tiles.text
         kinds = [(element(src.type, self._op), value.lanes) for src, value in zip(self._op.srcs, values, strict=True)]
-        cells = [Buffer(t.private(_kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem, lanes in kinds]
+        cells = [Buffer(t.private(kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem, lanes in kinds]
         cell = Point((t.integer(0),), 0, values[0].lanes)
         self._write(cells, cell, values)
         return cells, cell
@@ -119,5 +132,6 @@ class Reduction:
         return self._fold(self._shape[self._axis], 1, point)
 
 
-def _kept(elem: str) -> str:
+def kept(elem: str) -> str:
+    """The type that an element has in an array."""
     return "i8" if elem == "i1" else in_register(elem)

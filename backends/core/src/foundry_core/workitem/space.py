@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
@@ -69,10 +69,21 @@ class Space:
         return x if self.known(y, 1) else self.text.binary("arith.muli", x, y)
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """Around what writes to memory that all of a program's work-items see; here a program is one work-item."""
+        yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Around what one work-item of a program does for all of them."""
+        yield
+
+    @contextmanager
     def each(self, shape: tuple[int, ...], lane: int, lanes: int) -> Iterator[Point]:
         """Loops over a whole index space, `lanes` elements at a time along one dimension, which they divide."""
         t = self.text
-        with self.nest([(t.integer(0), t.integer(extent)) for extent in shape], shape, lane, lanes) as index:
+        limits = [(t.integer(0), t.integer(extent)) for extent in shape]
+        with self.together(), self.nest(limits, shape, lane, lanes) as index:
             yield Point(index, lane, lanes)
 
     @contextmanager
@@ -80,17 +91,32 @@ class Space:
         self, limits: Sequence[tuple[Reg, Reg]], shape: tuple[int, ...], lane: int, lanes: int
     ) -> Iterator[tuple[Reg, ...]]:
         """One loop a dimension, the one along the lanes innermost; none where there is one step to make."""
-        t = self.text
-        index: list[Reg] = [t.integer(0)] * len(shape)
         order = [d for d in range(len(shape)) if d != lane] + ([lane] if shape else [])
-        with ExitStack() as loops:
-            for d in order:
-                low, high = limits[d]
-                step = lanes if d == lane else 1
-                if self.known(low, 0) and self.known(high, step):
-                    continue
-                index[d] = loops.enter_context(t.loop(low, high, step))
+        with self.loops(limits, [lanes if d == lane else 1 for d in range(len(shape))], order) as index:
+            yield index
+
+    @contextmanager
+    def loops(
+        self, limits: Sequence[tuple[Reg, Reg]], steps: Sequence[int], order: Sequence[int]
+    ) -> Iterator[tuple[Reg, ...]]:
+        """Nested loops over (low, high) limits, outermost first in the given order; none where there is one step."""
+        index: list[Reg] = [self.text.integer(0)] * len(limits)
+        needed = [d for d in order if not (self.known(limits[d][0], 0) and self.known(limits[d][1], steps[d]))]
+        with ExitStack() as opened:
+            if not needed:
+                opened.enter_context(self.once())
+            for d in needed:
+                loop = self.shared_loop if d == needed[0] else self.text.loop
+                index[d] = opened.enter_context(loop(*limits[d], steps[d]))
             yield tuple(index)
+
+    def shared_loop(self, low: Reg, high: Reg, step: int) -> AbstractContextManager[Reg]:
+        """The outermost loop of a nest, whose turns the work-items of a program share."""
+        return self.text.loop(low, high, step)
+
+    def once(self) -> AbstractContextManager[None]:
+        """A nest without loops, which leaves one work-item something to do."""
+        return nullcontext()
 
     def each_within(
         self,
@@ -106,6 +132,18 @@ class Space:
         Args:
             inside: the tile.range values that the limits are, for the points.
         """
+        with self.together():
+            self._each_within(limits, shape, lane, lanes, inside, body)
+
+    def _each_within(
+        self,
+        limits: Sequence[tuple[Reg, Reg]],
+        shape: tuple[int, ...],
+        lane: int,
+        lanes: int,
+        inside: frozenset[SSAValue],
+        body: Callable[[Point], None],
+    ) -> None:
         t = self.text
         low, high = limits[lane]
         if lanes == 1 or (self.known(low, 0) and self.known(high, shape[lane])):

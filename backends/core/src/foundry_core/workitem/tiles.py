@@ -45,11 +45,15 @@ class Tiles:
         self.plan = plan
         self.target = target
         self.numeric = Numeric(text)
-        self.space = Space(text)
+        self.space = self._space(text)
         self.private = Buffers(text, self.space)
         self.memory = Memory(text, self.space, self.numeric, self)
         self.scalars: dict[SSAValue, Reg] = {}
         self.buffers: dict[SSAValue, Buffer] = {}
+
+    def _space(self, text: Text) -> Space:
+        """How loops are written."""
+        return Space(text)
 
     def allocate(self, value: SSAValue, op: Operation, order: tuple[int, ...] | None = None) -> Buffer:
         """A new buffer of a tile's shape, row-major unless told otherwise."""
