@@ -1,0 +1,1 @@
+"""The reference zen-compiler: TTIR in, SPIR-V and the library that generates tensor-core commands out."""
