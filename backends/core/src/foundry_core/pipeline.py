@@ -42,7 +42,7 @@ def to_structured(ttir: str) -> str:
     Raises:
         UnsupportedOperation: names the operation and its source line.
     """
-    with _deep_expressions():
+    with deep_expressions():
         module = structure(parse(ttir))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
@@ -58,7 +58,7 @@ def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str: 
     Raises:
         UnsupportedOperation: names the operation.
     """
-    with _deep_expressions():
+    with deep_expressions():
         return lower(parse(structured), target)
 
 
@@ -69,7 +69,7 @@ def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarge
         UnsupportedOperation: names the operation.
         LoweringError: too large for the memory that a work-group shares.
     """
-    with _deep_expressions():
+    with deep_expressions():
         return lower_to_work_group(parse(structured), target)
 
 
@@ -80,12 +80,12 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
         UnsupportedOperation: names the operation.
         LoweringError: too large for a DPU's WRAM, with the numbers.
     """
-    with _deep_expressions():
+    with deep_expressions():
         return lower_to_tasklet(parse(structured), target)
 
 
 @contextmanager
-def _deep_expressions() -> Iterator[None]:
+def deep_expressions() -> Iterator[None]:
     """Room for walking expressions recursively: an unrolled loop makes a chain of some thousand operations."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _RECURSION))
@@ -111,7 +111,7 @@ def to_typed_llvm(mlir: str) -> str:
         ToolError: mlir-opt refused it.
         UnsupportedOperation: names what LLVM 12 does not know.
     """
-    with _deep_expressions():
+    with deep_expressions():
         return complete(typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT))
 
 

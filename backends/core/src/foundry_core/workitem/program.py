@@ -36,7 +36,12 @@ def lower(module: ModuleOp, target: WorkItemTarget) -> str:
         LoweringError: the kernel's tiles need more private memory than the target has.
     """
     function = kernel(module)
-    return WorkItem(function, Tiles(Text(), Plan(function.body.block), target)).write()
+    return WorkItem(function, tiles(function, target)).write()
+
+
+def tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
+    """The empty text of a kernel."""
+    return Tiles(Text(), Plan(function.body.block), target)
 
 
 class Program:
@@ -50,12 +55,12 @@ class Program:
 
     def write(self) -> str:
         """The MLIR of the kernel."""
-        parameters = [self._parameter(argument) for argument in self._body.args] + self._more_parameters()
+        parameters = [self._parameter(argument) for argument in self._body.args]
         self._block(self._body)
-        return self._text.function(self._function.sym_name.data, parameters)
+        return self._text.function(self._function.sym_name.data, parameters + self._more_parameters())
 
     def _more_parameters(self) -> list[str]:
-        """What the kernel takes after the parameters that it has in Triton."""
+        """What the kernel takes after the parameters that it has in Triton, once its body is written."""
         raise NotImplementedError
 
     def _program_id(self, axis: int) -> Reg:
