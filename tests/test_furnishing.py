@@ -45,6 +45,15 @@ def test_a_backends_folder_is_where_the_documents_have_it_with_its_links(
     assert container.called == [["ln", "-sfn", "/opt/llvm", "/mnt/host_cwd/third_party/llvm"]]
 
 
+def test_a_backend_that_users_build_themselves_is_there_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "vsi" / "src").mkdir(parents=True)
+    (tmp_path / "dpu" / "tritonpim").mkdir(parents=True)
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path)
+    assert furnished("vsi").copied == [(tmp_path / "vsi", "/foundry/triton_vsi_backend")]
+
+
 def test_a_target_without_such_a_folder_gets_nothing() -> None:
     container = furnished("spirv")
     assert not container.copied

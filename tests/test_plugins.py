@@ -67,3 +67,9 @@ def test_the_wheel_holds_what_was_digested(toy: Path, tmp_path: Path) -> None:
 def test_a_backend_that_does_not_exist_is_named(toy: Path) -> None:
     with pytest.raises(UsageError, match="backends/nothing"):
         plugins.identity("nothing")
+
+
+def test_the_hooks_of_a_plugin_are_left_to_its_users(toy: Path, tmp_path: Path) -> None:
+    (toy / "pyproject.toml").write_text(PROJECT + "[tool.hatch.build.targets.wheel.hooks.custom]\n")
+    (toy / "hatch_build.py").write_text("raise SystemExit('where is your SDK?')\n")
+    assert plugins.wheel("toy", Store(tmp_path / "store")).path.is_file()

@@ -9,15 +9,16 @@ from . import paths
 from .engine import Container
 from .lock import LockedTarget
 
-# Folders beside a backend's sources, by name. TritonPIM's documents mount theirs there.
-_PLACES = {"tritonpim": "/mnt/host_cwd"}
+# Folders below backends/ and where they go. TritonPIM's documents mount theirs there; VeriSilicon's say
+# `cd triton_vsi_backend`, and build a wheel of the sources in it.
+_PLACES = {"dpu/tritonpim": "/mnt/host_cwd", "vsi": "/foundry/triton_vsi_backend"}
 
 
 def furnish(container: Container, target: LockedTarget) -> None:
     """Copy a backend's user folders into a container of its image; nothing, where it has none."""
     for name, place in _PLACES.items():
-        folder = paths.BACKENDS / target.backend / name
-        if not folder.is_dir():
+        folder = paths.BACKENDS / name
+        if name.split("/")[0] != target.backend or not folder.is_dir():
             continue
         container.copy_into(folder, place)
         # Archives carry regular files only.

@@ -64,7 +64,8 @@ def _identity(sources: Mapping[str, Path]) -> str:
 def _build(sources: Path, folder: Path, *, log: str) -> None:
     run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
-        cwd=sources, env={"SOURCE_DATE_EPOCH": str(trees.EPOCH)}, log=log,
+        # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image the SDK is beside it.
+        cwd=sources, env={"SOURCE_DATE_EPOCH": str(trees.EPOCH), "HATCH_BUILD_NO_HOOKS": "true"}, log=log,
     )  # fmt: skip
 
 
