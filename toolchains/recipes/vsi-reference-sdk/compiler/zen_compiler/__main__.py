@@ -1,0 +1,113 @@
+"""zen-compiler: from the command line to the two files.
+
+Most of the time goes into starting Python and the LLVM tools, so that modules are imported where they are needed, and the
+command library is made beside the lowering where it does not depend on it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .commandline import Options
+
+_NAME = "zen-compiler"
+
+
+class _Refused(Exception):
+    """Why there is no output, in words for the user."""
+
+
+def main() -> int:
+    """Run as a command; returns the exit status: 0, or 1 with a message on standard error."""
+    from . import commandline, outputs
+
+    try:
+        options = commandline.parse(sys.argv[1:])
+    except commandline.UsageError as error:
+        print(f"{_NAME}: {error}", file=sys.stderr)
+        return 1
+    if options is None:
+        print(commandline.usage())
+        return 0
+    try:
+        outputs.remove([options.output, options.library])
+        spirv, library = _compiled(options)
+        outputs.write({options.output: spirv, options.library: library})
+    except _Refused as error:
+        print(f"{options.input}: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{_NAME}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _compiled(options: Options) -> tuple[bytes, bytes]:
+    """The module and the command library.
+
+    Raises:
+        _Refused: there is none.
+        OSError: the input cannot be read.
+    """
+    try:
+        import foundry_core  # noqa: F401
+        import xdsl  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise _Refused(
+            f"the Python that runs {_NAME}, {sys.executable}, has no {error.name}; the reference compiler needs "
+            "foundry_core and xdsl: put the environment that has them first on PATH"
+        ) from error
+    from concurrent.futures import ThreadPoolExecutor
+    from tempfile import TemporaryDirectory
+
+    from . import commands
+
+    with open(options.input, "rb") as file:  # noqa: PTH123
+        text = file.read()
+    try:
+        ttir = text.decode()
+    except UnicodeDecodeError as error:
+        raise _Refused("it is not text, TTIR is") from error
+    with TemporaryDirectory(prefix=f"{_NAME}-") as scratch, ThreadPoolExecutor(1) as aside:
+        # Without a bridge there are no commands, whatever the kernel is.
+        library = aside.submit(commands.compile, commands.source((), (), {}), scratch) if options.bridge is None else None
+        from foundry_core.errors import LoweringError
+
+        from .bridge import Bridge, BridgeError
+        from .lowering import lower
+
+        try:
+            bridge = Bridge(options.bridge) if options.bridge is not None else None
+            lowered = lower(ttir, threads=options.threads, bridge=bridge)
+            _check(options, lowered.name, lowered.spirv)
+            if bridge is not None:
+                fields = {name: bridge.field(name) for name in ("grid", "program", "checksum")}
+                source = commands.source(lowered.parameters, lowered.matmuls, fields)
+                return lowered.spirv, commands.compile(source, scratch)
+            assert library is not None
+            return lowered.spirv, library.result()
+        except (LoweringError, BridgeError, commands.CommandsError) as error:
+            raise _Refused(str(error)) from error
+
+
+def _check(options: Options, name: str, spirv: bytes) -> None:
+    """Raise _Refused unless the module is one that was asked for."""
+    from . import spirv as module
+
+    if not options.module.search(name):
+        raise _Refused(f"no module matches {options.module.pattern!r}: the kernel is {name}")
+    for what, needed, asked in zip(
+        ("capability", "extension"), module.needs(spirv), (options.capabilities, options.extensions), strict=True
+    ):
+        lacking = sorted(needed - asked)
+        if lacking:
+            raise _Refused(
+                f"kernel {name} needs the SPIR-V {what} {', '.join(lacking)}, which is not among those that "
+                f"--spirv-target-options gives: {', '.join(sorted(asked)) or 'none'}"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""zen-compiler's command line, as the vendor's is documented, read as LLVM's tools read theirs.
+
+An option may have one dash or two, its value may follow after `=` or as the next argument; none may be given twice. What
+is not documented is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .spirv import CAPABILITIES, EXTENSIONS
+
+# CL_DEVICE_MAX_WORK_GROUP_SIZE of the reference device, PoCL 6.
+MAX_THREADS = 4096
+
+_FLAGS = {
+    "triton-kernel-compile": "compile a Triton kernel; required, there is nothing else that is done",
+    "enable-verify-after-passes": "verify the IR between passes; that is always done",
+    "disable-linalg-to-tc-pipeline": "do not use the tensor core",
+    "disable-multi-engine-scheduling-pipeline": "use one engine; the reference device has one",
+    "disable-threads-scheduling-pipeline": "one work-item a program",
+}
+_VALUES = {
+    "workgroup-size-options": ("N,1,1", "work-items of a work-group along x, y and z"),
+    "threads-per-workgroup": ("N", "the same N"),
+    "spirv-target-options": (
+        "'caps=A,B,... exts=X,... module=REGEX'",
+        "what SPIR-V the device takes, and which kernel to compile",
+    ),
+    "o": ("FILE", "where the SPIR-V goes"),
+    "out-lib": ("FILE", "where the library that generates commands goes"),
+    "tc-bridge": ("FILE", "libZenTCBridge.so; required unless the tensor core is not used"),
+}
+_HELP = ("help", "h")
+
+
+class UsageError(Exception):
+    """A command line that is not taken."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a command line asks for.
+
+    Attributes:
+        input, output, library: TTIR to read; SPIR-V and command library to write.
+        bridge: the tensor-core bridge; None if the tensor core is not to be used.
+        threads: work-items a program.
+        capabilities, extensions: those that the SPIR-V may use.
+        module: a regular expression that the kernel's name must match somewhere.
+    """
+
+    input: str
+    output: str
+    library: str
+    bridge: str | None
+    threads: int
+    capabilities: frozenset[str]
+    extensions: frozenset[str]
+    module: re.Pattern[str]
+
+
+def parse(arguments: Sequence[str]) -> Options | None:
+    """What the arguments (without the program's name) ask for; None if that is the help.
+
+    Raises:
+        UsageError: says which argument is not taken, and why.
+    """
+    flags, values, inputs = _split(arguments)
+    if flags.intersection(_HELP):
+        return None
+    if "triton-kernel-compile" not in flags:
+        raise UsageError("nothing to do: --triton-kernel-compile is not given")
+    if len(inputs) != 1:
+        raise UsageError(f"one TTIR file must be given, not {len(inputs)}{': ' if inputs else ''}{', '.join(inputs)}")
+    for name in ("o", "out-lib", "workgroup-size-options", "threads-per-workgroup", "spirv-target-options"):
+        if name not in values:
+            raise UsageError(f"{_spelled(name)} is not given")
+    source, output, library = inputs[0], values["o"], values["out-lib"]
+    if not os.path.isfile(source):  # noqa: PTH113  start-up: pathlib costs 10 ms
+        raise UsageError(f"{source}: no such file")
+    if len({os.path.realpath(path) for path in (source, output, library)}) != 3:  # noqa: PTH
+        raise UsageError("the input, -o and -out-lib must be three different files")
+    return Options(
+        source, output, library, _bridge(flags, values), _threads(flags, values), *_target(values["spirv-target-options"])
+    )
+
+
+def usage() -> str:
+    """The help text."""
+    lines = ["OVERVIEW: zen-compiler of the reference SDK: a Triton kernel's TTIR to SPIR-V for OpenCL", ""]
+    lines += ["USAGE: zen-compiler [options] KERNEL.ttir -o KERNEL.spv -out-lib KERNEL_cmd_gen.so", "", "OPTIONS:"]
+    for name, (value, what) in _VALUES.items():
+        lines += [f"  {_spelled(name)}={value}", f"      {what}"]
+    for name, what in _FLAGS.items():
+        lines += [f"  {_spelled(name)}", f"      {what}"]
+    return "\n".join([*lines, "  --help", "      this text"])
+
+
+def _spelled(name: str) -> str:
+    return f"-{name}" if name in ("o", "out-lib", "tc-bridge", "h") else f"--{name}"
+
+
+def _split(arguments: Sequence[str]) -> tuple[set[str], dict[str, str], list[str]]:
+    """The flags, the options with their values, and the rest."""
+    flags: set[str] = set()
+    values: dict[str, str] = {}
+    inputs: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-") or argument == "-":
+            inputs.append(argument)
+            continue
+        name, assigned, value = argument[2 if argument.startswith("--") else 1 :].partition("=")
+        if name in flags or name in values:
+            raise UsageError(f"for the {_spelled(name)} option: may only occur zero or one times")
+        if name in _FLAGS or name in _HELP:
+            if assigned:
+                raise UsageError(f"for the {_spelled(name)} option: it takes no value, but {value!r} is given")
+            flags.add(name)
+        elif name in _VALUES:
+            values[name] = value if assigned else next(rest, "")
+            if not values[name]:
+                raise UsageError(f"for the {_spelled(name)} option: requires a value")
+        else:
+            raise UsageError(f"unknown command line argument {argument!r}{_meant(name)}; try: zen-compiler --help")
+    return flags, values, inputs
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*_FLAGS, *_VALUES], n=1)
+    return f"; did you mean {_spelled(close[0])!r}?" if close else ""
+
+
+def _bridge(flags: set[str], values: Mapping[str, str]) -> str | None:
+    path = values.get("tc-bridge")
+    if path is not None and not os.path.isfile(path):  # noqa: PTH113
+        raise UsageError(f"for the -tc-bridge option: {path}: no such file")
+    if "disable-linalg-to-tc-pipeline" in flags:
+        return None
+    if path is None:
+        raise UsageError("-tc-bridge is not given; without it, --disable-linalg-to-tc-pipeline must be")
+    return path
+
+
+def _threads(flags: set[str], values: Mapping[str, str]) -> int:
+    def number(name: str, text: str) -> int:
+        if not re.fullmatch("[0-9]{1,9}", text):
+            raise UsageError(f"for the {_spelled(name)} option: {text!r} value invalid for uint argument")
+        found = int(text)
+        if not 1 <= found <= MAX_THREADS:
+            raise UsageError(f"for the {_spelled(name)} option: {found} is not from 1 to {MAX_THREADS}")
+        return found
+
+    name = "workgroup-size-options"
+    sizes = [number(name, text) for text in values[name].split(",")]
+    if len(sizes) != 3 or sizes[1:] != [1, 1]:
+        raise UsageError(f"for the {_spelled(name)} option: {values[name]!r} is not of the form N,1,1")
+    threads = number("threads-per-workgroup", values["threads-per-workgroup"])
+    if threads != sizes[0]:
+        raise UsageError(f"--workgroup-size-options asks for {sizes[0]} work-items, --threads-per-workgroup for {threads}")
+    if threads > 1 and "disable-threads-scheduling-pipeline" in flags:
+        raise UsageError(f"{threads} work-items are asked for, and by --disable-threads-scheduling-pipeline one")
+    return threads
+
+
+def _target(text: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
+    """Capabilities, extensions and the expression for the kernel's name."""
+    known: dict[str, Callable[[str], object]] = {
+        "caps": lambda names: _known(names, CAPABILITIES, "capability"),
+        "exts": lambda names: _known(names, EXTENSIONS, "extension"),
+        "module": _expression,
+    }
+    found: dict[str, object] = {}
+    for part in text.split():
+        key, assigned, value = part.partition("=")
+        if key not in known or not assigned:
+            raise _wrong_target(f"no such pass option {part!r}; there are caps=, exts= and module=")
+        if key in found:
+            raise _wrong_target(f"{key}= is given twice")
+        found[key] = known[key](value)
+    missing = [f"{key}=" for key in known if key not in found]
+    if missing:
+        raise _wrong_target(f"{' and '.join(missing)} not given")
+    return found["caps"], found["exts"], found["module"]  # type: ignore[return-value]
+
+
+def _known(names: str, known: frozenset[str], what: str) -> frozenset[str]:
+    found = frozenset(filter(None, names.split(",")))
+    unknown = sorted(found - known)
+    if unknown:
+        raise _wrong_target(f"unknown {what} {', '.join(map(repr, unknown))}")
+    return found
+
+
+def _expression(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise _wrong_target(f"module={text}: not a regular expression: {error}") from error
+
+
+def _wrong_target(why: str) -> UsageError:
+    return UsageError(f"for the --spirv-target-options option: {why}")
