@@ -10,6 +10,9 @@ How a kernel reaches host memory is decided once a device (`Memory`):
 - BUFFER: any other device. For the time of a launch each allocation among the arguments becomes a cl_mem over the
   caller's memory (CL_MEM_USE_HOST_PTR), which the implementation maps or copies as it must; arguments that point into
   the same allocation share one cl_mem, so that aliased arguments mean the same as in the other mode.
+
+A target whose kernels are defined to take cl_mem gets them on an SVM device too: one over each argument, for nothing
+has to be mapped there (OpenCL 3.0, 3.3.3: memory that host and device share is consistent after a kernel).
 """
 
 from __future__ import annotations
@@ -22,19 +25,15 @@ from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 
+from .failure import Failure
 from .ran import Kind, Ran
 
 
-class OpenCLError(Exception):
+class OpenCLError(Failure):
     """What failed on an OpenCL device, why, and the next thing to do."""
-
-    def __init__(self, what: str, *, why: str, next: str = "") -> None:
-        lines = [what, f"  why:  {why}".replace("\n", "\n        ")]
-        if next:
-            lines.append(f"  next: {next}")
-        super().__init__("\n".join(lines))
 
 
 class DeviceError(OpenCLError):
@@ -71,7 +70,9 @@ _SCALARS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "fp32": (np.float32, float),
     "fp64": (np.float64, float),
 }
-_ONE_ITEM = (1, 1, 1)
+_OVER_HOST_MEMORY = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+
+Grid = tuple[int, int, int]
 
 
 def refusal(device: cl.Device) -> str | None:
@@ -102,12 +103,13 @@ def devices() -> list[cl.Device]:
     return found
 
 
-def find(wanted: str, *, variable: str) -> cl.Device:
+def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None] = refusal) -> cl.Device:
     """The device to use.
 
     Args:
         wanted: an index into `devices()`, or a part of a device's or platform's name; empty for the first usable one.
         variable: the environment variable that `wanted` came from, for the message.
+        refuse: why a device cannot be used, or None if it can.
 
     Raises:
         DeviceError: nothing fits; lists what there is and why it was passed over.
@@ -118,7 +120,7 @@ def find(wanted: str, *, variable: str) -> cl.Device:
         if wanted and wanted != str(index) and wanted.lower() not in name.lower():
             reason: str | None = f"not named by {variable}={wanted}"
         else:
-            reason = refusal(device)
+            reason = refuse(device)
         if reason is None:
             return device
         lines.append(f"{index}: {name}: {reason}")
@@ -177,89 +179,134 @@ class Device:
             raise BuildError(f"{self.cl.name.strip()} did not accept the kernel", why=str(error)) from error
         return program
 
-    def launcher(self, program: cl.Program, name: str, types: Sequence[str]) -> Launcher:
-        """A callable that launches kernel `name` of `program`; `types` are Triton's types of its parameters."""
-        kind = SvmLauncher if self.memory is Memory.SVM else BufferLauncher
-        return kind(self, cl.Kernel(program, name), types)
+    def launcher(
+        self,
+        program: cl.Program,
+        name: str,
+        types: Sequence[str],
+        *,
+        threads: int = 1,
+        tables: int = 0,
+        cl_mem: bool = False,
+    ) -> Launcher:
+        """A callable that launches kernel `name` of `program`.
+
+        Args:
+            types: Triton's types of its parameters.
+            threads: work-items along x that share a program.
+            tables: how many buffers the kernel takes behind the grid.
+            cl_mem: the kernel is defined to take cl_mem, also where the device takes host addresses.
+
+        Raises:
+            DeviceError: a work-group of the device cannot have so many work-items.
+        """
+        kernel = cl.Kernel(program, name)
+        most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.cl)
+        if threads > most:
+            raise DeviceError(
+                f"kernel {name} cannot run with {threads} work-items a program",
+                why=f"a work-group of it can have {most} on {self.cl.name.strip()}",
+                next="use fewer warps: num_warps= of the launch or of its triton.Config",
+            )
+        kind: type[Launcher] = BufferLauncher
+        if self.memory is Memory.SVM:
+            kind = SharedLauncher if cl_mem else SvmLauncher
+        return kind(self, kernel, types, threads, tables)
 
 
 class Launcher:
     """One kernel with the types of its parameters: `launcher(grid, arguments)` runs it to its end.
 
     The kernel's parameters are those of the Triton function that are not constexpr, then the grid's x, y and z as
-    int32; each program is one work-item in a work-group of its own.
+    int32, then a cl_mem for each table. Each program is a work-group of `threads` work-items along x.
     """
 
-    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str]) -> None:
+    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
         self._queue = device.queue
         self._context = device.context
         self._kernel = kernel
+        self._threads = threads
+        self._local = (threads, 1, 1)
         # Setting arguments and enqueueing are two steps on one object: threads take turns.
         self._lock = threading.Lock()
         layouts = [None if type.startswith("*") else _SCALARS[type][0] for type in types]
-        kernel.set_scalar_arg_dtypes([*layouts, np.int32, np.int32, np.int32])
+        kernel.set_scalar_arg_dtypes([*layouts, np.int32, np.int32, np.int32, *[None] * tables])
 
-    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
         """Run the kernel for every program of `grid`; returns when it has finished.
 
         Args:
             grid: programs along x, y and z; none at all if one of them is 0.
             arguments: a tensor for each pointer, a number for each scalar.
+            tables: bytes that the kernel finds in buffers of its own.
         """
         raise NotImplementedError
+
+    def _enqueue(self, grid: Grid, values: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]]) -> cl.Event:
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        buffers = [cl.Buffer(self._context, flags, hostbuf=table) for table in tables]
+        x, y, z = grid
+        with self._lock:
+            return self._kernel(self._queue, (x * self._threads, y, z), self._local, *values, x, y, z, *buffers)
 
 
 class SvmLauncher(Launcher):
     """Passes host addresses as they are."""
 
-    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str]) -> None:
-        super().__init__(device, kernel, types)
-        self._convert = [_svm if type.startswith("*") else _SCALARS[type][1] for type in types]
+    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
+        super().__init__(device, kernel, types, threads, tables)
+        self._convert = [self._pointer if type.startswith("*") else _SCALARS[type][1] for type in types]
 
-    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
         if 0 in grid:
             return
         values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
-        with self._lock:
-            event = self._kernel(self._queue, grid, _ONE_ITEM, *values, *grid)
-        event.wait()
+        self._enqueue(grid, values, tables).wait()
+
+    def _pointer(self, tensor: TensorLike) -> Any:
+        return cl.SVM(_Byte.from_address(tensor.data_ptr()))
 
 
 # PyOpenCL makes an SVM pointer of anything with a buffer; only the address reaches OpenCL, so one byte will do.
 _Byte = ctypes.c_char * 1
 
 
-def _svm(tensor: TensorLike) -> cl.SVM[Any]:
-    return cl.SVM(_Byte.from_address(tensor.data_ptr()))
+class SharedLauncher(SvmLauncher):
+    """Passes a cl_mem over the memory of each argument, on a device that shares the host's address space."""
+
+    def _pointer(self, tensor: TensorLike) -> Any:
+        storage, low = tensor.untyped_storage(), tensor.data_ptr()
+        size = storage.data_ptr() + storage.nbytes() - low
+        if size <= 0:
+            return None  # a tensor without elements
+        return cl.Buffer(self._context, _OVER_HOST_MEMORY, hostbuf=(ctypes.c_char * size).from_address(low))
 
 
 class BufferLauncher(Launcher):
     """Wraps the memory of the arguments into cl_mem objects for the time of a launch."""
 
-    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str]) -> None:
-        super().__init__(device, kernel, types)
+    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
+        super().__init__(device, kernel, types, threads, tables)
         self._types = types
         self._alignment = device.cl.mem_base_addr_align // 8
 
-    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
         if 0 in grid:
             return
         spans = _spans([argument for type, argument in zip(self._types, arguments, strict=True) if type[0] == "*"])
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         buffers = {
-            low: cl.Buffer(self._context, flags, hostbuf=(ctypes.c_char * (high - low)).from_address(low))
+            low: cl.Buffer(self._context, _OVER_HOST_MEMORY, hostbuf=(ctypes.c_char * (high - low)).from_address(low))
             for low, high in spans
         }
         values = [
             self._part(argument.data_ptr(), spans, buffers) if type[0] == "*" else _SCALARS[type][1](argument)
             for type, argument in zip(self._types, arguments, strict=True)
         ]
-        with self._lock:
-            self._kernel(self._queue, grid, _ONE_ITEM, *values, *grid)
+        self._enqueue(grid, values, tables)
         # Mapping is what makes the stores visible in the host memory that a buffer was made over.
         for low, high in spans:
             mapped, _ = cl.enqueue_map_buffer(
-                self._queue, buffers[low], cl.map_flags.READ, 0, (high - low,), np.dtype(np.uint8), is_blocking=True
+                self._queue, buffers[low], cl.map_flags.READ, 0, (high - low,), np.dtype(np.uint8), is_blocking=False
             )
             mapped.base.release(self._queue)
         self._queue.finish()

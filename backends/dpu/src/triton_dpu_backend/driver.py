@@ -28,10 +28,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.clock import DeviceInterface, cache_filler
+from foundry_core.driver import SynchronousDriver
 from foundry_core.ran import Kind, Ran
 from triton.backends.compiler import GPUTarget
-from triton.backends.driver import DriverBase
 
 from . import launches
 from .compiler import target
@@ -39,7 +38,6 @@ from .host import sdk
 from .launches import Launch
 
 if TYPE_CHECKING:
-    import torch
 
     from .launcher import DpuLauncher, Program
 
@@ -95,26 +93,22 @@ def _folder() -> str:
     return folder
 
 
-class DpuDriver(DriverBase):  # type: ignore[misc]
+class DpuDriver(SynchronousDriver):
     """The DPUs of this machine, as Triton's runtime sees them: one device, of which a launch takes what it wants."""
 
     # What every report of the project asks a driver with a model for.
     profile = staticmethod(launches.profile)
+    # An MRAM address.
+    pointer = "uint32_t"
 
     def __init__(self) -> None:
         super().__init__()
         self.utils = DpuUtils()
         self.launcher_cls = launcher
 
-    @staticmethod
-    def is_active() -> bool:
-        """Whether there is an SDK, or the emulator in its place."""
-        return sdk.locate() is not None
-
     @classmethod
     def inactive_reason(cls) -> str:
-        """Why is_active() is false; a Triton with this project's patches says it in its error."""
-        return "" if cls.is_active() else sdk.missing()
+        return "" if sdk.locate() else sdk.missing()
 
     @property
     def last_launch(self) -> Launch | None:
@@ -144,36 +138,8 @@ class DpuDriver(DriverBase):  # type: ignore[misc]
     def get_current_target(self) -> GPUTarget:
         return target()
 
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, device: int) -> None:
-        """There is one device, all DPUs; num_dpus says how many of them."""
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> torch.device:
-        import torch
-
-        return torch.device("cpu")
-
-    def get_device_interface(self) -> type[DeviceInterface]:
-        return DeviceInterface
-
-    def map_python_to_cpp_type(self, ty: str) -> str:
-        """C's type of a kernel parameter, for Triton's ahead-of-time tools: pointers are MRAM addresses."""
-        return "uint32_t" if ty.startswith("*") else _C_TYPES[ty]
-
     def get_benchmarker(self) -> Callable[..., Any]:
         return benchmark
-
-    def get_empty_cache_for_benchmark(self) -> Any:
-        """DPUs have no cache that one measurement could leave warm for the next."""
-        return cache_filler(0)
-
-    def clear_cache(self, cache: Any) -> None:
-        cache.fill(0)
 
 
 def benchmark(
@@ -193,15 +159,3 @@ def benchmark(
         return do_bench(call, quantiles=quantiles, **others)  # type: ignore[no-any-return]
     milliseconds = sum(count for count in cycles if count is not None) / _CLOCK * 1e3
     return [milliseconds] * len(quantiles) if quantiles else milliseconds
-
-
-_C_TYPES = {
-    "i1": "int8_t",
-    "u1": "int8_t",
-    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
-    "fp16": "uint16_t",
-    "bf16": "uint16_t",
-    "fp32": "float",
-    "fp64": "double",
-}

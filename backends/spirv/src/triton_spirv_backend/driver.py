@@ -18,18 +18,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.arguments import Parameters
-from foundry_core.clock import DeviceInterface, cache_filler
+from foundry_core.driver import SynchronousDriver
 from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find
 from foundry_core.ran import Ran
 from foundry_core.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
-from triton.backends.driver import DriverBase
 
 from .compiler import target
 
 if TYPE_CHECKING:
     import pyopencl as cl
-    import torch
 
 DEVICE_VARIABLE = "FOUNDRY_SPIRV_DEVICE"
 MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
@@ -116,7 +114,7 @@ class SpirvLauncher:
             exit_hook(launch_metadata)
 
 
-class SpirvDriver(DriverBase):  # type: ignore[misc]
+class SpirvDriver(SynchronousDriver):
     """The one OpenCL device of a process, as Triton's runtime sees it."""
 
     launcher_cls = SpirvLauncher
@@ -125,18 +123,8 @@ class SpirvDriver(DriverBase):  # type: ignore[misc]
         super().__init__()
         self.utils = SpirvUtils()
 
-    @staticmethod
-    def is_active() -> bool:
-        """Whether there is a device that kernels can run on."""
-        try:
-            choose_device()
-        except DeviceError:
-            return False
-        return True
-
     @classmethod
     def inactive_reason(cls) -> str:
-        """Why is_active() is false; a Triton with this project's patches says it in its error."""
         try:
             choose_device()
         except DeviceError as error:
@@ -156,46 +144,5 @@ class SpirvDriver(DriverBase):  # type: ignore[misc]
         is_pocl = opened.platform.name == "Portable Computing Language"
         return target(WorkItemTarget(4 * opened.native_vector_width_float, llvm_intrinsics=is_pocl))
 
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, device: int) -> None:
-        """There is one device; FOUNDRY_SPIRV_DEVICE chooses it."""
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> torch.device:
-        import torch
-
-        return torch.device("cpu")
-
-    def get_device_interface(self) -> type[DeviceInterface]:
-        return DeviceInterface
-
-    def map_python_to_cpp_type(self, ty: str) -> str:
-        """C's type of a kernel parameter, for Triton's ahead-of-time tools."""
-        return "void*" if ty.startswith("*") else _C_TYPES[ty]
-
-    def get_benchmarker(self) -> Callable[..., Any]:
-        from triton.testing import do_bench
-
-        return do_bench  # type: ignore[no-any-return]
-
-    def get_empty_cache_for_benchmark(self) -> Any:
-        return cache_filler(open_device().cl.global_mem_cache_size)
-
-    def clear_cache(self, cache: Any) -> None:
-        cache.fill(0)
-
-
-_C_TYPES = {
-    "i1": "int8_t",
-    "u1": "int8_t",
-    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
-    "fp16": "uint16_t",
-    "bf16": "uint16_t",
-    "fp32": "float",
-    "fp64": "double",
-}
+    def cache_bytes(self) -> int:
+        return int(open_device().cl.global_mem_cache_size)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from foundry_core.failure import Failure
 
-class DpuError(Exception):
+
+class DpuError(Failure):
     """What failed on the way to DPUs or on one, why, and the next thing to do."""
-
-    def __init__(self, what: str, *, why: str, next: str = "") -> None:
-        lines = [what, f"  why:  {why}".replace("\n", "\n        ")]
-        if next:
-            lines.append(f"  next: {next}")
-        super().__init__("\n".join(lines))
 
 
 class SdkError(DpuError):
