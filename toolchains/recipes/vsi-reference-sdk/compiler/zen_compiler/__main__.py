@@ -73,8 +73,12 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
     with TemporaryDirectory(prefix=f"{_NAME}-") as scratch, ThreadPoolExecutor(1) as aside:
         # Without a bridge there are no commands, whatever the kernel is.
         library = aside.submit(commands.compile, commands.source((), (), {}), scratch) if options.bridge is None else None
+        # The tools are asked for their version meanwhile; the lowering asks again and has the answer remembered, or its
+        # own error.
         from foundry_core.errors import LoweringError
+        from foundry_core.tools import tool
 
+        aside.submit(tool, "llc")
         from .bridge import Bridge, BridgeError
         from .lowering import lower
 
@@ -94,12 +98,12 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
 
 def _check(options: Options, name: str, spirv: bytes) -> None:
     """Raise _Refused unless the module is one that was asked for."""
-    from . import spirv as module
+    from .spirv import needs
 
     if not options.module.search(name):
         raise _Refused(f"no module matches {options.module.pattern!r}: the kernel is {name}")
     for what, needed, asked in zip(
-        ("capability", "extension"), module.needs(spirv), (options.capabilities, options.extensions), strict=True
+        ("capability", "extension"), needs(spirv), (options.capabilities, options.extensions), strict=True
     ):
         lacking = sorted(needed - asked)
         if lacking:
