@@ -1,0 +1,83 @@
+"""Makes the C++ source of a kernel's launcher: launcher.cpp.in with npy.h and what is this kernel's own put in."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from importlib.resources import files
+from string import Template
+
+from .parameters import Parameter, divisors, parameter
+
+_WARP = 32
+
+
+def launcher(
+    *, name: str, parameters: Sequence[str], names: Sequence[str], num_warps: int, threads: int, ttir: str | bytes
+) -> str:
+    """The C++ source; arguments as `dump` takes them.
+
+    Raises:
+        ValueError: see `dump`.
+    """
+    if not name.isidentifier() or not name.isascii():
+        raise ValueError(f"{name!r} names no kernel and no file: it is no identifier")
+    if threads != max(1, num_warps * _WARP):
+        raise ValueError(f"{threads} work-items a program are not {num_warps} warps of {_WARP}")
+    if names and len(names) != len(parameters):
+        raise ValueError(f"{name} has {len(parameters)} parameters and {len(names)} names of them")
+    text = ttir.decode() if isinstance(ttir, bytes) else ttir
+    takes = [
+        parameter(type, called, 1 if type.startswith("*") else divisor)
+        for type, called, divisor in zip(
+            parameters,
+            names or [f"arg_{index}" for index in range(len(parameters))],
+            divisors(text, name, len(parameters)),
+            strict=True,
+        )
+    ]
+    tensors = [index for index, each in enumerate(takes) if each.is_tensor]
+    types = [
+        *("void *" if each.is_tensor else each.element.c_type for each in takes),
+        "int", "int", "int", *("const std::size_t *" for _ in tensors), "std::int8_t *",
+    ]  # fmt: skip
+    values = [
+        *(
+            f"arguments[{index}].address()" if each.is_tensor else f"arguments[{index}].as<{each.element.c_type}>()"
+            for index, each in enumerate(takes)
+        ),
+        *(f"static_cast<int>(grid[{axis}])" for axis in range(3)),
+        *(f"arguments[{index}].shape()" for index in tensors),
+        "commands",
+    ]
+    folder = files(__package__)
+    return Template((folder / "launcher.cpp.in").read_text()).substitute(
+        kernel=name,
+        num_warps=num_warps,
+        warp=_WARP,
+        npy=(folder / "npy.h").read_text().rstrip(),
+        parameters="".join(f"\n    {_initializer(each)}," for each in takes) + ("\n" if takes else ""),
+        matmul_takes=_list(["std::size_t", "const std::size_t *", *types]),
+        matmul_passed=_list(["index", "grid.data()", *values]),
+        dma_takes=_list(["std::size_t", *types]),
+        dma_passed=_list(["index", *values]),
+    )
+
+
+def _list(items: Sequence[str]) -> str:
+    """As many to a line as fit; a type and its * stay together."""
+    joined = ", ".join(item.replace(" ", "\0") for item in items)
+    return textwrap.fill(joined, 120, initial_indent=" " * 8, subsequent_indent=" " * 8).replace("\0", " ")
+
+
+def _initializer(each: Parameter) -> str:
+    descrs = ", ".join(map(_literal, each.element.descrs))
+    tensor = "true" if each.is_tensor else "false"
+    fields = f"{_literal(each.name)}, {_literal(each.type)}, {tensor}, {each.element.bytes}, {{{descrs}}}"
+    return f"{{{fields}, {_literal(each.element.numpy)}, {each.divisor}}}"
+
+
+def _literal(text: str) -> str:
+    """As a string of C++; JSON's escapes are C++'s, but for what is beyond ASCII, which stays as it is."""
+    return json.dumps(text, ensure_ascii=False)
