@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import triton
 from triton.backends.driver import DriverBase
 
 from .clock import DeviceInterface, cache_filler
@@ -25,6 +26,15 @@ _C_TYPES = {
     "fp32": "float",
     "fp64": "double",
 }
+
+
+def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
+    """What a driver's load_binary returns: module, function, registers, spills, the most threads a program may have.
+
+    Triton checks num_warps against the last; releases without triton.knobs, 3.2 among them, do not, and do not take it.
+    """
+    known = (module, function, 0, 0)
+    return (*known, most_threads) if hasattr(triton, "knobs") else known
 
 
 class SynchronousDriver(DriverBase):  # type: ignore[misc]

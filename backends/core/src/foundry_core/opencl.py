@@ -135,6 +135,11 @@ def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None
 class Device:
     """An OpenCL device with its context and queue.
 
+    Attributes:
+        cl: the device itself.
+        shares: it works in the host's address space.
+        memory: how kernels reach the caller's arrays.
+
     Args:
         device: from `find`.
         memory: None for the best that the device offers.
@@ -152,6 +157,7 @@ class Device:
                 next=f"use memory mode {Memory.BUFFER}",
             )
         self.cl = device
+        self.shares = shares
         self.memory = memory or (Memory.SVM if shares else Memory.BUFFER)
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)

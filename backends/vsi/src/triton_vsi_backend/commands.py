@@ -1,0 +1,144 @@
+"""A kernel's command buffers, made by the library that zen-compiler wrote beside it.
+
+The library has C functions:
+
+    size_t get_matmul_num(void), get_dma_num(void)
+    bool generate_matmul_command(size_t index, const size_t grid[3], PARAMETERS, int gx, int gy, int gz, SHAPES,
+                                 int8_t *out)
+    bool generate_dma_command(size_t index, PARAMETERS, int gx, int gy, int gz, SHAPES, int8_t *out)
+
+PARAMETERS are the kernel's: pointers as void *, to the first element in host memory, scalars as their C type, i1 as a
+byte, 16-bit floats as their bits. SHAPES are one `const size_t *` for each pointer, the extents of its tensor. A call
+fills `out` for the whole grid, 256 bytes a program, x fastest, and returns whether it could. The vendor's documents
+leave open what `out` spans and what is returned when; that is our reading.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from .errors import VsiError
+
+COMMAND_BYTES = 256
+
+_C_TYPES: dict[str, Any] = {
+    "i1": ctypes.c_int8,
+    "u1": ctypes.c_int8,
+    "i8": ctypes.c_int8,
+    "i16": ctypes.c_int16,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "u8": ctypes.c_uint8,
+    "u16": ctypes.c_uint16,
+    "u32": ctypes.c_uint32,
+    "u64": ctypes.c_uint64,
+    "fp16": ctypes.c_uint16,
+    "bf16": ctypes.c_uint16,
+    "fp32": ctypes.c_float,
+    "fp64": ctypes.c_double,
+}
+_HALVES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+class Commands:
+    """The command buffers of one kernel.
+
+    Args:
+        library: the file, <kernel>_cmd_gen.so.
+        types: Triton's types of what is passed to the kernel.
+        most_bytes: of one buffer on the device.
+
+    Attributes:
+        matmuls, dmas: how many buffers the kernel takes of each kind.
+
+    Raises:
+        VsiError: the file is no such library.
+    """
+
+    def __init__(self, library: Path, types: Sequence[str], *, most_bytes: int) -> None:
+        try:
+            loaded = ctypes.CDLL(str(library))
+            counts, makers = (
+                [getattr(loaded, name) for name in names]
+                for names in (
+                    ("get_matmul_num", "get_dma_num"),
+                    ("generate_matmul_command", "generate_dma_command"),
+                )
+            )
+        except (OSError, AttributeError) as error:
+            raise VsiError(f"{library} does not make command buffers", why=str(error)) from error
+        for count in counts:
+            count.restype, count.argtypes = ctypes.c_size_t, []
+        self.matmuls, self.dmas = (int(count()) for count in counts)
+        self._types = list(types)
+        self._most_bytes = most_bytes
+        parameters = [ctypes.c_void_p if type.startswith("*") else _C_TYPES[type] for type in types]
+        shapes = [ctypes.POINTER(ctypes.c_size_t) for type in types if type.startswith("*")]
+        grid = [ctypes.c_int] * 3
+        self._matmul, self._dma = makers
+        for maker, first in ((self._matmul, [ctypes.POINTER(ctypes.c_size_t)]), (self._dma, [])):
+            maker.restype = ctypes.c_bool
+            maker.argtypes = [ctypes.c_size_t, *first, *parameters, *grid, *shapes, ctypes.c_void_p]
+
+    @property
+    def count(self) -> int:
+        """How many buffers the kernel takes behind the grid."""
+        return self.matmuls + self.dmas
+
+    def make(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> list[npt.NDArray[np.uint8]]:
+        """The buffers for a launch: matmul's, then DMA's, each 256 bytes for each program.
+
+        Args:
+            grid: programs along x, y and z, none of them 0.
+            arguments: a tensor for each pointer, a number for each scalar.
+
+        Raises:
+            VsiError: a buffer is larger than the device can have, or the library refuses.
+        """
+        if not self.count:
+            return []
+        size = grid[0] * grid[1] * grid[2] * COMMAND_BYTES
+        if size > self._most_bytes:
+            raise VsiError(
+                f"a grid of {grid[0]} x {grid[1]} x {grid[2]} programs has too many commands",
+                why=f"they take {size} bytes, and a buffer of the device can have {self._most_bytes}",
+                next="use larger blocks, launch in parts, or do without VSI_ENABLE_TC",
+            )
+        values, shapes = [], []
+        for type, argument in zip(self._types, arguments, strict=True):
+            if type.startswith("*"):
+                values.append(argument.data_ptr())
+                extents = tuple(argument.shape)
+                shapes.append((ctypes.c_size_t * len(extents))(*extents))
+            else:
+                values.append(_scalar(type, argument))
+        tail = (*values, *grid, *shapes)
+        sizes = (ctypes.c_size_t * 3)(*grid)
+        return [
+            *(self._fill(self._matmul, "matmul", size, index, sizes, *tail) for index in range(self.matmuls)),
+            *(self._fill(self._dma, "DMA", size, index, *tail) for index in range(self.dmas)),
+        ]
+
+    def _fill(self, maker: Any, kind: str, size: int, index: int, *arguments: Any) -> npt.NDArray[np.uint8]:
+        commands = np.empty(size, np.uint8)
+        if not maker(index, *arguments, commands.ctypes.data):
+            raise VsiError(
+                f"the commands of {kind} {index} cannot be made",
+                why="the library that zen-compiler wrote for the kernel refuses these arguments",
+            )
+        return commands
+
+
+def _scalar(type: str, value: Any) -> Any:
+    if half := _HALVES.get(type):
+        return int(np.array(value, half).view(np.uint16))
+    if type in ("fp32", "fp64"):
+        return float(value)
+    return int(value)

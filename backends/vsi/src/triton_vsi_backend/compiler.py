@@ -1,0 +1,150 @@
+"""From Triton's IR to SPIR-V by way of zen-compiler, in the stages that Triton's cache shows: ttir, spv.
+
+zen-compiler's other output, the library that makes a kernel's command buffers, lies beside them as
+<kernel>_cmd_gen.so: no stage of its own, because Triton reads those as text or knows them as the binary.
+
+Environment, read when a kernel is compiled, unless the launch says otherwise by keyword (enable_tc=True):
+    VSI_ENABLE_TC: 1 sends matrix multiplications to the tensor core.
+    VSI_ENABLE_MULTI_ENGINES: 1 lets the DMA engines work beside the shader cores.
+    VSI_ENABLE_MULTI_THREADS: 1 spreads a program over num_warps * 32 work-items; otherwise it is one.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_ttir
+from foundry_core.fingerprint import fingerprint
+from foundry_core.programs import NAMES, locate
+from triton.backends.compiler import GPUTarget
+
+from . import pieces
+from .errors import MissingError, VsiError
+
+_WARP = 32
+_SWITCHES = {
+    "enable_tc": "VSI_ENABLE_TC",
+    "enable_multi_engines": "VSI_ENABLE_MULTI_ENGINES",
+    "enable_multi_threads": "VSI_ENABLE_MULTI_THREADS",
+}
+
+
+@dataclass(frozen=True)
+class VsiOptions(ProgramOptions):
+    """What a launch may set by keyword, as `kernel[grid](..., num_warps=8, dump_standalone=True)`.
+
+    Attributes:
+        enable_tc, enable_multi_engines, enable_multi_threads: as the environment says, see above.
+        dump_standalone: write the kernel and a C++ launcher into $VSI_DUMP_DIR/<kernel> at its first launch.
+    """
+
+    backend_name: str = "vsi"
+    num_warps: int = 4
+    warp_size: int = _WARP
+    sanitize_overflow: bool = True
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
+    enable_tc: bool = False
+    enable_multi_engines: bool = False
+    enable_multi_threads: bool = False
+    dump_standalone: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Work-items that share a program."""
+        return self.num_warps * self.warp_size if self.enable_multi_threads else 1
+
+
+def target() -> GPUTarget:
+    """Triton's name for the device; zen-compiler makes the same code for all of them."""
+    return GPUTarget("vsi", "gpgpu", _WARP)
+
+
+class VsiBackend(ProgramBackend):
+    """Triton's view of the compiler."""
+
+    binary_ext = "spv"
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return bool(target.backend == "vsi")
+
+    def parse_options(self, opts: dict[str, Any]) -> VsiOptions:
+        switches = {name: os.environ.get(variable) == "1" for name, variable in _SWITCHES.items()}
+        options = VsiOptions(**switches | given(VsiOptions, opts) | {"arch": self.target.arch})
+        if options.warp_size != _WARP:
+            raise VsiError(f"warp_size={options.warp_size} cannot be had", why=f"a warp has {_WARP} work-items")
+        if options.num_warps < 1:
+            raise VsiError(f"num_warps={options.num_warps} is no number of warps", why="a program has at least one")
+        return options
+
+    def get_codegen_implementation(self, options: Any = None) -> dict[str, Any]:
+        # The least that the tensor core multiplies: m, n, k.
+        return {"min_dot_size": lambda lhs, rhs: (16, 16, 8)}
+
+    def add_stages(self, stages: dict[str, Any], options: VsiOptions, language: Any = None) -> None:
+        def spv(module: Any, metadata: dict[str, Any]) -> bytes:
+            return compile_module(module, metadata, options)
+
+        stages["ttir"] = make_ttir
+        stages["spv"] = spv
+
+    def hash(self) -> str:
+        return f"{self.target.arch}-{compiler_fingerprint()}"
+
+
+def compile_module(module: Any, metadata: dict[str, Any], options: VsiOptions) -> bytes:
+    """The stage spv: the kernel, and what Triton's runtime and the launcher want to know of it.
+
+    Raises:
+        MissingError: a piece of the SDK is not there.
+        ZenCompilerError: zen-compiler refused the kernel.
+    """
+    # Imported by its first use: a kernel out of Triton's cache does not pay for it.
+    from triton.runtime.cache import get_cache_manager
+
+    from .zen_compiler import Switches, compile_ttir
+
+    name = str(module.get_entry_func_name())
+    switches = Switches(options.enable_tc, options.enable_multi_engines, options.enable_multi_threads)
+    compiled = compile_ttir(str(module), name=name, threads=options.threads, switches=switches)
+    get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)
+    metadata["name"] = name
+    metadata["shared"] = 0
+    metadata["threads"] = options.threads
+    if not options.enable_multi_threads:
+        metadata["num_warps"] = 0
+    return compiled.spirv
+
+
+def cmd_gen_name(kernel: str) -> str:
+    """The file in Triton's cache that has a kernel's command buffers made; names are cut as Triton cuts its own."""
+    return f"{kernel[:150]}_cmd_gen.so"
+
+
+def compiler_fingerprint() -> str:
+    """Identity of everything between TTIR and SPIR-V. What is missing has none, and fails when it is needed.
+
+    The SDK's pieces count by content. The reference zen-compiler is foundry_core and LLVM's tools, so they count too.
+    """
+    found = []
+    for piece in (pieces.zen_compiler, pieces.bridge):
+        try:
+            found.append(piece())
+        except MissingError:
+            continue
+    return _fingerprint(tuple(found))
+
+
+@functools.cache
+def _fingerprint(found: tuple[Path, ...]) -> str:
+    programs = [path for name in NAMES if (path := locate(name))]
+    digest = hashlib.sha256(fingerprint(("foundry_core", "triton_vsi_backend"), programs).encode())
+    for path in found:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

@@ -1,0 +1,169 @@
+"""Which OpenCL device kernels run on: one whose driver is in the SDK.
+
+PyOpenCL comes with a loader of its own, which finds drivers in the system's folder of vendors and knows nothing of
+LD_LIBRARY_PATH. So the SDK's drivers are named to it, beside the system's, while it looks for them: once a process.
+
+Environment:
+    VSI_SDK_DIR: the SDK; libraries in its folder drivers/ that are OpenCL drivers are used.
+    FOUNDRY_VSI_DEVICE: the device, by its number among all OpenCL devices or by a part of its or its platform's name;
+        it need not be of the SDK then. Without it: the first one of the SDK that takes SPIR-V.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from . import pieces
+from .errors import MissingError
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+    from foundry_core.opencl import Device
+
+DEVICE_VARIABLE = "FOUNDRY_VSI_DEVICE"
+
+# Where the two common loaders look for drivers: ocl-icd's folder of .icd files, Khronos' list of libraries.
+_VENDORS_VARIABLE = "OCL_ICD_VENDORS"
+_LIBRARIES_VARIABLE = "OCL_ICD_FILENAMES"
+_SYSTEM_VENDORS = "/etc/OpenCL/vendors"
+# The entry point of cl_khr_icd, by which a loader reaches a driver; and words that only loaders have in them.
+_ENTRY = b"clIcdGetPlatformIDsKHR"
+_LOADERS = (_VENDORS_VARIABLE.encode(), _LIBRARIES_VARIABLE.encode())
+
+_GetPlatforms = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint)
+)
+
+
+def choose_device() -> cl.Device:
+    """The device that the environment names.
+
+    Raises:
+        MissingError: no SDK is named, or it has no OpenCL driver.
+        DeviceError: no device can be used; lists what there is.
+    """
+    wanted = os.environ.get(DEVICE_VARIABLE, "")
+    folder = pieces.drivers()
+    if folder is None and not wanted:
+        raise MissingError(
+            "there is no SDK of VeriSilicon's",
+            why=f"{pieces.SDK_VARIABLE} is not set",
+            next=f"export {pieces.SDK_VARIABLE}=/path/to/sdk, which has include/, lib/ and drivers/",
+        )
+    platforms = _load(folder)
+    if not platforms and not wanted:
+        raise MissingError(
+            f"{folder} has no OpenCL driver",
+            why=f"no library in it has the entry point of OpenCL's loaders ({_ENTRY.decode()})",
+            next=f"complete the SDK, or set {DEVICE_VARIABLE} to a part of a device's name",
+        )
+
+    from foundry_core.opencl import find, refusal
+
+    def refuse(device: cl.Device) -> str | None:
+        if not wanted and device.platform.int_ptr not in platforms:
+            return f"its driver is not in {folder}"
+        return refusal(device)
+
+    return find(wanted, variable=DEVICE_VARIABLE, refuse=refuse)
+
+
+@functools.cache
+def open_device() -> Device:
+    """The device that the environment names, opened once a process.
+
+    Raises:
+        MissingError, DeviceError: as choose_device.
+    """
+    device = choose_device()
+
+    from foundry_core.opencl import Device
+
+    return Device(device)
+
+
+@functools.cache
+def _load(folder: Path | None) -> frozenset[int]:
+    """Have PyOpenCL find the drivers in `folder` beside the system's; returns the handles of their platforms.
+
+    Platform handles are the drivers' own, also where they are reached by a loader.
+    """
+    libraries = [] if folder is None else icds(folder)
+    with _announced(libraries):
+        import pyopencl as cl
+
+        with suppress(cl.Error):  # the loader's way to say that there is no driver
+            cl.get_platforms()
+    return frozenset(handle for library in libraries for handle in _platforms(library))
+
+
+def icds(folder: Path) -> list[Path]:
+    """The libraries of a folder that are OpenCL drivers, each once, however many names it has."""
+    found: dict[Path, None] = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and ".so" in path.name and _is_driver(path):
+            found.setdefault(path.resolve())
+    return list(found)
+
+
+def _is_driver(path: Path) -> bool:
+    """Whether a file has the entry point's name in it and is no loader, which has it too."""
+    if not path.stat().st_size:
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(_ENTRY) >= 0 and all(content.find(word) < 0 for word in _LOADERS)
+
+
+def _platforms(library: Path) -> list[int]:
+    """The handles of a driver's platforms; none if it does not load, which a loader passes over as silently."""
+    try:
+        loaded = ctypes.CDLL(str(library))
+        address = loaded.clGetExtensionFunctionAddress
+    except (OSError, AttributeError):
+        return []
+    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
+    entry = address(_ENTRY)
+    if not entry:
+        return []
+    get, count = _GetPlatforms(entry), ctypes.c_uint()
+    if get(0, None, ctypes.byref(count)) or not count.value:
+        return []
+    handles = (ctypes.c_void_p * count.value)()
+    if get(count.value, handles, None):
+        return []
+    return [handle for handle in handles if handle]
+
+
+@contextmanager
+def _announced(libraries: list[Path]) -> Iterator[None]:
+    """An environment in which OpenCL's loaders find `libraries` beside the drivers that they would find anyway."""
+    if not libraries:
+        yield
+        return
+    before = {name: os.environ.get(name) for name in (_VENDORS_VARIABLE, _LIBRARIES_VARIABLE)}
+    with TemporaryDirectory(prefix="triton-vsi-vendors-") as vendors:
+        others = Path(before[_VENDORS_VARIABLE] or os.environ.get("OPENCL_VENDOR_PATH") or _SYSTEM_VENDORS)
+        if others.is_dir():
+            for icd in others.glob("*.icd"):
+                Path(vendors, f"system-{icd.name}").write_bytes(icd.read_bytes())
+        for number, library in enumerate(libraries):
+            Path(vendors, f"sdk-{number}.icd").write_text(f"{library}\n")
+        named = [str(library) for library in libraries]
+        os.environ[_VENDORS_VARIABLE] = vendors
+        os.environ[_LIBRARIES_VARIABLE] = os.pathsep.join([*named, *filter(None, [before[_LIBRARIES_VARIABLE]])])
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value

@@ -1,0 +1,108 @@
+"""One compiled kernel on the device: its arguments, its command buffers, and its folder where one is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foundry_core.arguments import Parameters
+from triton.runtime.cache import get_cache_manager
+
+from .commands import Commands
+from .compiler import cmd_gen_name
+from .devices import open_device
+from .errors import VsiError
+
+if TYPE_CHECKING:
+    from foundry_core.opencl import Launcher
+
+DUMP_VARIABLE = "VSI_DUMP_DIR"
+# The grid is passed as int32.
+_MOST_PROGRAMS = 2**31 - 1
+
+
+class VsiLauncher:
+    """Launches one compiled kernel.
+
+    The kernel takes what is passed of the Triton function's arguments, the grid's x, y and z, then its command buffers.
+
+    Args:
+        src: Triton's source object.
+        metadata: of the compiled kernel: its name, its options, the place of its files.
+    """
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self._parameters = Parameters(src, metadata.name)
+        self._metadata = metadata
+        self._source_name = src.name
+        self._launcher: Launcher | None = None
+        self._commands: Commands | None = None
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: tuple[Any, str],
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Callable[[Any], None] | None,
+        exit_hook: Callable[[Any], None] | None,
+        *arguments: Any,
+    ) -> None:
+        launcher = self._launcher or self._prepare(*function)
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        grid = (x, y, z)
+        if x > 0 and y > 0 and z > 0:
+            if max(grid) > _MOST_PROGRAMS:
+                raise VsiError(f"a grid of {x} x {y} x {z} programs", why=f"a side can have {_MOST_PROGRAMS} at most")
+            picked = self._parameters.pick(arguments)
+            launcher(grid, picked, self._commands.make(grid, picked) if self._commands else ())
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+    def _prepare(self, program: Any, name: str) -> Launcher:
+        device, types = open_device(), self._parameters.types
+        library = self._library()
+        commands = Commands(library, types, most_bytes=device.cl.max_mem_alloc_size)
+        launcher = device.launcher(
+            program, name, types, threads=self._metadata.threads, tables=commands.count, cl_mem=True
+        )
+        if self._metadata.dump_standalone and (folder := os.environ.get(DUMP_VARIABLE, "")):
+            self._dump(Path(folder, name), library)
+        self._commands = commands if commands.count else None
+        self._launcher = launcher
+        return launcher
+
+    def _library(self) -> Path:
+        name = self._metadata.name
+        path = get_cache_manager(self._metadata.hash).get_file(cmd_gen_name(name))
+        if path is None:
+            raise VsiError(
+                f"the command library of kernel {name} is gone",
+                why=f"Triton's cache has the kernel, {self._metadata.hash}, and no {cmd_gen_name(name)}",
+                next="compile it again: run once with TRITON_ALWAYS_COMPILE=1",
+            )
+        return Path(path)
+
+    def _dump(self, folder: Path, library: Path) -> None:
+        from .standalone import dump
+
+        group = get_cache_manager(self._metadata.hash).get_group(f"{self._source_name[:150]}.json") or {}
+        stages = {Path(path).suffix[1:]: Path(path) for path in group.values()}
+        spirv = stages.pop("spv").read_bytes()
+        dump(
+            folder,
+            name=self._metadata.name,
+            parameters=self._parameters.types,
+            names=self._parameters.names,
+            irs={suffix: path.read_text() for suffix, path in stages.items()},
+            spirv=spirv,
+            cmd_gen=library.read_bytes(),
+            num_warps=self._metadata.num_warps,
+            threads=self._metadata.threads,
+        )

@@ -1,0 +1,75 @@
+"""Where the pieces of VeriSilicon's SDK are that the plugin calls.
+
+Environment:
+    VSI_ZEN_COMPILER_PATH: the program zen-compiler; without it the one in this package, which is there if the wheel was
+        built with it.
+    VSI_ZEN_TC_BRIDGE_PATH: libZenTCBridge.so, likewise.
+    VSI_SDK_DIR: the SDK, whose folder drivers/ has the OpenCL driver.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .errors import MissingError
+
+COMPILER_VARIABLE = "VSI_ZEN_COMPILER_PATH"
+BRIDGE_VARIABLE = "VSI_ZEN_TC_BRIDGE_PATH"
+SDK_VARIABLE = "VSI_SDK_DIR"
+
+_PACKAGE = Path(__file__).parent
+
+
+def zen_compiler() -> Path:
+    """The program that compiles kernels.
+
+    Raises:
+        MissingError: it is not there, is no file, or may not be run.
+    """
+    path = _piece("zen-compiler", COMPILER_VARIABLE, _PACKAGE / "bin" / "zen-compiler")
+    if not os.access(path, os.X_OK):
+        raise MissingError(
+            f"zen-compiler cannot be run: {path}", why="the file is not executable", next=f"chmod +x {path}"
+        )
+    return path
+
+
+def bridge() -> Path:
+    """The library that knows the tensor core's commands; zen-compiler is given its path.
+
+    Raises:
+        MissingError: it is not there, or no file.
+    """
+    return _piece("libZenTCBridge.so", BRIDGE_VARIABLE, _PACKAGE / "lib" / "libZenTCBridge.so")
+
+
+def drivers() -> Path | None:
+    """The folder of the SDK's OpenCL driver; None if no SDK is named.
+
+    Raises:
+        MissingError: the SDK that is named has no such folder.
+    """
+    sdk = os.environ.get(SDK_VARIABLE, "")
+    if not sdk:
+        return None
+    folder = Path(sdk, "drivers")
+    if not folder.is_dir():
+        raise MissingError(
+            f"{SDK_VARIABLE}={sdk} is no SDK of VeriSilicon's",
+            why=f"{folder} is no folder",
+            next=f"set {SDK_VARIABLE} to the folder that has include/, lib/ and drivers/",
+        )
+    return folder
+
+
+def _piece(name: str, variable: str, packaged: Path) -> Path:
+    named = os.environ.get(variable, "")
+    path = Path(named) if named else packaged
+    if path.is_file():
+        return path
+    if named:
+        why = f"{variable}={named} is {'no file' if path.exists() else 'not there'}"
+    else:
+        why = f"{variable} is not set, and this installation of triton-vsi-backend was made without one ({packaged})"
+    raise MissingError(f"there is no {name}", why=why, next=f"export {variable}=/path/to/{name}")

@@ -1,0 +1,121 @@
+"""zen-compiler as a function from TTIR to a kernel and the library that makes its command buffers."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from . import pieces
+from .errors import ZenCompilerError
+
+CAPABILITIES = (
+    "GenericPointer", "Kernel", "Addresses", "Vector16", "Vector32", "Int8", "Int16", "Int64", "Float16",
+    "TensorCoreVSI",
+)  # fmt: skip
+EXTENSIONS = ("SPV_KHR_storage_buffer_storage_class", "SPV_VSI_TC_inst")
+
+_MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+# Of what zen-compiler says, what an error shows: the first messages name the cause.
+_SHOWN = 6000
+
+
+@dataclass(frozen=True)
+class Switches:
+    """Which of zen-compiler's pipelines run."""
+
+    tc: bool = False
+    multi_engines: bool = False
+    multi_threads: bool = False
+
+    def flags(self) -> list[str]:
+        """The options of those that do not."""
+        return [
+            *([] if self.tc else ["--disable-linalg-to-tc-pipeline"]),
+            *([] if self.multi_engines else ["--disable-multi-engine-scheduling-pipeline"]),
+            *([] if self.multi_threads else ["--disable-threads-scheduling-pipeline"]),
+        ]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The two files that zen-compiler writes.
+
+    Attributes:
+        spirv: the kernel.
+        cmd_gen: a shared library, see commands.py.
+    """
+
+    spirv: bytes
+    cmd_gen: bytes
+
+
+def command(ttir: Path, spirv: Path, cmd_gen: Path, *, threads: int, switches: Switches) -> list[str]:
+    """The command line that compiles a file; documented in VeriSilicon's backend, which builds the same one.
+
+    Raises:
+        MissingError: zen-compiler or its bridge is not there.
+    """
+    return [
+        str(pieces.zen_compiler()),
+        "--triton-kernel-compile",
+        "--enable-verify-after-passes",
+        f"--workgroup-size-options={threads},1,1",
+        f"--threads-per-workgroup={threads}",
+        f"--spirv-target-options=caps={','.join(CAPABILITIES)} exts={','.join(EXTENSIONS)} module=.*",
+        str(ttir),
+        "-o",
+        str(spirv),
+        "-out-lib",
+        str(cmd_gen),
+        "-tc-bridge",
+        str(pieces.bridge()),
+        *switches.flags(),
+    ]
+
+
+def compile_ttir(ttir: str, *, name: str, threads: int, switches: Switches) -> Compiled:
+    """Compile a kernel.
+
+    Args:
+        ttir: Triton's IR, with source lines.
+        name: the kernel's, for the files and for messages.
+        threads: work-items that share a program.
+        switches: the pipelines to run.
+
+    Raises:
+        MissingError: zen-compiler or its bridge is not there.
+        ZenCompilerError: it refused the kernel, died, could not be started, or left no output.
+    """
+    # A name of a file may have 255 bytes.
+    stem = name[:150]
+    with TemporaryDirectory(prefix="triton-vsi-") as folder:
+        source, spirv, library = (Path(folder, f"{stem}{end}") for end in (".ttir", ".spv", "_cmd_gen.so"))
+        source.write_text(ttir)
+        line = command(source, spirv, library, threads=threads, switches=switches)
+        try:
+            done = subprocess.run(line, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        except OSError as error:
+            raise ZenCompilerError(
+                f"zen-compiler cannot be started: {line[0]}",
+                why=f"{error.strerror}; a program of another machine, or without the interpreter that it names?",
+                next=f"try {line[0]} --help",
+            ) from error
+        said = (done.stderr + done.stdout).decode(errors="replace").strip()[:_SHOWN]
+        if done.returncode > 0:
+            raise ZenCompilerError(f"zen-compiler refused the kernel {name}", why=said or "it did not say")
+        if done.returncode < 0:
+            what = f"zen-compiler died of signal {-done.returncode} on the kernel {name}"
+            raise ZenCompilerError(what, why=said or "it did not say")
+        for path in (spirv, library):
+            if not path.is_file():
+                raise ZenCompilerError(
+                    f"zen-compiler wrote no {path.name} for the kernel {name}", why=said or "it reported success"
+                )
+        compiled = Compiled(spirv.read_bytes(), library.read_bytes())
+    if compiled.spirv[:4] not in _MAGIC:
+        raise ZenCompilerError(
+            f"zen-compiler wrote no SPIR-V for the kernel {name}", why=f"{stem}.spv begins with {compiled.spirv[:4]!r}"
+        )
+    return compiled
