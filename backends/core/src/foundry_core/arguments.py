@@ -11,7 +11,9 @@ class Parameters:
 
     Args:
         source: Triton's source object; its signature names the type of every parameter, `constexpr` for those that are
-            compiled in. Tuples are signatures of their own.
+            compiled in. Tuples are signatures of their own. 3.2 leaves those out that are declared tl.constexpr, and
+            names the type of arguments that it compiles in because they are 1 or None: only its constants, by name,
+            tell these (later releases have their constants by position).
         kernel: the kernel's name, for messages.
 
     Attributes:
@@ -25,7 +27,12 @@ class Parameters:
     def __init__(self, source: Any, kernel: str) -> None:
         named = [(name, leaf) for name, type in source.signature.items() for leaf in _leaves((type,))]
         self._nested = any(isinstance(type, tuple) for type in source.signature.values())
-        passed = [(position, name, type) for position, (name, type) in enumerate(named) if type != "constexpr"]
+        constants = getattr(source, "constants", {})
+        passed = [
+            (position, name, type)
+            for position, (name, type) in enumerate(named)
+            if type != "constexpr" and name not in constants
+        ]
         for _, _, type in passed:
             if type.startswith("tensordesc"):
                 raise NotImplementedError(

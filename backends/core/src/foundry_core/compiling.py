@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from triton import __version__
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend
+
+_RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
+_KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,14 @@ class ProgramOptions:
     # The tf32 modes permit a loss of precision and do not demand it: they are computed like ieee.
     allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3")
     max_num_imprecise_acc_default: int = 0
+    # The names of 3.2, whose Config passes all of its own to every backend, and whose runtime asks for the first two.
+    cluster_dims: tuple[int, int, int] = (1, 1, 1)
+    deprecated_fp8_dtypes: tuple[str, ...] = ()
+    num_buffers_warp_spec: int = 0
+    num_consumer_groups: int = 0
+    reg_dec_producer: int = 0
+    reg_inc_consumer: int = 0
+    maxnreg: int | None = None
 
     def hash(self) -> str:
         """Part of the key of Triton's cache."""
@@ -51,8 +64,8 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
     def pack_metadata(self, metadata: Any) -> Any:
         return metadata
 
-    def get_codegen_implementation(self, options: ProgramOptions) -> dict[str, Any]:
-        # Tiles of any size are multiplied: there is no matrix instruction whose shape would set a least one.
+    def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:
+        # 3.2 passes no options. Tiles of any size are multiplied: there is no matrix instruction whose shape would set a least one.
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1)}
 
     def get_module_map(self) -> dict[str, ModuleType]:
@@ -76,15 +89,26 @@ def make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
     passes.common.add_inliner(manager)
     if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # until 3.6: block pointers become plain ones
         passes.ttir.add_rewrite_tensor_pointer(manager)
-    passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+    if hasattr(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"):  # 3.2 has no descriptors
+        passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
     passes.common.add_canonicalizer(manager)
     passes.ttir.add_combine(manager)
     passes.ttir.add_reorder_broadcast(manager)
     passes.common.add_cse(manager)
     passes.common.add_symbol_dce(manager)
     passes.ttir.add_loop_unroll(manager)
-    manager.run(module, "make_ttir")
+    # Later releases name what runs, for the reproducer that they write when it fails.
+    manager.run(module, *(("make_ttir",) if _RELEASE > (3, 2) else ()))
     return module
+
+
+def kernel_name(module: Any) -> str:
+    """The name of the one kernel in a module of TTIR."""
+    if hasattr(module, "get_entry_func_name"):
+        return str(module.get_entry_func_name())
+    found = _KERNEL.search(str(module))  # 3.2
+    assert found is not None, "a module of TTIR without a kernel"
+    return found[1]
 
 
 def make_tile(module: Any, metadata: dict[str, Any]) -> str:
@@ -92,6 +116,6 @@ def make_tile(module: Any, metadata: dict[str, Any]) -> str:
     # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
     from .pipeline import to_structured
 
-    metadata["name"] = module.get_entry_func_name()
+    metadata["name"] = kernel_name(module)
     metadata["shared"] = 0
     return to_structured(str(module))

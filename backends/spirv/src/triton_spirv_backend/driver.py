@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.arguments import Parameters
-from foundry_core.driver import SynchronousDriver
+from foundry_core.driver import SynchronousDriver, handles
 from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find
 from foundry_core.ran import Ran
 from foundry_core.workitem.target import WorkItemTarget
@@ -68,17 +68,16 @@ class SpirvUtils:
             "warpSize": 1,
         }
 
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Build the module on the device.
 
         Returns:
-            module, function, registers, spills and the most threads a program may have; Triton checks num_warps against
-            the last. A function is the program and the name of a kernel in it: what its parameters are, the launcher
-            knows.
+            what foundry_core.driver.handles does. A function is the program and the name of a kernel in it: what its
+            parameters are, the launcher knows.
         """
         opened = open_device()
         program = opened.build(kernel)
-        return program, (program, name), 0, 0, opened.cl.max_work_group_size
+        return handles(program, (program, name), opened.cl.max_work_group_size)
 
     def unload_module(self, module: Any) -> None:
         """PyOpenCL releases a program with its last reference."""
