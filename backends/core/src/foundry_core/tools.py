@@ -17,10 +17,12 @@ from .programs import locate
 LLVM_MAJOR = 22
 # Structured control flow and vectors to LLVM dialect. Canonicalisation first: it folds the index arithmetic that the
 # lowering writes without looking left or right. Again between: code motion empties branches, and PoCL's reader of
-# SPIR-V dies of a conditional branch whose two targets are one.
+# SPIR-V dies of a conditional branch whose two targets are one. No pass may merge blocks: PoCL finds the parts between
+# barriers by the shape of the control flow. Vectors go first, since their conversion merges blocks where it finds any.
 _PASSES = (
-    "canonicalize,cse,loop-invariant-code-motion,convert-scf-to-cf,canonicalize,convert-vector-to-llvm,"
-    "convert-arith-to-llvm,convert-cf-to-llvm,canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
+    "canonicalize,cse,loop-invariant-code-motion,convert-vector-to-llvm,convert-scf-to-cf,"
+    "canonicalize{region-simplify=normal},convert-arith-to-llvm,convert-cf-to-llvm,"
+    "canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
 )
 # Before them, where there is no library of functions: MLIR's expansions, then its polynomials for f32 (a pass of the
 # name "test" because upstream has no other way to run them; they are what IREE and others compile with).

@@ -6,18 +6,19 @@ share; each work-item computes a part of each tile, and all of them all scalars 
 
 from __future__ import annotations
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tt
+from ..dialects import tile, tt
 from ..errors import LoweringError
 from ..front.structured import kernel
 from ..workitem.buffers import Buffer
-from ..workitem.mlir import LOCAL, Conventions, Text
+from ..workitem.mlir import GLOBAL, LOCAL, Conventions, Text
 from ..workitem.numeric import element, in_register
-from ..workitem.plan import Plan
+from ..workitem.plan import Plan, is_tile
 from ..workitem.program import WorkItem
-from ..workitem.space import Space, extents
+from ..workitem.space import Point, Space, extents
 from ..workitem.tiles import Tiles
 from .reduce import WorkGroupReduction
 from .space import WorkGroupSpace
@@ -41,13 +42,24 @@ def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
     return WorkGroupTiles(Text(Conventions(attributes=size)), Plan(function.body.block), target)
 
 
+def _stores(op: scf.IfOp) -> bool:
+    """Whether anything under a condition stores, to global memory or to tiles."""
+    return any(isinstance(inner, tile.StoreOp) or any(map(is_tile, inner.results)) for inner in op.walk())
+
+
 class WorkGroupTiles(Tiles):
-    """Tiles in memory that work-items share, filled by all of them."""
+    """Tiles in memory that work-items share, filled by all of them.
+
+    Attributes:
+        group: the space, as what it is.
+    """
 
     target: WorkGroupTarget
+    group: WorkGroupSpace
 
     def _space(self, text: Text) -> Space:
-        return WorkGroupSpace(text, self.target.work_items)
+        self.group = WorkGroupSpace(text, self.target.work_items)
+        return self.group
 
     def allocate(self, value: SSAValue, op: Operation, order: tuple[int, ...] | None = None) -> Buffer:
         return self.private.allocate(in_register(element(value.type, op)), extents(value), order, LOCAL)
@@ -59,9 +71,27 @@ class WorkGroup(WorkItem):
     _tiles: WorkGroupTiles
 
     def _reduction(self, op: tt.ReduceOp) -> WorkGroupReduction:
-        space = self._tiles.space
-        assert isinstance(space, WorkGroupSpace)
-        return WorkGroupReduction(self._tiles, op, space, self._tiles.target.work_items)
+        return WorkGroupReduction(self._tiles, op, self._tiles.group, self._tiles.target.work_items)
+
+    def _if(self, op: scf.IfOp) -> None:
+        """As any other; but what would need barriers is done by one work-item, which tells the others the results."""
+        if self._tiles.group.is_alone or not _stores(op):
+            super()._if(op)
+            return
+        t, private = self._text, self._tiles.private
+        results = self._split(op.results)[0]
+        place = Point((t.integer(0),), 0, 1)
+        cells = []
+        with self._tiles.group.alone():
+            super()._if(op)
+            for value in (self._tiles.scalar(result) for result in results):
+                told = t.cast("llvm.ptrtoint", value, "i64") if value.elem == GLOBAL else value
+                cells.append(private.allocate(told.elem, (1,), space=LOCAL))
+                private.write(cells[-1], place, told)
+        for result, cell in zip(results, cells, strict=True):
+            told = private.read(cell, place)
+            is_pointer = isinstance(result.type, tt.PointerType)
+            self._tiles.scalars[result] = t.cast("llvm.inttoptr", told, GLOBAL) if is_pointer else told
 
     def write(self) -> str:
         text = super().write()

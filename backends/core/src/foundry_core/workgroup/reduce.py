@@ -23,7 +23,7 @@ class WorkGroupReduction(Reduction):
     def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
         turns = count // step
         parts = min(turns, self._work_items)
-        if len(self._shape) > 1 or parts == 1:
+        if len(self._shape) > 1 or parts == 1 or self._space.is_alone:
             return super()._fold(count, step, point)
         t, private, me = self._tiles.text, self._tiles.private, self._space.work_item
         kinds = [(element(src.type, self._op), point.lanes) for src in self._op.srcs]

@@ -1,0 +1,225 @@
+"""Programs on work-groups: the same results whichever of the work-items comes first between two barriers.
+
+PoCL runs a work-group's work-items one after the other, from barrier to barrier, always from the first to the last.
+What a missing barrier would spoil may come out right that way; so each kernel is also run with its work-items numbered
+from the last to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from kernels import structured
+
+pytest.importorskip("pyopencl", reason="this image has no OpenCL")
+
+import pyopencl as cl
+from foundry_core import opencl
+from foundry_core.errors import LoweringError
+from foundry_core.pipeline import WorkGroupTarget, to_llvm, to_spirv, to_work_group_mlir
+
+rng = np.random.default_rng(0)
+WORK_ITEMS = (1, 3, 32, 128)
+
+
+@pytest.fixture(scope="module")
+def device() -> opencl.Device:
+    return opencl.Device(opencl.find("", variable="none"))
+
+
+def mirrored(mlir: str, work_items: int) -> str:
+    """The kernel with its work-items numbered the other way round."""
+    head, call, rest = mlir.partition('= llvm.call spir_funccc @"_Z12get_local_idj"')
+    line, newline, body = rest.partition("\n")
+    before, _, name = head.rpartition("\n")
+    register = name.strip()
+    return (
+        f"{before}\n    %mirrored {call}{line}{newline}    %last_work_item = arith.constant {work_items - 1} : i64\n"
+        f"    {register} = arith.subi %last_work_item, %mirrored : i64\n{body}"
+    )
+
+
+def run(
+    device: opencl.Device, kernel: Any, types: Mapping[str, str], constants: Mapping[str, Any], work_items: int,
+    mirror: bool, *arguments: Any, programs: int = 1,
+) -> None:  # fmt: skip
+    """Launch a kernel; arrays among the arguments are changed in place."""
+    mlir = to_work_group_mlir(structured(kernel, types, constants), WorkGroupTarget(work_items=work_items))
+    program = device.build(to_spirv(to_llvm(mirrored(mlir, work_items) if mirror else mlir)))
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    passed = [
+        cl.Buffer(device.context, flags, hostbuf=argument) if isinstance(argument, np.ndarray) else argument
+        for argument in arguments
+    ]
+    cl.Kernel(program, kernel.__name__)(
+        device.queue, (programs * work_items, 1, 1), (work_items, 1, 1), *passed, *map(np.int32, (programs, 1, 1))
+    )
+    for argument, buffer in zip(arguments, passed, strict=True):
+        if isinstance(argument, np.ndarray):
+            cl.enqueue_copy(device.queue, argument, buffer)
+    device.queue.finish()
+
+
+every_way = pytest.mark.parametrize(
+    ("work_items", "mirror"), [(n, mirror) for n in WORK_ITEMS for mirror in (False, True)[: min(n, 2)]]
+)
+
+
+@triton.jit
+def softmax(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + i, mask=i < n, other=-float("inf"))
+    e = tl.exp(row - tl.max(row, 0))
+    tl.store(x + i, e / tl.sum(e, 0), mask=i < n)
+
+
+@every_way
+def test_a_row_is_reduced_by_all_work_items_before_one_of_them_overwrites_it(
+    device: opencl.Device, work_items: int, mirror: bool
+) -> None:
+    x = rng.standard_normal(1000).astype("f")
+    e = np.exp(x.astype(np.float64) - x.max())
+    run(device, softmax, {"x": "*fp32", "n": "i32"}, {"BLOCK": 1024}, work_items, mirror, x, np.int32(1000))
+    # A sum of 1024 floats, two exponentials of at most 3 ulp (OpenCL C 3.0, table of relative errors), a division.
+    np.testing.assert_allclose(x, e / e.sum(), rtol=1100 * 2.0**-24)
+
+
+@triton.jit
+def reverse_in_place(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + BLOCK - 1 - i, tl.load(x + i))
+
+
+@every_way
+def test_what_is_overwritten_elsewhere_is_read_first(device: opencl.Device, work_items: int, mirror: bool) -> None:
+    x = rng.integers(-(2**31), 2**31, 4096).astype(np.int32)
+    expected = x[::-1].copy()
+    run(device, reverse_in_place, {"x": "*i32"}, {"BLOCK": 4096}, work_items, mirror, x)
+    np.testing.assert_array_equal(x, expected)
+
+
+@triton.jit
+def chain(x, steps, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for step in range(steps):
+        tl.store(x + (i + 1) % BLOCK, tl.load(x + i) + step)
+
+
+@every_way
+def test_a_store_is_seen_by_all_in_the_next_turn_of_a_loop(
+    device: opencl.Device, work_items: int, mirror: bool
+) -> None:
+    x = rng.integers(-1000, 1000, 256).astype(np.int32)
+    expected = np.roll(x, 5) + 10
+    run(device, chain, {"x": "*i32", "steps": "i32"}, {"BLOCK": 256}, work_items, mirror, x, np.int32(5))
+    np.testing.assert_array_equal(x, expected)
+
+
+@triton.jit
+def scalars(x, out):
+    for i in range(4):
+        previous = tl.load(out)
+        if previous % 2 == 0:
+            tl.store(out, previous + tl.load(x + i))
+        else:
+            tl.store(out, previous * 3)
+
+
+@every_way
+def test_a_scalar_is_stored_once_and_all_take_the_same_branch(
+    device: opencl.Device, work_items: int, mirror: bool
+) -> None:
+    x, out = np.array([3, 5, 7, 8], np.int64), np.array([2], np.int64)
+    run(device, scalars, {"x": "*i64", "out": "*i64"}, {}, work_items, mirror, x, out)
+    assert out[0] == 135  # 2 + 3, then times 3, times 3, times 3
+
+
+@triton.jit
+def conditional(x, y, out, which, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    if tl.load(which) > 0:
+        row = tl.load(x + i) * 2
+        best, source, odd = tl.max(row, 0), x, tl.sum(row, 0) % 2 == 1
+        tl.store(out + i, row)
+    else:
+        row = tl.load(y + i) + 1
+        best, source, odd = tl.min(row, 0), y, tl.sum(row, 0) % 3 == 1
+    tl.store(out + BLOCK + i, row)
+    tl.store(out + 2 * BLOCK, best)
+    tl.store(out + 2 * BLOCK + 1, tl.load(source + 1))
+    tl.store(out + 2 * BLOCK + 2, odd.to(tl.int32))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@every_way
+def test_what_comes_out_of_a_branch_is_known_to_all(
+    device: opencl.Device, work_items: int, mirror: bool, which: int
+) -> None:
+    x, y = (rng.integers(-1000, 1000, 64).astype(np.int32) for _ in range(2))
+    out = np.full(131, 77, np.int32)
+    types = {"x": "*i32", "y": "*i32", "out": "*i32", "which": "*i32"}
+    run(device, conditional, types, {"BLOCK": 64}, work_items, mirror, x, y, out, np.array([which], np.int32))
+    row = x * 2 if which else y + 1
+    np.testing.assert_array_equal(out[:64], row if which else np.full(64, 77))
+    np.testing.assert_array_equal(out[64:128], row)
+    # Signed remainders are C's.
+    odd = np.fmod(row.sum(dtype=np.int32), 2 if which else 3) == 1
+    assert [*out[128:]] == [row.max() if which else row.min(), (x if which else y)[1], odd]
+
+
+@triton.jit
+def product(a, b, c, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    total = tl.zeros((M, N), tl.float32)
+    for step in range(steps):
+        left = tl.load(a + i * K * steps + (step * K + k)[None, :])
+        right = tl.load(b + (step * K + k)[:, None] * N + j)
+        total = tl.dot(left, right, total)
+    # Rows that one work-item computed, columns that others read.
+    tl.store(c + i + j * M, total - tl.max(total, 1)[:, None])
+
+
+@every_way
+def test_tiles_are_whole_before_tl_dot_takes_them(device: opencl.Device, work_items: int, mirror: bool) -> None:
+    m, n, k, steps = 32, 16, 16, 3
+    a, b = (rng.uniform(-1, 1, shape).astype("f") for shape in ((m, k * steps), (k * steps, n)))
+    c = np.full((n, m), np.nan, "f")
+    types = {"a": "*fp32", "b": "*fp32", "c": "*fp32", "steps": "i32"}
+    run(device, product, types, {"M": m, "N": n, "K": k}, work_items, mirror, a, b, c, np.int32(steps))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    # gamma(48) |A| |B| for each of two sums (Higham, section 3.1), and a subtraction.
+    error = 2 * 49 * 2.0**-24 * (np.abs(a).astype(np.float64) @ np.abs(b)).max() + 2.0**-23 * np.abs(exact).max()
+    np.testing.assert_allclose(c.T, exact - exact.max(1, keepdims=True), rtol=0, atol=error)
+
+
+@triton.jit
+def greatest(x, value, index, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(x + i)
+    best, place = tl.max(row, 0, return_indices=True)
+    tl.store(value + tl.program_id(0), best)
+    tl.store(index + tl.program_id(0), place)
+
+
+@pytest.mark.parametrize("block", [1, 16, 64, 4096])
+@every_way
+def test_parts_of_a_reduction_of_two_values(device: opencl.Device, work_items: int, mirror: bool, block: int) -> None:
+    x = rng.integers(-50, 50, (3, block)).astype(np.int32)
+    value, index = np.full(3, 77, np.int32), np.full(3, 77, np.int32)
+    types = {"x": "*i32", "value": "*i32", "index": "*i32", "n": "i32"}
+    run(device, greatest, types, {"BLOCK": block}, work_items, mirror, x, value, index, np.int32(block), programs=3)
+    np.testing.assert_array_equal(value, x.max(1))
+    # Of equal values the first counts.
+    np.testing.assert_array_equal(index, x.argmax(1))
+
+
+def test_tiles_that_do_not_fit_a_work_groups_memory_are_refused_with_the_numbers() -> None:
+    types = {"a": "*fp32", "b": "*fp32", "c": "*fp32", "steps": "i32"}
+    kernel = structured(product, types, {"M": 512, "N": 512, "K": 64})
+    with pytest.raises(LoweringError, match=r"keeps 1[0-9]{3} KiB .* gives a program 1024 KiB"):
+        to_work_group_mlir(kernel)
