@@ -10,7 +10,7 @@ import pytest
 
 from toolchains import lock, paths
 from toolchains.errors import PinError
-from toolchains.lock import Artifact, Lock, LockedTarget, LockedTriton
+from toolchains.lock import Artifact, Lock, LockedTarget, LockedTriton, Patched
 
 DEB = Artifact("deb", "tool", "1:2.0-1", "tool_2.0-1_amd64.deb", 10, "a" * 64)
 WHEEL = Artifact("wheel", "top", "1.0", "top-1.0-py3-none-any.whl", 20, "b" * 64)
@@ -34,7 +34,10 @@ def with_parts(name: str = "one") -> LockedTarget:
         name=f"{name}-build", backend="spirv", suite="trixie", python="3.13", debs=(DEB,), wheels=(), tritons={},
         default_triton="", sdists=(SDIST,), pins={"debs": "f" * 64},
     )  # fmt: skip
-    return replace(target(name), recipes=("part", "other"), builder=builder, sdk="vendor")
+    return replace(
+        target(name), recipes=("part", "other"), builder=builder, sdk="vendor",
+        patched=(Patched("edited", "tool", "tool/2.0", "/usr/lib"),),
+    )  # fmt: skip
 
 
 def sealed(*targets: LockedTarget) -> Lock:
@@ -67,7 +70,8 @@ def test_native_parts_and_what_they_are_built_in_are_read_back(tmp_path: Path) -
 
 
 def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
-    assert not {"builder", "recipes", "sdists", "sdk"} & set(re.findall(r'"(\w+)":', file.read_text()))
+    rare = {"builder", "recipes", "sdists", "sdk", "patched", "llvm_version"}
+    assert not rare & set(re.findall(r'"(\w+)":', file.read_text()))
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,7 @@ def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
     [
         {"recipes": ("part",)},
         {"sdk": ""},
+        {"patched": (Patched("edited", "tool", "tool/2.0", "/usr/share"),)},
         {"builder": None},
         {"builder": replace(with_parts().builder, sdists=(replace(SDIST, version="2.0"),))},  # type: ignore[type-var]
     ],
@@ -82,6 +87,28 @@ def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
 def test_native_parts_and_what_they_are_built_in_are_in_the_digest(change: dict) -> None:
     before, after = sealed(with_parts()), sealed(replace(with_parts(), **change))
     assert after.targets["one"].digest != before.targets["one"].digest
+
+
+def test_a_triton_that_names_an_llvm_version_only_is_read_back(tmp_path: Path) -> None:
+    silent = LockedTriton("3.2.0", "d" * 40, replace(TRITON, version="3.2.0"), "20.0.0git")
+    path = tmp_path / "lock.json"
+    lock.save(sealed(replace(target(), tritons={"3.2.0": silent})), path)
+    assert lock.load(path).targets["one"].tritons["3.2.0"] == silent
+
+
+@pytest.mark.parametrize(
+    ("change", "proven"),
+    [
+        ({"debs": ()}, False),
+        ({"recipes": ("own",)}, True),
+        ({"patched": (Patched("edited", "tool", "tool/2.0", "/usr/lib"),)}, True),
+        ({"tritons": {"3.2.0": LockedTriton("3.2.0", "d" * 40, TRITON)}}, True),
+    ],
+)
+def test_a_variant_is_proven_if_it_has_parts_of_its_own(change: dict, proven: bool) -> None:
+    variant = replace(target("variant"), backend="one", **change)
+    locked = sealed(replace(target("one"), backend="one"), variant)
+    assert [found.name for found in locked.proven()] == ["one", "variant"] if proven else ["one"]
 
 
 def test_the_order_of_targets_does_not_count() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from toolchains import paths, pins
 from toolchains.errors import PinError, UsageError
+from toolchains.lock import Patched
 from toolchains.pins import DebPin, ReleasesPin, SdistPin, WheelPin
 
 FILES = {
@@ -21,6 +22,10 @@ FILES = {
     "targets/native.toml": 'backend = "b"\nsuite = "s"\npython = "3.13"\ncomponents = ["library", "triton"]\n'
     'recipes = ["part"]\nbuild-components = ["tools", "sources"]\nsdk = "vendor"\n',
     "targets/variant.toml": 'extends = "plain"\ncomponents = ["more"]\n',
+    "pins/silent.toml": 'source = "wheel"\ndistribution = "triton"\ndefault = "0"\n'
+    '[release."0"]\nllvm-hash = "ccc"\nllvm-version = "20.0.0git"\n',
+    "pins/edited.toml": 'source = "deb"\npackages = ["fourth"]\n'
+    '[patched]\npackage = "fourth"\nseries = "fourth/1"\nroot = "/usr/lib"\n',
 }
 
 
@@ -45,6 +50,9 @@ def test_each_kind_of_component_is_read(root: Path) -> None:
     assert component(root, "library") == WheelPin("library", {"library": "1.0"})
     assert component(root, "sources") == SdistPin("sources", {"made": "1.0"})
     assert component(root, "triton") == ReleasesPin("triton", "triton", "2", {"1": "aaa", "2": "bbb"})
+    assert component(root, "silent") == ReleasesPin("silent", "triton", "0", {"0": "ccc"}, {"0": "20.0.0git"})
+    edited = Patched("edited", "fourth", "fourth/1", "/usr/lib")
+    assert component(root, "edited") == DebPin("edited", ("fourth",), patched=edited)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +63,13 @@ def test_each_kind_of_component_is_read(root: Path) -> None:
         'source = "deb"\npackages = "a"',
         'source = "deb"\npackages = [1]',
         'source = "deb"\npackages = ["a"]\nversion = "1"',
+        'source = "deb"\npackages = ["a"]\n[patched]\npackage = "a"\nseries = "a/1"',
+        'source = "deb"\npackages = ["a"]\n[patched]\npackage = "a"\nseries = "a/1"\nroot = "/"\nmode = "1"',
         'source = "wheel"\npackages = ["a"]',
         'source = "wheel"\n[packages]\na = 1',
         'source = "wheel"\ndistribution = "t"\ndefault = "3"\n[release."2"]\nllvm-hash = "a"',
         'source = "wheel"\ndistribution = "t"\ndefault = "2"\n[release."2"]',
+        'source = "wheel"\ndistribution = "t"\ndefault = "2"\n[release."2"]\nllvm-hash = "a"\nllvm-version = 20',
     ],
 )
 def test_what_is_no_pin_file_is_refused_by_name(root: Path, text: str) -> None:
@@ -112,6 +123,25 @@ def test_a_variant_has_the_native_parts_of_the_target_it_extends(root: Path) -> 
     assert variant.builder is not None
 
 
+def test_a_variant_has_other_components_in_the_place_of_some_and_recipes_of_its_own(root: Path) -> None:
+    (root / "targets" / "variant.toml").write_text(
+        'extends = "native"\ncomponents = ["edited"]\nreplaces = { triton = "silent" }\n'
+        'recipes = ["own"]\nbuild-components = ["more"]\n'
+    )
+    native, variant = target(root, "native"), target(root, "variant")
+    assert [pin.name for pin in variant.pins] == ["library", "silent", "edited"]
+    assert (variant.triton.default, variant.recipes) == ("0", ("part", "own"))
+    assert variant.build == (*native.build, component(root, "more"))
+    assert [what.package for what in variant.patched] == ["fourth"]
+    assert variant.digests["tritons"] != native.digests["tritons"]
+
+
+def test_a_variant_replaces_only_what_is_there(root: Path) -> None:
+    (root / "targets" / "variant.toml").write_text('extends = "plain"\nreplaces = { absent = "more" }\n')
+    with pytest.raises(PinError, match=r"(?s)variant replaces absent, which plain does not have.*tools, library"):
+        target(root, "variant")
+
+
 def test_an_unknown_target_names_the_known(root: Path) -> None:
     with pytest.raises(UsageError, match=r"(?s)nowhere.*native, plain, variant"):
         target(root, "nowhere")
@@ -123,6 +153,9 @@ def test_an_unknown_target_names_the_known(root: Path) -> None:
         "",
         'backend = "b"',
         'extends = "plain"\nsuite = "s"\ncomponents = []',
+        'extends = "plain"',
+        'extends = "plain"\nreplaces = ["triton"]',
+        'extends = "plain"\ncomponents = "more"',
         FILES["targets/plain.toml"] + 'recipes = ["part"]\n',
         FILES["targets/plain.toml"] + 'sdk = "vendor"\n',
         FILES["targets/native.toml"] + 'more = "1"\n',

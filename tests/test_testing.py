@@ -63,15 +63,6 @@ def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest
     assert " 1 errors in " in last_line(capsys)
 
 
-def test_every_target_is_covered_and_no_variant() -> None:
-    locked = lock.load()
-    other = replace(locked.targets["spirv"], name="other", backend="other")
-    targets = {**locked.targets, "other": other}
-    found = [target.name for target in testing.covered(replace(locked, targets=targets))]
-    assert {"spirv", "dpu", "other"} <= set(found)
-    assert "spirv-bench" not in found
-
-
 def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("core", "spirv", "other"):
         (tmp_path / name / "tests").mkdir(parents=True)

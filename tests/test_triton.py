@@ -8,6 +8,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -202,7 +203,7 @@ def test_another_llvm_than_pinned_is_refused_and_both_are_named(wheel: Path, sto
         triton.repack(locked(wheel, pinned), wheel, backends=(), store=store)
     assert LLVM in caught.value.why
     assert pinned in caught.value.why
-    assert "toolchains/pins/triton.toml" in caught.value.next
+    assert "as the llvm-hash of 1.0 in toolchains/pins" in caught.value.next
 
 
 @pytest.mark.parametrize(
@@ -225,3 +226,19 @@ def test_an_entry_that_leaves_its_folder_is_refused(wheel: Path, store: Store, t
     with pytest.raises(UnsafeArchiveError, match="leaves its folder"):
         triton.repack(locked(evil), evil, backends=(), store=store)
     assert not list(tmp_path.rglob("outside.py"))
+
+
+def test_a_wheel_that_names_an_llvm_version_only_must_name_the_pinned_one(store: Store, wheel: Path) -> None:
+    says = {"triton/_C/libtriton.so": b"\0LLVM version 20.0.0git\0"}
+    silent = make(wheel.parent / "silent", FILES | says)
+    with pytest.raises(LlvmHashError) as caught:
+        triton.check_llvm_hash(replace(locked(silent), llvm_version="20.0.1"), silent)
+    assert "as the llvm-version of 1.0" in caught.value.next
+    triton.check_llvm_hash(replace(locked(silent), llvm_version="20.0.0git"), silent)
+    with pytest.raises(LlvmHashError, match="another LLVM"):
+        triton.check_llvm_hash(locked(silent), silent)
+
+
+def test_where_a_commit_is_named_the_version_alone_does_not_count(wheel: Path) -> None:
+    with pytest.raises(LlvmHashError, match="another LLVM"):
+        triton.check_llvm_hash(replace(locked(wheel), llvm_version="22.0.0git"), wheel)

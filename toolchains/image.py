@@ -4,6 +4,7 @@
     python    base + the locked wheels + the repacked Triton               docker/python.Dockerfile
     target    python + native parts + backends/core + backends/<backend>   docker/<backend>.Dockerfile
 
+What a variant has beside packages follows in docker/<variant>.Dockerfile: more lines for the one of its backend.
 A target may take a vendor SDK that the user supplies (sdk.py) in place of one native part. Such an image has names of
 its own, so that it is never taken for the target's, and a label that says that it is not for pushing.
 
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import layers, native, patches, plugins, rootfs, trees, triton
+from . import layers, native, patched, patches, plugins, rootfs, trees, triton
 from .engine import Engine, ImageInfo
 from .errors import PinError, UsageError
 from .lock import Artifact, LockedTarget, LockedTriton, digest
@@ -76,8 +77,9 @@ def identity(
         "plugins": own or [plugins.identity(name) for name in _own(target)],
         "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
         "sdk": sdk.identity if sdk else None,
-        "dockerfile": trees.digest({"Dockerfile": _dockerfile(target)}),
+        "dockerfile": trees.digest({f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target))}),
         "labels": _labels(target, locked, drift, sdk),
+        **({"patched": [patched.identity(what, target) for what in target.patched]} if target.patched else {}),
     })
 
 
@@ -121,13 +123,15 @@ def build(
             if info is None:
                 python = _python(used, locked, store=store, engine=engine, cache=cache)
                 files = {f"parts/{part.name}.tar": part.path for part in parts}
+                files |= {f"parts/{what.package}.tar": patched.part(what, used, store) for what in used.patched}
                 arguments = {"PYTHON": python}
                 if sdk:
                     files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
                     arguments |= sdk.arguments
+                dockerfile = b"\n".join(path.read_bytes() for path in _dockerfiles(target))
                 with step(f"image {name}"):
                     info = layers.layer(
-                        engine, name, _dockerfile(target), arguments, _labels(target, locked, drift, sdk),
+                        engine, name, dockerfile, arguments, _labels(target, locked, drift, sdk),
                         [wheel.path for wheel in own], layers.present(engine, python).layers, files,
                     )  # fmt: skip
     for moving in _moving_names(repository, target, locked):
@@ -187,8 +191,10 @@ def _builder(target: LockedTarget) -> LockedTarget:
     return target.builder
 
 
-def _dockerfile(target: LockedTarget) -> Path:
-    return DOCKER / f"{target.backend}.Dockerfile"
+def _dockerfiles(target: LockedTarget) -> list[Path]:
+    """The backend's, and, where a variant has some, the lines that follow."""
+    files = [DOCKER / f"{name}.Dockerfile" for name in dict.fromkeys((target.backend, target.name))]
+    return [files[0], *(file for file in files[1:] if file.is_file())]
 
 
 def _name(repository: str, identity: str) -> str:
@@ -222,6 +228,10 @@ def _labels(target: LockedTarget, locked: LockedTriton, drift: str, sdk: Sdk | N
         "llvm-hash": locked.llvm_hash,
         "patch-series": patches.series_digest(locked.version),
     }
+    if target.patched:
+        labels["patched"] = ", ".join(
+            f"{what.package}: {what.series} {patched.series(what).digest[:12]}" for what in target.patched
+        )
     if drift:
         labels["drift"] = drift
     if sdk:

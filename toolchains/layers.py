@@ -24,7 +24,7 @@ def identity(dockerfile: Path) -> str:
 
 
 def layer(
-    engine: Engine, name: str, dockerfile: Path, arguments: Mapping[str, str], labels: Mapping[str, str],
+    engine: Engine, name: str, dockerfile: Path | bytes, arguments: Mapping[str, str], labels: Mapping[str, str],
     wheels: Sequence[Path], known: Iterable[str], files: Mapping[str, Path] | None = None,
 ) -> ImageInfo:  # fmt: skip
     """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine.
@@ -55,7 +55,9 @@ def layer(
 
 
 @contextmanager
-def context(dockerfile: Path, wheels: Sequence[Path], files: Mapping[str, Path] | None = None) -> Iterator[IO[bytes]]:
+def context(
+    dockerfile: Path | bytes, wheels: Sequence[Path], files: Mapping[str, Path] | None = None
+) -> Iterator[IO[bytes]]:
     """What a build gets to see: its Dockerfile, wheels, a requirements file that takes exactly these, more files."""
     entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
     entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}

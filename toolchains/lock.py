@@ -44,11 +44,33 @@ class Artifact:
 
 @dataclass(frozen=True)
 class LockedTriton:
-    """One release of Triton: its wheel, and the LLVM commit that must be compiled into it."""
+    """One release of Triton: its wheel, and the LLVM commit that must be compiled into it.
+
+    Attributes:
+        llvm_version: what a wheel that was built without naming its LLVM commit says instead; empty for the others.
+    """
 
     version: str
     llvm_hash: str
     wheel: Artifact
+    llvm_version: str = ""
+
+
+@dataclass(frozen=True)
+class Patched:
+    """Files of a Debian package that a patch series of ours changes.
+
+    Attributes:
+        component: the pin that says so.
+        package: whose files they are.
+        series: the folder below patches/, "torch/2.6.0".
+        root: the folder in the image that the series' paths are relative to.
+    """
+
+    component: str
+    package: str
+    series: str
+    root: str
 
 
 @dataclass(frozen=True)
@@ -69,6 +91,7 @@ class LockedTarget:
         recipes: the native parts, folders under toolchains/recipes.
         builder: the image that those are built in, as a target without a Triton.
         sdk: the vendor SDK that a user may supply, a file under toolchains/sdks.
+        patched: which packages' files are changed, and by which patches.
         digest: sha256 over all of the above.
         pins: digest of the pins that debs, wheels and tritons were resolved from, to see that one changed since.
     """
@@ -87,12 +110,13 @@ class LockedTarget:
     recipes: tuple[str, ...] = ()
     builder: LockedTarget | None = None
     sdk: str = ""
+    patched: tuple[Patched, ...] = ()
     digest: str = ""
     pins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variant(self) -> bool:
-        """Whether it is its backend's own target with more tools: it proves nothing that that one does not."""
+        """Whether it is its backend's own target with more, or other, components."""
         return self.name != self.backend
 
     def own(self) -> tuple[Artifact, ...]:
@@ -115,6 +139,23 @@ class Lock:
         """The targets, each followed by its builder if it has one."""
         pairs = ((target, target.builder) for target in self.targets.values())
         return tuple(system for pair in pairs for system in pair if system)
+
+    def proven(self) -> list[LockedTarget]:
+        """The targets that all checks are run for.
+
+        A variant is among them if it has of its own what may be wrong: a native part, patched files, a Triton. One that
+        has more packages only proves nothing that its backend's own target does not.
+        """
+
+        def of_its_own(target: LockedTarget) -> bool:
+            plain = self.targets[target.backend]
+            return bool(
+                set(target.recipes) - set(plain.recipes)
+                or set(target.patched) - set(plain.patched)
+                or target.tritons.keys() - plain.tritons.keys()
+            )
+
+        return [target for target in self.targets.values() if not target.variant or of_its_own(target)]
 
 
 def digest(value: Any) -> str:
@@ -188,8 +229,10 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
         del artifact["kind"]
     for triton in tritons:
         del triton["version"]
+        if not triton["llvm_version"]:
+            del triton["llvm_version"]
     # What few targets have is written where it is.
-    for key in ("sdists", "recipes", "builder", "sdk"):
+    for key in ("sdists", "recipes", "builder", "sdk", "patched"):
         if not data[key]:
             del data[key]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
@@ -202,7 +245,7 @@ def _target(name: str, data: dict[str, Any]) -> LockedTarget:
     builder = data.get("builder")
 
     tritons = {
-        version: LockedTriton(version, entry["llvm_hash"], Artifact(kind="wheel", **entry["wheel"]))
+        version: LockedTriton(version=version, **(entry | {"wheel": Artifact(kind="wheel", **entry["wheel"])}))
         for version, entry in data["tritons"].items()
     }
     changed = {
@@ -213,6 +256,7 @@ def _target(name: str, data: dict[str, Any]) -> LockedTarget:
         "kept": tuple(data["kept"]),
         "sdists": artifacts("sdist", data.get("sdists", [])),
         "recipes": tuple(data.get("recipes", ())),
+        "patched": tuple(Patched(**entry) for entry in data.get("patched", ())),
         "builder": _target(f"{name}-build", builder) if builder else None,
     }
     return LockedTarget(name=name, **(data | changed))

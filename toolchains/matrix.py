@@ -1,4 +1,4 @@
-"""The verb ci: every target with every release of Triton, as a CI system takes its matrix."""
+"""The verb ci: every target that is proven with every release of Triton, as a CI system takes its matrix."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from .lock import Lock
 def matrix(lock: Lock) -> str:
     """One line of JSON, {"include": [{"target": ..., "triton": ...}, ...]}.
 
-    Variants of a target are left out.
+    Variants without parts of their own are left out, see Lock.proven.
     """
     pairs = [
         {"target": target.name, "triton": release}
-        for target in lock.targets.values()
-        if not target.variant
+        for target in lock.proven()
         for release in target.tritons
     ]
     return json.dumps({"include": pairs})

@@ -147,7 +147,8 @@ def verify(store: Store, console: Console) -> None:
     )
     for locked in {t.wheel.sha256: t for target in lock.targets.values() for t in target.tritons.values()}.values():
         check_llvm_hash(locked, store.path(locked.wheel))
-        console.print(f"triton {locked.version}: built with LLVM {locked.llvm_hash}, as pinned")
+        said = f" says LLVM {locked.llvm_version}, and no commit" if locked.llvm_version else ""
+        console.print(f"triton {locked.version}:{said or f' built with LLVM {locked.llvm_hash}'}, as pinned")
 
 
 def bring(store: Store) -> None:
@@ -165,7 +166,7 @@ def disagreements(lock: Lock, targets: Sequence[Target]) -> Iterator[str]:
         if locked is None:
             yield f"{target.name}: not in the lock"
             continue
-        for what in ("backend", "suite", "python", "recipes", "sdk"):
+        for what in ("backend", "suite", "python", "recipes", "sdk", "patched"):
             want, have = getattr(target, what), getattr(locked, what)
             if want != have:
                 yield f"{target.name}: {what} is {want}, locked is {have}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from . import paths
 from .errors import PinError, UsageError
-from .lock import digest
+from .lock import Patched, digest
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,14 @@ class DebPin:
     Attributes:
         left_out: patterns of files that the image does without, from these packages and what they depend on.
         kept: patterns of files that are needed although one of left_out matches them.
+        patched: which of their files are changed by a patch series of ours.
     """
 
     name: str
     packages: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    patched: Patched | None = None
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,18 @@ class SdistPin:
 
 @dataclass(frozen=True)
 class ReleasesPin:
-    """A distribution kept in several releases, each with the LLVM commit compiled into it: Triton."""
+    """A distribution kept in several releases, each with the LLVM commit compiled into it: Triton.
+
+    Attributes:
+        llvm_hashes: of each release.
+        llvm_versions: of releases that were built without naming the commit, what they say instead.
+    """
 
     name: str
     distribution: str
     default: str
     llvm_hashes: Mapping[str, str]
+    llvm_versions: Mapping[str, str] = field(default_factory=dict)
 
 
 Pin = DebPin | WheelPin | SdistPin | ReleasesPin
@@ -122,7 +130,13 @@ class Target(System):
     @property
     def digests(self) -> dict[str, str]:
         """As System's; and the Tritons."""
-        return {**super().digests, "tritons": digest([self.python, asdict(self.triton)])}
+        triton = {key: value for key, value in asdict(self.triton).items() if value}
+        return {**super().digests, "tritons": digest([self.python, triton])}
+
+    @property
+    def patched(self) -> tuple[Patched, ...]:
+        """Which packages' files are changed, and by which patches."""
+        return tuple(pin.patched for pin in self.debs if pin.patched)
 
     @property
     def triton(self) -> ReleasesPin:
@@ -145,10 +159,15 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
     path = folder / f"{name}.toml"
     data = _read(path)
     match data:
-        case {"source": "deb", **rest} if rest.keys() <= {"packages", "left-out", "kept"}:
+        case {"source": "deb", **rest} if rest.keys() <= {"packages", "left-out", "kept", "patched"}:
             lists = [rest.get(key, []) for key in ("packages", "left-out", "kept")]
             if all(isinstance(item, list) and all(isinstance(word, str) for word in item) for item in lists):
-                return DebPin(name, *map(tuple, lists))
+                packages, left_out, kept = map(tuple, lists)
+                match rest.get("patched"):
+                    case None:
+                        return DebPin(name, packages, left_out, kept)
+                    case {"package": str(package), "series": str(series), "root": str(root), **more} if not more:
+                        return DebPin(name, packages, left_out, kept, Patched(name, package, series, root))
         case {"source": "wheel", "packages": dict(versions), **rest} if not rest and all(
             isinstance(version, str) for version in versions.values()
         ):
@@ -160,19 +179,22 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
         case {"source": "wheel", "distribution": str(distribution), "default": str(default), "release": dict(releases),
               **rest} if not rest and default in releases:  # fmt: skip
             hashes = {version: release.get("llvm-hash") for version, release in releases.items()}
-            if all(isinstance(value, str) for value in hashes.values()):
-                return ReleasesPin(name, distribution, default, hashes)
+            versions = {version: release["llvm-version"] for version, release in releases.items()
+                        if "llvm-version" in release}  # fmt: skip
+            if all(isinstance(value, str) for value in (*hashes.values(), *versions.values())):
+                return ReleasesPin(name, distribution, default, hashes, versions)
     raise PinError(
         f"not a pin file: {path}",
-        why='it has source = "deb" and lists: packages, left-out, kept; or\n'
+        why='it has source = "deb" and lists: packages, left-out, kept, and maybe [patched] package, series, root; or\n'
         'source = "wheel" or "sdist", and [packages] name = "version"; or\n'
-        'source = "wheel", distribution, default, and [release."version"] with an llvm-hash each',
+        'source = "wheel", distribution, default, and [release."version"] with an llvm-hash each, and\n'
+        "an llvm-version where that is all that the wheel says",
         next=f"correct {path}",
     )
 
 
 def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS) -> Target:
-    """Read one target; a file with `extends` adds components to those of the target it names.
+    """Read one target; a file with `extends` makes a variant of the target that it names, see _variant.
 
     Raises:
         UsageError: no such target.
@@ -183,10 +205,10 @@ def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PIN
         known = ", ".join(names(folder))
         raise UsageError(f"there is no target {name}", why=f"known: {known}", next="invoke pin")
     match _read(path):
-        case {"extends": str(parent), "components": [*added], **rest} if not rest:
-            below = target(parent, folder, components)
-            pins = below.pins + tuple(component(str(item), components) for item in added)
-            return replace(below, name=name, pins=pins)
+        case {"extends": str(parent), **more} if more and all(
+            isinstance(value, _VARIANT.get(key, ())) for key, value in more.items()
+        ):
+            return _variant(name, target(parent, folder, components), more, components)
         case {"backend": str(backend), "suite": str(suite), "python": str(python), "components": [*listed], **rest}:
             pins = tuple(component(str(item), components) for item in listed)
             match {"sdk": "", **rest}:
@@ -198,9 +220,35 @@ def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PIN
     raise PinError(
         f"not a target file: {path}",
         why="it has backend, suite, python and components, and with native parts also recipes, build-components and\n"
-        "maybe sdk; or extends and components",
+        "maybe sdk; or extends and some of: components, replaces, recipes, build-components",
         next=f"correct {path}",
     )
+
+
+# What a variant may say beside what it extends.
+_VARIANT: dict[str, type] = {"components": list, "replaces": dict, "recipes": list, "build-components": list}
+
+
+def _variant(name: str, below: Target, more: Mapping[str, Any], components: Path) -> Target:
+    """A target with more than the one below it: components, recipes, and what these are built with.
+
+    `replaces` names components that it has others in the place of.
+    """
+
+    def read(key: str) -> tuple[Pin, ...]:
+        return tuple(component(str(item), components) for item in more.get(key, []))
+
+    others = {old: component(str(new), components) for old, new in more.get("replaces", {}).items()}
+    unknown = others.keys() - {pin.name for pin in below.pins}
+    if unknown:
+        raise PinError(
+            f"{name} replaces {', '.join(sorted(unknown))}, which {below.name} does not have",
+            why=f"its components: {', '.join(pin.name for pin in below.pins)}",
+            next=f"correct toolchains/targets/{name}.toml",
+        )
+    pins = tuple(others.get(pin.name, pin) for pin in below.pins) + read("components")
+    recipes = (*below.recipes, *map(str, more.get("recipes", [])))
+    return replace(below, name=name, pins=pins, recipes=recipes, build=below.build + read("build-components"))
 
 
 def names(folder: Path = paths.TARGETS) -> list[str]:

@@ -33,7 +33,9 @@ def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: 
         builder = None
         if target.builder:
             builder = resolver.system(target.builder, before.builder if before else None, only)
-        locked[target.name] = replace(now, recipes=target.recipes, builder=builder, sdk=target.sdk)
+        locked[target.name] = replace(
+            now, recipes=target.recipes, builder=builder, sdk=target.sdk, patched=target.patched
+        )
     return seal(locked)
 
 
@@ -77,7 +79,7 @@ class _Resolver:
         tritons = {}
         for version, llvm_hash in pin.llvm_hashes.items():
             (wheel,) = self._wheels(target.python, {pin.distribution: version}, dependencies=False)
-            tritons[version] = LockedTriton(version, llvm_hash, wheel)
+            tritons[version] = LockedTriton(version, llvm_hash, wheel, pin.llvm_versions.get(version, ""))
         return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
     def _sdists(self, python: str, pins: dict[str, str]) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:

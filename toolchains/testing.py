@@ -28,7 +28,7 @@ from xml.etree import ElementTree
 
 from . import building, distributions, furnishing, host, lock, paths, proof
 from .errors import CheckError, CommandError, FoundryError, UsageError
-from .lock import Lock, LockedTarget
+from .lock import LockedTarget
 from .run import run
 from .sdk import Given
 
@@ -89,7 +89,7 @@ def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
     """Run all checks; what failed is said in what is printed, whose last line is the summary.
 
     Args:
-        target: the only one whose image the backends' tests and e2e run in; all but variants if empty.
+        target: the only one whose image the backends' tests and e2e run in; those of Lock.proven if empty.
         allow_drift: see building.have.
         given: a vendor SDK for the target, which must be named then; see building.have.
 
@@ -102,16 +102,11 @@ def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
     """
     if given and not target:
         raise UsageError("--sdk is for one target", next="--target=dpu --sdk=PATH")
-    targets = [building.locked(target)] if target else covered(lock.load())
+    targets = [building.locked(target)] if target else lock.load().proven()
     host.ensure()
     shutil.rmtree(_RESULTS, ignore_errors=True)
     _RESULTS.mkdir(parents=True)
     return run_parts(_parts(targets, allow_drift, given))
-
-
-def covered(locked: Lock) -> list[LockedTarget]:
-    """The targets that all checks are run for."""
-    return [target for target in locked.targets.values() if not target.variant]
 
 
 def run_parts(parts: list[Part]) -> int:

@@ -1,7 +1,8 @@
 """Triton's official wheel made ours: its LLVM checked, patched, slim, and named X+foundry.N.
 
 The steps of repack():
-    1. the LLVM commit compiled into libtriton.so must be the one that the pin names
+    1. the LLVM commit compiled into libtriton.so must be the one that the pin names; where libtriton.so names a version
+       only, that must be the pin's
     2. the release's patch series is applied to the wheel's Python files
     3. what no target of ours uses is left out: patches/triton/slim.toml, and backends other than the ones asked for
     4. libtriton.so loses its debug information: strip --strip-unneeded, 499 MB to 192 MB for 3.9.0. GNU strip 2.40 and
@@ -34,23 +35,28 @@ from .store import Store
 
 LIBRARY = "triton/_C/libtriton.so"
 _BACKENDS = "triton/backends/"
-_LLVM = re.compile(rb"LLVM version \S+ \(([0-9a-f]{40})\)")
+_COMMIT = re.compile(rb"LLVM version \S+ \(([0-9a-f]{40})\)")
+# Without the commit: LLVM was built from an archive of its sources. Others have this beside the one with the commit.
+_VERSION = re.compile(rb"LLVM version ([^\s\0]+)\0")
 _CHUNK = 16 << 20
-# Longer than any match of _LLVM: what a chunk's end and the next one's start must share.
+# Longer than any match of these: what a chunk's end and the next one's start must share.
 _OVERLAP = 256
 
 
 def llvm_hash(library: IO[bytes]) -> str:
-    """The LLVM commit that was compiled into a libtriton.so.
+    """The LLVM commit that was compiled into a libtriton.so; for one that names none, the LLVM version.
 
     Raises:
-        LlvmHashError: the file names none, or several.
+        LlvmHashError: the file names neither, or several.
     """
-    found: set[str] = set()
+    commits: set[str] = set()
+    versions: set[str] = set()
     tail = b""
     while chunk := library.read(_CHUNK):
-        found |= {match.decode() for match in _LLVM.findall(tail + chunk)}
+        commits |= {match.decode() for match in _COMMIT.findall(tail + chunk)}
+        versions |= {match.decode() for match in _VERSION.findall(tail + chunk)}
         tail = chunk[-_OVERLAP:]
+    found = commits or versions
     if len(found) != 1:
         raise LlvmHashError(
             f"libtriton.so names {len(found)} LLVM commits",
@@ -61,7 +67,7 @@ def llvm_hash(library: IO[bytes]) -> str:
 
 
 def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
-    """Compare the LLVM commit in a Triton wheel with the pinned one.
+    """Compare the LLVM commit in a Triton wheel with the pinned one; the version, where the wheel says no more.
 
     Raises:
         LlvmHashError: they differ. PinError: the wheel is no Triton.
@@ -71,13 +77,14 @@ def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
             raise PinError(f"{file.name} has no {LIBRARY}", next="correct toolchains/pins/triton.toml")
         with archive.open(LIBRARY) as library:
             found = llvm_hash(library)
-    if found != locked.llvm_hash:
+    pinned = locked.llvm_version or locked.llvm_hash
+    if found != pinned:
         raise LlvmHashError(
             f"Triton {locked.version} was built with another LLVM than its pin says",
-            why=f"in libtriton.so: {found}\nin the pin:      {locked.llvm_hash}",
-            next=f"if {file.name} is the wheel you want, write {found} as the llvm-hash of {locked.version} in "
-            "toolchains/pins/triton.toml; if the pin is right, change the version that it belongs to. "
-            "Then: invoke pin --update triton",
+            why=f"in libtriton.so: {found}\nin the pin:      {pinned}",
+            next=f"if {file.name} is the wheel you want, write {found} as the "
+            f"{'llvm-version' if locked.llvm_version else 'llvm-hash'} of {locked.version} in toolchains/pins; "
+            "if the pin is right, change the version that it belongs to. Then: invoke pin --update",
         )
 
 
@@ -90,7 +97,7 @@ def identity(locked: LockedTriton, backends: Collection[str]) -> str:
     """The digest of all that a repacked wheel is made from: wheel, LLVM commit, patches, rules, backends kept."""
     inputs = [
         locked.wheel.sha256,
-        locked.llvm_hash,
+        locked.llvm_hash + locked.llvm_version,
         version(locked),
         patches.series_digest(locked.version),
         *(_file_digest(file) for file in (_rules(), Path(__file__), Path(wheel.__file__))),

@@ -1,0 +1,104 @@
+"""Patched Debian files: only what a series changes, with the package's name in the part's; a misfit is said."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolchains import lock, patched, paths
+from toolchains.errors import HunkError, PatchTargetError, PinError
+from toolchains.lock import Artifact, LockedTarget, Patched
+from toolchains.store import Store
+
+CONTROL = "Package: greeter\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <a@b>\nDescription: x\n"
+PATCH = """\
+Subject: greet louder
+Why: nobody heard
+Upstream: no
+Until: they do
+
+--- a/greeter/words.py
++++ b/greeter/words.py
+@@ -1,2 +1,2 @@
+ first = 1
+-greeting = "hello"
++greeting = "HELLO"
+"""
+WHAT = Patched("greetings", "greeter", "greeter/1.0", "/usr/lib/python3/dist-packages")
+
+
+def series(text: str) -> None:
+    folder = paths.PATCHES / WHAT.series
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "series").write_text("0001-louder.patch\n")
+    (folder / "0001-louder.patch").write_text(text)
+
+
+def packaged(work: Path, store: Store, words: str = 'first = 1\ngreeting = "hello"\n') -> LockedTarget:
+    """A target with a package of these words, which is in the store."""
+    tree = work / "tree"
+    (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
+    (tree / "DEBIAN" / "control").write_text(CONTROL)
+    folder = tree / WHAT.root.strip("/") / "greeter"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "words.py").write_text(words)
+    (folder / "other.py").write_text("second = 2\n")
+    if not (folder / "link.py").is_symlink():
+        (folder / "link.py").symlink_to(work / "outside.py")
+    (work / "outside.py").write_text("first = 1\n")
+    file = work / "greeter_1.0-1_all.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, file], check=True, capture_output=True)
+    content = file.read_bytes()
+    artifact = Artifact("deb", "greeter", "1.0-1", file.name, len(content), hashlib.sha256(content).hexdigest())
+    store.adopt(file, artifact)
+    return replace(lock.load().targets["spirv"], debs=(artifact,), patched=(WHAT,))
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
+    series(PATCH)
+    return Store(tmp_path / "store")
+
+
+def test_a_part_has_the_changed_files_alone_where_the_package_has_them(tmp_path: Path, store: Store) -> None:
+    part = patched.part(WHAT, packaged(tmp_path, store), store)
+    with tarfile.open(part) as tar:
+        assert tar.getnames() == ["usr/lib/python3/dist-packages/greeter/words.py"]
+        content = tar.extractfile(tar.getmembers()[0])
+        assert content is not None
+        assert content.read() == b'first = 1\ngreeting = "HELLO"\n'
+
+
+def test_package_series_and_place_name_the_part(tmp_path: Path, store: Store) -> None:
+    target = packaged(tmp_path, store)
+    found = {patched.identity(WHAT, target), patched.identity(replace(WHAT, root="/usr/share"), target)}
+    series(PATCH.replace("HELLO", "HEY"))
+    found.add(patched.identity(WHAT, target))
+    found.add(patched.identity(WHAT, packaged(tmp_path, store, "another = 1\n")))
+    assert len(found) == 4
+
+
+def test_a_package_that_the_series_is_not_for_is_refused(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(HunkError, match=r"0001-louder\.patch, hunk 1 of greeter/words\.py"):
+        patched.part(WHAT, packaged(tmp_path, store, 'zeroth = 0\nfirst = 1\ngreeting = "hello"\n'), store)
+
+
+@pytest.mark.parametrize("name", ["absent", "link"])
+def test_a_file_that_the_package_lacks_is_named_and_a_link_leads_nowhere(
+    tmp_path: Path, store: Store, name: str
+) -> None:
+    series(PATCH.replace("words", name))
+    with pytest.raises(PatchTargetError, match=f"greeter/{name}.py"):
+        patched.part(WHAT, packaged(tmp_path, store), store)
+
+
+def test_a_target_without_the_package_is_refused(tmp_path: Path, store: Store) -> None:
+    target = replace(packaged(tmp_path, store), debs=())
+    with pytest.raises(PinError, match=r"(?s)no package greeter.*pins/greetings\.toml"):
+        patched.identity(WHAT, target)
