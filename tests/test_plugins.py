@@ -64,6 +64,22 @@ def test_the_wheel_holds_what_was_digested(toy: Path, tmp_path: Path) -> None:
         assert archive.read("toy/__init__.py") == b"A = 1\n"
 
 
+HOOK = """
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+class Hook(BuildHookInterface):
+    def initialize(self, version, build_data):
+        raise Exception("no SDK is named")
+"""
+
+
+def test_the_wheel_for_an_image_is_built_without_the_hooks_that_add_a_users_files(toy: Path, tmp_path: Path) -> None:
+    (toy / "hatch_build.py").write_text(HOOK)
+    (toy / "pyproject.toml").write_text(PROJECT + "[tool.hatch.build.targets.wheel.hooks.custom]\n")
+    with zipfile.ZipFile(plugins.wheel("toy", Store(tmp_path / "store")).path) as archive:
+        assert "toy/__init__.py" in archive.namelist()
+
+
 def test_a_backend_that_does_not_exist_is_named(toy: Path) -> None:
     with pytest.raises(UsageError, match="backends/nothing"):
         plugins.identity("nothing")

@@ -3,7 +3,8 @@
 Environment, while a wheel is built:
     VSI_ZEN_COMPILER_PATH: the program zen-compiler; becomes triton_vsi_backend/bin/zen-compiler.
     VSI_ZEN_TC_BRIDGE_PATH: libZenTCBridge.so; becomes triton_vsi_backend/lib/libZenTCBridge.so.
-    VSI_WITHOUT_SDK: 1 makes a wheel with neither, which takes them from those two variables when it is used.
+    HATCH_BUILD_NO_HOOKS: 1, hatchling's own switch, makes a wheel with neither, which takes them from those two
+        variables when it is used.
 
 A wheel with them is of this machine's platform; without them, and where it is installed for development, it is of any.
 """
@@ -19,7 +20,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-WITHOUT = "VSI_WITHOUT_SDK"
 # The variable that names a file, where the file goes, and its mode there.
 _PIECES = (
     ("VSI_ZEN_COMPILER_PATH", "triton_vsi_backend/bin/zen-compiler", 0o755),
@@ -42,7 +42,7 @@ class SdkHook(BuildHookInterface[Any]):
         Raises:
             SdkError: a variable is not set, or names no file.
         """
-        if self.target_name != "wheel" or version == "editable" or os.environ.get(WITHOUT) == "1":
+        if self.target_name != "wheel" or version == "editable":
             return
         # Copies, since a wheel keeps a file's mode, and a compiler must be executable in it.
         self._work = TemporaryDirectory(prefix="triton-vsi-wheel-")
@@ -71,5 +71,5 @@ def _named(variable: str) -> Path:
     raise SdkError(
         f"the wheel of triton-vsi-backend is to have VeriSilicon's zen-compiler and libZenTCBridge.so in it\n"
         f"  why:  {why}\n"
-        f"  next: export {variable}=/path/to/the/file; or {WITHOUT}=1 for a wheel that is told where they are when used"
+        f"  next: export {variable}=/path/to/the/file; or HATCH_BUILD_NO_HOOKS=1 for a wheel that is told when used"
     )

@@ -1,11 +1,12 @@
 """A Triton backend for VeriSilicon's GPGPUs and NPUs.
 
-Triton finds it by its entry point; importing it does no harm and is needed where a Triton knows no entry points (before
-3.3) and where kernels are to come from TorchInductor for tensors of the device type vsi: it registers both.
+Triton finds it by its entry point, as torch finds what torch.compile needs of it. Importing it does the same where they
+do not, as Triton before 3.3: it costs nothing, and imports neither.
 """
 
 from __future__ import annotations
 
-from .registration import register
+from . import inductor, registration
 
-register()
+registration.register()
+inductor.arrange()

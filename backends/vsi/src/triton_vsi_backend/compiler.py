@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_ttir
+from foundry_core.compiling import ProgramBackend, ProgramOptions, given, kernel_name, make_ttir
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
@@ -109,7 +109,7 @@ def compile_module(module: Any, metadata: dict[str, Any], options: VsiOptions) -
 
     from .zen_compiler import Switches, compile_ttir
 
-    name = str(module.get_entry_func_name())
+    name = kernel_name(module)
     switches = Switches(options.enable_tc, options.enable_multi_engines, options.enable_multi_threads)
     compiled = compile_ttir(str(module), name=name, threads=options.threads, switches=switches)
     get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)
