@@ -1,0 +1,127 @@
+"""torch.compile on device `vsi`: tells PyTorch of the device and of who generates its kernels.
+
+PyTorch has no public interface for that, so what it was run with is written down (`RELEASES`), and with any other
+release compiling for `vsi` is refused. Nothing here touches torch.compile on other devices.
+
+`arrange()` imports nothing; it is called by `import torch` (entry point torch.backends, see pyproject.toml) and by
+importing the package. `register()` runs when PyTorch's compiler and vpex have been imported: not before, because the
+compiler takes seconds, and because Triton imports its backends while PyTorch's compiler imports Triton.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, NoReturn
+
+# The releases of torch, and of Triton with each, that this was run with.
+RELEASES = {"2.6": "3.2"}
+# The last part of PyTorch's compiler to be imported, and what makes the device type.
+_COMPILER = "torch._inductor.compile_fx"
+_DEVICE = "vpex"
+
+
+class UnknownRelease(NotImplementedError):
+    """This release of PyTorch may differ from those that the registration was written for."""
+
+
+def arrange() -> None:
+    """Have `register()` called as soon as PyTorch's compiler and vpex are there; now, if they are."""
+    if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Watch())
+    _register_if_ready()
+
+
+def register() -> bool:
+    """Register device `vsi` with dynamo and Inductor; a second time does nothing.
+
+    Returns:
+        Whether torch.compile knows `vsi` now. It cannot as long as there is no torch.vsi: import vpex first.
+    """
+    import torch
+    from torch._inductor.codegen import common
+
+    if not hasattr(torch, "vsi"):
+        return False
+    release = ".".join(torch.__version__.split(".")[:2])
+    if release not in RELEASES:
+        common.register_backend_for_device("vsi", _refuse, _refuse)
+        return False
+    if common.get_scheduling_for_device("vsi") is not None:
+        return True
+    from torch._dynamo.device_interface import register_interface_for_device
+    from torch._inductor import utils
+    from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+    from torch.utils._triton import has_triton
+
+    from . import matmul
+    from .codegen import VsiDeviceOps, VsiScheduling
+    from .interface import VsiInterface
+
+    register_interface_for_device("vsi", VsiInterface)
+    # PyTorch loads its own overrides into an empty table only.
+    common.get_device_op_overrides("cpu")
+    common.register_device_op_overrides("vsi", VsiDeviceOps())
+    utils.GPU_TYPES.append("vsi")
+    utils.GPU_KERNEL_BIN_EXTS["vsi"] = ".spv"
+    # Both remember an answer from before there was a vsi.
+    utils.get_gpu_type.cache_clear()
+    has_triton.cache_clear()
+    matmul.register()
+    common.register_backend_for_device("vsi", VsiScheduling, PythonWrapperCodegen)
+    return True
+
+
+def _register_if_ready() -> None:
+    compiler = sys.modules.get(_COMPILER)
+    if compiler is not None and not getattr(compiler.__spec__, "_initializing", False):
+        register()
+
+
+def _refuse(*arguments: Any, **options: Any) -> NoReturn:
+    import torch
+
+    known = " and ".join(f"torch {release} with Triton {triton}" for release, triton in RELEASES.items())
+    raise UnknownRelease(
+        f"torch.compile on device vsi is not there for torch {torch.__version__}\n"
+        f"  why:  it uses interfaces of PyTorch's that change from release to release; it was run with {known}\n"
+        "  next: use one of those, or run eagerly what you compile"
+    )
+
+
+class _Watch(MetaPathFinder):
+    """Looks again whether all is there, when a module that it waits for has been imported."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in (_COMPILER, _DEVICE):
+            return None
+        for finder in sys.meta_path:
+            if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
+                if spec.loader is not None:
+                    spec.loader = _ThenRegister(spec.loader)
+                return spec
+        return None
+
+
+class _ThenRegister(Loader):
+    """A module's loader, after whose work `register()` may be due."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # Until here it stood in for the module's own, which some ask things of later.
+        if module.__spec__ is not None:
+            module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        # The module counts as one that is being imported until its loader returns.
+        if module.__name__ == _COMPILER:
+            register()
+        else:
+            _register_if_ready()

@@ -1,0 +1,89 @@
+"""What torch.compile asks of a device at run time: `torch.vsi`, and for kernels what Triton's driver says."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch._dynamo.device_interface import DeviceInterface
+
+
+class Properties(NamedTuple):
+    """Of a device, as Inductor reads them."""
+
+    multi_processor_count: int
+    warp_size: int
+
+
+def _driver() -> Any:
+    import triton
+
+    return triton.runtime.driver.active
+
+
+class VsiInterface(DeviceInterface):  # type: ignore[misc]
+    """Of torch.vsi it uses what every device's module has, so that it fits vpex and its stand-in."""
+
+    device = torch.vsi.device
+    Event = torch.vsi.Event
+    Stream = torch.vsi.Stream
+
+    class Worker:
+        """Asked in processes that only compile."""
+
+        @staticmethod
+        def set_device(device: int) -> None:
+            torch.vsi.set_device(device)
+
+        @staticmethod
+        def current_device() -> int:
+            return torch.vsi.current_device()  # type: ignore[no-any-return]
+
+        @staticmethod
+        def get_device_properties(device: Any = None) -> Properties:
+            known = _driver().utils.get_device_properties(VsiInterface.index(device))
+            return Properties(known["multiprocessor_count"], known["warpSize"])
+
+    current_device = staticmethod(torch.vsi.current_device)
+    set_device = staticmethod(torch.vsi.set_device)
+    device_count = staticmethod(torch.vsi.device_count)
+    is_available = staticmethod(torch.vsi.is_available)
+    stream = staticmethod(torch.vsi.stream)
+    current_stream = staticmethod(torch.vsi.current_stream)
+    set_stream = staticmethod(torch.vsi.set_stream)
+    synchronize = staticmethod(torch.vsi.synchronize)
+    memory_allocated = staticmethod(torch.vsi.memory_allocated)
+
+    @staticmethod
+    def index(device: Any) -> int:
+        """The number of a device, given as number, name, torch.device or None for the current one."""
+        found = device if device is None or isinstance(device, int) else torch.device(device).index
+        return torch.vsi.current_device() if found is None else found
+
+    @staticmethod
+    def exchange_device(device: int) -> int:
+        before = torch.vsi.current_device()
+        torch.vsi.set_device(device)
+        return before  # type: ignore[no-any-return]
+
+    @staticmethod
+    def maybe_exchange_device(device: int) -> int:
+        """A negative device changes nothing."""
+        return torch.vsi.current_device() if device < 0 else VsiInterface.exchange_device(device)
+
+    @staticmethod
+    def get_raw_stream(device: int) -> int:
+        return _driver().get_current_stream(device)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _set_stream_by_id(stream_id: int, device_index: int, device_type: int) -> None:
+        torch.vsi.set_stream(torch.vsi.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type))
+
+    @staticmethod
+    def get_compute_capability(device: Any = None) -> int | str:
+        """What Inductor puts into the target that it compiles for: the driver's own."""
+        return _driver().get_current_target().arch  # type: ignore[no-any-return]
+
+    @staticmethod
+    def is_bf16_supported(including_emulation: bool = False) -> bool:
+        return True

@@ -1,0 +1,134 @@
+"""Matrix products in compiled code: a Triton kernel of our own, where the device has no products of its own.
+
+Inductor leaves them to the library of the device, and offers Triton kernels beside that for CUDA only. A device without
+such a library would compute them on the CPU: this kernel takes their place, with what comes after fused into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._inductor.kernel.mm_common import acc_type, addmm_epilogue, mm_args
+from torch._inductor.lowering import lowerings
+from torch._inductor.runtime.runtime_utils import next_power_of_2
+from torch._inductor.select_algorithm import TritonTemplate
+from torch._inductor.virtualized import V
+
+aten = torch.ops.aten
+
+# Rows and columns that a program computes and the depth that it takes at a time; less where the product is smaller, but
+# at least what tl.dot takes.
+_BLOCK_M, _BLOCK_N, _BLOCK_K = 32, 64, 32
+_LEAST = 16
+_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+_SOURCE = """
+{{def_kernel("A", "B")}}
+    M = {{size("A", -2)}}
+    N = {{size("B", -1)}}
+    K = {{size("A", -1)}}
+    across = (N + BLOCK_N - 1) // BLOCK_N
+    row = ((tl.program_id(0) // across) * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+    column = ((tl.program_id(0) % across) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    depth = tl.arange(0, BLOCK_K)
+{% if BATCHED %}
+    batch = tl.program_id(1)
+    A += batch * {{stride("A", 0)}}
+    B += batch * {{stride("B", 0)}}
+{% endif %}
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC_TYPE)
+    for done in range(0, K, BLOCK_K):
+        inner_a = done + depth[None, :]
+        inner_b = done + depth[:, None]
+        a = tl.load(
+            A + row * {{stride("A", -2)}} + inner_a * {{stride("A", -1)}},
+            mask=(row < M) & (inner_a < K),
+            other=0.0,
+        )
+        b = tl.load(
+            B + inner_b * {{stride("B", -2)}} + column * {{stride("B", -1)}},
+            mask=(inner_b < K) & (column < N),
+            other=0.0,
+        )
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    mask = (row < M) & (column < N)
+{% if BATCHED %}
+    {{store_output(("batch", "row", "column"), "acc", "mask")}}
+{% else %}
+    {{store_output(("row", "column"), "acc", "mask")}}
+{% endif %}
+"""
+
+
+def grid(*sizes: Any) -> tuple[int, int, int]:
+    """Programs for a product of sizes [batch,] m, n, and the blocks' sizes; generated code calls it."""
+    *batch, m, n, blocks = sizes
+    return -(-m // blocks["BLOCK_M"]) * -(-n // blocks["BLOCK_N"]), *(batch or [1]), 1
+
+
+_TEMPLATE = TritonTemplate(name="vsi_matmul", grid=grid, source=_SOURCE)
+
+
+def register() -> None:
+    """Take over aten's products on vsi, unless the device registered them with PyTorch."""
+    if any(
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1") for name in ("aten::mm", "aten::mm.out")
+    ):
+        return
+    for operator, lowering in ((aten.mm, _mm), (aten.bmm, _mm), (aten.addmm, _addmm)):
+        _take_over(operator.default, lowering)
+
+
+def _take_over(operator: Any, lowering: Any) -> None:
+    inductors = lowerings[operator]
+
+    def on_vsi_ours(*arguments: Any, **options: Any) -> Any:
+        ours = None
+        if all(argument.get_device().type == "vsi" for argument in arguments):
+            ours = lowering(*arguments, **options)
+        return inductors(*arguments, **options) if ours is None else ours
+
+    lowerings[operator] = on_vsi_ours
+
+
+def _mm(a: Any, b: Any, *, layout: Any = None) -> Any:
+    m, n, k, layout, a, b = mm_args(a, b, layout=layout)
+    return _product((m, n, k), layout, (a, b))
+
+
+def _addmm(summand: Any, a: Any, b: Any, *, alpha: float = 1, beta: float = 1, layout: Any = None) -> Any:
+    if beta == 0:  # then a NaN in the summand counts for nothing, and our epilogue would multiply it
+        return None
+    m, n, k, layout, a, b, summand = mm_args(a, b, summand, layout=layout)
+    epilogue = addmm_epilogue(layout.dtype, alpha, beta)
+    return _product((m, n, k), layout, (summand, a, b), prefix_args=1, epilogue_fn=epilogue)
+
+
+def _product(sizes: Sequence[Any], layout: Any, inputs: tuple[Any, ...], **options: Any) -> Any:
+    """The node of a product in Inductor's graph, or None where the kernel does not do it."""
+    if layout.dtype not in _TYPES or any(input.get_dtype() != layout.dtype for input in inputs):
+        return None
+    if any(V.graph.sizevars.statically_known_equals(size, 0) for size in (*sizes, *layout.size)):
+        return None
+    blocks = [
+        min(most, max(_LEAST, next_power_of_2(V.graph.sizevars.size_hint(size, fallback=most))))
+        for size, most in zip(sizes, (_BLOCK_M, _BLOCK_N, _BLOCK_K), strict=True)
+    ]
+    choices: list[Any] = []
+    refusal = _TEMPLATE.maybe_append_choice(
+        choices,
+        input_nodes=inputs,
+        layout=layout,
+        num_stages=1,
+        num_warps=4,
+        BLOCK_M=blocks[0],
+        BLOCK_N=blocks[1],
+        BLOCK_K=blocks[2],
+        ACC_TYPE=acc_type(layout.dtype),
+        BATCHED=len(layout.size) == 3,
+        **options,
+    )
+    # A product so large that its offsets need 64 bits is refused.
+    return choices[0].output_node() if refusal is None else None
