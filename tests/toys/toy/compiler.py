@@ -3,13 +3,14 @@
 import hashlib
 from dataclasses import dataclass
 
+import triton
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend
 
 
 @dataclass(frozen=True)
 class Options:
-    """What Triton's front end asks of options, in 3.6.0 and in 3.9.0."""
+    """What Triton's front end asks of options, in 3.2.0, in 3.6.0 and in 3.9.0."""
 
     num_warps: int = 1
     num_stages: int = 1
@@ -22,6 +23,7 @@ class Options:
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
     ir_override: str | None = None
+    cluster_dims: tuple = (1, 1, 1)
     extern_libs: tuple = ()
 
     def hash(self) -> str:
@@ -44,7 +46,7 @@ class ToyBackend(BaseBackend):
     def pack_metadata(self, metadata):
         raise AssertionError("a kernel that is only compiled has no metadata of a finished binary")
 
-    def get_codegen_implementation(self, options):
+    def get_codegen_implementation(self, options=None):
         return {}
 
     def get_module_map(self):
@@ -53,7 +55,7 @@ class ToyBackend(BaseBackend):
     def load_dialects(self, context):
         pass
 
-    def add_stages(self, stages, options, language):
+    def add_stages(self, stages, options, language=None):
         stages["ttir"] = make_ttir
         stages["toytext"] = lambda module, metadata: f"// toy\n{module}"
 
@@ -62,5 +64,5 @@ def make_ttir(module, metadata):
     manager = ir.pass_manager(module.context)
     passes.common.add_inliner(manager)
     passes.common.add_canonicalizer(manager)
-    manager.run(module, "make_ttir")
+    manager.run(module, *(() if triton.__version__.startswith("3.2.") else ("make_ttir",)))
     return module
