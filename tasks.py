@@ -5,8 +5,8 @@ Run them as `./foundry VERB ...`, or `invoke VERB ...` once ./foundry has made .
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from invoke.context import Context
@@ -69,9 +69,13 @@ def build(
                      labels say so
     --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
     --sizes          show what takes the space in the image
-    --sdk=PATH       put the vendor's SDK, an archive that you have, in place of our emulator (dpu). Its image has names
-                     of its own, triton-foundry/dpu-sdk:..., and is not for pushing. Its sha256 is written down at the
-                     first use, and an archive that changed since is refused
+    --sdk=PATH       put the vendor's SDK, an archive or a folder that you have, in place of our emulator (dpu) or
+                     reference SDK (vsi). It is looked at first: what is missing or would not run in the image is
+                     listed. Its image has names of its own, triton-foundry/dpu-sdk:..., and is not for pushing. Its
+                     sha256 is written down at the first use, and one that changed since is refused
+    --sdk=environment  vsi: what VSI_SDK_DIR, VSI_ZEN_COMPILER_PATH and VSI_ZEN_TC_BRIDGE_PATH name. Without --sdk it
+                     counts as given if all three are set, and that is said
+    --sdk=reference  our own part, whatever is set
     --sdk-sha256=HEX the sha256 that it must have
     --sdk-version=X  its version, where its topmost folder does not say it
     """
@@ -79,7 +83,7 @@ def build(
 
     building.build(
         target, triton=triton, offline=offline, allow_drift=allow_drift, cache=not no_cache, sizes=sizes,
-        given=_given(sdk, sdk_sha256, sdk_version),
+        given=_given(target, sdk, sdk_sha256, sdk_version),
     )  # fmt: skip
 
 
@@ -97,11 +101,11 @@ def e2e(
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
     --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
-    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
+    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains import proof
 
-    proof.e2e(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(sdk))
+    proof.e2e(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk))
 
 
 @verb
@@ -119,11 +123,11 @@ def bench(
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
     --only=NAME      take one measurement: launch, vec_add, matmul or first
-    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
+    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains import proof
 
-    proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(sdk))
+    proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk))
 
 
 @verb
@@ -179,7 +183,7 @@ def run(
     options += ["--nr-dpus", nr_dpus] * bool(nr_dpus) + ["--grid", grid] * bool(grid) + ["--help"] * parameters
     artifacts.run(
         artifact, options, ins=in_, outs=out, triton=triton, offline=offline, allow_drift=allow_drift,
-        given=_given(sdk),
+        given=_given(artifacts.TARGET, sdk),
     )  # fmt: skip
 
 
@@ -194,11 +198,11 @@ def shell(
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
-    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
+    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains import building
 
-    sys.exit(building.shell(target, triton=triton, offline=offline, allow_drift=allow_drift, given=_given(sdk)))
+    sys.exit(building.shell(target, triton=triton, offline=offline, allow_drift=allow_drift, given=_given(target, sdk)))
 
 
 @verb
@@ -207,11 +211,11 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
 
     --target=spirv   only this target's images
     --allow-drift    as for `build`
-    --sdk=PATH       the vendor's SDK in place of our emulator; see `build`
+    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains import testing
 
-    sys.exit(testing.test(target, allow_drift=allow_drift, given=_given(sdk)))
+    sys.exit(testing.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
 
 
 @verb
@@ -222,8 +226,9 @@ def ci(c: Context) -> None:
     print(matrix.matrix(lock.load()))
 
 
-def _given(sdk: str, sha256: str = "", version: str = "") -> Given | None:
-    """The vendor SDK of a command line; None where it names none."""
-    from toolchains.sdk import Given
+def _given(target: str, sdk: str, sha256: str = "", version: str = "") -> Given | None:
+    """The vendor SDK of a command line; None where it means none."""
+    from toolchains import building, environment
 
-    return Given(Path(sdk), sha256, version) if sdk else None
+    locked = building.locked(target) if target else None
+    return environment.meant(locked, sdk, os.environ, sha256=sha256, version=version)

@@ -1,10 +1,11 @@
-"""What tests in containers share: images of a target, made once a session."""
+"""What tests share, made once a session: images of a target, and a made-up suite's libraries."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 
+import elves
 import pytest
 
 from toolchains import building, engine, host, lock, native, paths
@@ -44,3 +45,9 @@ def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
         return engine.container(name)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> elves.Runtime:
+    """The libraries of a made-up Debian suite, for SDKs to be compared with."""
+    return elves.runtime(tmp_path_factory.mktemp("runtime"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,6 +76,7 @@ def test_a_folder_of_the_archive_can_be_taken_alone(tmp_path: Path) -> None:
         ([entry("/etc/passwd")], "leaves its folder: /etc/passwd"),
         ([entry("a", kind=tarfile.FIFOTYPE)], "neither a file nor a link: a"),
         ([entry("a", kind=tarfile.SYMTYPE, to="/etc"), entry("a/b/c")], "through a link: a/b/c"),
+        ([entry("a", kind=tarfile.LNKTYPE, to="b")], "a file that it does not have: a"),
     ],
 )
 def test_what_would_be_written_elsewhere_is_refused(
@@ -82,3 +84,33 @@ def test_what_would_be_written_elsewhere_is_refused(
 ) -> None:
     with pytest.raises(UnsafeArchiveError, match=says):
         prefix.normalise(tar(tmp_path / "a.tar", entries), tmp_path / "b.tar")
+
+
+def test_a_folder_gives_the_bytes_that_a_tar_of_it_gives(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    for name, content, mode in (("bin/tool", "program", 0o700), ("lib/liba.so", "code", 0o600), ("top", "", 0o644)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+        (folder / name).chmod(mode)
+    (folder / "bin/other").symlink_to("tool")
+    (folder / "all").symlink_to("bin")
+    (folder / "empty").mkdir()
+    with tarfile.open(tmp_path / "a.tar", "w") as packed:
+        packed.add(folder, ".")
+    prefix.normalise(tmp_path / "a.tar", tmp_path / "b.tar")
+    with (tmp_path / "c.tar").open("wb") as file:
+        prefix.write(prefix.of_folder(folder), file)
+    with tarfile.open(tmp_path / "c.tar") as result:
+        assert result.getnames() == ["all", "bin/other", "bin/tool", "lib/liba.so", "top"]
+    assert (tmp_path / "b.tar").read_bytes() == (tmp_path / "c.tar").read_bytes()
+
+
+def test_what_is_no_file_in_a_folder_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnsafeArchiveError, match=r"neither a file nor a link: .*pipe"):
+        prefix.of_folder(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_not_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        prefix.of_folder(tmp_path / "nothing")

@@ -1,26 +1,33 @@
-"""A vendor SDK that a user has: checked before use, remembered, and in an image that is never the target's own."""
+"""A vendor SDK that a user has: checked before use, remembered, and in an image that is never the target's own.
+
+What it is checked for is tested in test_preflight.py, how a command line names it in test_environment.py.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+import os
+import struct
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import elves
 import pytest
+from elves import Runtime
 
-from toolchains import image, lock, paths, sdk
+from toolchains import image, lock, paths, preflight, sdk, vendors
 from toolchains.errors import HashMismatchError, PinError, SdkError, UsageError
 from toolchains.lock import LockedTarget
 from toolchains.sdk import Given
 from toolchains.store import Store
 
 TOP = "upmem-2023.1.0-Linux-x86_64"
-# The first twenty bytes of an ELF file for x86-64 and of one for AArch64, both of 64 bits.
-X86_64 = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\x3e\x00"
-AARCH64 = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00"
+# The header of an ELF file that has nothing else: ET_DYN for x86-64.
+X86_64 = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
 FILES: Mapping[str, bytes | str] = {
     "bin/clang-12": X86_64,
     # A text stands for a link.
@@ -53,8 +60,8 @@ def sha256(path: Path) -> str:
 
 
 @pytest.fixture
-def dpu() -> LockedTarget:
-    return lock.load().targets["dpu"]
+def dpu(runtime: Runtime) -> LockedTarget:
+    return runtime.target("dpu")
 
 
 @pytest.fixture(autouse=True)
@@ -69,115 +76,206 @@ def archive(tmp_path: Path) -> Path:
     return pack(tmp_path / "sdk.tar.gz", FILES)
 
 
-def test_its_version_is_read_from_its_folder_and_says_where_it_goes(dpu: LockedTarget, archive: Path) -> None:
-    found = sdk.given(dpu, Given(archive))
+def test_its_version_is_read_from_its_folder_and_says_where_it_goes(
+    runtime: Runtime, dpu: LockedTarget, archive: Path
+) -> None:
+    found = sdk.given(dpu, Given(archive), runtime.store)
     assert (found.version, found.home, found.sha256) == ("2023.1.0", "/upmem-sdk-2023.1.0", sha256(archive))
     assert found.replaces == "upmem-emulator"
     assert found.labels["redistributable"] == "false"
 
 
 @pytest.mark.parametrize("top", ["upmem-sdk-2025.1.0", "./upmem-2025.1.0-Linux-x86_64", "x/upmem-sdk-2025.1.0"])
-def test_other_names_of_its_folder_are_known(dpu: LockedTarget, tmp_path: Path, top: str) -> None:
-    assert sdk.given(dpu, Given(pack(tmp_path / "a.tgz", FILES, top))).version == "2025.1.0"
+def test_other_names_of_its_folder_are_known(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, top: str) -> None:
+    assert sdk.given(dpu, Given(pack(tmp_path / "a.tgz", FILES, top)), runtime.store).version == "2025.1.0"
 
 
 @pytest.mark.parametrize("top", ["sdk", ""])
 def test_a_folder_that_does_not_tell_the_version_needs_it_told_once(
-    dpu: LockedTarget, tmp_path: Path, top: str
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, top: str
 ) -> None:
     archive = pack(tmp_path / "a.tgz", FILES, top)
     with pytest.raises(SdkError, match="--sdk-version") as caught:
-        sdk.given(dpu, Given(archive))
+        sdk.given(dpu, Given(archive), runtime.store)
     assert "upmem-{version}-Linux-x86_64" in caught.value.why
-    assert sdk.given(dpu, Given(archive, version="2024.2.0")).version == "2024.2.0"
-    assert sdk.given(dpu, Given(archive)).version == "2024.2.0"
+    assert sdk.given(dpu, Given(archive, version="2024.2.0"), runtime.store).version == "2024.2.0"
+    assert sdk.given(dpu, Given(archive), runtime.store).version == "2024.2.0"
 
 
 @pytest.mark.parametrize("version", ["../../etc", "1 2", "$(x)"])
-def test_a_version_that_is_none_is_refused(dpu: LockedTarget, archive: Path, version: str) -> None:
+def test_a_version_that_is_none_is_refused(runtime: Runtime, dpu: LockedTarget, archive: Path, version: str) -> None:
     with pytest.raises(SdkError, match="not a version"):
-        sdk.given(dpu, Given(archive, version=version))
+        sdk.given(dpu, Given(archive, version=version), runtime.store)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in ("bin/clang-12", "lib/libdpu.so.2023.1")])
-def test_a_file_that_is_missing_is_named(dpu: LockedTarget, tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_missing_is_named(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, name: str) -> None:
     archive = pack(tmp_path / "a.tgz", {other: content for other, content in FILES.items() if other != name})
-    with pytest.raises(SdkError, match="not UPMEM's SDK, or not all of it") as caught:
-        sdk.given(dpu, Given(archive))
+    with pytest.raises(SdkError, match="not UPMEM's SDK for the image of dpu, or not all of it") as caught:
+        sdk.given(dpu, Given(archive), runtime.store)
     assert f"it has no {name}" in caught.value.why.splitlines()
 
 
-def test_a_link_that_leads_nowhere_is_a_missing_file(dpu: LockedTarget, tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_a_missing_file(runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
     files = {**FILES, "lib/libdpu.so": "libdpu.so.9", "bin/llvm-objcopy": "llvm-objcopy"}
     with pytest.raises(SdkError) as caught:
-        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", files)))
-    assert caught.value.why == "it has no bin/llvm-objcopy\nit has no lib/libdpu.so"
+        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", files)), runtime.store)
+    assert caught.value.why.splitlines() == [
+        "it has no bin/llvm-objcopy, only a link to llvm-objcopy, which is not in it",
+        "it has no lib/libdpu.so, only a link to libdpu.so.9, which is not in it",
+    ]
 
 
 @pytest.mark.parametrize("name", ["bin/clang-12", "lib/libdpu.so.2023.1"])
-def test_an_sdk_for_another_machine_is_refused(dpu: LockedTarget, tmp_path: Path, name: str) -> None:
-    with pytest.raises(SdkError, match="x86-64 Linux") as caught:
-        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", {**FILES, name: AARCH64})))
-    assert "is an ELF file for something else" in caught.value.why
+def test_an_sdk_for_another_machine_is_refused(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, name: str) -> None:
+    with pytest.raises(SdkError, match="not UPMEM's SDK") as caught:
+        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", {**FILES, name: elves.for_aarch64(X86_64)})), runtime.store)
+    assert caught.value.why == f"{name} is for AArch64 with 64 bits; this image is x86-64"
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8bbroken"])
-def test_what_is_no_archive_is_said_to_be_none(dpu: LockedTarget, tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_archive_is_said_to_be_none(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
-        sdk.given(dpu, Given(tmp_path / "a.tgz"))
+        sdk.given(dpu, Given(tmp_path / "a.tgz"), runtime.store)
 
 
-def test_an_archive_that_was_cut_off_is_refused(dpu: LockedTarget, tmp_path: Path, archive: Path) -> None:
+def test_an_archive_that_was_cut_off_is_refused(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
+) -> None:
     data = archive.read_bytes()
     (tmp_path / "a.tgz").write_bytes(data[: len(data) // 2])
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
-        sdk.given(dpu, Given(tmp_path / "a.tgz"))
+        sdk.given(dpu, Given(tmp_path / "a.tgz"), runtime.store)
 
 
-def test_a_folder_or_nothing_is_a_usage_error(dpu: LockedTarget, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the vendor's archive itself is needed"):
-        sdk.given(dpu, Given(tmp_path))
-    with pytest.raises(UsageError, match="there is no archive"):
-        sdk.given(dpu, Given(tmp_path / "nothing.tgz"))
+def unpacked(folder: Path, files: Mapping[str, bytes | str] = FILES) -> Path:
+    """These files as a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            path.symlink_to(content)
+        else:
+            path.write_bytes(content)
+            path.chmod(0o755)
+    return folder
 
 
-def test_a_target_without_one_says_so(archive: Path) -> None:
+def test_a_folder_gives_what_an_archive_of_it_gives(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    folder = sdk.given(dpu, Given(unpacked(tmp_path / TOP)), runtime.store)
+    packed = sdk.given(dpu, Given(archive), runtime.store)
+    assert (folder.version, folder.home) == (packed.version, packed.home)
+    assert folder.part(store).read_bytes() == packed.part(store).read_bytes()
+    assert folder.sha256 == sha256(folder.part(store))
+
+
+def test_a_folder_that_changed_is_refused_whichever_way_it_did(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path
+) -> None:
+    folder = unpacked(tmp_path / TOP)
+    sdk.given(dpu, Given(folder), runtime.store)
+
+    def refused() -> bool:
+        with pytest.raises(HashMismatchError, match="not what was used before"):
+            sdk.given(dpu, Given(folder), runtime.store)
+        return True
+
+    header = folder / "include/dpu/dpu.h"
+    header.write_text("/* other */")
+    assert refused()
+    header.write_bytes(b"/* */")
+    (folder / "more").touch()
+    assert refused()
+    (folder / "more").unlink()
+    header.chmod(0o644)
+    assert refused()
+    header.chmod(0o755)
+    (folder / "lib/libdpu.so").unlink()
+    (folder / "lib/libdpu.so").symlink_to("../lib/libdpu.so.2023.1")
+    assert refused()
+    (folder / "lib/libdpu.so").unlink()
+    (folder / "lib/libdpu.so").symlink_to("libdpu.so.2023.1")
+    os.utime(header, (1, 1))
+    assert sdk.given(dpu, Given(folder), runtime.store).version == "2023.1.0"
+
+
+def test_a_folder_that_changes_before_it_is_packed_is_refused(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path
+) -> None:
+    folder = unpacked(tmp_path / TOP)
+    found = sdk.given(dpu, Given(folder), runtime.store)
+    (folder / "more").touch()
+    with pytest.raises(HashMismatchError, match="changed while it was read"):
+        found.part(Store(tmp_path / "store"))
+
+
+def test_nothing_is_a_usage_error(runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no archive or folder"):
+        sdk.given(dpu, Given(tmp_path / "nothing.tgz"), runtime.store)
+
+
+def test_a_target_without_one_says_so(runtime: Runtime, archive: Path) -> None:
     with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
-        sdk.given(lock.load().targets["spirv"], Given(archive))
+        sdk.given(lock.load().targets["spirv"], Given(archive), runtime.store)
 
 
-def test_another_sha256_than_was_given_is_refused(dpu: LockedTarget, archive: Path, build: Path) -> None:
+def test_another_sha256_than_was_given_is_refused(
+    runtime: Runtime, dpu: LockedTarget, archive: Path, build: Path
+) -> None:
     with pytest.raises(HashMismatchError, match="sha256 that you gave") as caught:
-        sdk.given(dpu, Given(archive, sha256="0" * 64))
+        sdk.given(dpu, Given(archive, sha256="0" * 64), runtime.store)
     assert sha256(archive) in caught.value.why
     assert not (build / "sdk.json").exists()
-    assert sdk.given(dpu, Given(archive, sha256=sha256(archive).upper())).sha256 == sha256(archive)
+    assert sdk.given(dpu, Given(archive, sha256=sha256(archive).upper()), runtime.store).sha256 == sha256(archive)
 
 
-def test_a_sha256_that_is_none_is_a_usage_error(dpu: LockedTarget, archive: Path) -> None:
+def test_a_sha256_that_is_none_is_a_usage_error(runtime: Runtime, dpu: LockedTarget, archive: Path) -> None:
     with pytest.raises(UsageError, match="not a sha256: abc"):
-        sdk.given(dpu, Given(archive, sha256="abc"))
+        sdk.given(dpu, Given(archive, sha256="abc"), runtime.store)
 
 
 def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
-    dpu: LockedTarget, tmp_path: Path, archive: Path, build: Path
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path, build: Path
 ) -> None:
     before = sha256(archive)
-    sdk.given(dpu, Given(archive))
-    assert json.loads((build / "sdk.json").read_text()) == {str(archive): {"sha256": before, "version": "2023.1.0"}}
+    sdk.given(dpu, Given(archive), runtime.store)
+    written = json.loads((build / "sdk.json").read_text())
+    assert {path: (entry["sha256"], entry["version"]) for path, entry in written.items()} == {
+        str(archive): (before, "2023.1.0")
+    }
     pack(archive, {**FILES, "more": b""})
-    with pytest.raises(HashMismatchError, match="not the file that was used before") as caught:
-        sdk.given(dpu, Given(archive))
+    with pytest.raises(HashMismatchError, match="not what was used before") as caught:
+        sdk.given(dpu, Given(archive), runtime.store)
     assert before in caught.value.why
     assert caught.value.next.endswith(f"--sdk-sha256={sha256(archive)}")
-    sdk.given(dpu, Given(archive, sha256=sha256(archive)))
-    assert sdk.given(dpu, Given(archive)).sha256 == sha256(archive)
+    sdk.given(dpu, Given(archive, sha256=sha256(archive)), runtime.store)
+    assert sdk.given(dpu, Given(archive), runtime.store).sha256 == sha256(archive)
 
 
-def test_one_that_was_refused_is_not_remembered(dpu: LockedTarget, tmp_path: Path, build: Path) -> None:
+def test_it_is_looked_at_once_and_again_for_other_libraries(
+    runtime: Runtime, dpu: LockedTarget, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    check = preflight.check
+    monkeypatch.setattr(preflight, "check", lambda *all: looked.append(all[2]) or check(*all))
+    sdk.given(dpu, Given(archive), runtime.store)
+    sdk.given(dpu, Given(archive), runtime.store)
+    assert looked == ["/upmem-sdk-2023.1.0"]
+    sdk.given(replace(dpu, debs=dpu.debs[:2]), Given(archive), runtime.store)
+    assert len(looked) == 2
+
+
+def test_one_that_was_refused_is_not_remembered(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, build: Path
+) -> None:
     with pytest.raises(SdkError):
-        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""})))
+        sdk.given(dpu, Given(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""})), runtime.store)
     assert not (build / "sdk.json").exists()
 
 
@@ -185,18 +283,22 @@ def test_a_description_that_lacks_something_is_named(tmp_path: Path, monkeypatch
     (tmp_path / "upmem.toml").write_text('name = "x"\n')
     monkeypatch.setattr(paths, "SDKS", tmp_path)
     with pytest.raises(PinError, match=r"upmem\.toml"):
-        sdk.Kind.read("upmem")
+        vendors.Kind.read("upmem")
 
 
-def test_its_part_has_the_files_without_their_folder(dpu: LockedTarget, tmp_path: Path, archive: Path) -> None:
-    part = sdk.given(dpu, Given(archive)).part(Store(tmp_path / "store"))
+def test_its_part_has_the_files_without_their_folder(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
+) -> None:
+    part = sdk.given(dpu, Given(archive), runtime.store).part(Store(tmp_path / "store"))
     with tarfile.open(part) as tar:
         assert set(tar.getnames()) == set(FILES)
 
 
-def test_an_image_with_it_has_a_name_of_its_own_and_says_so(dpu: LockedTarget, tmp_path: Path, archive: Path) -> None:
+def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
+    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
+) -> None:
     triton = image.release(dpu, None)
-    found = sdk.given(dpu, Given(archive))
+    found = sdk.given(dpu, Given(archive), runtime.store)
     assert image.identity(dpu, triton, sdk=found) != image.identity(dpu, triton)
 
     class Recorder:
@@ -219,11 +321,11 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(dpu: LockedTarget, t
 
 
 def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
-    dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
+    runtime: Runtime, dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(image.native, "identity", lambda name, builder: asked.append(name) or name)
-    image.identity(dpu, image.release(dpu, None), sdk=sdk.given(dpu, Given(archive)))
+    image.identity(dpu, image.release(dpu, None), sdk=sdk.given(dpu, Given(archive), runtime.store))
     assert asked == ["dpu-legalize"]
 
 
@@ -234,4 +336,4 @@ class TestOurs:
         used = {target.sdk: target for target in lock.load().targets.values() if target.sdk}
         assert set(used) == {file.stem for file in paths.SDKS.glob("*.toml")}
         for name, target in used.items():
-            assert sdk.Kind.read(name).replaces in target.recipes
+            assert vendors.Kind.read(name).replaces in target.recipes

@@ -41,10 +41,10 @@ def have(
         MissingToolError: no container engine answers.
     """
     target = locked(name)
-    checked = sdk.given(target, given) if given else None
+    store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
+    checked = sdk.given(target, given, store) if given else None
     host.ensure()
     docker = engine.connect()
-    store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
     release = image.release(target, triton)
     return docker, image.build(target, release, store=store, engine=docker, cache=cache, sdk=checked)
 
@@ -95,7 +95,7 @@ def shell_command(
 ) -> str:
     """What to type for a shell in the very image that have() gives for the same arguments."""
     options = [f"--triton={triton}"] * bool(triton) + ["--offline"] * offline + ["--allow-drift"] * allow_drift
-    return " ".join(["invoke shell", name, *options, *([f"--sdk={shlex.quote(str(given.path))}"] if given else [])])
+    return " ".join(["invoke shell", name, *options, *([f"--sdk={shlex.quote(given.option)}"] if given else [])])
 
 
 def _sizes(docker: engine.Engine, made: Image) -> Table:

@@ -1,15 +1,22 @@
-"""An installation prefix as a tar: what a recipe packaged or a user supplied, the same bytes for the same content."""
+"""An installation prefix as a tar: what a recipe packaged or a user supplied, the same bytes for the same content.
+
+It may come as a tar or as a folder; the bytes are the same.
+"""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import lzma
+import os
 import posixpath
 import shutil
+import stat
 import tarfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
@@ -21,8 +28,25 @@ from .trees import EPOCH
 _COMPRESSED: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A file of a prefix, or a link.
+
+    Attributes:
+        open: gives the file's content, at its start.
+        size: in bytes.
+        executable: whether its owner may execute it.
+        link: where a link leads; a file has none.
+    """
+
+    open: Callable[[], IO[bytes]]
+    size: int = 0
+    executable: bool = False
+    link: str = ""
+
+
 def normalise(source: Path, target: Path, *, below: str = "", without: Collection[str] = ()) -> None:
-    """Write a tar anew: files and links only, sorted, owned by root, dated EPOCH, modes 755 and 644.
+    """Write a tar anew; see write.
 
     Args:
         source: a tar, plain or compressed.
@@ -33,42 +57,120 @@ def normalise(source: Path, target: Path, *, below: str = "", without: Collectio
     Raises:
         UnsafeArchiveError: an entry would be written outside the prefix, or is neither a file nor a link.
     """
-    with opened(source) as tar, tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as result:
-        found = entries(tar, source.name, below)
-        for name in sorted(found.keys() - set(without)):
-            entry = found[name]
+    with opened(source) as tar, target.open("wb") as file:
+        found = of_tar(tar, source.name, below)
+        write({name: entry for name, entry in found.items() if name not in without}, file)
+
+
+def write(entries: Mapping[str, Entry], out: IO[bytes]) -> None:
+    """Write a tar of files and links only, sorted, owned by root, dated EPOCH, modes 755 and 644."""
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as result:
+        for name in sorted(entries):
+            entry = entries[name]
             clean = tarfile.TarInfo(name)
             clean.mtime = EPOCH
-            if entry.issym():
-                clean.type, clean.linkname, clean.mode = tarfile.SYMTYPE, entry.linkname, 0o777
+            if entry.link:
+                clean.type, clean.linkname, clean.mode = tarfile.SYMTYPE, entry.link, 0o777
                 result.addfile(clean)
                 continue
-            content = tar.extractfile(entry)
-            assert content is not None
-            # A hard link has no size; the file that it leads to does.
-            origin = tar.getmember(entry.linkname) if entry.islnk() else entry
-            clean.size, clean.mode = origin.size, 0o755 if origin.mode & 0o100 else 0o644
-            result.addfile(clean, content)
+            clean.size, clean.mode = entry.size, 0o755 if entry.executable else 0o644
+            with entry.open() as content:
+                result.addfile(clean, content)
 
 
-def entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, tarfile.TarInfo]:
-    """The files and links of a prefix by their names in it; see normalise. Errors call the tar by the given name."""
-    found: dict[str, tarfile.TarInfo] = {}
-    for entry in tar:
-        name = posixpath.normpath(entry.name)
-        if entry.name.startswith("/") or ".." in name.split("/"):
-            raise UnsafeArchiveError(f"{called} has an entry that leaves its folder: {entry.name}")
+def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entry]:
+    """The files and links of a prefix by their names in it; errors call the tar by the given name.
+
+    Args:
+        below: take only what is in this folder, and take its name away.
+
+    Raises:
+        UnsafeArchiveError: see normalise.
+    """
+    found: dict[str, Entry] = {}
+    for member in tar:
+        name = posixpath.normpath(member.name)
+        if member.name.startswith("/") or ".." in name.split("/"):
+            raise UnsafeArchiveError(f"{called} has an entry that leaves its folder: {member.name}")
         inside = posixpath.relpath(name, below) if below else name
-        if entry.isdir() or inside.startswith(".."):
+        if member.isdir() or inside.startswith(".."):
             continue
-        if not (entry.isreg() or entry.issym() or entry.islnk()):
-            raise UnsafeArchiveError(f"{called} has an entry that is neither a file nor a link: {entry.name}")
-        found[inside] = entry
-    links = {name for name, entry in found.items() if entry.issym()}
+        if not (member.isreg() or member.issym() or member.islnk()):
+            raise UnsafeArchiveError(f"{called} has an entry that is neither a file nor a link: {member.name}")
+        found[inside] = _member(tar, member, called)
+    refuse_paths_through_links(found, called)
+    return found
+
+
+def of_folder(folder: Path) -> dict[str, Entry]:
+    """The files and links below a folder by their names in it. Links are kept as they are, not followed.
+
+    Raises:
+        UnsafeArchiveError: something there is neither a file nor a link.
+        OSError: it cannot be read.
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found: dict[str, Entry] = {}
+    for top, folders, files in os.walk(folder, onerror=fail):
+        for path in (Path(top, name) for name in (*folders, *files)):
+            if path.is_dir() and not path.is_symlink():
+                continue
+            found[path.relative_to(folder).as_posix()] = _of_path(path, path.lstat())
+    return found
+
+
+def of_file(path: Path) -> Entry:
+    """A file that a user names; a link to it is followed.
+
+    Raises:
+        UnsafeArchiveError: it is no regular file.
+        OSError: it cannot be read.
+    """
+    return _of_path(path, path.stat())
+
+
+def _of_path(path: Path, status: os.stat_result) -> Entry:
+    if stat.S_ISLNK(status.st_mode):
+        # As it is: Path would shorten "./lib".
+        return Entry(partial(_opened, path), link=os.readlink(path))  # noqa: PTH115
+    if not stat.S_ISREG(status.st_mode):
+        raise UnsafeArchiveError(f"neither a file nor a link: {path}")
+    return Entry(partial(_opened, path), status.st_size, bool(status.st_mode & 0o100))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _member(tar: tarfile.TarFile, member: tarfile.TarInfo, called: str) -> Entry:
+    def content() -> IO[bytes]:
+        file = tar.extractfile(member)
+        assert file is not None
+        return file
+
+    if member.issym():
+        return Entry(content, link=member.linkname)
+    try:
+        # A hard link has no size; the file that it leads to does.
+        origin = tar.getmember(member.linkname) if member.islnk() else member
+    except KeyError:
+        raise UnsafeArchiveError(f"{called} has a link to a file that it does not have: {member.name}") from None
+    return Entry(content, origin.size, bool(origin.mode & 0o100))
+
+
+def refuse_paths_through_links(found: Mapping[str, Entry], called: str) -> None:
+    """Refuse entries that whoever unpacks them would write where a link leads.
+
+    Raises:
+        UnsafeArchiveError: there is one.
+    """
+    links = {name for name, entry in found.items() if entry.link}
     for name in found:
         if links.intersection(_parents(name)):
             raise UnsafeArchiveError(f"{called} has an entry that would be written through a link: {name}")
-    return found
 
 
 @contextmanager

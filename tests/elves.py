@@ -1,0 +1,127 @@
+"""Makes small ELF files and Debian packages of them for tests, with what builds need anyway: binutils and dpkg-deb."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from archives import artifact
+
+from toolchains import lock
+from toolchains.lock import Artifact, LockedTarget
+from toolchains.store import Store
+
+LOADER = "/lib64/ld-linux-x86-64.so.2"
+# Where an ELF header has the machine and the OS ABI, and what stands there for AArch64 and for FreeBSD.
+_MACHINE, _AARCH64 = 18, 183
+_ABI, _FREEBSD = 7, 9
+
+
+def make(
+    path: Path, defines: Mapping[str, str] | None = None, *, uses: Sequence[str] = (), against: Sequence[Path] = (),
+    soname: str = "", search: str = "", loader: str = "",
+) -> Path:  # fmt: skip
+    """A shared library, or a program if a loader is named.
+
+    Args:
+        defines: its functions, each with the version that it has; "" for none.
+        uses: functions that it calls.
+        against: the libraries that it is linked with, all of which it then needs.
+        search: DT_RUNPATH.
+    """
+    functions = dict(defines or {})
+    assembly = "".join(f".globl {name}\n.type {name}, @function\n{name}: ret\n" for name in functions)
+    assembly += ".globl _start\n_start:\n" + "".join(f"call {name}@PLT\n" for name in uses) + "ret\n"
+    versions: dict[str, list[str]] = {}
+    for name, version in functions.items():
+        if version:
+            versions.setdefault(version, []).append(name)
+    with TemporaryDirectory() as work:
+        source, made, script = Path(work, "a.s"), Path(work, "a.o"), Path(work, "versions")
+        source.write_text(assembly + '.section .note.GNU-stack,"",@progbits\n')
+        script.write_text("".join(f"{version} {{ {'; '.join(names)}; }};\n" for version, names in versions.items()))
+        _call("as", "--64", "-o", made, source)
+        _call(
+            "ld", "-o", path, made, *against, "--no-as-needed", "--allow-shlib-undefined",
+            *(["-pie", "-dynamic-linker", loader] if loader else ["-shared"]),
+            *(["-soname", soname] if soname else []),
+            *(["--enable-new-dtags", "-rpath", search] if search else []),
+            *(["--version-script", script] if versions else []),
+        )  # fmt: skip
+    return path
+
+
+def for_aarch64(content: bytes) -> bytes:
+    """The same file, said to be for another machine."""
+    return content[:_MACHINE] + bytes([_AARCH64]) + content[_MACHINE + 1 :]
+
+
+def for_freebsd(content: bytes) -> bytes:
+    """The same file, said to be for another system."""
+    return content[:_ABI] + bytes([_FREEBSD]) + content[_ABI + 1 :]
+
+
+def package(folder: Path, name: str, version: str, files: Sequence[Path], shlibs: str) -> tuple[Path, Artifact]:
+    """A Debian package with libraries, and what a lock says of it."""
+    tree = folder / name
+    place = tree / "usr/lib/x86_64-linux-gnu"
+    place.mkdir(parents=True)
+    (tree / "DEBIAN").mkdir()
+    for file in files:
+        (place / file.name).write_bytes(file.read_bytes())
+    (tree / "DEBIAN/shlibs").write_text(shlibs)
+    (tree / "DEBIAN/control").write_text(
+        f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\n"
+        "Description: for a test\n"
+    )
+    deb = folder / f"{name}_{version}_amd64.deb"
+    _call("dpkg-deb", "--build", tree, deb)
+    return deb, artifact(deb, kind="deb", name=name, version=version)
+
+
+def _call(*argv: str | Path) -> None:
+    subprocess.run(argv, check=True, capture_output=True)
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The libraries of C and C++ of a made-up Debian suite, and another one, as packages in a store.
+
+    Attributes:
+        store: has the packages, and no network.
+        debs: libc6, libstdc++6 and zlib1g.
+        libraries: by soname, to link with.
+    """
+
+    store: Store
+    debs: tuple[Artifact, ...]
+    libraries: Mapping[str, Path]
+
+    def target(self, name: str) -> LockedTarget:
+        """One of ours, on this suite."""
+        return replace(lock.load().targets[name], debs=self.debs)
+
+
+def runtime(folder: Path) -> Runtime:
+    """A suite with glibc 2.41 and GLIBCXX_3.4.33."""
+    defined = {
+        "libc.so.6": {"puts": "GLIBC_2.2.5", "newer": "GLIBC_2.41"},
+        "ld-linux-x86-64.so.2": {"tls": "GLIBC_2.3"},
+        "libstdc++.so.6": {"cxx": "GLIBCXX_3.4.33", "abi": "CXXABI_1.3"},
+        "libz.so.1": {"inflate": ""},
+    }
+    libraries = {name: make(folder / name, defines, soname=name) for name, defines in defined.items()}
+    store = Store(folder / "store", offline=True)
+    debs = []
+    for name, version, own, shlibs in (
+        ("libc6", "2.41-1", ["libc.so.6", "ld-linux-x86-64.so.2"], "ld-linux-x86-64 2 libc6\nlibc 6 libc6\n"),
+        ("libstdc++6", "14.2.0-1", ["libstdc++.so.6"], "libstdc++ 6 libstdc++6\n"),
+        ("zlib1g", "1.3-1", ["libz.so.1"], "udeb: libfoo 1 foo-udeb\nlibz 1 zlib1g\nlibbar 1.5 bar\n"),
+    ):
+        deb, locked = package(folder, name, version, [libraries[library] for library in own], shlibs)
+        store.adopt(deb, locked)
+        debs.append(locked)
+    return Runtime(store, tuple(debs), libraries)

@@ -1,0 +1,131 @@
+"""What an ELF file says of itself: for which machine it is, what it needs of other libraries, what it gives to them.
+
+Read by pyelftools. The names are those of the ELF specification and of the System V ABI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO
+
+from elftools.elf.dynamic import Dynamic, DynamicSection, DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
+from elftools.elf.segments import InterpSegment
+
+MAGIC = b"\x7fELF"
+# vna_flags: the loader only warns where such a version is missing. vd_flags: not a version, but the file's own name.
+_WEAK, _BASE = 2, 1
+
+
+class DamagedElfError(ValueError):
+    """A file that begins as an ELF file and cannot be read as one."""
+
+
+@dataclass(frozen=True)
+class Elf:
+    """One ELF file.
+
+    Attributes:
+        machine: "x64", "AArch64": what pyelftools calls it.
+        bits: 32 or 64.
+        little: whether it is little-endian.
+        abi: the OS ABI, "ELFOSABI_SYSV".
+        kind: the object file type, "ET_DYN".
+        interpreter: the loader that a program asks for.
+        soname: the name by which other files need it.
+        needed: the sonames of what it needs.
+        search: where it says that those lie: DT_RUNPATH, else DT_RPATH, each folder.
+        versions: by soname, the versions that it needs of that library; without weak ones.
+        defined: the versions that it defines.
+        exports: those of the functions asked for that it defines.
+        hidden: whether it needs versions that were not seen, since it has no section headers.
+    """
+
+    machine: str
+    bits: int
+    little: bool
+    abi: str
+    kind: str
+    interpreter: str = ""
+    soname: str = ""
+    needed: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    defined: frozenset[str] = frozenset()
+    exports: frozenset[str] = frozenset()
+    hidden: bool = False
+
+
+def read(stream: IO[bytes], functions: Iterable[str] = ()) -> Elf:
+    """Read an ELF file.
+
+    Args:
+        stream: the file, seekable.
+        functions: the exports that are asked for.
+
+    Raises:
+        DamagedElfError: it is none, or damaged.
+    """
+    try:
+        return _read(ELFFile(stream), functions)
+    except Exception as error:
+        # In a damaged file each table may lead anywhere; pyelftools lets through whatever that makes Python raise.
+        raise DamagedElfError(str(error) or type(error).__name__) from error
+
+
+def _read(file: ELFFile, functions: Iterable[str]) -> Elf:
+    dynamic = _dynamic(file)
+    tags: dict[str, list[str]] = {}
+    versioned = False
+    if dynamic:
+        for tag in dynamic.iter_tags():
+            versioned |= tag.entry.d_tag == "DT_VERNEED"
+            # Strings alone are of interest; which attribute holds one depends on the tag.
+            for attribute in ("needed", "soname", "runpath", "rpath"):
+                if hasattr(tag, attribute):
+                    tags.setdefault(attribute, []).append(getattr(tag, attribute))
+    search = [folder for path in tags.get("runpath") or tags.get("rpath") or () for folder in path.split(":") if folder]
+    programs = [segment for segment in file.iter_segments() if isinstance(segment, InterpSegment)]
+    needed = [section for section in file.iter_sections() if isinstance(section, GNUVerNeedSection)]
+    defined = [section for section in file.iter_sections() if isinstance(section, GNUVerDefSection)]
+    return Elf(
+        machine=file.get_machine_arch(),
+        bits=file.elfclass,
+        little=file.little_endian,
+        abi=file["e_ident"]["EI_OSABI"],
+        kind=file["e_type"],
+        interpreter=programs[0].get_interp_name() if programs else "",
+        soname=next(iter(tags.get("soname", ())), ""),
+        needed=tuple(tags.get("needed", ())),
+        search=tuple(search),
+        versions={
+            str(library.name): tuple(version.name for version in versions if not version["vna_flags"] & _WEAK)
+            for section in needed
+            for library, versions in section.iter_versions()
+        },
+        # The first name of an entry is the version's; the others are those that it inherits.
+        defined=frozenset(
+            next(iter(names)).name
+            for section in defined
+            for entry, names in section.iter_versions()
+            if not entry["vd_flags"] & _BASE
+        ),
+        exports=frozenset(_exports(file, functions)),
+        hidden=versioned and not needed,
+    )
+
+
+def _dynamic(file: ELFFile) -> Dynamic | None:
+    """The dynamic section, which a loader finds through its segment: a file may have no section headers."""
+    segment = next((part for part in file.iter_segments() if isinstance(part, DynamicSegment)), None)
+    return segment or next((part for part in file.iter_sections() if isinstance(part, DynamicSection)), None)
+
+
+def _exports(file: ELFFile, functions: Iterable[str]) -> Iterator[str]:
+    segment = next((part for part in file.iter_segments() if isinstance(part, DynamicSegment)), None)
+    if segment:
+        for name in functions:
+            if any(symbol["st_shndx"] != "SHN_UNDEF" for symbol in segment.get_symbol_by_name(name) or ()):
+                yield name
