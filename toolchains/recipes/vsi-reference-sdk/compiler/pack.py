@@ -1,6 +1,6 @@
-"""Packs modules as one executable file, a zip application: pack.py FILE MODULE.py...
+"""Packs the files of a package as one executable file, a zip application: pack.py TARGET FILE...
 
-The same modules give the same bytes: sorted, dated 1980, not compressed (which would save a few kilobytes and depend on
+The same files give the same bytes: sorted, dated 1980, not compressed (which would save a few kilobytes and depend on
 the version of zlib).
 """
 
@@ -20,9 +20,9 @@ sys.exit(main())
 """
 
 
-def pack(target: Path, modules: list[Path]) -> None:
-    """Write the application; all modules are of one package, which has a `main` in `__main__`."""
-    files = {f"{module.parent.name}/{module.name}": module.read_text() for module in modules} | {"__main__.py": _START}
+def pack(target: Path, sources: list[Path]) -> None:
+    """Write the application; all sources are in the folder of one package, which has a `main` in `__main__`."""
+    files = {f"{source.parent.name}/{source.name}": source.read_text() for source in sources} | {"__main__.py": _START}
     with target.open("wb") as file:
         file.write(_FIRST_LINE)
         with ZipFile(file, "w") as archive:

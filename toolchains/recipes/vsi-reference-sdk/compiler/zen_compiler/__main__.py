@@ -1,12 +1,13 @@
 """zen-compiler: from the command line to the two files.
 
-Most of the time goes into starting Python and the LLVM tools, so that modules are imported where they are needed, and the
+Most of the time goes into starting Python and LLVM's tools. So modules are imported where they are needed, and the
 command library is made beside the lowering where it does not depend on it.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,15 +65,15 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
 
     from . import commands
 
-    with open(options.input, "rb") as file:  # noqa: PTH123
-        text = file.read()
     try:
-        ttir = text.decode()
+        ttir = options.input.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise _Refused("it is not text, TTIR is") from error
     with TemporaryDirectory(prefix=f"{_NAME}-") as scratch, ThreadPoolExecutor(1) as aside:
-        # Without a bridge there are no commands, whatever the kernel is.
-        library = aside.submit(commands.compile, commands.source((), (), {}), scratch) if options.bridge is None else None
+        library = None
+        if options.bridge is None:
+            # There are no commands, whatever the kernel is.
+            library = aside.submit(commands.compile, commands.source((), (), {}), Path(scratch))
         # The tools are asked for their version meanwhile; the lowering asks again and has the answer remembered, or its
         # own error.
         from foundry_core.errors import LoweringError
@@ -89,7 +90,7 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
             if bridge is not None:
                 fields = {name: bridge.field(name) for name in ("grid", "program", "checksum")}
                 source = commands.source(lowered.parameters, lowered.matmuls, fields)
-                return lowered.spirv, commands.compile(source, scratch)
+                return lowered.spirv, commands.compile(source, Path(scratch))
             assert library is not None
             return lowered.spirv, library.result()
         except (LoweringError, BridgeError, commands.CommandsError) as error:

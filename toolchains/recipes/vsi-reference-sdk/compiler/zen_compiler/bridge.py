@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 COMMAND_BYTES = 256
 # Types of operands and results; see zen_tc_matmul.
@@ -61,17 +61,17 @@ class Bridge:
         BridgeError: it cannot be loaded, or has another interface than zen_tc_bridge.h describes; the vendor's has.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+    def __init__(self, path: Path) -> None:
+        self.path = path
         try:
             # With a slash in it, it is a path and not a name to search libraries for.
-            self._library = ctypes.CDLL(os.path.abspath(self.path))  # noqa: PTH100  keeps links as they are
+            self._library = ctypes.CDLL(str(path.absolute()))
         except OSError as error:
-            raise BridgeError(f"the tensor-core bridge {self.path} cannot be loaded: {error}") from error
+            raise BridgeError(f"the tensor-core bridge {path} cannot be loaded: {error}") from error
         missing = [name for name in _SIGNATURES if not hasattr(self._library, name)]
         if missing:
             raise BridgeError(
-                f"the tensor-core bridge {self.path} has no {', '.join(missing)}: it is not the reference SDK's, whose "
+                f"the tensor-core bridge {path} has no {', '.join(missing)}: it is not the reference SDK's, whose "
                 "interface (zen_tc_bridge.h) is the only one that this zen-compiler knows"
             )
         for name, (arguments, result) in _SIGNATURES.items():
@@ -80,7 +80,7 @@ class Bridge:
         version = self._library.zen_tc_version()
         if version != _VERSION:
             raise BridgeError(
-                f"the tensor-core bridge {self.path} has version {version} of its interface, "
+                f"the tensor-core bridge {path} has version {version} of its interface, "
                 f"this zen-compiler knows version {_VERSION}"
             )
 
@@ -142,7 +142,7 @@ def _packed(matmul: Matmul) -> _Matmul:
         BridgeError: a number is no uint32; ctypes would take it modulo 2^32.
     """
     pairs = (matmul.a_strides, matmul.b_strides, matmul.c_strides)
-    numbers = (matmul.m, matmul.n, matmul.k, matmul.operand_type, matmul.result_type, *(n for pair in pairs for n in pair))
-    if not all(0 <= number < 1 << 32 for number in numbers):
+    numbers = (matmul.m, matmul.n, matmul.k, matmul.operand_type, matmul.result_type)
+    if not all(0 <= number < 1 << 32 for number in (*numbers, *(stride for pair in pairs for stride in pair))):
         raise BridgeError(f"{matmul} is not for the tensor core: all its numbers must be 0 to 2^32 - 1")
-    return _Matmul(*numbers[:5], *((ctypes.c_uint32 * 2)(*pair) for pair in pairs))
+    return _Matmul(*numbers, *((ctypes.c_uint32 * 2)(*pair) for pair in pairs))

@@ -1,15 +1,15 @@
 """zen-compiler's command line, as the vendor's is documented, read as LLVM's tools read theirs.
 
-An option may have one dash or two, its value may follow after `=` or as the next argument; none may be given twice. What
-is not documented is refused.
+An option may have one dash or two, its value may follow after `=` or as the next argument; none may be given twice.
+What is not documented is refused.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from .spirv import CAPABILITIES, EXTENSIONS
 
@@ -53,10 +53,10 @@ class Options:
         module: a regular expression that the kernel's name must match somewhere.
     """
 
-    input: str
-    output: str
-    library: str
-    bridge: str | None
+    input: Path
+    output: Path
+    library: Path
+    bridge: Path | None
     threads: int
     capabilities: frozenset[str]
     extensions: frozenset[str]
@@ -79,14 +79,13 @@ def parse(arguments: Sequence[str]) -> Options | None:
     for name in ("o", "out-lib", "workgroup-size-options", "threads-per-workgroup", "spirv-target-options"):
         if name not in values:
             raise UsageError(f"{_spelled(name)} is not given")
-    source, output, library = inputs[0], values["o"], values["out-lib"]
-    if not os.path.isfile(source):  # noqa: PTH113  start-up: pathlib costs 10 ms
+    source, output, library = Path(inputs[0]), Path(values["o"]), Path(values["out-lib"])
+    if not source.is_file():
         raise UsageError(f"{source}: no such file")
-    if len({os.path.realpath(path) for path in (source, output, library)}) != 3:  # noqa: PTH
+    if len({path.resolve() for path in (source, output, library)}) != 3:
         raise UsageError("the input, -o and -out-lib must be three different files")
-    return Options(
-        source, output, library, _bridge(flags, values), _threads(flags, values), *_target(values["spirv-target-options"])
-    )
+    bridge, threads = _bridge(flags, values), _threads(flags, values)
+    return Options(source, output, library, bridge, threads, *_target(values["spirv-target-options"]))
 
 
 def usage() -> str:
@@ -137,9 +136,9 @@ def _meant(name: str) -> str:
     return f"; did you mean {_spelled(close[0])!r}?" if close else ""
 
 
-def _bridge(flags: set[str], values: Mapping[str, str]) -> str | None:
-    path = values.get("tc-bridge")
-    if path is not None and not os.path.isfile(path):  # noqa: PTH113
+def _bridge(flags: set[str], values: Mapping[str, str]) -> Path | None:
+    path = Path(values["tc-bridge"]) if "tc-bridge" in values else None
+    if path is not None and not path.is_file():
         raise UsageError(f"for the -tc-bridge option: {path}: no such file")
     if "disable-linalg-to-tc-pipeline" in flags:
         return None
@@ -163,7 +162,9 @@ def _threads(flags: set[str], values: Mapping[str, str]) -> int:
         raise UsageError(f"for the {_spelled(name)} option: {values[name]!r} is not of the form N,1,1")
     threads = number("threads-per-workgroup", values["threads-per-workgroup"])
     if threads != sizes[0]:
-        raise UsageError(f"--workgroup-size-options asks for {sizes[0]} work-items, --threads-per-workgroup for {threads}")
+        raise UsageError(
+            f"--workgroup-size-options asks for {sizes[0]} work-items, --threads-per-workgroup for {threads}"
+        )
     if threads > 1 and "disable-threads-scheduling-pipeline" in flags:
         raise UsageError(f"{threads} work-items are asked for, and by --disable-threads-scheduling-pipeline one")
     return threads

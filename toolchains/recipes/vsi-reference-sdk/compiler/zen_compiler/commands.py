@@ -6,17 +6,17 @@
     bool generate_dma_command(size_t index, PARAMETERS, int gx, int gy, int gz, SHAPES..., int8_t *out);
 
 How the arguments follow each other is our reading of the vendor's interface. Pointers are passed as pointers (and not
-looked at), i1 and i8 as a byte, f16 and bf16 as the 16 bits that they have, other scalars as C's types; `grid` and gx, gy,
-gz say the same. Command `index` of program (x, y, z) goes to out + 256 * (x + gx * (y + gy * z)); false, with nothing
-written, if there is no such command, or if grid and gx, gy, gz differ.
+looked at), i1 and i8 as a byte, f16 and bf16 as the 16 bits that they have, other scalars as C's types; `grid` and gx,
+gy, gz say the same. Command `index` of program (x, y, z) goes to out + 256 * (x + gx * (y + gy * z)); false, with
+nothing written, if there is no such command, or if grid and gx, gy, gz differ.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from foundry_core.programs import locate
 
@@ -60,7 +60,7 @@ def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[
             count=len(templates),
             words=_WORDS,
             bytes=COMMAND_BYTES,
-            templates=", ".join(f"<{_WORDS} x i32> <{', '.join(f'i32 {word}' for word in each)}>" for each in templates),
+            templates=", ".join(map(_vector, templates)),
             sums=", ".join(f"i32 {sum(each) % (1 << 32)}" for each in templates),
             parameters=", ".join(passed),
             inserted="\n".join(inserted),
@@ -70,7 +70,7 @@ def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[
     )
 
 
-def compile(source: str, scratch: str) -> bytes:
+def compile(source: str, scratch: Path) -> bytes:
     """The shared library that LLVM IR makes.
 
     Args:
@@ -83,13 +83,13 @@ def compile(source: str, scratch: str) -> bytes:
     # That llc is of the right LLVM is checked by the lowering, which runs the same.
     llc, linker = locate("llc"), shutil.which("ld") or shutil.which("ld.lld")
     if llc is None or linker is None:
-        raise CommandsError(f"{'llc' if llc is None else 'ld (or ld.lld)'} is not on PATH; making the command library needs it")
-    compiled, linked = os.path.join(scratch, "commands.o"), os.path.join(scratch, "commands.so")  # noqa: PTH118
+        missing = "llc" if llc is None else "ld (or ld.lld)"
+        raise CommandsError(f"{missing} is not on PATH; making the command library needs it")
+    compiled, linked = str(scratch / "commands.o"), str(scratch / "commands.so")
     _run([str(llc), f"-mtriple={_TRIPLE}", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", compiled], source)
     # It is whole in itself (-z defs), and the same for the same kernel: no build ID, no names.
     _run([linker, "-shared", "-z", "defs", "-z", "noexecstack", "--build-id=none", "-s", "-o", linked, compiled])
-    with open(linked, "rb") as file:  # noqa: PTH123
-        return file.read()
+    return Path(linked).read_bytes()
 
 
 def _run(command: Sequence[str], text: str = "") -> None:
@@ -97,6 +97,10 @@ def _run(command: Sequence[str], text: str = "") -> None:
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()[-4000:]
         raise CommandsError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{said}")
+
+
+def _vector(words: Sequence[int]) -> str:
+    return f"<{_WORDS} x i32> <{', '.join(f'i32 {word}' for word in words)}>"
 
 
 def _counts(matmuls: int) -> str:
