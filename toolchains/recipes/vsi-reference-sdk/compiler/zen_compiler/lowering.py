@@ -1,17 +1,37 @@
-"""From TTIR to SPIR-V for one work-item a program, through foundry_core."""
+"""From TTIR to SPIR-V, by foundry_core; tl.dot goes to the tensor core where there is one.
+
+    threads == 1    one work-item a program     foundry_core.workitem
+    threads > 1     one work-group a program    foundry_core.workgroup
+
+A tl.dot that the tensor core takes becomes a call of one routine (tensor_core.mlir), which is told by a command what to
+do. Commands come in buffers that the kernel takes after the grid, one for each such tl.dot, with one command a program.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
-from foundry_core.dialects.tt import PointerType
-from foundry_core.errors import LoweringError
+from foundry_core.dialects import tt
 from foundry_core.front.structured import kernel
 from foundry_core.parse import parse
-from foundry_core.pipeline import WorkItemTarget, to_llvm, to_mlir, to_spirv, to_structured
+from foundry_core.pipeline import deep_expressions, to_llvm, to_spirv, to_structured
+from foundry_core.tools import LLVM_INTRINSIC
+from foundry_core.workgroup import program as workgroup
+from foundry_core.workgroup.target import WorkGroupTarget
+from foundry_core.workitem import program as workitem
+from foundry_core.workitem.buffers import Buffer
+from foundry_core.workitem.mlir import GLOBAL, Reg
+from foundry_core.workitem.numeric import element
+from foundry_core.workitem.target import WorkItemTarget
 
-from .bridge import Bridge
+from .bridge import COMMAND_BYTES, Bridge, Matmul
+
+_ROUTINE = "zen_tc_matmul"
+_FMA = f"{LLVM_INTRINSIC}fma.v16f32"
+_VECTOR = "vector<16xf32>"
 
 
 @dataclass(frozen=True)
@@ -20,10 +40,9 @@ class Lowered:
 
     Attributes:
         spirv: the module.
-        name: the kernel's.
-        parameters: "ptr", "i1", "i8" to "i64", "f16", "bf16", "f32", "f64", in the kernel's order; neither the grid nor
-            the command buffers, which follow.
-        matmuls: the command template, 256 bytes, of every tl.dot that goes to the tensor core.
+        name: of the kernel.
+        parameters: its parameters but the grid and the command buffers: "ptr", "i1" to "i64", "f16", "bf16", "f32".
+        matmuls: a command template for each command buffer that the kernel takes.
     """
 
     spirv: bytes
@@ -36,26 +55,118 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None) -> Lowered:
     """Compile a kernel.
 
     Args:
-        ttir: the text of Triton's IR.
-        threads: work-items that share a program.
-        bridge: encodes commands for the tensor core; None: it is not used.
+        ttir: a module with one kernel.
+        threads: work-items a program.
+        bridge: what knows the tensor core's commands; None to do without it.
 
     Raises:
-        LoweringError: the kernel cannot be compiled.
+        UnsupportedOperation, LoweringError: what the kernel asks for is not there, with the source line.
+        ToolError: one of LLVM's tools refused what it was given.
     """
-    if threads != 1 or bridge is not None:
-        raise LoweringError("programs of several work-items and the tensor core are not supported")
     structured = to_structured(ttir)
-    function = kernel(parse(structured))
-    parameters = tuple(
-        "ptr" if isinstance(argument.type, PointerType) else str(argument.type) for argument in function.body.block.args
-    )
-    target = WorkItemTarget(vector_bytes=_vector_bytes(), llvm_intrinsics=True)
-    spirv = to_spirv(to_llvm(to_mlir(structured, target)))
-    return Lowered(spirv, function.sym_name.data, parameters, ())
+    vector_bytes = _vector_bytes()
+    with deep_expressions():
+        function = kernel(parse(structured))
+        program: _Commanded
+        if threads > 1:
+            group = WorkGroupTarget(vector_bytes, llvm_intrinsics=True, work_items=threads)
+            program = _WorkGroup(function, workgroup.tiles(function, group))
+        else:
+            program = _WorkItem(function, workitem.tiles(function, WorkItemTarget(vector_bytes, llvm_intrinsics=True)))
+        program.bridge = bridge
+        mlir = program.write()
+    return Lowered(
+        to_spirv(to_llvm(mlir)), function.sym_name.data,
+        tuple(_parameter(argument.type, function) for argument in function.body.block.args), tuple(program.commands),
+    )  # fmt: skip
+
+
+def _parameter(type: object, function: tt.FuncOp) -> str:
+    return "ptr" if isinstance(type, tt.PointerType) else element(type, function)  # type: ignore[arg-type]
+
+
+class _Commanded(workitem.WorkItem):
+    """A kernel whose tl.dot may be commands to the tensor core.
+
+    Attributes:
+        bridge: to the tensor core; None without one.
+        commands: templates, one for each command buffer.
+    """
+
+    bridge: Bridge | None = None
+
+    def __init__(self, function: tt.FuncOp, tiles: workitem.Tiles) -> None:
+        super().__init__(function, tiles)
+        self.commands: list[bytes] = []
+
+    def _more_parameters(self) -> list[str]:
+        return super()._more_parameters() + [f"%matmul_{index}: {GLOBAL}" for index in range(len(self.commands))]
+
+    def _accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
+        (m, k), n = a.extents, b.extents[1]
+        matmul = Matmul(m, n, k, *((buffer.stride(0), buffer.stride(1)) for buffer in (a, b, c)))
+        if {a.elem, b.elem, c.elem} != {"f32"} or self.bridge is None or self.bridge.refuses(matmul):
+            super()._accumulate(op, a, b, c)
+            return
+        index = len(self.commands)
+        self.commands.append(self.bridge.encode(matmul, index))
+        t = self._text
+        t.define(_FMA, f'llvm.func spir_funccc @"{_FMA}"({_VECTOR}, {_VECTOR}, {_VECTOR}) -> {_VECTOR}')
+        t.define(_ROUTINE, _routine(self.bridge, self.commands[-1], c.space))
+        program = [self._program_id(axis) for axis in range(len(tt.AXES))]
+        tiles = [Reg(buffer.name, buffer.space) for buffer in (a, b, c)]
+        command = Reg(t.address(f"%matmul_{index}", self._place(program), "i8", GLOBAL), GLOBAL)
+        # There is one tensor core a program.
+        with self._tiles.space.alone():
+            t.run(_ROUTINE, [command, *tiles, t.integer(index, "i32"), *program, t.integer(m), t.integer(n)])
+
+    def _place(self, program: list[Reg]) -> Reg:
+        """Where a program's command is, in bytes: x varies fastest."""
+        space = self._tiles.space
+        x, y, z = (self._text.to_index(number) for number in program)
+        width, height = (self._text.to_index(self._num_programs(axis)) for axis in (0, 1))
+        linear = space.plus(x, space.times(width, space.plus(y, space.times(height, z))))
+        return space.times(linear, self._text.integer(COMMAND_BYTES))
+
+
+class _WorkItem(_Commanded, workitem.WorkItem):
+    """On one work-item."""
+
+
+class _WorkGroup(_Commanded, workgroup.WorkGroup):
+    """On a work-group."""
+
+
+def _routine(bridge: Bridge, command: bytes, pointer: str) -> str:
+    """The tensor core's routine for tiles behind pointers of a type; it knows of commands what the bridge says."""
+    places = {name: bridge.field(name) for name in ("magic", "opcode", "index", "m", "n", "k", "checksum")}
+    for axis, name in enumerate("xyz"):
+        places[name] = bridge.field("program") + 4 * axis
+    for name in "abc":
+        first = bridge.field(f"{name}_strides")
+        places |= {f"{name}_row": first, f"{name}_column": first + 4}
+    loads = [
+        line
+        for name, place in places.items()
+        for line in (
+            f"  %at_{name} = llvm.getelementptr %command[{place}] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8",
+            f"  %is_{name} = llvm.load %at_{name} {{alignment = 4 : i64}} : !llvm.ptr<1> -> i32",
+        )
+    ]
+    template = pkgutil.get_data(__package__, "tensor_core.mlir")
+    assert template is not None
+    return Template(template.decode()).substitute(
+        pointer=pointer, fma=_FMA, loads="\n".join(loads), words=places["checksum"] // 4,
+        **{f"{name}_value": _word(command, places[name]) for name in ("magic", "opcode")},
+    )  # fmt: skip
+
+
+def _word(command: bytes, place: int) -> int:
+    """A word of a command as MLIR takes it, as a signed number."""
+    return int.from_bytes(command[place : place + 4], "little", signed=True)
 
 
 def _vector_bytes() -> int:
-    """The width of this machine's vector registers, which is the reference device's."""
-    flags = set(Path("/proc/cpuinfo").read_text().split())
+    """The width of this machine's vector registers: PoCL, the device of the reference SDK, runs on it."""
+    flags = Path("/proc/cpuinfo").read_text().split()
     return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
