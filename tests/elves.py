@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from archives import artifact
+from elftools.elf.hash import ELFHashTable
 
 from toolchains import lock
 from toolchains.lock import Artifact, LockedTarget
@@ -62,6 +63,12 @@ def for_aarch64(content: bytes) -> bytes:
 def for_freebsd(content: bytes) -> bytes:
     """The same file, said to be for another system."""
     return content[:_ABI] + bytes([_FREEBSD]) + content[_ABI + 1 :]
+
+
+def with_weak_need(content: bytes, version: str) -> bytes:
+    """The same file, which can do without a version that it needs: an entry is a hash and, after it, flags."""
+    flags = content.index(ELFHashTable.elf_hash(version).to_bytes(4, "little")) + 4
+    return content[:flags] + b"\2" + content[flags + 1 :]
 
 
 def package(folder: Path, name: str, version: str, files: Sequence[Path], shlibs: str) -> tuple[Path, Artifact]:

@@ -1,0 +1,136 @@
+"""Which SDK a command line means: a path, a word, or the variables of the vendor's README, and never one unsaid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolchains import environment, lock
+from toolchains.errors import UsageError
+from toolchains.lock import LockedTarget
+from toolchains.sdk import Given
+
+VARIABLES = ("VSI_SDK_DIR", "VSI_ZEN_COMPILER_PATH", "VSI_ZEN_TC_BRIDGE_PATH")
+
+
+@pytest.fixture(scope="module")
+def vsi() -> LockedTarget:
+    return lock.load().targets["vsi"]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """All three variables, naming a folder and two files that lie elsewhere."""
+    (tmp_path / "sdk").mkdir()
+    places = [tmp_path / "sdk", tmp_path / "zen-compiler-2", tmp_path / "bridge.so"]
+    for path in places[1:]:
+        path.touch()
+    return dict(zip(VARIABLES, map(str, places), strict=True))
+
+
+def test_a_path_is_that_path_whatever_is_set(vsi: LockedTarget, environ: dict[str, str]) -> None:
+    assert environment.meant(vsi, "a.tgz", environ, sha256="1", version="2") == Given(Path("a.tgz"), "1", "2")
+    assert environment.meant(vsi, "./environment", environ) == Given(Path("environment"))
+
+
+def test_without_anything_it_is_our_own_part_and_nothing_is_said(
+    vsi: LockedTarget, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert environment.meant(vsi, "", {"PATH": "/bin", "VSI_SDK_DIR": ""}) is None
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("word", ["", "environment"])
+def test_all_three_variables_name_it_and_that_is_said(
+    vsi: LockedTarget, environ: dict[str, str], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = environment.meant(vsi, word, environ)
+    assert found is not None
+    assert str(found.path) == environ["VSI_SDK_DIR"]
+    assert {name: str(path) for name, path in found.files.items()} == {
+        "bin/zen-compiler": environ["VSI_ZEN_COMPILER_PATH"],
+        "lib/libZenTCBridge.so": environ["VSI_ZEN_TC_BRIDGE_PATH"],
+    }
+    # So that a command that is printed names it, too.
+    assert found.option == "environment"
+    said = capsys.readouterr().err
+    assert "is taken from the environment" in said
+    assert all(f"{name}={value}" in said for name, value in environ.items())
+    assert ("--sdk=reference" in said) == (not word)
+
+
+@pytest.mark.parametrize("left", VARIABLES)
+def test_some_of_them_change_nothing_unasked_and_that_is_said(
+    vsi: LockedTarget, environ: dict[str, str], left: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del environ[left]
+    assert environment.meant(vsi, "", environ) is None
+    said = capsys.readouterr().err
+    assert said.startswith("not used: ")
+    assert f"since {left} is not set" in said
+
+
+@pytest.mark.parametrize("left", VARIABLES[1:])
+def test_asked_for_the_folder_does_for_what_the_others_do_not_name(
+    vsi: LockedTarget, environ: dict[str, str], left: str
+) -> None:
+    del environ[left]
+    found = environment.meant(vsi, "environment", environ)
+    assert found is not None
+    assert len(found.files) == 1
+
+
+def test_asked_for_the_variable_of_the_folder_must_be_there(vsi: LockedTarget, environ: dict[str, str]) -> None:
+    del environ["VSI_SDK_DIR"]
+    with pytest.raises(UsageError, match="VSI_SDK_DIR is not set"):
+        environment.meant(vsi, "environment", environ)
+
+
+def test_a_file_where_it_belongs_in_the_folder_is_no_other_file(vsi: LockedTarget, environ: dict[str, str]) -> None:
+    own = Path(environ["VSI_SDK_DIR"], "bin/zen-compiler")
+    own.parent.mkdir()
+    own.touch()
+    found = environment.meant(vsi, "environment", environ | {"VSI_ZEN_COMPILER_PATH": str(own)})
+    assert found is not None
+    assert list(found.files) == ["lib/libZenTCBridge.so"]
+
+
+@pytest.mark.parametrize("word", ["", "environment"])
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_variable_that_names_nothing_is_an_error(
+    vsi: LockedTarget, environ: dict[str, str], tmp_path: Path, name: str, word: str
+) -> None:
+    with pytest.raises(UsageError, match=f"{name} names no f.*nothing"):
+        environment.meant(vsi, word, environ | {name: str(tmp_path / "nothing")})
+
+
+def test_our_own_part_can_be_asked_for(
+    vsi: LockedTarget, environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert environment.meant(vsi, "reference", environ) is None
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("option", [{"sha256": "1"}, {"version": "1"}])
+def test_what_is_said_of_an_sdk_that_is_not_there_is_an_error(vsi: LockedTarget, option: dict[str, str]) -> None:
+    for word in ("", "reference"):
+        with pytest.raises(UsageError, match="say something of a vendor's SDK, and there is none"):
+            environment.meant(vsi, word, {}, **option)
+
+
+def test_other_targets_are_left_alone_by_variables(environ: dict[str, str]) -> None:
+    targets = lock.load().targets
+    assert environment.meant(targets["spirv"], "", environ) is None
+    assert environment.meant(targets["dpu"], "", environ) is None
+    assert environment.meant(None, "", environ) is None
+
+
+def test_what_a_target_does_not_have_is_said() -> None:
+    targets = lock.load().targets
+    with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
+        environment.meant(targets["spirv"], "a.tgz", {})
+    with pytest.raises(UsageError, match="UPMEM's SDK has no variables that name it"):
+        environment.meant(targets["dpu"], "environment", {})
+    with pytest.raises(UsageError, match="for one target"):
+        environment.meant(None, "a.tgz", {})

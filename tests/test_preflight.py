@@ -1,0 +1,329 @@
+"""What is said of a vendor's SDK before anything is built with it: what is missing, and what would not run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import elves
+import pytest
+from elves import Runtime
+
+from toolchains import preflight
+from toolchains.errors import OfflineError
+from toolchains.prefix import Entry
+from toolchains.provided import Provided, highest
+from toolchains.store import Store
+from toolchains.vendors import Kind
+
+HOME = "/opt/vsi-sdk"
+# A text is a link.
+Files = dict[str, bytes | str]
+# Gives the content of an ELF file; see elves.make.
+Elf = Callable[..., bytes]
+
+
+def entries(files: Mapping[str, bytes | str], *, plain: Sequence[str] = ()) -> dict[str, Entry]:
+    """An SDK of these files; all but the plain ones may be executed."""
+
+    def entry(name: str, content: bytes | str) -> Entry:
+        if isinstance(content, str):
+            return Entry(io.BytesIO, link=content)
+        return Entry(partial(io.BytesIO, content), len(content), name not in plain)
+
+    return {name: entry(name, content) for name, content in files.items()}
+
+
+@pytest.fixture(scope="module")
+def elf(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Elf:
+    """Makes an ELF file that needs the made-up suite's libraries, by soname, or others that are given as bytes."""
+
+    def make(
+        defines: Mapping[str, str] | None = None, *, needs: Sequence[str] = (),
+        others: Mapping[str, bytes] | None = None, **options: object,
+    ) -> bytes:  # fmt: skip
+        folder = tmp_path_factory.mktemp("elf")
+        against = [runtime.libraries[name] for name in needs]
+        for name, content in (others or {}).items():
+            (folder / name).write_bytes(content)
+            against.append(folder / name)
+        return elves.make(folder / "made", defines, against=against, **options).read_bytes()  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def whole(elf: Elf) -> Files:
+    """An SDK with nothing wrong."""
+    return {
+        "include/CL/cl.h": b"/* */",
+        "drivers/libOpenCL.so.1": elf({"clGetPlatformIDs": ""}, uses=["puts"], needs=["libc.so.6"]),
+        "lib/libOpenCL.so": "../drivers/libOpenCL.so.1",
+        "lib/libZenTCBridge.so": elf(uses=["cxx", "abi"], needs=["libstdc++.so.6"]),
+        "bin/zen-compiler": elf(uses=["newer"], needs=["libc.so.6", "libz.so.1"], loader=elves.LOADER),
+    }
+
+
+@pytest.fixture(scope="module")
+def provided(runtime: Runtime) -> Provided:
+    return Provided(runtime.target("vsi"), runtime.store)
+
+
+@pytest.fixture
+def check(provided: Provided) -> Callable[..., list[str]]:
+    """What is found of an SDK, as texts: what is fatal, or with fatal=False the rest."""
+
+    def run(files: Mapping[str, bytes | str], *, fatal: bool = True, plain: Sequence[str] = ()) -> list[str]:
+        found = preflight.check(Kind.read("vsi"), entries(files, plain=plain), HOME, provided, "3.13")
+        return [str(finding) for finding in found if finding.fatal == fatal]
+
+    return run
+
+
+Check = Callable[..., list[str]]
+
+
+def test_of_a_whole_one_there_is_nothing_to_say(check: Check, whole: Files) -> None:
+    assert check(whole) == check(whole, fatal=False) == []
+
+
+@pytest.mark.parametrize("name", ["include/CL/cl.h", "lib/libOpenCL.so", "bin/zen-compiler", "lib/libZenTCBridge.so"])
+def test_a_file_that_is_missing_is_named(check: Check, whole: Files, name: str) -> None:
+    assert check({other: content for other, content in whole.items() if other != name}) == [f"it has no {name}"]
+
+
+def test_a_link_that_leads_out_of_it_is_a_missing_file(check: Check, whole: Files) -> None:
+    (said,) = check({**whole, "lib/libOpenCL.so": "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"})
+    assert said.startswith("it has no lib/libOpenCL.so, only a link to /usr/lib")
+
+
+def test_everything_is_said_at_once(check: Check, whole: Files, elf: Elf) -> None:
+    files = {**whole, "bin/zen-compiler": elves.for_aarch64(whole["bin/zen-compiler"])}  # type: ignore[arg-type]
+    files["lib/libZenTCBridge.so"] = elf(uses=["last"], others={"libc.so.6": newer(elf)})
+    del files["include/CL/cl.h"]
+    assert [text.partition(",")[0].partition(";")[0] for text in check(files)] == [
+        "it has no include/CL/cl.h",
+        "bin/zen-compiler is for AArch64 with 64 bits",
+        "lib/libZenTCBridge.so needs GLIBC_2.99 of libc.so.6",
+    ]
+
+
+@pytest.mark.parametrize("name", ["bin/zen-compiler", "lib/libZenTCBridge.so", "drivers/libOpenCL.so.1"])
+def test_another_machine_and_another_system_are_named(check: Check, whole: Files, name: str) -> None:
+    content = whole[name]
+    assert isinstance(content, bytes)
+    assert check({**whole, name: elves.for_aarch64(content)}) == [
+        f"{name} is for AArch64 with 64 bits; this image is x86-64"
+    ]
+    assert check({**whole, name: elves.for_freebsd(content)}) == [
+        f"{name} is for another system than Linux: its OS ABI is FREEBSD"
+    ]
+
+
+def test_a_library_beside_those_that_we_need_must_be_for_this_machine_too(check: Check, whole: Files, elf: Elf) -> None:
+    assert check({**whole, "drivers/libGAL.so": elves.for_aarch64(elf())}) == [
+        "drivers/libGAL.so is for AArch64 with 64 bits; this image is x86-64"
+    ]
+
+
+def test_what_is_for_the_device_or_never_loaded_may_be_for_another_machine(
+    check: Check, whole: Files, elf: Elf
+) -> None:
+    foreign = elves.for_aarch64(elf())
+    # Byte 16 is the type: 1 is a relocatable object, such as a kernel module.
+    relocatable = foreign[:16] + b"\1" + foreign[17:]
+    assert check({**whole, "firmware/npu.elf": foreign, "drivers/galcore.ko": relocatable}) == []
+
+
+def newer(elf: Elf) -> bytes:
+    """A glibc from the future."""
+    return elf({"puts": "GLIBC_2.2.5", "next": "GLIBC_2.98", "last": "GLIBC_2.99"}, soname="libc.so.6")
+
+
+def test_a_glibc_that_is_too_new_is_named_with_the_one_that_there_is(check: Check, whole: Files, elf: Elf) -> None:
+    program = elf(uses=["puts", "next", "last"], others={"libc.so.6": newer(elf)}, loader=elves.LOADER)
+    assert check({**whole, "bin/zen-compiler": program}) == [
+        "bin/zen-compiler needs GLIBC_2.99 of libc.so.6; "
+        "this image has up to GLIBC_2.41 (trixie: libc6 2.41-1, libstdc++6 14.2.0-1)"
+    ]
+
+
+def test_a_version_that_a_program_can_do_without_is_not_missed(check: Check, whole: Files, elf: Elf) -> None:
+    program = elf(uses=["last"], others={"libc.so.6": newer(elf)}, loader=elves.LOADER)
+    assert len(check({**whole, "bin/zen-compiler": program})) == 1
+    assert check({**whole, "bin/zen-compiler": elves.with_weak_need(program, "GLIBC_2.99")}) == []
+
+
+def newer_cxx(elf: Elf) -> bytes:
+    """A libstdc++ from the future."""
+    return elf({"cxx": "GLIBCXX_3.4.33", "future": "GLIBCXX_3.4.99", "throw": "CXXABI_1.9"}, soname="libstdc++.so.6")
+
+
+def test_a_libstdcxx_that_is_too_new_is_named_by_each_of_its_names(check: Check, whole: Files, elf: Elf) -> None:
+    bridge = elf(uses=["cxx", "future", "throw"], others={"libstdc++.so.6": newer_cxx(elf)})
+    abi, cxx = check({**whole, "lib/libZenTCBridge.so": bridge})
+    assert "needs CXXABI_1.9 of libstdc++.so.6; this image has up to CXXABI_1.3 " in abi
+    assert "needs GLIBCXX_3.4.99 of libstdc++.so.6; this image has up to GLIBCXX_3.4.33 " in cxx
+
+
+def test_an_sdk_may_bring_its_own_libstdcxx_where_the_loader_finds_it(check: Check, whole: Files, elf: Elf) -> None:
+    own = {"libstdc++.so.6": newer_cxx(elf)}
+    files = {**whole, "lib/libstdc++.so.6": own["libstdc++.so.6"]}
+    finds = elf(uses=["future"], others=own, loader=elves.LOADER, search="/nowhere:$ORIGIN/../lib")
+    assert check({**files, "bin/zen-compiler": finds}) == []
+    absolute = elf(uses=["future"], others=own, loader=elves.LOADER, search=f"{HOME}/lib")
+    assert check({**files, "bin/zen-compiler": absolute}) == []
+    misses = elf(uses=["future"], others=own, loader=elves.LOADER)
+    (said,) = check({**files, "bin/zen-compiler": misses})
+    assert "bin/zen-compiler needs GLIBCXX_3.4.99" in said
+
+
+def test_a_library_of_the_sdk_must_define_the_versions_too(check: Check, whole: Files, elf: Elf) -> None:
+    program = elf(
+        uses=["run"], others={"libzen.so": elf({"run": "ZEN_2"}, soname="libzen.so")}, search="$ORIGIN/../lib"
+    )
+    assert check({**whole, "bin/zen-compiler": program, "lib/libzen.so": elf({"run": "ZEN_1"})}) == [
+        "bin/zen-compiler needs ZEN_2 of libzen.so, which the SDK's lib/libzen.so does not define"
+    ]
+
+
+def test_a_library_that_nobody_has_is_named(check: Check, whole: Files, elf: Elf) -> None:
+    program = elf(others={"libtinfo.so.5": elf(soname="libtinfo.so.5")}, loader=elves.LOADER)
+    assert check({**whole, "bin/zen-compiler": program}) == [
+        "bin/zen-compiler needs libtinfo.so.5, which neither the SDK nor this image has"
+    ]
+
+
+def test_so_is_one_that_a_library_of_theirs_needs(check: Check, whole: Files, elf: Elf) -> None:
+    gal = elf(others={"libdrm.so.2": elf(soname="libdrm.so.2")}, soname="libGAL.so")
+    driver = elf({"clGetPlatformIDs": ""}, others={"libGAL.so": gal})
+    assert check({**whole, "drivers/libOpenCL.so.1": driver, "drivers/libGAL.so": gal}) == [
+        "drivers/libGAL.so needs libdrm.so.2, which neither the SDK nor this image has"
+    ]
+
+
+def test_what_we_do_not_use_may_lack_a_library_and_it_is_remarked(check: Check, whole: Files, elf: Elf) -> None:
+    files = {**whole, "bin/viewer": elf(others={"libgtk.so.3": elf(soname="libgtk.so.3")}, loader=elves.LOADER)}
+    assert check(files) == []
+    assert check(files, fatal=False) == ["bin/viewer needs libgtk.so.3, which neither the SDK nor this image has"]
+
+
+def test_a_library_where_the_loader_does_not_look_is_remarked(check: Check, whole: Files, elf: Elf) -> None:
+    zen = elf(soname="libzen.so")
+    files = {**whole, "lib/libzen.so": zen, "bin/zen-compiler": elf(others={"libzen.so": zen}, loader=elves.LOADER)}
+    assert check(files) == []
+    assert check(files, fatal=False) == [
+        "bin/zen-compiler needs libzen.so, which is at lib/libzen.so, "
+        "where the loader does not look (/opt/vsi-sdk/drivers)"
+    ]
+
+
+def test_a_library_whose_soname_has_its_version_before_the_suffix_is_known(
+    check: Check, whole: Files, elf: Elf
+) -> None:
+    program = elf(others={"libbar-1.5.so": elf(soname="libbar-1.5.so")}, loader=elves.LOADER)
+    assert check({**whole, "bin/zen-compiler": program}) == []
+
+
+def test_another_loader_is_named(check: Check, whole: Files, elf: Elf) -> None:
+    program = elf(needs=["libc.so.6"], loader="/lib/ld-musl-x86_64.so.1")
+    assert check({**whole, "bin/zen-compiler": program}) == [
+        "bin/zen-compiler asks for the loader /lib/ld-musl-x86_64.so.1, which this image does not have"
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["#!/usr/bin/env python3", "#!/bin/sh -e", "#! /usr/bin/env -S python3 -I", "#!/usr/bin/python3.13",
+             "#!/usr/bin/env A=1 bash", f"#!{HOME}/bin/python"],
+)  # fmt: skip
+def test_a_compiler_may_be_a_script(check: Check, whole: Files, elf: Elf, line: str) -> None:
+    files = {**whole, "bin/zen-compiler": f"{line}\nPK".encode(), "bin/python": elf(loader=elves.LOADER)}
+    assert check(files) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("#!/usr/bin/env ruby", "ruby"),
+        ("#!/usr/bin/python3.10", "/usr/bin/python3.10"),
+        ("#!/usr/bin/env python3.10", "python3.10"),
+        (f"#!{HOME}/bin/python", f"{HOME}/bin/python"),
+        ("#!/home/vendor/bin/python3", "/home/vendor/bin/python3"),
+        ("#!", "nothing"),
+    ],
+)
+def test_a_script_for_what_is_not_there_is_named(check: Check, whole: Files, line: str, program: str) -> None:
+    (said,) = check({**whole, "bin/zen-compiler": f"{line}\n".encode()})
+    assert said.startswith(f"bin/zen-compiler is a script for {program}")
+
+
+def test_a_compiler_that_nobody_may_execute_is_named(check: Check, whole: Files) -> None:
+    assert check(whole, plain=["bin/zen-compiler"]) == [
+        "bin/zen-compiler may not be executed: its mode lacks that right"
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", b"MZ", b"\xcf\xfa\xed\xfe"])
+def test_a_program_or_library_that_is_none_is_named(check: Check, whole: Files, content: bytes) -> None:
+    assert check({**whole, "bin/zen-compiler": content, "lib/libZenTCBridge.so": content}) == [
+        "bin/zen-compiler is neither an ELF file nor a script",
+        "lib/libZenTCBridge.so is not an ELF file",
+    ]
+
+
+@pytest.mark.parametrize("length", [4, 20, 64, 200])
+def test_a_damaged_file_is_named(check: Check, whole: Files, length: int) -> None:
+    content = whole["lib/libZenTCBridge.so"]
+    assert isinstance(content, bytes)
+    found = check({**whole, "lib/libZenTCBridge.so": content[:length]})
+    assert [text.partition(":")[0] for text in found] == ["lib/libZenTCBridge.so is a damaged ELF file"]
+
+
+def test_without_a_library_that_is_a_driver_there_is_none(check: Check, whole: Files, elf: Elf) -> None:
+    (said,) = check({**whole, "drivers/libOpenCL.so.1": elf({"clOther": ""})})
+    assert said.startswith("it has no library in drivers/ that defines clGetPlatformIDs or ")
+    # One that only calls it does not define it.
+    (said,) = check({**whole, "drivers/libOpenCL.so.1": elf(uses=["clGetPlatformIDs"])})
+    assert said.startswith("it has no library in drivers/ that defines")
+
+
+@pytest.mark.parametrize("function", ["clIcdGetPlatformIDsKHR", "clGetExtensionFunctionAddress"])
+def test_a_driver_for_loaders_of_opencl_is_one(check: Check, whole: Files, elf: Elf, function: str) -> None:
+    files = {**whole, "lib/libOpenCL.so": elf({"clGetPlatformIDs": ""}), "drivers/libvsi.so": elf({function: ""})}
+    del files["drivers/libOpenCL.so.1"]
+    assert check(files) == []
+
+
+def test_links_are_followed_as_the_system_does() -> None:
+    found = entries({"a/b": b"", "c": "a", "d/e": "../c/b", "loop": "loop", "one": "two", "two": "one", "out": "../a"})
+    assert preflight.resolved(found, "c/b") == preflight.resolved(found, "d/e") == "a/b"
+    for name in ("loop", "loop/x", "one", "out", "out/b", "nothing", "c", "/a/b"):
+        assert preflight.resolved(found, name) is None
+
+
+def test_other_packages_are_fetched_only_for_a_library_that_is_asked_for(runtime: Runtime, tmp_path: Path) -> None:
+    store = Store(tmp_path, offline=True)
+    for deb in runtime.debs[:2]:
+        copy = tmp_path / deb.filename
+        copy.write_bytes(runtime.store.path(deb).read_bytes())
+        store.adopt(copy, deb)
+    provided = Provided(runtime.target("vsi"), store)
+    assert provided.has("libc.so.6")
+    assert provided.versions("libstdc++.so.6") == {"GLIBCXX_3.4.33", "CXXABI_1.3"}
+    with pytest.raises(OfflineError, match="1 of 3 files"):
+        provided.has("libz.so.1")
+
+
+def test_an_image_without_libstdcxx_has_none(runtime: Runtime) -> None:
+    target = runtime.target("vsi")
+    provided = Provided(replace(target, debs=(target.debs[0], target.debs[2])), runtime.store)
+    assert not provided.has("libstdc++.so.6")
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    versions = frozenset({"GLIBC_2.9", "GLIBC_2.10", "GLIBC_2.2.5", "GLIBC_PRIVATE", "GLIBCXX_3.4"})
+    assert highest(versions, "GLIBC_2.99") == "GLIBC_2.10"
+    assert highest(versions, "CXXABI_1.3") == ""
