@@ -20,7 +20,7 @@ import pytest
 from elves import Runtime
 
 from toolchains import image, lock, paths, preflight, sdk, vendors
-from toolchains.errors import HashMismatchError, PinError, SdkError, UsageError
+from toolchains.errors import HashMismatchError, PinError, SdkError, UnsafeArchiveError, UsageError
 from toolchains.lock import LockedTarget
 from toolchains.sdk import Given
 from toolchains.store import Store
@@ -327,6 +327,98 @@ def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
     monkeypatch.setattr(image.native, "identity", lambda name, builder: asked.append(name) or name)
     image.identity(dpu, image.release(dpu, None), sdk=sdk.given(dpu, Given(archive), runtime.store))
     assert asked == ["dpu-legalize"]
+
+
+class TestOfVeriSilicon:
+    """A folder, whose compiler and bridge may lie elsewhere."""
+
+    @pytest.fixture
+    def vsi(self, runtime: Runtime) -> LockedTarget:
+        return runtime.target("vsi")
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        """An SDK but for the compiler and the bridge."""
+        driver = elves.make(tmp_path / "driver", {"clGetPlatformIDs": ""}).read_bytes()
+        files = {
+            "include/CL/cl.h": b"/* */",
+            "drivers/libOpenCL.so.1": driver,
+            "lib/libOpenCL.so": "../drivers/libOpenCL.so.1",
+        }
+        return unpacked(tmp_path / "vsi", files)
+
+    @pytest.fixture
+    def files(self, tmp_path: Path) -> dict[str, Path]:
+        """The two, by their places in an SDK."""
+        unpacked(tmp_path / "apart", {"zen-compiler-2": b"#!/bin/sh\n", "zen": "zen-compiler-2", "bridge.so": X86_64})
+        return {"bin/zen-compiler": tmp_path / "apart/zen", "lib/libZenTCBridge.so": tmp_path / "apart/bridge.so"}
+
+    def test_it_goes_where_the_vendors_instructions_have_it_and_needs_no_version(
+        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
+    ) -> None:
+        found = sdk.given(vsi, Given(folder, files=files), runtime.store)
+        assert (found.home, found.replaces, found.version) == ("/opt/vsi-sdk", "vsi-reference-sdk", "")
+        assert found.arguments == {"SDK": f"vsi-{found.sha256[:12]}", "SDK_HOME": "/opt/vsi-sdk"}
+        assert found.labels == {"sdk": "vsi", "sdk-sha256": found.sha256, "redistributable": "false"}
+
+    def test_files_that_lie_elsewhere_are_at_their_places_in_its_part(
+        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path], tmp_path: Path
+    ) -> None:
+        part = sdk.given(vsi, Given(folder, files=files), runtime.store).part(Store(tmp_path / "store"))
+        with tarfile.open(part) as tar:
+            assert tar.getnames() == [
+                "bin/zen-compiler", "drivers/libOpenCL.so.1", "include/CL/cl.h", "lib/libOpenCL.so",
+                "lib/libZenTCBridge.so",
+            ]  # fmt: skip
+            compiler = tar.getmember("bin/zen-compiler")
+            assert (compiler.isreg(), compiler.mode) == (True, 0o755)
+            assert tar.extractfile(compiler).read() == b"#!/bin/sh\n"  # type: ignore[union-attr]
+
+    def test_it_is_the_same_as_with_them_inside(
+        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
+    ) -> None:
+        apart = sdk.given(vsi, Given(folder, files=files), runtime.store)
+        unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
+        inside = sdk.given(vsi, Given(folder), runtime.store)
+        assert apart.identity == inside.identity
+
+    def test_a_file_elsewhere_that_changed_is_refused(
+        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
+    ) -> None:
+        sdk.given(vsi, Given(folder, files=files), runtime.store)
+        files["bin/zen-compiler"].write_text("#!/bin/sh\nexit\n")
+        with pytest.raises(HashMismatchError, match="not what was used before") as caught:
+            sdk.given(vsi, Given(folder, files=files), runtime.store)
+        assert f"bin/zen-compiler={files['bin/zen-compiler']}" in caught.value.what
+
+    def test_without_them_both_are_missing_and_the_way_to_give_them_is_said(
+        self, runtime: Runtime, vsi: LockedTarget, folder: Path
+    ) -> None:
+        with pytest.raises(SdkError) as caught:
+            sdk.given(vsi, Given(folder), runtime.store)
+        assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
+        assert "VSI_ZEN_COMPILER_PATH" in caught.value.next
+        assert "--sdk=environment" in caught.value.next
+        assert caught.value.exit_code == 17
+
+    def test_an_archive_of_it_does_as_well(
+        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path], tmp_path: Path
+    ) -> None:
+        unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
+        with tarfile.open(tmp_path / "vsi.tgz", "w:gz") as tar:
+            tar.add(folder, "vsi-sdk")
+        packed = sdk.given(vsi, Given(tmp_path / "vsi.tgz", version="2.1"), runtime.store)
+        plain = sdk.given(vsi, Given(folder), runtime.store)
+        assert packed.labels["sdk"] == "vsi 2.1"
+        store = Store(tmp_path / "store")
+        assert packed.part(store).read_bytes() == plain.part(store).read_bytes()
+
+    def test_a_place_behind_a_link_is_refused(
+        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
+    ) -> None:
+        (folder / "bin").symlink_to("/etc")
+        with pytest.raises(UnsafeArchiveError, match="through a link: bin/zen-compiler"):
+            sdk.given(vsi, Given(folder, files=files), runtime.store)
 
 
 class TestOurs:
