@@ -82,6 +82,21 @@ def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
     assert testing.suites(target, "another release") == {}
 
 
+def test_cores_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
+    locked = lock.load()
+    spirv, dpu, torch = (locked.targets[name] for name in ("spirv", "dpu", "vsi-torch"))
+    runs = testing.core_runs([dpu, spirv, torch])
+    assert runs == [("dpu", "3.9.0"), ("spirv", "3.9.0"), ("vsi-torch", "3.2.0"), ("spirv", "3.6.0")]
+    assert testing.core_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
+
+
+def test_without_cores_tests_a_targets_own_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("core", "spirv"):
+        (tmp_path / name / "tests").mkdir(parents=True)
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path)
+    assert testing.suites(lock.load().targets["spirv"], "3.6.0", core=False) == {"spirv": tmp_path / "spirv/tests"}
+
+
 def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: Path) -> None:
     distributions.copy("pytest", tmp_path)
     assert {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"} <= {

@@ -19,7 +19,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from .sdk import Given
 
 _RESULTS = paths.RESULTS / "test"
 _INSIDE = "/foundry/test"
+_ANYWHERE = "anywhere: depends neither on the target nor on the release of Triton"
 # Of this process's environment, what tests on this machine need beside what every child gets.
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
@@ -144,24 +145,44 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
             lambda: _tool("pytest", *drift, f"--junitxml={_RESULTS / 'host.xml'}"),
             _RESULTS / "host.xml",
         ),
-        *(part for target in targets for part in _in_images(target, allow_drift, given)),
+        *(part for target in targets for part in _in_images(target, core_runs(targets), allow_drift, given)),
     ]
 
 
-def _in_images(target: LockedTarget, allow_drift: bool, given: Given | None) -> Iterator[Part]:
-    """What is run in the images of a target."""
+def core_runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
+    """The targets and releases of Triton with which core's tests are run, of all that these targets have.
+
+    What core does depends on a target's mapping and tools, and on how a release writes its IR, but not on both at once.
+    So they are run for each target with its default release, and for each other release with one target: that with the
+    fewest native parts, where kernels run soonest. Each target's own tests and e2e are run with every release.
+    """
+    runs = [(target.name, target.default_triton) for target in targets]
+    for release in sorted({release for target in targets for release in target.tritons}):
+        having = [target for target in targets if release in target.tritons]
+        if not any((target.name, release) in runs for target in having):
+            runs.append((min(having, key=lambda target: len(target.recipes)).name, release))
+    return runs
+
+
+def _in_images(
+    target: LockedTarget, core: Sequence[tuple[str, str]], allow_drift: bool, given: Given | None
+) -> Iterator[Part]:
+    """What is run in the images of a target; `core` as core_runs gives it."""
 
     def kernels(release: str, junit: Path) -> None:
         folder = proof.e2e(target.name, triton=release, allow_drift=allow_drift, given=given)
         shutil.copy(folder / "junit.xml", junit)
 
-    def backends(release: str, junit: Path) -> None:
-        _inside(target, release, allow_drift, given, junit)
+    def backends(release: str, folders: dict[str, Path], junit: Path) -> None:
+        once = (target.name, release) == core[0]
+        _inside(target, release, folders, allow_drift, given, junit, anywhere=once)
 
     for release in target.tritons:
         junit = _RESULTS / f"backends-{target.name}-{release}.xml"
-        title = f"tests of {', '.join(suites(target, release))} in the image of {target.name}, Triton {release}"
-        yield Part(title, partial(backends, release, junit), junit)
+        folders = suites(target, release, core=(target.name, release) in core)
+        if folders:
+            title = f"tests of {', '.join(folders)} in the image of {target.name}, Triton {release}"
+            yield Part(title, partial(backends, release, folders, junit), junit)
     for release in target.tritons:
         junit = _RESULTS / f"e2e-{target.name}-{release}.xml"
         yield Part(f"e2e {target.name}, Triton {release}", partial(kernels, release, junit), junit)
@@ -175,22 +196,29 @@ def _tool(name: str, *arguments: str) -> None:
     )  # fmt: skip
 
 
-def suites(target: LockedTarget, release: str) -> dict[str, Path]:
+def suites(target: LockedTarget, release: str, *, core: bool = True) -> dict[str, Path]:
     """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
 
     Recipes have nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the
-    whole folder, since its tests use its sources' headers and tables.
+    whole folder, since its tests use its sources' headers and tables. `core` says whether core's are among them.
     """
-    own = {name: paths.BACKENDS / name / "tests" for name in ("core", target.backend)}
+    own = {name: paths.BACKENDS / name / "tests" for name in (*["core"] * core, target.backend)}
     if release == target.default_triton:
         own |= {name: paths.RECIPES / name for name in target.recipes}
     return {name: folder for name, folder in own.items() if folder.is_dir()}
 
 
-def _inside(target: LockedTarget, release: str, allow_drift: bool, given: Given | None, junit: Path) -> None:
-    """Run tests in an image, with this machine's pytest: the image itself has no use for one."""
+def _inside(
+    target: LockedTarget, release: str, folders: Mapping[str, Path], allow_drift: bool, given: Given | None,
+    junit: Path, *, anywhere: bool,
+) -> None:  # fmt: skip
+    """Run tests in an image, with this machine's pytest: the image itself has no use for one.
+
+    Args:
+        folders: of tests, see suites.
+        anywhere: run those too that say the same in every image.
+    """
     engine, image = building.have(target.name, triton=release, allow_drift=allow_drift, given=given)
-    folders = suites(target, release)
     with TemporaryDirectory() as work, engine.container(image.name) as container:
         distributions.copy("pytest-xdist", Path(work))
         container.copy_into(Path(work), f"{_INSIDE}/pytest")
@@ -199,7 +227,8 @@ def _inside(target: LockedTarget, release: str, allow_drift: bool, given: Given 
         furnishing.furnish(container, target)
         done = container.run(
             ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib",
-             "-p", "no:cacheprovider", "-ra",
+             "-p", "no:cacheprovider", "-ra", "-o", f"markers={_ANYWHERE}",
+             *([] if anywhere else ["-m", "not anywhere"]),
              f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
             # Tests may import what lies beside them.
             env={"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}, cwd="/tmp",

@@ -21,6 +21,9 @@ from foundry_core.footprint import interval as iv
 from foundry_core.footprint.interval import Interval
 from kernels import structured
 
+# It takes a minute, and asks only what structured kernels mean.
+pytestmark = pytest.mark.anywhere
+
 
 def even(programs: int, parts: int) -> list[int]:
     return [programs * part // parts for part in range(parts + 1)]
