@@ -422,6 +422,8 @@ def dots(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (1, 4, 2), (2, 128, 64), (128, 8, 16), (64, 2, 1)])
 @pytest.mark.parametrize("types", [("f", "f"), ("e", "f"), ("d", "d"), ("b", "i")], ids="-".join)
 def test_dot_of_all_shapes(m: int, n: int, k: int, types: tuple[str, str]) -> None:
+    if types[0] == "d" and triton.__version__.startswith("3.2."):
+        pytest.skip("Triton 3.2 has no tl.dot of f64")
     a, b = (rng.integers(-8, 8, s).astype(types[0]) for s in ((m, k), (k, n)))
     c = rng.integers(-8, 8, (m, n)).astype(types[1])
     expected = a.astype("d") @ b.astype("d")

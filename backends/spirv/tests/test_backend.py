@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import triton.language as tl
 from foundry_core.errors import UnsupportedOperation
 from foundry_core.tensor import Tensor
 from foundry_core.workitem.target import WorkItemTarget
-from triton import knobs
+from triton.compiler import CompiledKernel
 from triton_spirv_backend.compiler import SpirvBackend, device, target
 from triton_spirv_backend.driver import DEVICE_VARIABLE, MEMORY_VARIABLE, SpirvDriver, open_device
 
@@ -37,7 +39,8 @@ def increment(x: np.ndarray, block: int = 64) -> object:
 
 def test_every_stage_is_in_the_cache() -> None:
     kernel = increment(np.zeros(100, np.float32))
-    assert list(kernel.asm) == ["source", "ttir", "tile", "mlir", "llir", "spv"]
+    # The first is Triton's own, before its passes; 3.2 does not keep it.
+    assert [stage for stage in kernel.asm if stage != "source"] == ["ttir", "tile", "mlir", "llir", "spv"]
     assert kernel.asm["spv"][:4] == b"\x03\x02\x23\x07"
     assert "spir_kernel void @increment_kernel" in kernel.asm["llir"]
 
@@ -54,6 +57,25 @@ def test_a_numpy_array_without_the_wrapper_is_refused() -> None:
         increment_kernel[(1,)](np.zeros(4, np.float32), 4, BLOCK=64)
 
 
+@contextmanager
+def hooks(enter: Callable[[object], None], leave: Callable[[object], None]) -> Iterator[None]:
+    """Called around every launch."""
+    if hasattr(triton, "knobs"):
+        runtime = triton.knobs.runtime
+        runtime.launch_enter_hook.add(enter)
+        runtime.launch_exit_hook.add(leave)
+        try:
+            yield
+        finally:
+            runtime.launch_enter_hook.remove(enter)
+            runtime.launch_exit_hook.remove(leave)
+        return
+    with pytest.MonkeyPatch.context() as patch:  # 3.2
+        patch.setattr(CompiledKernel, "launch_enter_hook", enter)
+        patch.setattr(CompiledKernel, "launch_exit_hook", leave)
+        yield
+
+
 def test_launch_hooks_surround_a_launch() -> None:
     x = np.zeros(10, np.float32)
     seen: list[tuple[str, str, float]] = []
@@ -64,13 +86,8 @@ def test_launch_hooks_surround_a_launch() -> None:
     def leave(metadata: object) -> None:
         seen.append(("exit", metadata.get()["name"], x[0]))
 
-    knobs.runtime.launch_enter_hook.add(enter)
-    knobs.runtime.launch_exit_hook.add(leave)
-    try:
+    with hooks(enter, leave):
         increment(x)
-    finally:
-        knobs.runtime.launch_enter_hook.remove(enter)
-        knobs.runtime.launch_exit_hook.remove(leave)
     assert seen == [("enter", "increment_kernel", 0.0), ("exit", "increment_kernel", 1.0)]
 
 

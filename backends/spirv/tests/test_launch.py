@@ -17,6 +17,7 @@ from foundry_core.tensor import Tensor
 from triton_spirv_backend import driver
 
 BLOCK = 256
+IS_3_2 = triton.__version__.startswith("3.2.")
 
 
 @triton.jit
@@ -62,10 +63,15 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(driver, "open_device", lambda: device)
     kernels = (scale_kernel, scalars_kernel, place_kernel, tuple_kernel)
     for kernel in kernels:
-        kernel.device_caches.clear()
+        forget(kernel)
     yield request.param
     for kernel in kernels:
-        kernel.device_caches.clear()
+        forget(kernel)
+
+
+def forget(kernel: Any) -> None:
+    """Have a kernel loaded anew at its next launch."""
+    (kernel.device_caches if hasattr(kernel, "device_caches") else kernel.cache).clear()  # the latter on 3.2
 
 
 def scale(x: Any, y: Any, n: int, factor: float = 3.0) -> None:
@@ -115,11 +121,15 @@ def _scale_spirv() -> bytes:
 
 def test_every_scalar_type_arrives(memory: Memory) -> None:
     out = np.full(9, np.nan)
-    values = [True, -7, -30000, 123456789, -(2**40), 1.5, -2.25, 0.1, 1e300]
+    # Triton 3.2 knows annotations of integers only: a float is an f32.
+    wide = 1e30 if IS_3_2 else 1e300
+    values = [True, -7, -30000, 123456789, -(2**40), 1.5, -2.25, 0.1, wide]
     scalars_kernel[(1,)](Tensor(out), *values)
-    assert out.tolist() == [1, -7, -30000, 123456789, -(2**40), 1.5, -2.25, float(np.float32(0.1)), 1e300]
+    wide = float(np.float32(wide)) if IS_3_2 else wide
+    assert out.tolist() == [1, -7, -30000, 123456789, -(2**40), 1.5, -2.25, float(np.float32(0.1)), wide]
 
 
+@pytest.mark.skipif(IS_3_2, reason="Triton 3.2 passes every float as f32")
 def test_sixteen_bit_scalars_are_rounded_to_nearest(memory: Memory) -> None:
     out = np.full(9, np.nan)
     scalars_kernel[(1,)](Tensor(out), False, 0, 0, 5, 5, 1.0004, 1.005, 0.0, 0.0)
@@ -141,6 +151,7 @@ def test_an_empty_grid_launches_nothing(memory: Memory) -> None:
     assert out.tolist() == [-1] * 4
 
 
+@pytest.mark.skipif(IS_3_2, reason="Triton 3.2 takes no tuples")
 def test_tensors_inside_a_tuple(memory: Memory) -> None:
     x, y = np.arange(10, dtype=np.int32), np.zeros(10, np.int32)
     tuple_kernel[(1,)]((Tensor(x), Tensor(y)), 10, BLOCK=16)

@@ -64,14 +64,27 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
     def pack_metadata(self, metadata: Any) -> Any:
         return metadata
 
-    def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:
-        # 3.2 passes no options. Tiles of any size are multiplied: there is no matrix instruction whose shape would set a least one.
+    def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:  # 3.2: none
+        # Tiles of any size are multiplied: there is no matrix instruction whose shape would set a least one.
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1)}
 
     def get_module_map(self) -> dict[str, ModuleType]:
         from triton.language.extra.cuda import libdevice
 
         return {"triton.language.extra.libdevice": libdevice}
+
+    def compute_spec_key(self, argument: Any, align: bool) -> Any:
+        """What 3.2 asks for every argument of a launch; it would take for a tensor whatever has a dtype.
+
+        Raises:
+            TypeError: an array, or one of NumPy's scalars.
+        """
+        if hasattr(argument, "dtype") and not hasattr(argument, "data_ptr"):
+            raise TypeError(
+                f"a kernel takes no {type(argument).__module__}.{type(argument).__name__}: wrap an array in "
+                "foundry_core.tensor.Tensor, make a number of a scalar with .item()"
+            )
+        return super().compute_spec_key(argument, align)
 
     def load_dialects(self, ctx: Any) -> None:
         """TTIR is made of Triton's own dialects; everything after it leaves Triton's MLIR."""
