@@ -122,9 +122,8 @@ class Kernel:
     def __init__(self, device: Device, spirv: bytes, library: Path, folder: Path, *, threads: int = 1) -> None:
         names = [f"p{index}" for index in range(len(TYPES))]
         source = types.SimpleNamespace(name="probe", signature=dict(zip(names, TYPES, strict=True)), constants={})
-        metadata = types.SimpleNamespace(
-            name="probe", hash=hashlib.sha256(str(folder).encode()).hexdigest(), threads=threads, num_warps=0, dump_standalone=False
-        )
+        key = hashlib.sha256(str(folder).encode()).hexdigest()
+        metadata = types.SimpleNamespace(name="probe", hash=key, threads=threads, num_warps=0, dump_standalone=False)
         cache = get_cache_manager(metadata.hash)
         self.library = Path(cache.put(library.read_bytes(), "probe_cmd_gen.so", binary=True))
         self._function = device.build(spirv), "probe"
@@ -204,7 +203,7 @@ def test_a_library_that_refuses_stops_the_launch(device: Device, spirv: bytes, l
 def test_a_grid_with_more_commands_than_fit_a_buffer_is_refused_with_numbers(library: Path) -> None:
     commands = Commands(library, TYPES, most_bytes=1000)
     out, marks = arrays((1, 1, 1), 1)
-    with pytest.raises(VsiError, match="2 x 2 x 1 programs.*\n.*1024 bytes.* 1000"):
+    with pytest.raises(VsiError, match=r"2 x 2 x 1 programs.*\n.*1024 bytes.* 1000"):
         commands.make((2, 2, 1), [Tensor(out), *SCALARS, Tensor(marks)])
 
 
@@ -241,20 +240,13 @@ def test_views_start_anywhere(device: Device, spirv: bytes, library: Path, cache
     assert base[3:].reshape(2, WORDS)[:, 10].tolist() == [0, 1]
 
 
-def test_tensors_without_elements_are_taken(device: Device, spirv: bytes, library: Path, cache: Path) -> None:
-    out, marks = arrays((1, 1, 1), 1)
-    empty = Tensor(np.empty((0, 1), np.int32))
-    Kernel(device, spirv, library, cache)((0, 1, 1), Tensor(out), *SCALARS, empty)
-    assert (out == POISON).all()
-
-
 def test_a_library_that_is_gone_from_the_cache_is_missed_with_a_way_out(
     device: Device, spirv: bytes, library: Path, cache: Path
 ) -> None:
     kernel = Kernel(device, spirv, library, cache)
     kernel.library.unlink()
     out, marks = arrays((1, 1, 1), 1)
-    with pytest.raises(VsiError, match="the command library of kernel probe is gone(.|\n)*TRITON_ALWAYS_COMPILE=1"):
+    with pytest.raises(VsiError, match=r"the command library of kernel probe is gone(.|\n)*TRITON_ALWAYS_COMPILE=1"):
         kernel((1, 1, 1), Tensor(out), *SCALARS, Tensor(marks))
 
 

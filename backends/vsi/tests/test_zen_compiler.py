@@ -97,13 +97,13 @@ def test_a_program_of_another_machine_is_said_to_be_one(fake_sdk: FakeSdk) -> No
     head = bytearray(64)
     head[:7], head[16:20] = b"\x7fELF\x02\x01\x01", b"\x02\x00\xf3\x00"
     fake_sdk.compiler.write_bytes(bytes(head))
-    with pytest.raises(ZenCompilerError, match="cannot be started: .*zen-compiler\n.*another machine"):
+    with pytest.raises(ZenCompilerError, match=r"cannot be started: .*zen-compiler\n.*another machine"):
         compile_one()
 
 
 def test_a_compiler_that_may_not_be_run_is_refused(fake_sdk: FakeSdk) -> None:
     fake_sdk.compiler.chmod(0o644)
-    with pytest.raises(MissingError, match="not executable\n.*chmod"):
+    with pytest.raises(MissingError, match=r"not executable\n.*chmod"):
         compile_one()
 
 

@@ -1,0 +1,307 @@
+"""The plugin in Triton, with the SDK that the environment names: what is compiled, cached, run, and refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.tensor import Tensor
+from triton.runtime.cache import get_cache_manager
+from triton_vsi_backend import devices
+from triton_vsi_backend.commands import Commands
+from triton_vsi_backend.compiler import cmd_gen_name
+from triton_vsi_backend.driver import VsiDriver
+from triton_vsi_backend.errors import ZenCompilerError
+
+BLOCK = 64
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, output_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(output_ptr + offsets, x + y, mask=mask)
+
+
+@triton.jit
+def multiply_kernel(a_ptr, b_ptr, c_ptr, BLOCK: tl.constexpr):
+    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    product = tl.dot(tl.load(a_ptr + i * BLOCK + j), tl.load(b_ptr + i * BLOCK + j))
+    tl.store(c_ptr + i * BLOCK + j, product)
+
+
+@triton.jit
+def small_dot_kernel(a_ptr, BLOCK: tl.constexpr):
+    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    a = tl.load(a_ptr + i * BLOCK + j)
+    tl.store(a_ptr + i * BLOCK + j, tl.dot(a, a))
+
+
+@triton.jit
+def scalars_kernel(out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64, g):
+    tl.store(out_ptr + 0, flag.to(tl.float32))
+    tl.store(out_ptr + 1, a.to(tl.float32))
+    tl.store(out_ptr + 2, b.to(tl.float32))
+    tl.store(out_ptr + 3, c.to(tl.float32))
+    tl.store(out_ptr + 4, d.to(tl.float32))
+    tl.store(out_ptr + 5, g)
+
+
+@triton.jit
+def printing_kernel(x_ptr):
+    value = tl.load(x_ptr)
+    tl.device_print("value", value)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, no_switches: None) -> None:
+    """No switch of another test is remembered: a process keeps the kernels that it has compiled."""
+    for kernel in (add_kernel, multiply_kernel):
+        getattr(kernel, "device_caches", getattr(kernel, "cache", None)).clear()
+
+
+def add(n: int = 1000, **options: Any) -> Any:
+    x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+    y, output = x[::-1].copy(), np.full(n, np.nan, np.float32)
+    arrays = [Tensor(array) for array in (x, y, output)]
+    kernel = add_kernel[(triton.cdiv(n, BLOCK),)](*arrays, n, BLOCK_SIZE=BLOCK, **options)
+    assert np.array_equal(output, x + y)
+    return kernel
+
+
+def multiply() -> Any:
+    a, b = np.random.default_rng(1).integers(-8, 8, (2, 32, 32)).astype(np.float32)
+    c = np.full((32, 32), np.nan, np.float32)
+    kernel = multiply_kernel[(1,)](Tensor(a), Tensor(b), Tensor(c), BLOCK=32)
+    assert np.array_equal(c, a @ b)
+    return kernel
+
+
+def library(kernel: Any) -> Path:
+    path = get_cache_manager(kernel.metadata.hash).get_file(cmd_gen_name(kernel.metadata.name))
+    assert path is not None
+    return Path(path)
+
+
+def test_the_stages_are_ttir_and_spv_with_the_command_library_beside_them() -> None:
+    kernel = add()
+    assert [stage for stage in kernel.asm if stage != "source"] == ["ttir", "spv"]
+    assert kernel.asm["spv"][:4] == b"\x03\x02\x23\x07"
+    assert library(kernel).name == "add_kernel_cmd_gen.so"
+    assert library(kernel).read_bytes()[:4] == b"\x7fELF"
+
+
+def test_without_threads_a_program_is_one_work_item_and_num_warps_0() -> None:
+    kernel = add(num_warps=8)
+    assert (kernel.metadata.num_warps, kernel.metadata.threads) == (0, 1)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4])
+def test_with_threads_a_program_is_spread_over_its_warps(warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VSI_ENABLE_MULTI_THREADS", "1")
+    kernel = add(num_warps=warps)
+    assert (kernel.metadata.num_warps, kernel.metadata.threads) == (warps, 32 * warps)
+    multiply()
+
+
+@pytest.mark.parametrize("engines", ["0", "1"])
+@pytest.mark.parametrize("tc", ["0", "1"])
+def test_a_dot_has_commands_where_the_tensor_core_is_enabled(
+    tc: str, engines: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VSI_ENABLE_TC", tc)
+    monkeypatch.setenv("VSI_ENABLE_MULTI_ENGINES", engines)
+    kernel = multiply()
+    commands = Commands(library(kernel), ["*fp32"] * 3, most_bytes=1 << 20)
+    assert (commands.matmuls > 0) == (tc == "1")
+    assert add().metadata.enable_tc == (tc == "1")
+
+
+def test_switches_make_kernels_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {add().metadata.hash}
+    for name in ("VSI_ENABLE_TC", "VSI_ENABLE_MULTI_ENGINES", "VSI_ENABLE_MULTI_THREADS"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(name, "1")
+            add_kernel.__dict__.get("device_caches", add_kernel.__dict__.get("cache")).clear()
+            keys.add(add().metadata.hash)
+    assert len(keys) == 4
+
+
+def test_every_scalar_type_arrives() -> None:
+    out = np.full(7, np.nan, np.float32)
+    scalars_kernel[(1,)](Tensor(out), True, -7, -30000, 1234567, -(2**20), 0.1)
+    assert out[:6].tolist() == [1, -7, -30000, 1234567, -(2**20), float(np.float32(0.1))]
+    assert np.isnan(out[6])
+
+
+def test_tensors_without_elements_are_taken() -> None:
+    empty, output = np.empty(0, np.float32), np.full(3, np.nan, np.float32)
+    add_kernel[(1,)](Tensor(empty), Tensor(empty), Tensor(output), 0, BLOCK_SIZE=BLOCK)
+    add_kernel[(1,)](Tensor(output), Tensor(output), Tensor(empty), 0, BLOCK_SIZE=BLOCK)
+    assert np.isnan(output).all()
+
+
+def test_a_dot_smaller_than_the_tensor_core_takes_is_refused() -> None:
+    with pytest.raises(Exception, match="16"):
+        small_dot_kernel[(1,)](Tensor(np.zeros((8, 8), np.float32)), BLOCK=8)
+
+
+def test_what_zen_compiler_does_not_lower_is_refused_in_its_words_with_the_line() -> None:
+    source = Path(__file__).read_text().splitlines()
+    line = 1 + next(i for i, text in enumerate(source) if "tl.device_print(" in text)
+    with pytest.raises(ZenCompilerError) as caught:
+        printing_kernel[(1,)](Tensor(np.zeros(1, np.float32)))
+    assert "zen-compiler refused the kernel printing_kernel" in str(caught.value)
+    assert f"{Path(__file__).name}:{line}" in str(caught.value)
+
+
+def test_autotuning_picks_a_config_and_leaves_the_right_result() -> None:
+    tuned = triton.autotune(
+        configs=[triton.Config({"BLOCK_SIZE": 64}, num_warps=8), triton.Config({"BLOCK_SIZE": 256}, num_stages=4)],
+        key=["n_elements"],
+        do_bench=lambda call, quantiles: [1.0] * len(quantiles) if call() is None else [],
+    )(add_kernel)
+    x, output = np.arange(1000, dtype=np.float32), np.full(1000, np.nan, np.float32)
+    tuned[lambda meta: (triton.cdiv(1000, meta["BLOCK_SIZE"]),)](Tensor(x), Tensor(x), Tensor(output), 1000)
+    assert tuned.best_config.kwargs["BLOCK_SIZE"] in (64, 256)
+    assert np.array_equal(output, 2 * x)
+
+
+def test_a_kernel_is_dumped_at_its_first_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path))
+    kernel = add(dump_standalone=True)
+    folder = tmp_path / "add_kernel"
+    expected = {f"add_kernel{end}" for end in (".ttir", ".spv", "_cmd_gen.so", "_standalone.cpp")}
+    assert expected <= {path.name for path in folder.iterdir()}
+    assert (folder / "add_kernel.spv").read_bytes() == kernel.asm["spv"]
+    assert (folder / "add_kernel.ttir").read_text() == kernel.asm["ttir"]
+    assert (folder / "add_kernel_cmd_gen.so").read_bytes() == library(kernel).read_bytes()
+
+
+@pytest.mark.parametrize(("asked", "folder"), [(True, ""), (False, "dump")])
+def test_nothing_is_dumped_that_is_not_asked_for_by_both(
+    asked: bool, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path / folder) if folder else "")
+    monkeypatch.chdir(tmp_path)
+    add(dump_standalone=asked)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_torch_tensors_are_taken() -> None:
+    torch = pytest.importorskip("torch")
+    x, output = torch.arange(1000, dtype=torch.float32), torch.full((1010,), float("nan"))
+    add_kernel[(triton.cdiv(1000, BLOCK),)](x, x, output[10:], 1000, BLOCK_SIZE=BLOCK)
+    assert torch.equal(output[10:], 2 * x)
+    assert output[:10].isnan().all()
+
+
+def test_torch_tensors_on_the_device_are_taken() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("vpex", reason="there is no vpex")
+    x = torch.arange(1000, dtype=torch.float32, device="vsi")
+    output = torch.full((1000,), float("nan"), device="vsi")
+    add_kernel[(triton.cdiv(1000, BLOCK),)](x, x, output, 1000, BLOCK_SIZE=BLOCK)
+    assert torch.equal(output.cpu(), 2 * x.cpu())
+    assert triton.runtime.driver.active.get_active_torch_device() == torch.device("vsi")
+
+
+def test_a_report_says_on_what_kernels_run_and_what_compiled_them() -> None:
+    ran = triton.runtime.driver.active.ran()
+    assert devices.open_device().cl.name.strip() == ran.device
+    assert os.environ["VSI_ZEN_COMPILER_PATH"] in ran.driver
+    assert ran.memory
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("VSI_ZEN_COMPILER_PATH", "/nowhere", "there is no zen-compiler"),
+        ("VSI_ZEN_TC_BRIDGE_PATH", "/nowhere", "there is no libZenTCBridge.so"),
+        ("VSI_SDK_DIR", "", "VSI_SDK_DIR is not set"),
+        ("VSI_SDK_DIR", "/nowhere", "/nowhere/drivers is no folder"),
+        ("FOUNDRY_VSI_DEVICE", "no such device", "no OpenCL device fits FOUNDRY_VSI_DEVICE=no such device"),
+    ],
+)
+def test_what_is_missing_makes_the_driver_inactive_and_is_said(
+    variable: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert VsiDriver.is_active()
+    assert VsiDriver.inactive_reason() == ""
+    monkeypatch.setenv(variable, value)
+    assert not VsiDriver.is_active()
+    assert reason in VsiDriver.inactive_reason()
+
+
+_KERNEL_IN_A_FILE = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def store_kernel(x_ptr):
+    tl.store(x_ptr, 1.0)
+"""
+
+
+def run(script: str, folder: Path) -> str:
+    (folder / "a_kernel.py").write_text(_KERNEL_IN_A_FILE)
+    environment = os.environ | {
+        "TRITON_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
+    }
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def test_a_kernel_out_of_the_cache_needs_neither_the_lowering_nor_zen_compiler(tmp_path: Path) -> None:
+    script = """
+import sys, subprocess
+import numpy as np
+import triton
+from foundry_core.tensor import Tensor
+from a_kernel import store_kernel
+x = np.full(2, np.nan, np.float32)
+started, begin = [], subprocess.Popen.__init__
+def note(self, line, *rest, **more):
+    started.append(line)
+    begin(self, line, *rest, **more)
+subprocess.Popen.__init__ = note
+store_kernel[(1,)](Tensor(x))
+assert x[0] == 1 and np.isnan(x[1])
+print("xdsl" in sys.modules, sum("zen-compiler" in str(line) for line in started))
+"""
+    assert [run(script, tmp_path) for _ in range(2)] == ["False 1", "False 0"]
+
+
+def test_importing_the_package_imports_neither_triton_nor_torch(tmp_path: Path) -> None:
+    script = """
+import sys
+import triton_vsi_backend
+print([name for name in ("triton", "torch", "numpy", "pyopencl") if name in sys.modules])
+"""
+    assert run(script, tmp_path) == "[]"
+
+
+@pytest.mark.parametrize("order", [("triton", "triton_vsi_backend"), ("triton_vsi_backend", "triton")])
+def test_importing_the_package_registers_it_with_a_triton_that_finds_no_entry_points(
+    order: tuple[str, str], tmp_path: Path
+) -> None:
+    script = f"""
+import importlib.metadata
+everything = importlib.metadata.entry_points
+importlib.metadata.entry_points = lambda **given: importlib.metadata.EntryPoints()
+import {order[0]}
+import {order[1]}
+from triton.backends import backends
+print(list(backends), backends["vsi"].driver.__name__, backends["vsi"].compiler.__name__)
+"""
+    assert run(script, tmp_path) == "['vsi'] VsiDriver VsiBackend"
