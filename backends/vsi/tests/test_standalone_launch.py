@@ -1,0 +1,245 @@
+"""Dumped kernels, built by both documented lines, against NumPy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from conftest import shared_library
+from foundry_core.tensor import Tensor
+from standalone_program import LINES, Program
+from test_launch import SCALARS, TYPES, WORDS, probe
+from triton_vsi_backend.standalone import dump
+
+BLOCK = 128
+N = 1000
+POISON = np.float32(-1e30)
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "tc": {"enable_tc": True},
+    "threads": {"enable_multi_threads": True, "num_warps": 2},
+    "tc-threads": {"enable_tc": True, "enable_multi_threads": True, "num_warps": 2},
+}
+
+
+@triton.jit
+def vec_add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        inner = k + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + inner[None, :], mask=(rows[:, None] < M) & (inner[None, :] < K), other=0)
+        b = tl.load(b_ptr + inner[:, None] * N + columns, mask=(inner[:, None] < K) & (columns < N), other=0)
+        sums = tl.dot(a, b, sums)
+    tl.store(c_ptr + rows[:, None] * N + columns, sums, mask=(rows[:, None] < M) & (columns < N))
+
+
+@triton.jit
+def widen(
+    out_ptr, half_ptr, brain_ptr, bit_ptr, byte_ptr, long_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64,
+    e: tl.float16, f: tl.bfloat16, g
+):  # fmt: skip
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    at = out_ptr + 16 * ((z * tl.num_programs(1) + y) * tl.num_programs(0) + x)
+    tl.store(at + 0, flag.to(tl.float32))
+    tl.store(at + 1, a.to(tl.float32))
+    tl.store(at + 2, b.to(tl.float32))
+    tl.store(at + 3, c.to(tl.float32))
+    tl.store(at + 4, e.to(tl.float32))
+    tl.store(at + 5, f.to(tl.float32))
+    tl.store(at + 6, g)
+    tl.store(at + 7, tl.load(half_ptr).to(tl.float32))
+    tl.store(at + 8, tl.load(brain_ptr).to(tl.float32))
+    tl.store(at + 9, tl.load(bit_ptr).to(tl.float32))
+    tl.store(at + 10, tl.load(byte_ptr).to(tl.float32))
+    tl.store(at + 11, (x + 10 * y + 100 * z).to(tl.float32))
+    tl.store(long_ptr, d)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that all kernels of this module are dumped below; a cache of its own makes each a new launch."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("dumps")
+        for name in ("VSI_ENABLE_TC", "VSI_ENABLE_MULTI_ENGINES", "VSI_ENABLE_MULTI_THREADS"):
+            patch.delenv(name, raising=False)
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("VSI_DUMP_DIR", str(folder))
+        yield folder
+
+
+def moved(dumps: Path, kernel: str, to: str, tmp_path: Path) -> Program:
+    """A dump under another parent folder, so that the next one of the same kernel leaves it alone."""
+    folder = dumps / to / kernel
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(exist_ok=True)
+    (dumps / kernel).rename(folder)
+    return Program(folder, tmp_path)
+
+
+def dumped_vec_add(dumps: Path, mode: str, tmp_path: Path) -> Program:
+    vec_add.device_caches.clear()
+    x = np.arange(N, dtype=np.float32)
+    vec_add[(triton.cdiv(N, BLOCK),)](
+        Tensor(x), Tensor(x), Tensor(np.zeros_like(x)), N, BLOCK=BLOCK, dump_standalone=True, **MODES[mode]
+    )
+    return moved(dumps, "vec_add", mode, tmp_path)
+
+
+def arguments(n: int = N) -> list[Any]:
+    random = np.random.default_rng(0)
+    x, y = (random.standard_normal(n, np.float32) for _ in range(2))
+    return [x, y, np.full(n, POISON), np.int32(n)]
+
+
+@pytest.mark.parametrize(("mode", "line"), [*(("default", line) for line in LINES), ("threads", "libstdc++")])
+def test_vec_add(mode: str, line: str, dumps: Path, tmp_path: Path) -> None:
+    program = dumped_vec_add(dumps, mode, tmp_path)
+    assert program.build(line) == ""
+    given = arguments()
+    program.launch(given, "-g", "8", "-d", "0")
+    for index in range(2):
+        assert np.array_equal(program.output(index), given[index])
+    assert np.array_equal(program.output(2), given[0] + given[1])
+    assert not (tmp_path / "outputs/arg_3.npy").read_bytes().startswith(b"\x93")
+
+
+@pytest.mark.parametrize(("mode", "line"), [*((mode, "libstdc++") for mode in MODES), ("tc-threads", "libc++")])
+def test_matmul(mode: str, line: str, dumps: Path, tmp_path: Path) -> None:
+    M, N, K = 50, 70, 33
+    random = np.random.default_rng(1)
+    a, b = random.standard_normal((M, K), np.float32), random.standard_normal((K, N), np.float32)
+    c = np.full((M, N), POISON)
+    matmul.device_caches.clear()
+    matmul[(4, 5)](
+        Tensor(a), Tensor(b), Tensor(c.copy()), M, N, K, BM=16, BN=16, BK=16, dump_standalone=True, **MODES[mode]
+    )
+    program = moved(dumps, "matmul", mode, tmp_path)
+    assert program.build(line) == ""
+    program.launch([a, b, c, np.int32(M), np.int32(N), np.int32(K)], "-g", "4,5")
+    # The bound that e2e/matmul.py derives.
+    gamma = K * 2.0**-24 / (1 - K * 2.0**-24)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert (np.abs(program.output(2) - exact) <= gamma * (np.abs(a).astype(np.float64) @ np.abs(b))).all()
+
+
+def test_a_matmul_on_the_tensor_core_has_command_buffers(dumps: Path, tmp_path: Path) -> None:
+    """Without its commands the same kernel does not compute: they are what the launcher passes, and not ignored."""
+    a = np.eye(16, dtype=np.float32)
+    matmul.device_caches.clear()
+    matmul[(1,)](Tensor(a), Tensor(a), Tensor(a.copy()), 16, 16, 16, BM=16, BN=16, BK=16, dump_standalone=True,
+                 **MODES["tc"])  # fmt: skip
+    program = moved(dumps, "matmul", "commands", tmp_path)
+    source = program.folder / "matmul_standalone.cpp"
+    text = source.read_text()
+    program.build("libstdc++")
+    given = [a, a, np.full_like(a, POISON), np.int32(16), np.int32(16), np.int32(16)]
+    program.launch(given, "-g", "1")
+    assert np.array_equal(program.output(2), a)
+    spoilt = text.replace("        return made;", "        made[0] ^= 1;\n        return made;")
+    assert spoilt != text
+    source.write_text(spoilt)
+    program.build("libstdc++")
+    program.launch(given, "-g", "1")
+    assert np.isnan(program.output(2)).all()
+
+
+@pytest.fixture(scope="module")
+def widening(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    given = widen_arguments((1, 1, 1))
+    widen[(1,)](*(Tensor(value) if isinstance(value, np.ndarray) else value.item() for value in given),
+                dump_standalone=True)  # fmt: skip
+    program = Program(dumps / "widen", tmp_path_factory.mktemp("widen"))
+    assert program.build("libstdc++") == ""
+    return program
+
+
+def widen_arguments(grid: tuple[int, int, int]) -> list[Any]:
+    return [
+        np.full((grid[2], grid[1], grid[0], 16), POISON), np.full(1, 0.5, np.float16),
+        np.full(1, -3.5, ml_dtypes.bfloat16), np.ones(1, np.bool_), np.full(1, -5, np.int8), np.full(1, -1, np.int64),
+        np.bool_(True), np.int8(-7), np.int16(-30000), np.int32(1234567), np.int64(-(2**40) - 1),
+        np.float16(1.5), ml_dtypes.bfloat16(-2.25), np.float32(0.1),
+    ]  # fmt: skip
+
+
+def test_every_type_and_a_grid_of_three_dimensions(widening: Program) -> None:
+    grid = (2, 3, 4)
+    widening.launch(widen_arguments(grid), "-g", "2,3,4")
+    seen = widening.output(0)
+    assert (seen[..., :11] == [1, -7, -30000, 1234567, 1.5, -2.25, np.float32(0.1), 0.5, -3.5, 1, -5]).all()
+    z, y, x = np.indices(grid[::-1])
+    assert np.array_equal(seen[..., 11], x + 10 * y + 100 * z)
+    assert (seen[..., 12:] == POISON).all()
+    assert widening.output(5) == -(2**40) - 1
+
+
+def test_sixteen_bit_floats_may_be_files_of_their_bits(widening: Program) -> None:
+    given = widen_arguments((1, 1, 1))
+    given[2], given[12] = given[2].view(np.uint16), given[12].view(np.uint16)
+    widening.launch(given, "-g", "1")
+    assert widening.output(0)[0, 0, 0, [5, 8]].tolist() == [-2.25, -3.5]
+    assert widening.output(2).dtype == np.uint16
+
+
+def test_false_arrives_as_false(widening: Program) -> None:
+    given = widen_arguments((1, 1, 1))
+    given[3], given[6] = np.zeros(1, np.bool_), np.bool_(False)
+    widening.launch(given, "-g", "1")
+    assert widening.output(0)[0, 0, 0, [0, 9]].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("threads", "num_warps"), [(1, 0), (64, 2)])
+def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_warps: int, tmp_path: Path) -> None:
+    """The kernel and the library of the plugin's own test, which write down all that they get."""
+    source = tmp_path / "commands.c"
+    source.write_text(Path(__file__).with_name("commands.c").read_text())
+    dump(
+        tmp_path / "probe", name="probe", parameters=TYPES, irs={}, spirv=probe(),
+        cmd_gen=shared_library(source).read_bytes(), num_warps=num_warps, threads=threads,
+    )  # fmt: skip
+    program = Program(tmp_path / "probe", tmp_path)
+    program.build("libstdc++")
+    out, marks = np.full(24 * WORDS, -1), np.full((24, threads), -1, np.int32)
+    kinds = (np.bool_, np.float16, ml_dtypes.bfloat16, np.int64, np.float32, np.float64)
+    scalars = [kind(value) for kind, value in zip(kinds, SCALARS, strict=True)]
+    program.launch([out, *scalars, marks], "-g", "3,2,4")
+    seen = program.output(0).reshape(-1, WORDS)
+    bits = [int.from_bytes(scalar.tobytes(), "little") for scalar in scalars]
+    assert (seen[:, :10] == [*bits, 3, 2, 4, threads]).all()
+    z, y, x = (index.ravel() for index in np.indices((4, 2, 3)))
+    assert np.array_equal(seen[:, 10:13], np.stack([x, y, z], 1))
+    for column, kind in ((13, 1000), (15, 1100), (17, 2000)):
+        assert (seen[:, column] == kind).all()
+        assert np.array_equal(seen[:, column + 1], x + 10 * y + 100 * z)
+    assert (program.output(7) == np.arange(threads)).all()
+    # commands.c refuses this one.
+    program.take([out, *scalars[:3], np.int64(-1), *scalars[4:], marks])
+    said = program.refusal("-g", "1")
+    assert "probe_cmd_gen.so: generate_matmul_command refused command 0" in said
+
+
+@pytest.mark.parametrize("compiler", ["clang++ -stdlib=libstdc++", "clang++ -stdlib=libc++"])
+def test_the_source_has_no_warnings(compiler: str, widening: Program) -> None:
+    done = subprocess.run(
+        f"{compiler} -std=c++17 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror -I include "
+        "widen_standalone.cpp", shell=True, cwd=widening.folder, env=os.environ, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
