@@ -44,7 +44,7 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
     sums = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K, BK):
         inner = k + tl.arange(0, BK)
-        a = tl.load(a_ptr + rows[:, None] * K + inner[None, :], mask=(rows[:, None] < M) & (inner[None, :] < K), other=0)
+        a = tl.load(a_ptr + rows[:, None] * K + inner, mask=(rows[:, None] < M) & (inner < K), other=0)
         b = tl.load(b_ptr + inner[:, None] * N + columns, mask=(inner[:, None] < K) & (columns < N), other=0)
         sums = tl.dot(a, b, sums)
     tl.store(c_ptr + rows[:, None] * N + columns, sums, mask=(rows[:, None] < M) & (columns < N))
