@@ -38,16 +38,16 @@ def pip(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
 
 
 def build(sources: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The line of the vendor's README, and no dependencies, since there is no index to have them from."""
-    return pip("wheel", "--no-build-isolation", "--no-deps", ".", cwd=sources, **environment)
+    """The line of the vendor's README."""
+    return pip("wheel", "--no-build-isolation", ".", cwd=sources, **environment)
 
 
 def environment_in(folder: Path) -> Path:
     """A new environment over this one; returns its Python."""
     venv.create(folder, system_site_packages=True, with_pip=False)
-    below = [path for path in sys.path if Path(path).is_dir() and not Path(path, "triton_vsi_backend").is_dir()]
     packages = Path("lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
-    (folder / packages / "below.pth").write_text("\n".join(filter(None, below)))
+    # Behind what is installed into it, as the last of its .pth files: this one's packages, and an older plugin.
+    (folder / packages / "zz_below.pth").write_text("\n".join(path for path in sys.path if Path(path).is_dir()))
     return folder / "bin" / "python"
 
 
@@ -119,7 +119,7 @@ def test_an_installed_wheel_uses_what_it_has_in_it(sources: Path, tmp_path: Path
     assert build(sources).returncode == 0
     python = environment_in(tmp_path / "venv")
     (wheel,) = sources.glob("*.whl")
-    done = pip("--python", str(python), "install", "--no-deps", "--force-reinstall", str(wheel), cwd=tmp_path)
+    done = pip("--python", str(python), "install", "--force-reinstall", str(wheel), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     module, file, compiler, bridge = told(
         python, _WHERE, VSI_ZEN_COMPILER_PATH="", VSI_ZEN_TC_BRIDGE_PATH=""
@@ -139,7 +139,7 @@ def test_an_editable_install_uses_the_checkout_and_the_variables(
     python = environment_in(tmp_path / "venv")
     # As in the vendor's README; nothing of an SDK is needed for it.
     done = pip(
-        "--python", str(python), "install", "--no-build-isolation", "--no-deps", "--force-reinstall", "--editable", ".",
+        "--python", str(python), "install", "--no-build-isolation", "--force-reinstall", "--editable", ".",
         cwd=sources, VSI_ZEN_COMPILER_PATH="", VSI_ZEN_TC_BRIDGE_PATH="",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
