@@ -17,7 +17,7 @@ from foundry_core.opencl import Device, DeviceError, Memory
 from foundry_core.tensor import Tensor
 from foundry_core.tools import llvm_to_spirv
 from triton.runtime.cache import get_cache_manager
-from triton_vsi_backend import devices, launcher
+from triton_vsi_backend import devices, launcher, launches
 from triton_vsi_backend.commands import Commands
 from triton_vsi_backend.errors import VsiError
 
@@ -174,6 +174,7 @@ def test_a_kernel_gets_its_parameters_the_grid_and_the_command_buffers_in_that_o
         assert np.array_equal(seen[:, column + 1], place)
     assert (seen[:, 19:] == POISON).all()
     assert (marks == np.arange(threads)).all()
+    assert launches.last() == ("probe", grid, threads, 2, 1, 3 * 24 * 256)
 
 
 def test_the_library_is_asked_with_the_launchs_arguments(library: Path) -> None:

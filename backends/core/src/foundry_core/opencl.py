@@ -225,13 +225,16 @@ class Launcher:
 
     The kernel's parameters are those of the Triton function that are not constexpr, then the grid's x, y and z as
     int32, then a cl_mem for each table. Each program is a work-group of `threads` work-items along x.
+
+    Attributes:
+        threads: work-items that share a program.
     """
 
     def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
         self._queue = device.queue
         self._context = device.context
         self._kernel = kernel
-        self._threads = threads
+        self.threads = threads
         self._local = (threads, 1, 1)
         # Setting arguments and enqueueing are two steps on one object: threads take turns.
         self._lock = threading.Lock()
@@ -253,7 +256,7 @@ class Launcher:
         buffers = [cl.Buffer(self._context, flags, hostbuf=table) for table in tables]
         x, y, z = grid
         with self._lock:
-            return self._kernel(self._queue, (x * self._threads, y, z), self._local, *values, x, y, z, *buffers)
+            return self._kernel(self._queue, (x * self.threads, y, z), self._local, *values, x, y, z, *buffers)
 
 
 class SvmLauncher(Launcher):

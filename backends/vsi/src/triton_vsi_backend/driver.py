@@ -17,9 +17,10 @@ from foundry_core.failure import Failure
 from foundry_core.ran import Ran
 from triton.backends.compiler import GPUTarget
 
-from . import pieces
+from . import launches, pieces
 from .compiler import target
 from .devices import choose_device, open_device
+from .launches import Launch
 
 if TYPE_CHECKING:
     import torch
@@ -97,6 +98,11 @@ class VsiDriver(SynchronousDriver):
         import torch
 
         return torch.device("vsi" if hasattr(torch, "vsi") else "cpu")
+
+    @property
+    def last_launch(self) -> Launch | None:
+        """The launch that finished last; None before the first."""
+        return launches.last()
 
     def cache_bytes(self) -> int:
         return int(open_device().cl.global_mem_cache_size)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from foundry_core.arguments import Parameters
 from triton.runtime.cache import get_cache_manager
 
+from . import launches
 from .commands import Commands
 from .compiler import cmd_gen_name
 from .devices import open_device
 from .errors import VsiError
+from .launches import Launch
 
 if TYPE_CHECKING:
     from foundry_core.opencl import Launcher
@@ -61,7 +63,19 @@ class VsiLauncher:
             if max(grid) > _MOST_PROGRAMS:
                 raise VsiError(f"a grid of {x} x {y} x {z} programs", why=f"a side can have {_MOST_PROGRAMS} at most")
             picked = self._parameters.pick(arguments)
-            launcher(grid, picked, self._commands.make(grid, picked) if self._commands else ())
+            commands = self._commands
+            buffers = commands.make(grid, picked) if commands else ()
+            launcher(grid, picked, buffers)
+            launches.note(
+                Launch(
+                    self._metadata.name,
+                    grid,
+                    launcher.threads,
+                    commands.matmuls if commands else 0,
+                    commands.dmas if commands else 0,
+                    sum(buffer.nbytes for buffer in buffers),
+                )
+            )
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
