@@ -1,6 +1,7 @@
 """Triton's own dialect as far as the lowering takes it: one class an operation, in Triton's assembly syntax.
 
-Read from the text that Triton prints (3.6 and 3.9). An operation that is missing here is refused by name, see parse.py.
+Read from the text that Triton prints (3.2, 3.6, 3.9). An operation that is missing here is refused by name, see
+parse.py.
 """
 
 from __future__ import annotations
@@ -619,12 +620,42 @@ class MulhiUIOp(IRDLOperation):
     assembly_format = "$x `,` $y attr-dict `:` type($x)"
 
 
+@irdl_op_definition
+class ExternElementwiseOp(IRDLOperation):
+    """A function of a library on each element; Triton's libdevice functions are these, by their names in CUDA."""
+
+    name = "tt.extern_elementwise"
+    srcs = var_operand_def()
+    symbol = prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ExternElementwiseOp:
+        names = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        assert isinstance(type, FunctionType)
+        operands = [parser.resolve_operand(name, t) for name, t in zip(names, type.inputs, strict=True)]
+        return cls.create(
+            operands=operands, result_types=type.outputs.data, properties={"symbol": attributes["symbol"]}
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self)
+        printer.print_string(" {symbol = ")
+        printer.print_attribute(self.symbol)
+        printer.print_string("} : ")
+        printer.print_attribute(FunctionType.from_lists([src.type for src in self.srcs], [self.result.type]))
+
+
 TT = Dialect(
     "tt",
     [
         FuncOp, ReturnOp, GetProgramIdOp, GetNumProgramsOp, MakeRangeOp, SplatOp, UnsplatOp, BroadcastOp, ExpandDimsOp,
         TransOp, ReshapeOp, AddPtrOp, LoadOp, StoreOp, DotOp, ReduceOp, ReduceReturnOp, BitcastOp, FpToFpOp, ClampFOp,
-        PreciseSqrtOp, PreciseDivFOp, MulhiUIOp,
+        PreciseSqrtOp, PreciseDivFOp, MulhiUIOp, ExternElementwiseOp,
     ],
     [PointerType, CachePolicyAttr],
 )  # fmt: skip

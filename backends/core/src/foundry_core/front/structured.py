@@ -13,6 +13,7 @@ from ..dialects import tile, tt
 from ..dialects.arith import ExtSIOp
 from ..errors import LoweringError, unsupported
 from .carried import loops, replace_carried
+from .libdevice import replace_functions
 from .masks import Masks
 from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape
 from .scalars import Scalar, Scalars, Writer
@@ -36,6 +37,7 @@ def structure(module: ModuleOp) -> ModuleOp:
         UnsupportedOperation: a tensor of pointers comes from something that is not pointer arithmetic.
     """
     body = kernel(module).body.block
+    replace_functions(body)
     for loop in loops(body):
         replace_carried(loop)
     accesses = _Accesses()

@@ -62,10 +62,17 @@ class TaskletNumeric(Numeric):
                 raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")
             operands = ", ".join(arg.name for arg in args)
             return self.text.op(f"{op.name} {operands} : {args[0].type}", args[0].elem)
-        return super()._apply(op, args, elem)
+        try:
+            return super()._apply(op, args, elem)
+        except NotImplementedError as missing:
+            raise unsupported(op, f"{missing}: a DPU has no library with that function") from missing
 
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
-        """The two functions that Numeric asks for by OpenCL's names."""
+        """What there is of the functions that Numeric asks for by OpenCL's names.
+
+        Raises:
+            NotImplementedError: names one that there is not.
+        """
         if name == "sqrt" and args[0].elem == "f32":
             return self.text.op(f"math.sqrt {args[0].name} : f32", "f32")
         if name == "fma" and args[0].elem == "f32":

@@ -31,6 +31,7 @@ from ..dialects.arith import (
     UIToFPOp,
 )
 from ..errors import unsupported
+from . import libdevice
 from .mlir import WIDTHS, Reg, Text
 
 _NARROW = ("f16", "bf16")
@@ -211,12 +212,40 @@ class Numeric:
             bad = t.binary("arith.ori", bad, t.binary("arith.andi", lowest, minus))
         return t.binary(name, x, t.select(bad, t.integer(1, y.elem, y.lanes), y))
 
+    def upper_half(self, x: Reg, y: Reg) -> Reg:
+        """The upper half of the unsigned product of two i32 or two i64."""
+        t = self.text
+        if x.elem == "i32":
+            product = t.binary("arith.muli", *(t.cast("arith.extui", arg, "i64") for arg in (x, y)))
+            return t.cast("arith.trunci", t.binary("arith.shrui", product, self._int(32, x, "i64")), "i32")
+        # Long multiplication with digits of 32 bits: no sum of two products' halves overflows.
+        half, low = self._int(32, x, "i64"), self._int(0xFFFFFFFF, x, "i64")
+
+        def lower(a: Reg) -> Reg:
+            return t.binary("arith.andi", a, low)
+
+        def upper(a: Reg) -> Reg:
+            return t.binary("arith.shrui", a, half)
+
+        def times(a: Reg, b: Reg) -> Reg:
+            return t.binary("arith.muli", a, b)
+
+        middle = t.binary("arith.addi", times(upper(x), lower(y)), upper(times(lower(x), lower(y))))
+        other = t.binary("arith.addi", times(lower(x), upper(y)), lower(middle))
+        top = t.binary("arith.addi", times(upper(x), upper(y)), upper(middle))
+        return t.binary("arith.addi", top, upper(other))
+
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
-        """An OpenCL extended instruction, by the mangled name that LLVM's SPIR-V backend knows it by."""
+        """An OpenCL extended instruction whose result has the type of its first argument.
+
+        By the mangled name that LLVM's SPIR-V backend knows it by.
+        """
         x = args[0]
-        letter = {"f32": "f", "f64": "d"}[x.elem]
-        mangled = letter if x.lanes == 1 else f"Dv{x.lanes}_{letter}"
-        mangled += ("S_" if x.lanes > 1 else letter) * (len(args) - 1)
+        mangled = ""
+        for position, arg in enumerate(args):
+            letter = {"f32": "f", "f64": "d", "i32": "i"}[arg.elem]
+            again = position > 0 and arg.lanes > 1 and arg.elem == x.elem
+            mangled += "S_" if again else letter if arg.lanes == 1 else f"Dv{arg.lanes}_{letter}"
         function = f"__spirv_ocl_{name}"
         return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
 
@@ -298,9 +327,13 @@ class Numeric:
                 return self.library("sqrt", args)
             case tt.PreciseDivFOp():
                 return t.binary("arith.divf", x, args[1])
-            case tt.MulhiUIOp() if elem == "i32":
-                product = t.binary("arith.muli", *(t.cast("arith.extui", arg, "i64") for arg in args))
-                return t.cast("arith.trunci", t.binary("arith.shrui", product, self._int(32, x, "i64")), "i32")
+            case tt.MulhiUIOp() if elem in ("i32", "i64"):
+                return self.upper_half(x, args[1])
+            case tt.ExternElementwiseOp():
+                found = libdevice.call(self, op.symbol.data, args)
+                if found is None:
+                    raise unsupported(op, f"{op.symbol.data}: no such function on elements of type {x.elem} here")
+                return found
         raise unsupported(op, f"on elements of type {elem}" if isinstance(op, tt.MulhiUIOp) else "")
 
     def _convert_float(self, op: arith.TruncFOp | tt.FpToFpOp, x: Reg, elem: str) -> Reg:
@@ -335,6 +368,7 @@ LIBRARY: dict[type[Operation], str] = {
     math.Atan2Op: "atan2", math.SinhOp: "sinh", math.CoshOp: "cosh", math.TanhOp: "tanh", math.ErfOp: "erf",
     math.FloorOp: "floor", math.CeilOp: "ceil", math.TruncOp: "trunc", math.RoundOp: "round",
     math.RoundEvenOp: "rint", math.PowFOp: "pow", math.CopySignOp: "copysign", math.CbrtOp: "cbrt",
+    math.AsinhOp: "asinh", math.AcoshOp: "acosh", math.AtanhOp: "atanh",
 }  # fmt: skip
 # Operations whose result, computed in f32, has to be rounded where the type is narrow.
 _ROUNDED: set[type[Operation]] = {
@@ -345,7 +379,7 @@ _OTHERS: set[type[Operation]] = {
     arith.MinUIOp, arith.MaxUIOp, arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp, arith.NegfOp,
     arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp,
     FPToSIOp, FPToUIOp, BitcastOp, tt.BitcastOp, math.AbsFOp, math.AbsIOp, math.FmaOp, tt.ClampFOp,
-    tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp,
+    tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp, tt.ExternElementwiseOp,
 }  # fmt: skip
 # Everything that computes element i of its result from elements i of its operands.
 ELEMENTWISE: frozenset[type[Operation]] = frozenset().union(_PLAIN, LIBRARY, _ROUNDED, _OTHERS)

@@ -26,7 +26,7 @@ from .numeric import ELEMENTWISE
 SINKS = (tile.StoreOp, tt.DotOp, tt.ReduceOp, tt.UnsplatOp, scf.YieldOp, scf.ConditionOp, scf.ForOp, scf.WhileOp)
 _COSTLY = (math.ExpOp, math.Exp2Op, math.LogOp, math.Log2Op, math.SinOp, math.CosOp, math.ErfOp, math.SqrtOp,
            math.RsqrtOp, math.TanhOp, math.PowFOp, arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp,
-           arith.RemUIOp, tt.PreciseSqrtOp, tt.PreciseDivFOp)  # fmt: skip
+           arith.RemUIOp, tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.ExternElementwiseOp)  # fmt: skip
 
 
 def is_tile(value: SSAValue) -> bool:

@@ -1,0 +1,358 @@
+"""The functions of Triton's libdevice module that are no operation of arith, math or tt (front/libdevice.py has those).
+
+Those that OpenCL C has are its functions, with the errors that it allows (numeric.Numeric.library); the rest is written
+in plain arithmetic here. What is in neither table is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import pi, sqrt
+from typing import TYPE_CHECKING
+
+from .mlir import WIDTHS, Reg
+
+if TYPE_CHECKING:
+    from .numeric import Numeric
+
+
+def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
+    """The result of a function on registers that all have the same number of lanes; None if it is not known."""
+    name = symbol.removeprefix("__nv_")
+    if name in _WHOLE:
+        return _WHOLE[name](numeric, args)
+    if any(arg.elem == "f32" for arg in args):
+        name = name.removesuffix("f")
+    if name in _OPENCL:
+        return numeric.library(name, args)
+    return _FUNCTIONS[name](numeric, args) if name in _FUNCTIONS else None
+
+
+def _bits(n: Numeric, x: Reg) -> Reg:
+    return n.text.cast("arith.bitcast", x, f"i{WIDTHS[x.elem]}")
+
+
+def _like(n: Numeric, value: float, x: Reg) -> Reg:
+    """A constant of the type of a register."""
+    if x.is_float:
+        return n.text.floating(value, x.elem, x.lanes)
+    return n.text.integer(int(value), x.elem, x.lanes)
+
+
+def _flag(n: Numeric, condition: Reg) -> Reg:
+    """1 or 0, which is how C says true and false."""
+    return n.text.cast("arith.extui", condition, "i32")
+
+
+# Floats to flags.
+
+
+def _is_nan(n: Numeric, args: Sequence[Reg]) -> Reg:
+    return _flag(n, n.text.compare("uno", args[0], args[0]))
+
+
+def _is_infinite(n: Numeric, args: Sequence[Reg]) -> Reg:
+    return _flag(n, n.text.compare("oeq", n.absolute(args[0]), _like(n, float("inf"), args[0])))
+
+
+def _is_finite(n: Numeric, args: Sequence[Reg]) -> Reg:
+    return _flag(n, n.text.compare("olt", n.absolute(args[0]), _like(n, float("inf"), args[0])))
+
+
+def _sign_bit(n: Numeric, args: Sequence[Reg]) -> Reg:
+    bits = _bits(n, args[0])
+    return _flag(n, n.text.compare("slt", bits, _like(n, 0, bits)))
+
+
+# Floats to floats.
+
+
+def _with_power(name: str) -> Callable[[Numeric, Sequence[Reg]], Reg]:
+    """A function of OpenCL's of a float and an integer."""
+    return lambda n, args: n.library(name, args)
+
+
+def _reciprocal(n: Numeric, x: Reg) -> Reg:
+    return n.text.binary("arith.divf", _like(n, 1.0, x), x)
+
+
+def _norm(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """Euclidean length: hypot does not overflow on the way."""
+    length = args[0]
+    for arg in args[1:]:
+        length = n.library("hypot", [length, arg])
+    return length
+
+
+def _inverse_norm(n: Numeric, args: Sequence[Reg]) -> Reg:
+    return _reciprocal(n, _norm(n, args))
+
+
+def _saturate(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """To [0, 1]; NaN becomes 0."""
+    x, zero, one = args[0], _like(n, 0.0, args[0]), _like(n, 1.0, args[0])
+    positive = n.text.select(n.text.compare("ogt", x, zero), x, zero)
+    return n.text.select(n.text.compare("olt", positive, one), positive, one)
+
+
+def _inverse_error_function(n: Numeric, args: Sequence[Reg]) -> Reg:
+    x = args[0]
+    t, one = n.text, _like(n, 1.0, x)
+    size = n.absolute(x)
+    found = _root_of_tail(n, t.binary("arith.subf", one, size), size, steps=2 if x.elem == "f32" else 3)
+    found = t.select(t.compare("oeq", size, one), _like(n, float("inf"), x), found)
+    found = t.select(t.compare("ugt", size, one), _like(n, float("nan"), x), found)
+    return _with_sign(n, found, x)
+
+
+def _inverse_complementary_error_function(n: Numeric, args: Sequence[Reg]) -> Reg:
+    x = args[0]
+    t, one, two = n.text, _like(n, 1.0, x), _like(n, 2.0, x)
+    tail = t.select(t.compare("ogt", x, one), t.binary("arith.subf", two, x), x)
+    found = _root_of_tail(n, tail, t.binary("arith.subf", one, tail), steps=3 if x.elem == "f32" else 5)
+    zero = _like(n, 0.0, x)
+    found = t.select(t.compare("oeq", tail, zero), _like(n, float("inf"), x), found)
+    found = t.select(t.compare("ult", tail, zero), _like(n, float("nan"), x), found)
+    return _with_sign(n, found, t.binary("arith.subf", one, x))
+
+
+def _with_sign(n: Numeric, magnitude: Reg, x: Reg) -> Reg:
+    """|magnitude| with the sign of x."""
+    t, bits = n.text, _bits(n, x)
+    sign = t.binary("arith.andi", bits, _like(n, -(1 << (WIDTHS[x.elem] - 1)), bits))
+    return t.cast("arith.bitcast", t.binary("arith.ori", _bits(n, n.absolute(magnitude)), sign), x.elem)
+
+
+def _root_of_tail(n: Numeric, tail: Reg, rest: Reg, *, steps: int) -> Reg:
+    """The y >= 0 with erfc(y) = tail, where tail is in (0, 1] and rest is 1 - tail.
+
+    Winitzki's closed form ("A handy approximation for the error function and its inverse", 2008), off by 0.2 % at most,
+    then Halley's method, which triples the correct digits a step: two suffice for f32 and three for f64 down to a tail
+    of 2^-53, three and five down to the smallest subnormal. What is left is the error of the device's erf and erfc: the
+    residual is taken from whichever of the two is small, so neither cancels.
+    """
+    t = n.text
+
+    def constant(value: float) -> Reg:
+        return _like(n, value, tail)
+
+    def times(a: Reg, b: Reg) -> Reg:
+        return t.binary("arith.mulf", a, b)
+
+    shape = 0.147
+    log = n.library("log", [times(tail, t.binary("arith.addf", constant(1.0), rest))])
+    half = t.binary("arith.addf", constant(2 / (pi * shape)), times(log, constant(0.5)))
+    minus = times(log, constant(-1 / shape))
+    root = n.library("sqrt", [t.binary("arith.addf", times(half, half), minus)])
+    # The difference of the two, without cancellation.
+    plain = t.binary("arith.subf", root, half)
+    quotient = t.binary("arith.divf", minus, t.binary("arith.addf", root, half))
+    y = n.library("sqrt", [t.select(t.compare("ogt", half, constant(0.0)), quotient, plain)])
+    for _ in range(steps):
+        near = t.binary("arith.subf", n.library("erf", [y]), rest)
+        far = t.binary("arith.subf", tail, n.library("erfc", [y]))
+        residual = t.select(t.compare("ogt", tail, constant(0.5)), near, far)
+        # exp(y^2) in two factors: it may be beyond the largest number where its product with the residual is not.
+        power = n.library("exp", [times(times(y, y), constant(0.5))])
+        newton = times(times(times(residual, constant(sqrt(pi) / 2)), power), power)
+        halley = t.binary("arith.divf", newton, t.binary("arith.addf", constant(1.0), times(y, newton)))
+        y = t.binary("arith.subf", y, halley)
+    return y
+
+
+# Floats to integers.
+
+
+def _exponent(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """ilogb: the least integer for 0 and NaN, the greatest for an infinity."""
+    x = args[0]
+    t, size = n.text, n.absolute(x)
+    zero = t.compare("oeq", x, _like(n, 0.0, x))
+    usual = t.compare("olt", size, _like(n, float("inf"), x))
+    # Of 1 where the logarithm is no number that an integer could be.
+    plain = t.select(t.binary("arith.andi", usual, t.compare("one", x, _like(n, 0.0, x))), x, _like(n, 1.0, x))
+    found = t.cast("arith.fptosi", n.library("logb", [plain]), "i32")
+    lowest = t.binary("arith.ori", zero, t.compare("uno", x, x))
+    found = t.select(lowest, t.integer(-(1 << 31), "i32", x.lanes), found)
+    infinite = t.compare("oeq", size, _like(n, float("inf"), x))
+    return t.select(infinite, t.integer((1 << 31) - 1, "i32", x.lanes), found)
+
+
+def _to_integer(rounding: str, bits: int, *, signed: bool = True) -> Callable[[Numeric, Sequence[Reg]], Reg]:
+    """Rounded by a function of OpenCL's, then converted; numbers out of range become the nearest, NaN becomes 0."""
+
+    def convert(n: Numeric, args: Sequence[Reg]) -> Reg:
+        x = n.library(rounding, args) if rounding else args[0]
+        t, elem = n.text, f"i{bits}"
+        low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
+        above = t.compare("oge", x, _like(n, float(high), x))
+        positive = t.compare("ogt", x, _like(n, float(low), x))
+        within = t.binary("arith.andi", positive, t.compare("olt", x, _like(n, float(high), x)))
+        safe = t.select(within, x, _like(n, 0.0, x))
+        found = t.cast("arith.fptosi" if signed else "arith.fptoui", safe, elem)
+        if signed:
+            # Without a comparison with low itself: f32 has no number next to it, and the conversion of it is exact.
+            below = t.compare("ole", x, _like(n, float(low), x))
+            found = t.select(below, t.integer(low, elem, x.lanes), found)
+        return t.select(above, t.integer(high - 1 if signed else -1, elem, x.lanes), found)
+
+    return convert
+
+
+def _lower_half(n: Numeric, args: Sequence[Reg]) -> Reg:
+    return n.text.cast("arith.trunci", _bits(n, args[0]), "i32")
+
+
+def _upper_half(n: Numeric, args: Sequence[Reg]) -> Reg:
+    bits = _bits(n, args[0])
+    return n.text.cast("arith.trunci", n.text.binary("arith.shrui", bits, _like(n, 32, bits)), "i32")
+
+
+# Integers.
+
+
+def _from_halves(n: Numeric, args: Sequence[Reg]) -> Reg:
+    t = n.text
+    upper, lower = (t.cast("arith.extui", arg, "i64") for arg in args)
+    bits = t.binary("arith.ori", t.binary("arith.shli", upper, _like(n, 32, upper)), lower)
+    return t.cast("arith.bitcast", bits, "f64")
+
+
+def _narrowed(n: Numeric, x: Reg) -> Reg:
+    return n.text.cast("arith.trunci", x, "i32") if x.elem != "i32" else x
+
+
+def _leading_zeros(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """All bits for 0."""
+    x = args[0]
+    zeros = n.text.op(
+        f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}', x.elem, x.lanes
+    )
+    return _narrowed(n, zeros)
+
+
+def _count(n: Numeric, x: Reg) -> Reg:
+    """How many bits are set: sums of neighbours, twice as wide each time."""
+    t, width = n.text, WIDTHS[x.elem]
+
+    def spread(byte: int) -> Reg:
+        value = int.from_bytes(bytes([byte]) * (width // 8), "big")
+        return _like(n, value - (1 << width) * (value >> (width - 1)), x)
+
+    def and_(a: Reg, b: Reg) -> Reg:
+        return t.binary("arith.andi", a, b)
+
+    def shifted(a: Reg, by: int) -> Reg:
+        return t.binary("arith.shrui", a, _like(n, by, a))
+
+    pairs = t.binary("arith.subi", x, and_(shifted(x, 1), spread(0x55)))
+    fours = t.binary("arith.addi", and_(pairs, spread(0x33)), and_(shifted(pairs, 2), spread(0x33)))
+    bytes_ = and_(t.binary("arith.addi", fours, shifted(fours, 4)), spread(0x0F))
+    return shifted(t.binary("arith.muli", bytes_, spread(0x01)), width - 8)
+
+
+def _set_bits(n: Numeric, args: Sequence[Reg]) -> Reg:
+    return _narrowed(n, _count(n, args[0]))
+
+
+def _first_set(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """The place of the lowest bit that is set, from 1; 0 if there is none."""
+    t, x = n.text, args[0]
+    minus = t.binary("arith.subi", _like(n, 0, x), x)
+    # x ^ -x has all bits above the lowest one, which leaves it and those below.
+    above = t.binary("arith.xori", x, minus)
+    return _narrowed(n, t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), _count(n, above)))
+
+
+def _reversed(n: Numeric, args: Sequence[Reg]) -> Reg:
+    t, x = n.text, args[0]
+    width = WIDTHS[x.elem]
+    by = 1
+    while by < width:
+        mask = sum(((1 << by) - 1) << place for place in range(0, width, 2 * by))
+        lower = _like(n, mask, x)
+        left = t.binary("arith.shli", t.binary("arith.andi", x, lower), _like(n, by, x))
+        right = t.binary("arith.andi", t.binary("arith.shrui", x, _like(n, by, x)), lower)
+        x = t.binary("arith.ori", left, right)
+        by *= 2
+    return x
+
+
+def _signed_upper_half(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """The unsigned upper half, less the other factor for each that is negative."""
+    t, (x, y) = n.text, args
+    found = n.upper_half(x, y)
+    zero = _like(n, 0, x)
+    for one, other in ((x, y), (y, x)):
+        negative = t.compare("slt", one, zero)
+        found = t.binary("arith.subi", found, t.select(negative, other, zero))
+    return found
+
+
+def _product_of_24_bits(shift: str) -> Callable[[Numeric, Sequence[Reg]], Reg]:
+    def multiply(n: Numeric, args: Sequence[Reg]) -> Reg:
+        t, eight = n.text, _like(n, 8, args[0])
+        x, y = (t.binary(shift, t.binary("arith.shli", arg, eight), eight) for arg in args)
+        return t.binary("arith.muli", x, y)
+
+    return multiply
+
+
+def _sum_of_difference(predicate: str) -> Callable[[Numeric, Sequence[Reg]], Reg]:
+    """|x - y| + z"""
+
+    def add(n: Numeric, args: Sequence[Reg]) -> Reg:
+        t, (x, y, z) = n.text, args
+        larger = t.compare(predicate, x, y)
+        one, other = t.binary("arith.subi", x, y), t.binary("arith.subi", y, x)
+        return t.binary("arith.addi", t.select(larger, one, other), z)
+
+    return add
+
+
+def _average(shift: str, *, up: bool) -> Callable[[Numeric, Sequence[Reg]], Reg]:
+    """(x + y) / 2 without overflow: what both have, and half of what one has; or all of what either has, less half."""
+
+    def halve(n: Numeric, args: Sequence[Reg]) -> Reg:
+        t, (x, y) = n.text, args
+        half = t.binary(shift, t.binary("arith.xori", x, y), _like(n, 1, x))
+        if up:
+            return t.binary("arith.subi", t.binary("arith.ori", x, y), half)
+        return t.binary("arith.addi", t.binary("arith.andi", x, y), half)
+
+    return halve
+
+
+# Functions of OpenCL C under the same name there.
+_OPENCL = {
+    "erfc", "lgamma", "tgamma", "hypot", "nextafter", "fdim", "remainder", "exp10", "sinpi", "cospi", "logb",
+}  # fmt: skip
+# By the name on f64; on f32 it ends in an f.
+_FUNCTIONS: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
+    "ldexp": _with_power("ldexp"), "scalbn": _with_power("ldexp"), "powi": _with_power("pown"),
+    "rcbrt": lambda n, args: _reciprocal(n, n.library("cbrt", args)),
+    "rhypot": _inverse_norm, "norm3d": _norm, "norm4d": _norm, "rnorm3d": _inverse_norm, "rnorm4d": _inverse_norm,
+    "erfinv": _inverse_error_function, "erfcinv": _inverse_complementary_error_function,
+    "ilogb": _exponent, "llrint": _to_integer("rint", 64), "llround": _to_integer("round", 64),
+}  # fmt: skip
+_ROUNDINGS = {"rn": "rint", "rz": "", "rd": "floor", "ru": "ceil"}
+# By the whole name.
+_WHOLE: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
+    "isnanf": _is_nan, "isnand": _is_nan, "isinff": _is_infinite, "isinfd": _is_infinite, "finitef": _is_finite,
+    "isfinited": _is_finite, "signbitf": _sign_bit, "signbitd": _sign_bit, "saturatef": _saturate,
+    "frcp_rn": lambda n, args: _reciprocal(n, args[0]), "drcp_rn": lambda n, args: _reciprocal(n, args[0]),
+    "fast_exp10f": lambda n, args: n.library("exp10", args),
+    "hiloint2double": _from_halves, "double2loint": _lower_half, "double2hiint": _upper_half,
+    **{
+        f"{source}2{target}_{mode}": _to_integer(function, bits, signed=signed)
+        for source in ("float", "double")
+        for target, bits, signed in (("int", 32, True), ("uint", 32, False), ("ll", 64, True), ("ull", 64, False))
+        for mode, function in _ROUNDINGS.items()
+    },
+    "clz": _leading_zeros, "clzll": _leading_zeros, "popc": _set_bits, "popcll": _set_bits, "ffs": _first_set,
+    "ffsll": _first_set, "brev": _reversed, "brevll": _reversed, "mulhi": _signed_upper_half,
+    "mul64hi": _signed_upper_half, "mul24": _product_of_24_bits("arith.shrsi"),
+    "umul24": _product_of_24_bits("arith.shrui"), "sad": _sum_of_difference("sgt"), "usad": _sum_of_difference("ugt"),
+    "hadd": _average("arith.shrsi", up=False), "uhadd": _average("arith.shrui", up=False),
+    "rhadd": _average("arith.shrsi", up=True), "urhadd": _average("arith.shrui", up=True),
+}  # fmt: skip
