@@ -35,7 +35,8 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
 def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str = "") -> None:
     """The patches to Triton: `patch status`, `patch apply`, `patch refresh`.
 
-    status   which patches of which release are applied to, or would apply to, its wheel (or --tree)
+    status   which patches of which release are applied to, or would apply to, its wheel (or --tree); those of Debian
+             packages, too
     apply    patch --tree; without it the release's wheel is unpacked under build/ first, to edit there
     refresh  rewrite the patches so that they fit the release's wheel exactly, and number the series; with --tree, an
              edited tree that has the whole series, take the edits into the patch --into (the last one by default)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import lock, patched, paths
+from toolchains import lock, patched, patching, paths
 from toolchains.errors import HunkError, PatchTargetError, PinError
-from toolchains.lock import Artifact, LockedTarget, Patched
+from toolchains.lock import Artifact, Lock, LockedTarget, Patched
 from toolchains.store import Store
 
 CONTROL = "Package: greeter\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <a@b>\nDescription: x\n"
@@ -102,3 +102,22 @@ def test_a_target_without_the_package_is_refused(tmp_path: Path, store: Store) -
     target = replace(packaged(tmp_path, store), debs=())
     with pytest.raises(PinError, match=r"(?s)no package greeter.*pins/greetings\.toml"):
         patched.identity(WHAT, target)
+
+
+def test_the_status_tells_how_a_series_stands_to_its_package(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def status(target: LockedTarget) -> str:
+        monkeypatch.setattr(lock, "load", lambda: Lock({target.name: replace(target, tritons={})}, ""))
+        patching.act("status", release="", tree="", into="")
+        return capsys.readouterr().out
+
+    monkeypatch.setenv("FOUNDRY_CACHE", str(store.root))
+    target = packaged(tmp_path, store)
+    assert "greeter 1.0-1" in status(target)
+    assert "applies" in status(target)
+    assert "not fetched" in status(replace(target, debs=(replace(target.debs[0], sha256="0" * 64),)))
+    series(PATCH.replace("first = 1", "first = 2"))
+    with pytest.raises(HunkError):
+        status(target)
+    assert "conflicts" in capsys.readouterr().out

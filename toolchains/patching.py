@@ -6,6 +6,8 @@ An edit goes this way:
     ... edit there ...
     invoke patch refresh --triton 3.9.0 --tree build/triton-3.9.0 --into 0003-compile-only-mode.patch
 
+The series of Debian packages, such as torch's, are in the status too; they are edited by hand.
+
 A new release: copy the series' folder, then `invoke patch refresh --triton NEW` finds the hunks that only moved, and
 names the ones that must be rewritten.
 """
@@ -13,16 +15,17 @@ names the ones that must be rewritten.
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from . import lock, patches, paths, wheel
+from . import lock, patched, patches, paths, wheel
 from .errors import PatchError, UsageError
 from .layout import FolderTree, WheelTree
-from .lock import LockedTarget, LockedTriton
-from .patches import Series
+from .lock import LockedTarget, LockedTriton, Patched
+from .patches import Patch, Series
 from .refresh import refresh
 from .store import Store
 
@@ -47,7 +50,10 @@ def act(action: str, *, release: str, tree: str, into: str) -> None:
 
 
 def status(release: str, tree: Path | None) -> None:
-    """Print a table a release: each patch, its purpose, and how it stands to the release's wheel or to a tree."""
+    """Print a table a release: each patch, its purpose, and how it stands to the release's wheel or to a tree.
+
+    Without a release and a tree, the same of Debian packages that are patched.
+    """
     console = Console()
     store = Store(paths.cache())
     failed: PatchError | None = None
@@ -62,15 +68,36 @@ def status(release: str, tree: Path | None) -> None:
             states = [(state.patch, state.state) for state in found]
         number, digest = patches.read_revision(series.folder)
         edited = "" if digest == series.digest else ", edited since: invoke patch refresh"
-        table = Table(title=f"Triton {version}, revision {number}{edited}", title_justify="left")
-        table.add_column("patch", no_wrap=True)
-        table.add_column("purpose")
-        table.add_column("state", no_wrap=True)
-        for patch, state in states:
-            table.add_row(patch.name, patch.fields["Subject"], f"[{_COLOURS[state]}]{state}[/]")
-        console.print(table)
+        console.print(_table(f"Triton {version}, revision {number}{edited}", states))
+    if not release and tree is None:
+        for target, what in _packages():
+            series = patched.series(what)
+            if not store.has(patched.package(what, target)):
+                states = [(patch, "not fetched") for patch in series.patches]
+            else:
+                with patched.unpacked(what, target, store) as package:
+                    found = series.states(package)
+                failed = next((state.error for state in found if state.error), failed)
+                states = [(state.patch, state.state) for state in found]
+            console.print(_table(f"{patched.package(what, target)}, a Debian package", states))
     if failed:
         raise failed
+
+
+def _table(title: str, states: Sequence[tuple[Patch, str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("patch", no_wrap=True)
+    table.add_column("purpose")
+    table.add_column("state", no_wrap=True)
+    for patch, state in states:
+        table.add_row(patch.name, patch.fields["Subject"], f"[{_COLOURS[state]}]{state}[/]")
+    return table
+
+
+def _packages() -> list[tuple[LockedTarget, Patched]]:
+    """The Debian packages that are patched, each with a target that has it."""
+    targets = lock.load().targets.values()
+    return list({what: (target, what) for target in targets for what in target.patched}.values())
 
 
 def apply(release: str, tree: Path | None) -> None:
