@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.printer import Printer
@@ -14,16 +15,17 @@ from xdsl.printer import Printer
 from .errors import source_line
 from .front.structured import structure
 from .parse import parse
-from .tasklet.library import complete
-from .tasklet.program import Lowered
-from .tasklet.program import lower as lower_to_tasklet
 from .tasklet.target import TaskletTarget
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
-from .typed import to_typed_llvm as typed
 from .workgroup.program import lower as lower_to_work_group
 from .workgroup.target import WorkGroupTarget
 from .workitem.program import lower
 from .workitem.target import WorkItemTarget
+
+# What is for DPUs alone is imported where it is used: xDSL's llvm dialect takes a seventh of the time in which a compiler
+# starts, and zen-compiler starts for each kernel.
+if TYPE_CHECKING:
+    from .tasklet.program import Lowered
 
 _RECURSION = 50_000
 _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
@@ -80,6 +82,8 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
         UnsupportedOperation: names the operation.
         LoweringError: too large for a DPU's WRAM, with the numbers.
     """
+    from .tasklet.program import lower as lower_to_tasklet
+
     with deep_expressions():
         return lower_to_tasklet(parse(structured), target)
 
@@ -111,6 +115,9 @@ def to_typed_llvm(mlir: str) -> str:
         ToolError: mlir-opt refused it.
         UnsupportedOperation: names what LLVM 12 does not know.
     """
+    from .tasklet.library import complete
+    from .typed import to_typed_llvm as typed
+
     with deep_expressions():
         return complete(typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT))
 
