@@ -22,8 +22,8 @@ from .workgroup.target import WorkGroupTarget
 from .workitem.program import lower
 from .workitem.target import WorkItemTarget
 
-# What is for DPUs alone is imported where it is used: xDSL's llvm dialect takes a seventh of the time in which a compiler
-# starts, and zen-compiler starts for each kernel.
+# What is for DPUs alone is imported where it is used: a seventh of the time in which a compiler starts goes into xDSL's
+# llvm dialect, and zen-compiler starts for each kernel.
 if TYPE_CHECKING:
     from .tasklet.program import Lowered
 
