@@ -22,19 +22,23 @@ _ABI, _FREEBSD = 7, 9
 
 
 def make(
-    path: Path, defines: Mapping[str, str] | None = None, *, uses: Sequence[str] = (), against: Sequence[Path] = (),
-    soname: str = "", search: str = "", loader: str = "",
+    path: Path, defines: Mapping[str, str] | None = None, *, uses: Sequence[str] = (),
+    relays: Mapping[str, str] | None = None, against: Sequence[Path] = (), soname: str = "", search: str = "",
+    loader: str = "",
 ) -> Path:  # fmt: skip
     """A shared library, or a program if a loader is named.
 
     Args:
         defines: its functions, each with the version that it has; "" for none.
         uses: functions that it calls.
+        relays: functions that it defines by jumping to others.
         against: the libraries that it is linked with, all of which it then needs.
         search: DT_RUNPATH.
     """
     functions = dict(defines or {})
     assembly = "".join(f".globl {name}\n.type {name}, @function\n{name}: ret\n" for name in functions)
+    for name, to in (relays or {}).items():
+        assembly += f".globl {name}\n.type {name}, @function\n{name}: jmp {to}@PLT\n"
     assembly += ".globl _start\n_start:\n" + "".join(f"call {name}@PLT\n" for name in uses) + "ret\n"
     versions: dict[str, list[str]] = {}
     for name, version in functions.items():

@@ -1,0 +1,130 @@
+"""The vsi image with a vendor's SDK: a made-up one with our reference in it, named by the variables, and kernels.
+
+In place of the reference's links to the image's libraries it has libraries of its own, as a vendor's SDK does: a copy
+of the loader, and a driver that passes calls on to the image's PoCL. A copy of PoCL would not do: where PoCL itself is
+loaded beside it, it is a second user of the one LLVM, and that ends the process.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import elves
+import pytest
+
+from toolchains import building, environment, image, lock, native, paths
+from toolchains.engine import Engine
+from toolchains.errors import SdkError
+from toolchains.sdk import Given
+from toolchains.store import Store
+
+pytestmark = pytest.mark.docker
+
+# The packages that the links of the reference SDK lead into.
+_PACKAGES = ("ocl-icd-libopencl1", "libpocl2t64")
+
+
+@pytest.fixture(scope="module")
+def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variables of VeriSilicon's README, with the compiler and the bridge outside the SDK's folder."""
+    store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
+    target = lock.load().targets["vsi"]
+    assert target.builder is not None
+    used = native.fetch(["vsi-reference-sdk"], target.builder, store)
+    part = native.part("vsi-reference-sdk", used, store=store, engine=building.engine.connect())
+    work = tmp_path_factory.mktemp("vsi")
+    wanted = [deb for deb in target.debs if deb.name in _PACKAGES]
+    for deb in store.fetch(wanted, suite=target.suite, python=target.python):
+        if deb.name in _PACKAGES:
+            subprocess.run(["dpkg-deb", "--extract", store.path(deb), work / "system"], check=True)
+    with tarfile.open(part.path) as tar:
+        tar.extractall(work / "sdk", filter="fully_trusted")
+    system = work / "system/usr/lib/x86_64-linux-gnu"
+    for link in (path for path in (work / "sdk").rglob("*") if path.is_symlink()):
+        link.unlink()
+        if link.name.startswith("libOpenCL"):
+            shutil.copy(system / "libOpenCL.so.1", link)
+    calls = {"clGetExtensionFunctionAddress": "POclGetExtensionFunctionAddress",
+             "clIcdGetPlatformIDsKHR": "POclIcdGetPlatformIDsKHR"}  # fmt: skip
+    elves.make(work / "sdk/drivers/libvsi.so", relays=calls, against=[system / "libpocl.so.2"], soname="libvsi.so")
+    compiler = (work / "sdk/bin/zen-compiler").rename(work / "zen-compiler-2.0")
+    bridge = (work / "sdk/lib/libZenTCBridge.so").rename(work / "libZenTCBridge.so")
+    places = {"VSI_SDK_DIR": work / "sdk", "VSI_ZEN_COMPILER_PATH": compiler, "VSI_ZEN_TC_BRIDGE_PATH": bridge}
+    return {name: str(path) for name, path in places.items()}
+
+
+@pytest.fixture(scope="module")
+def made(
+    request: pytest.FixtureRequest, environ: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Engine, image.Image]]:
+    """The image with it; its names go afterwards, so that nobody takes it for one with an SDK."""
+    drift = request.config.getoption("--allow-drift")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "BUILD", tmp_path_factory.mktemp("build"))
+        given = environment.meant(lock.load().targets["vsi"], "", environ)
+        engine, found = building.have("vsi", given=given, allow_drift=drift)
+    yield engine, found
+    for name in engine.image(found.name).names:  # type: ignore[union-attr]
+        engine.remove(name)
+
+
+def test_it_is_labelled_as_not_for_pushing_and_never_called_vsi(made: tuple[Engine, image.Image]) -> None:
+    engine, found = made
+    info = engine.image(found.name)
+    assert info is not None
+    assert info.labels[image.LABEL + "redistributable"] == "false"
+    assert info.labels[image.LABEL + "sdk"] == "vsi"
+    assert len(info.labels[image.LABEL + "sdk-sha256"]) == 64
+    assert {name.partition(":")[0] for name in info.names} == {"triton-foundry/vsi-sdk"}
+
+
+def test_in_it_the_variables_name_what_they_named_outside(
+    made: tuple[Engine, image.Image], environ: Mapping[str, str]
+) -> None:
+    engine, found = made
+    with engine.container(found.name) as container:
+        for name, place in environ.items():
+            inside = container.call(["sh", "-c", f'echo "${name}"']).strip()
+            assert inside.startswith("/opt/vsi-sdk")
+            if name != "VSI_SDK_DIR":
+                sums = container.call(["sha256sum", inside]).split()[0]
+                assert sums == subprocess.run(["sha256sum", place], capture_output=True, text=True).stdout.split()[0]
+
+
+def test_triton_kernels_run_with_it(made: tuple[Engine, image.Image]) -> None:
+    engine, found = made
+    with engine.container(found.name) as container:
+        container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
+        printed = container.call(["python", "e2e/vec_add.py", "--only", "n=1000 block=256 f32"], cwd="/foundry")
+    assert " passed, 0 failed" in printed
+    assert " 0 passed" not in printed
+
+
+def test_its_driver_is_the_one_that_is_used(made: tuple[Engine, image.Image]) -> None:
+    engine, found = made
+    script = (
+        "from triton_vsi_backend import devices; devices.choose_device();"
+        "print(*{line.split()[-1] for line in open('/proc/self/maps') if 'libvsi.so' in line})"
+    )
+    with engine.container(found.name) as container:
+        assert container.call(["python", "-c", script]).split() == ["/opt/vsi-sdk/drivers/libvsi.so"]
+
+
+def test_a_folder_without_the_compiler_is_refused_before_anything_is_made(
+    environ: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "BUILD", tmp_path)
+    monkeypatch.setattr(building.engine, "connect", lambda: pytest.fail("the engine was asked"))
+    with pytest.raises(SdkError) as caught:
+        building.have("vsi", given=Given(Path(environ["VSI_SDK_DIR"])))
+    assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
+
+
+def test_the_default_image_keeps_the_reference(made: tuple[Engine, image.Image]) -> None:
+    engine, _ = made
+    default = engine.image("triton-foundry/vsi:latest")
+    assert default is None or image.LABEL + "sdk" not in default.labels
