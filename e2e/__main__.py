@@ -1,11 +1,23 @@
 """Everything in one report: `python e2e [--results FOLDER] [--only TEXT]`."""
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Iterator
 
 import dpu
 import matmul
 import modes
 import vec_add
-from report import run_script
+import vsi
+from report import Case, run_script
 
-run_script("e2e", lambda: itertools.chain(vec_add.cases(), matmul.cases(), modes.cases(), dpu.cases()))
+
+def cases() -> Iterator[Case]:
+    yield from vsi.in_modes(itertools.chain(vec_add.cases(), matmul.cases()))
+    yield from modes.cases()
+    yield from dpu.cases()
+    yield from vsi.cases()
+
+
+run_script("e2e", cases)

@@ -83,16 +83,17 @@ def matmul_kernel(
 
 
 def launch(
-    a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any], block: tuple[int, int, int], group: int
-) -> None:
+    a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any], block: tuple[int, int, int], group: int,
+    kernel: Any = matmul_kernel, **options: Any,
+) -> None:  # fmt: skip
     """C = A B on the device; `block` is what a program computes and steps by: rows, columns, depth."""
     (m, k), (_, n) = a.shape, b.shape
     tensors = Tensor(a), Tensor(b), Tensor(c)
     strides = [stride for tensor in tensors for stride in tensor.stride()]
     grid = (triton.cdiv(m, block[0]) * triton.cdiv(n, block[1]),)
-    matmul_kernel[grid](
+    kernel[grid](
         *tensors, m, n, k, *strides,
-        BLOCK_SIZE_M=block[0], BLOCK_SIZE_N=block[1], BLOCK_SIZE_K=block[2], GROUP_SIZE_M=group,
+        BLOCK_SIZE_M=block[0], BLOCK_SIZE_N=block[1], BLOCK_SIZE_K=block[2], GROUP_SIZE_M=group, **options,
     )  # fmt: skip
 
 

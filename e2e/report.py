@@ -10,14 +10,15 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import triton
+from elsewhere import WORKER, serve, workers
 
 # As pytest has it; unlike 1 and 2, Python itself never exits with it.
 NONE = 5
@@ -33,11 +34,15 @@ class Case:
         run: launches and checks; returns the largest error as a share of what is allowed (0 for an exact result),
             None where nothing was computed, or in words what happened instead and is right as well; raises
             AssertionError with an explanation if the result is wrong.
+        variables: of the environment that it needs; a case with any runs in a process of its own kind, beside others.
+        anywhere: it says the same with every release of Triton; --not-anywhere leaves it out.
     """
 
     suite: str
     name: str
     run: Callable[[], float | str | None]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    anywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,26 +73,55 @@ def main(title: str, cases: Iterable[Case]) -> int:
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--results", type=Path, help="folder for junit.xml and results.json")
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
+    parser.add_argument("--not-anywhere", action="store_true", help="leave out what says the same with every Triton")
+    parser.add_argument(WORKER, action="store_true", help="see elsewhere.py")
     options = parser.parse_args()
     cases = list(cases)
+    if options.worker:
+        known = {(case.suite, case.name): case for case in cases}
+        serve(lambda key: _without_names(_run(known[key])))
+        return 0
     chosen = [case for case in cases if options.only in f"{case.suite} {case.name}"]
+    left = [case for case in chosen if case.anywhere] if options.not_anywhere else []
+    chosen = [case for case in chosen if case not in left]
     if not chosen:
         print("\n".join(["the cases are:", *(f"    {case.suite} {case.name}" for case in cases)]))
         return NONE
     ran = {"triton": triton.__version__, **triton.runtime.driver.active.ran().as_dict()}
     print(f"{title} on Triton {ran['triton']}\nran on {triton.runtime.driver.active.ran()}\n", flush=True)
     results = []
-    for case in chosen:
-        results.append(_run(case))
-        print(_row(results[-1]), flush=True)
+    for result in _results(chosen):
+        results.append(result)
+        print(_row(result), flush=True)
     failed = [result for result in results if result.failure is not None]
     seconds = sum(result.seconds for result in results)
     print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed in {seconds:.1f} s on {ran['kind']}")
+    if left:
+        print(f"{len(left)} that say the same with every release of Triton were left to another one")
     if options.results:
         options.results.mkdir(parents=True, exist_ok=True)
         _junit(options.results / "junit.xml", title, ran, results)
         _json(options.results / "results.json", title, ran, results)
     return 1 if failed else 0
+
+
+def _results(cases: Sequence[Case]) -> Iterator[Result]:
+    """Of all cases, as they finish: those of this process first, while the others' processes are at work."""
+    groups: dict[tuple[tuple[str, str], ...], list[tuple[str, str]]] = {}
+    for case in cases:
+        if case.variables:
+            groups.setdefault(tuple(case.variables.items()), []).append((case.suite, case.name))
+    with workers(groups) as started:
+        for case in cases:
+            if not case.variables:
+                yield _run(case)
+        for worker in started:
+            for (suite, name), outcome in worker.results():
+                yield Result(suite, name, **outcome)
+
+
+def _without_names(result: Result) -> dict[str, Any]:
+    return {name: value for name, value in asdict(result).items() if name not in ("suite", "name")}
 
 
 def _run(case: Case) -> Result:
@@ -125,7 +159,7 @@ def _row(result: Result) -> str:
     else:
         error, verdict = "", "FAILED"
     cost = f"modelled {result.modelled['cycles']} cycles" if result.modelled else ""
-    row = f"{result.suite:<8} {result.name:<52} {error:<27} {cost:<27} {result.seconds:6.2f} s  {verdict}"
+    row = f"{result.suite:<8} {result.name:<60} {error:<27} {cost:<27} {result.seconds:6.2f} s  {verdict}"
     if result.failure is not None:
         row += "\n    " + result.failure.strip().replace("\n", "\n    ")
     return row

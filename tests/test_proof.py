@@ -21,6 +21,7 @@ class FakeContainer:
         self.status = status
         self.leaves = leaves
         self.copied: list[str] = []
+        self.called: list[str] = []
         self.commands: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
 
     def __enter__(self) -> FakeContainer:
@@ -34,6 +35,7 @@ class FakeContainer:
         self.copied.append(destination)
 
     def call(self, argv: Sequence[str]) -> str:
+        self.called.append(" ".join(argv))
         return ""
 
     def run(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, line: Callable[[str], None]) -> Completed:
@@ -80,6 +82,24 @@ def test_the_table_is_shown_and_the_results_come_out(
     printed = capsys.readouterr().out
     assert "a row of the table" in printed
     assert "spirv is proven" in printed
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "all_of_them"),
+    [
+        ("vsi", {}, True),
+        ("vsi", {"triton": "3.9.0"}, True),
+        ("vsi", {"triton": "3.6.0"}, False),
+        ("vsi", {"triton": "3.6.0", "only": "TC"}, True),
+        ("vsi-torch", {}, False),
+    ],
+)
+def test_what_says_the_same_with_every_triton_is_run_with_the_default_one_or_if_asked_for(
+    start: Start, target: str, options: dict[str, str], all_of_them: bool
+) -> None:
+    container = start(0)
+    proof.e2e(target, **options)
+    assert ("--not-anywhere" not in container.commands[0][0]) == all_of_them
 
 
 def test_a_failed_case_is_an_error_and_its_results_are_there(
@@ -146,6 +166,14 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
     assert proof.bench(name) == tmp_path / image / "3.9.0+foundry.1"
     assert container.copied[:2] == ["/foundry/e2e", "/foundry/bench"]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
+
+
+def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(start: Start) -> None:
+    container = start(0)
+    proof.bench("vsi")
+    assert "/foundry/spirv" in container.copied
+    assert [line for line in container.called if line.endswith("--target /foundry/peers /foundry/spirv")]
+    assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e:/foundry/peers"
 
 
 def test_a_measurement_that_breaks_off_is_an_error(start: Start) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import building, furnishing, image, lock, paths
+from .engine import Container
 from .errors import ProofError, UsageError
 from .sdk import Given
 
@@ -20,6 +21,9 @@ _RESULTS = f"{_HOME}/results"
 # The exit statuses with which e2e says that it had no case to run, and bench that it was asked for what it has not.
 _NONE = 5
 _USAGE = 2
+# Backends whose plugins a target is timed against, on the same device; where the measurement finds them.
+_PEERS = {"vsi": ("spirv",)}
+_PEERS_HOME = f"{_HOME}/peers"
 
 
 def e2e(
@@ -33,7 +37,8 @@ def e2e(
         triton: a pinned release; the target's default if empty.
         offline: do not use the network.
         allow_drift: see building.have.
-        only: run the cases whose name contains this; all if empty.
+        only: run the cases whose name contains this; all if empty, but those that say the same with every release of
+            Triton run with the target's default one alone.
         given: see building.have.
 
     Returns:
@@ -44,6 +49,10 @@ def e2e(
         UsageError: no case's name contains `only`.
     """
     command = ["python", "e2e", "--results", _RESULTS, "--only", only]
+    locked = building.locked(target)
+    # Asked for by name, a case is run with any release.
+    if not only and (locked.variant or triton not in ("", locked.default_triton)):
+        command.append("--not-anywhere")
     how = _How(triton, offline, allow_drift, given)
     status, results = _run(target, ["e2e"], command, {}, how)
     if status == _NONE:
@@ -81,9 +90,10 @@ def bench(
     variant = _with_peers(target)
     command = ["python", "bench", "--results", _RESULTS, *(["--only", only] if only else [])]
     # bench/ times the kernels that e2e/ checks.
-    env = {"PYTHONPATH": f"{_HOME}/e2e"}
+    peers = _PEERS.get(building.locked(variant).backend, ())
+    env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
     how = _How(triton, offline, allow_drift, given)
-    status, results = _run(variant, ["e2e", "bench"], command, env, how)
+    status, results = _run(variant, ["e2e", "bench"], command, env, how, peers=peers)
     if status == _USAGE:
         raise UsageError(f"there is no measurement {only}", next="invoke --help bench")
     if status != 0:
@@ -114,8 +124,9 @@ class _How:
 
 
 def _run(
-    target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How
-) -> tuple[int, Path]:
+    target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How, *,
+    peers: Sequence[str] = (),
+) -> tuple[int, Path]:  # fmt: skip
     """Run a command in a container of a target's image; returns its exit status and where its results are now."""
     docker, made = building.have(
         target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given
@@ -127,7 +138,20 @@ def _run(
         for folder in folders:
             container.copy_into(paths.ROOT / folder, f"{_HOME}/{folder}")
         furnishing.furnish(container, building.locked(target))
+        for peer in peers:
+            _install(container, peer)
         container.call(["mkdir", _RESULTS])
         status = container.run(command, env=env, cwd=_HOME, line=lambda text: print(text, flush=True)).status
         container.copy_out(_RESULTS, results)
     return status, results
+
+
+def _install(container: Container, backend: str) -> None:
+    """Put a backend's plugin into a folder of its own in a container, so that its image need not have it."""
+    sources = f"{_HOME}/{backend}"
+    container.copy_into(paths.BACKENDS / backend, sources)
+    # No dependencies: the image has what its own plugin needs, and measures with that.
+    container.call(
+        ["pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--quiet",
+         "--disable-pip-version-check", "--root-user-action=ignore", "--target", _PEERS_HOME, sources]
+    )  # fmt: skip
