@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import fcntl
+import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -81,20 +83,19 @@ def test_a_dump_that_fails_halfway_leaves_no_launcher_and_no_part_of_a_file(tmp_
     ]  # fmt: skip
 
 
-def _dump_often(folder: Path, mark: bytes) -> None:
-    for _ in range(200):
-        write(folder, irs={"ttir": mark * 2000}, spirv=mark, cmd_gen=mark)
-
-
-def test_dumps_of_two_processes_do_not_mix(tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    writers = [spawn.Process(target=_dump_often, args=(tmp_path, mark)) for mark in (b"a", b"b")]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
-    assert len({content[:1] for content in contents(tmp_path).values()}) == 1
+def test_a_dump_waits_for_one_that_is_being_written(tmp_path: Path) -> None:
+    before = contents(tmp_path)
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    second = threading.Thread(target=write, args=(tmp_path,))
+    second.start()
+    # Without waiting it would take some milliseconds.
+    second.join(timeout=0.5)
+    assert second.is_alive()
+    assert contents(tmp_path) == before
+    os.close(descriptor)
+    second.join()
+    assert (tmp_path / "kernel_standalone.cpp").is_file()
 
 
 @pytest.mark.parametrize(
