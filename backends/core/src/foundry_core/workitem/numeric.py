@@ -249,6 +249,18 @@ class Numeric:
         function = f"__spirv_ocl_{name}"
         return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
 
+    def _turned(self, name: str, x: Reg) -> Reg:
+        """sin, cos or tan of a vector in f32, large numbers apart from others.
+
+        PoCL 6 takes multiples of pi / 2 off a whole vector in another way if one number is beyond 2^23 or infinite, and
+        there errs on the small ones beside it: of (1e-3, 1e10) it gives sin as (8e-3, -0.49), of 1e-3 alone 1e-3.
+        """
+        t = self.text
+        near = t.compare("olt", self.absolute(x), t.floating(2.0**20, x.elem, x.lanes))
+        large = t.floating(2.0**30, x.elem, x.lanes)
+        one = self.library(name, [t.select(near, x, t.floating(0.0, x.elem, x.lanes))])
+        return t.select(near, one, self.library(name, [t.select(near, large, x)]))
+
     # The operations themselves.
 
     def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
@@ -268,6 +280,8 @@ class Numeric:
         x = args[0]
         if type(op) in _PLAIN:
             return t.binary(op.name, x, args[1])
+        if isinstance(op, math.SinOp | math.CosOp | math.TanOp) and x.elem == "f32" and x.lanes > 1:
+            return self._turned(LIBRARY[type(op)], x)
         if type(op) in LIBRARY:
             return self.library(LIBRARY[type(op)], args)
         match op:
