@@ -95,9 +95,20 @@ def test_a_file_that_is_missing_is_named(check: Check, whole: Files, name: str) 
     assert check({other: content for other, content in whole.items() if other != name}) == [f"it has no {name}"]
 
 
-def test_a_link_that_leads_out_of_it_is_a_missing_file(check: Check, whole: Files) -> None:
-    (said,) = check({**whole, "lib/libOpenCL.so": "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"})
-    assert said.startswith("it has no lib/libOpenCL.so, only a link to /usr/lib")
+@pytest.mark.parametrize("place", ["/opt/vsi/libOpenCL.so.1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.9", "../../x"])
+def test_a_link_that_leads_out_of_it_is_a_missing_file(check: Check, whole: Files, place: str) -> None:
+    (said,) = check({**whole, "lib/libOpenCL.so": place})
+    assert said.startswith(f"it has no lib/libOpenCL.so, only a link to {place}")
+
+
+def test_a_link_to_a_library_of_the_image_will_do_and_is_remarked(check: Check, whole: Files) -> None:
+    files = {**whole, "lib/libOpenCL.so": "libz", "lib/libz": "/usr/lib/x86_64-linux-gnu/libz.so.1"}
+    files["drivers/libOpenCL.so.1"] = "/lib/x86_64-linux-gnu/libz.so.1"
+    assert check(files) == []
+    assert check(files, fatal=False) == [
+        "drivers/libOpenCL.so.1 is a link to the image's own libz.so.1",
+        "lib/libOpenCL.so is a link to the image's own libz.so.1",
+    ]
 
 
 def test_everything_is_said_at_once(check: Check, whole: Files, elf: Elf) -> None:

@@ -27,6 +27,8 @@ _ABIS = ("ELFOSABI_SYSV", "ELFOSABI_LINUX")
 # What Debian's essential packages and those of Python have in /usr/bin, as far as scripts ask for it.
 _INTERPRETERS = ("sh", "dash", "bash", "perl", "python3")
 _LONGEST_LINE = 256
+# Where Debian's packages have libraries for x86-64; /lib is a link.
+_LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu")
 # As many links as Linux follows.
 _LINKS = 40
 
@@ -58,15 +60,19 @@ def check(kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provide
 
 def resolved(entries: Mapping[str, Entry], name: str) -> str | None:
     """The file that a name leads to through links inside the SDK, or None."""
+    end = _followed(entries, name)
+    return end if end in entries else None
+
+
+def _followed(entries: Mapping[str, Entry], name: str) -> str:
+    """Where a name leads to through links: a file of the SDK, a path that it does not have, or "" from a circle."""
     for _ in range(_LINKS):
-        if name in entries and not entries[name].link:
-            return name
         link = next((path for path in (name, *_above(name)) if path in entries and entries[path].link), None)
         if link is None:
-            return None
+            return name
         inner = name.removeprefix(link).lstrip("/")
         name = posixpath.normpath(posixpath.join(posixpath.dirname(link), entries[link].link, inner))
-    return None
+    return ""
 
 
 class _Check:
@@ -88,7 +94,9 @@ class _Check:
         used = []
         for need in self._kind.needs:
             found = resolved(self._entries, need)
-            if found is None:
+            if found is None and self._of_image(need):
+                yield Finding(need, f"is a link to the image's own {self._of_image(need)}", fatal=False)
+            elif found is None:
                 yield Finding("", f"it has no {need}{self._leads(need)}")
             else:
                 used.append(found)
@@ -96,7 +104,10 @@ class _Check:
         for folder, functions in self._kind.defines.items():
             defining = list(self._defining(folder, functions))
             used += defining
-            if not defining:
+            linked = [name for name in sorted(self._inside(folder)) if self._of_image(name)]
+            for name in linked:
+                yield Finding(name, f"is a link to the image's own {self._of_image(name)}", fatal=False)
+            if not defining and not linked:
                 yield Finding("", f"it has no library in {folder}/ that defines {' or '.join(functions)}")
         reached = self._reached(used)
         for name in sorted({*reached, *filter(self._on_host, self._entries)}):
@@ -105,6 +116,14 @@ class _Check:
     def _leads(self, name: str) -> str:
         entry = self._entries.get(name)
         return f", only a link to {entry.link}, which is not in it" if entry else ""
+
+    def _of_image(self, name: str) -> str:
+        """The library of the image that a link leads to, or ""."""
+        folder, library = posixpath.split(_followed(self._entries, name))
+        return library if folder in _LIBRARIES and self._provided.has(library) else ""
+
+    def _inside(self, folder: str) -> list[str]:
+        return [name for name in self._entries if posixpath.dirname(name) == folder]
 
     def _usable(self, need: str, entry: Entry) -> Iterator[Finding]:
         """A needed program is an executable file, a needed library an ELF file."""
@@ -136,7 +155,7 @@ class _Check:
 
     def _defining(self, folder: str, functions: Iterable[str]) -> Iterator[str]:
         """The libraries directly in a folder, or that links in it lead to, that define one of the functions."""
-        names = {resolved(self._entries, name) for name in self._entries if posixpath.dirname(name) == folder}
+        names = {resolved(self._entries, name) for name in self._inside(folder)}
         for name in sorted(filter(None, names)):
             with self._entries[name].open() as file:
                 if file.read(len(elf.MAGIC)) != elf.MAGIC:

@@ -195,8 +195,8 @@ def _preflight(
 
 def _advice(kind: Kind, fatal: Sequence[Finding]) -> str:
     advice = "give it as the vendor packed it, for x86-64 Linux and no newer than the image"
-    texts = "\n".join(map(str, fatal))
-    if any(name and name in texts for name in kind.environment.values()):
+    elsewhere = [f"it has no {name}" for name in kind.environment.values() if name]
+    if any(str(finding) in elsewhere for finding in fatal):
         variables = ", ".join(kind.environment)
         advice += f"; if files of it lie elsewhere, set {variables} and give --sdk=environment"
     return advice
