@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import dpu
 import matmul
 import modes
+import torch_compile
 import vec_add
 import vsi
 from report import Case, run_script

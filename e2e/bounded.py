@@ -1,0 +1,131 @@
+"""How far a computation in floating point may be off: torch's operators on pairs of a value and a bound of its error.
+
+A function written with torch's operators is run on `Bounded` tensors instead. Each operator adds up what the errors of
+its inputs make of its result, to first order, and its own: what OpenCL C allows the function in f32, and the rounding
+to the type that the tensors have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# ULPs of f32 that a device may be off by (OpenCL C specification, "Relative Error as ULPs", full profile).
+_ULPS = {"exp": 3, "tanh": 5, "erf": 16, "rsqrt": 2, "log1p": 2, "sin": 4, "division": 2.5}
+_ULP = 2.0**-23
+# f32 below this may be flushed to zero.
+_LEAST = 2.0**-126
+
+
+@dataclass
+class Bounded:
+    """A tensor in float64, and how far at most a tensor of `dtype` that a device computed is from it.
+
+    Attributes:
+        value, error: float64, of one shape.
+        dtype: what every intermediate result may be rounded to.
+    """
+
+    value: torch.Tensor
+    error: torch.Tensor
+    dtype: torch.dtype
+
+    @classmethod
+    def exact(cls, tensor: torch.Tensor) -> Bounded:
+        """A tensor that the device has as it is."""
+        return cls(tensor.double(), torch.zeros_like(tensor, dtype=torch.float64), tensor.dtype)
+
+    def relative(self) -> float:
+        """The unit roundoff of the type."""
+        return torch.finfo(self.dtype).eps / 2
+
+    def _rounded(self, value: torch.Tensor, error: torch.Tensor, ulps: float = 0.5) -> Bounded:
+        own = (ulps * _ULP + self.relative()) * value.abs()
+        least = max(_LEAST, torch.finfo(self.dtype).tiny * self.relative())
+        return Bounded(value, error + own + least, self.dtype)
+
+    def _other(self, other: Bounded | float) -> Bounded:
+        """A number of the program's is rounded to f32 on the device."""
+        if isinstance(other, Bounded):
+            return other
+        value = torch.tensor(other, dtype=torch.float64)
+        return Bounded(value, (value.float() - value).abs(), self.dtype)
+
+    def __add__(self, other: Bounded | float) -> Bounded:
+        other = self._other(other)
+        return self._rounded(self.value + other.value, self.error + other.error)
+
+    def __neg__(self) -> Bounded:
+        return Bounded(-self.value, self.error, self.dtype)
+
+    def __sub__(self, other: Bounded | float) -> Bounded:
+        return self + -self._other(other)
+
+    def __mul__(self, other: Bounded | float) -> Bounded:
+        other = self._other(other)
+        error = self.error * other.value.abs() + other.error * self.value.abs()
+        return self._rounded(self.value * other.value, error)
+
+    def __truediv__(self, other: Bounded) -> Bounded:
+        value = self.value / other.value
+        error = (self.error + value.abs() * other.error) / other.value.abs()
+        return self._rounded(value, error, _ULPS["division"])
+
+    def __matmul__(self, other: Bounded) -> Bounded:
+        """Products and sums in f32 in any order: 2 k roundings, none of more than the sum of the absolute products."""
+        size = self.value.abs() @ other.value.abs()
+        error = self.error @ other.value.abs() + self.value.abs() @ other.error
+        return self._rounded(self.value @ other.value, error + self.value.shape[-1] * _ULP * size)
+
+    def t(self) -> Bounded:
+        return Bounded(self.value.t(), self.error.t(), self.dtype)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Bounded:
+        return _FUNCTIONS[function](*arguments, **options or {})  # type: ignore[no-any-return]
+
+
+def _smooth(function: Any, slope: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Bounded], Bounded]:
+    """A function of one element, with its derivative."""
+
+    def bounded(x: Bounded) -> Bounded:
+        return x._rounded(function(x.value), x.error * slope(x.value).abs(), _ULPS[function.__name__])
+
+    return bounded
+
+
+def _abs(x: Bounded) -> Bounded:
+    return Bounded(x.value.abs(), x.error, x.dtype)
+
+
+def _relu(x: Bounded) -> Bounded:
+    return Bounded(torch.relu(x.value), x.error, x.dtype)
+
+
+def _sigmoid(x: Bounded) -> Bounded:
+    """As 1 / (1 + exp(-x))."""
+    return x._other(1.0) / (torch.exp(-x) + 1.0)  # type: ignore[arg-type, operator]
+
+
+def _softmax(x: Bounded, dim: int) -> Bounded:
+    """As exp(x - max) / sum, where the sum of n positive terms in any order is rounded n times by less than itself."""
+    powers = torch.exp(x._rounded(x.value - x.value.amax(dim, keepdim=True), 2 * x.error))  # type: ignore[arg-type]
+    value, error = (part.sum(dim, keepdim=True) for part in (powers.value, powers.error))  # type: ignore[attr-defined]
+    return powers / Bounded(value, error + x.value.shape[dim] * _ULP * value, x.dtype)  # type: ignore[return-value, operator]
+
+
+_FUNCTIONS: dict[Any, Callable[..., Bounded]] = {
+    torch.abs: _abs,
+    torch.relu: _relu,
+    torch.sigmoid: _sigmoid,
+    torch.softmax: _softmax,
+    torch.exp: _smooth(torch.exp, torch.exp),
+    torch.tanh: _smooth(torch.tanh, lambda x: 1 - torch.tanh(x) ** 2),
+    torch.erf: _smooth(torch.erf, lambda x: 1.13 * torch.exp(-x * x)),
+    torch.rsqrt: _smooth(torch.rsqrt, lambda x: 0.5 * x**-1.5),
+    torch.log1p: _smooth(torch.log1p, lambda x: 1 / (1 + x)),
+    torch.sin: _smooth(torch.sin, torch.cos),
+}
