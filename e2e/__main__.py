@@ -19,6 +19,7 @@ def cases() -> Iterator[Case]:
     yield from modes.cases()
     yield from dpu.cases()
     yield from vsi.cases()
+    yield from torch_compile.cases()
 
 
 run_script("e2e", cases)
