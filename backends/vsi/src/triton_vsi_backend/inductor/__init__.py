@@ -42,13 +42,14 @@ def register() -> bool:
         Whether torch.compile knows `vsi` now. It cannot as long as there is no torch.vsi: import vpex first.
     """
     import torch
+    import torch._inductor.compile_fx
     from torch._inductor.codegen import common
 
     if not hasattr(torch, "vsi"):
         return False
     release = ".".join(torch.__version__.split(".")[:2])
     if release not in RELEASES:
-        common.register_backend_for_device("vsi", _refuse, _refuse)
+        common.register_backend_for_device("vsi", _Refusal(), _Refusal())
         return False
     if common.get_scheduling_for_device("vsi") is not None:
         return True
@@ -81,15 +82,20 @@ def _register_if_ready() -> None:
         register()
 
 
-def _refuse(*arguments: Any, **options: Any) -> NoReturn:
-    import torch
+class _Refusal:
+    """Stands where a scheduling and a wrapper's code generator would, and says why there is none."""
 
-    known = " and ".join(f"torch {release} with Triton {triton}" for release, triton in RELEASES.items())
-    raise UnknownRelease(
-        f"torch.compile on device vsi is not there for torch {torch.__version__}\n"
-        f"  why:  it uses interfaces of PyTorch's that change from release to release; it was run with {known}\n"
-        "  next: use one of those, or run eagerly what you compile"
-    )
+    def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
+        import torch
+
+        known = " and ".join(f"torch {release} with Triton {triton}" for release, triton in RELEASES.items())
+        raise UnknownRelease(
+            f"torch.compile on device vsi is not there for torch {torch.__version__}\n"
+            f"  why:  it uses interfaces of PyTorch's that change from release to release; it was run with {known}\n"
+            "  next: use one of those, or run eagerly what you compile"
+        )
+
+    create = __call__
 
 
 class _Watch(MetaPathFinder):

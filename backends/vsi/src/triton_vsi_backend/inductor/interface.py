@@ -22,11 +22,11 @@ def _driver() -> Any:
 
 
 class VsiInterface(DeviceInterface):  # type: ignore[misc]
-    """Of torch.vsi it uses what every device's module has, so that it fits vpex and its stand-in."""
+    """Of torch.vsi it needs what every device's module has, so that it fits vpex and its stand-in; see also below."""
 
     device = torch.vsi.device
-    Event = torch.vsi.Event
-    Stream = torch.vsi.Stream
+    Event = getattr(torch.vsi, "Event", torch.Event)
+    Stream = getattr(torch.vsi, "Stream", torch.Stream)
 
     class Worker:
         """Asked in processes that only compile."""
@@ -48,11 +48,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
     set_device = staticmethod(torch.vsi.set_device)
     device_count = staticmethod(torch.vsi.device_count)
     is_available = staticmethod(torch.vsi.is_available)
-    stream = staticmethod(torch.vsi.stream)
-    current_stream = staticmethod(torch.vsi.current_stream)
-    set_stream = staticmethod(torch.vsi.set_stream)
     synchronize = staticmethod(torch.vsi.synchronize)
-    memory_allocated = staticmethod(torch.vsi.memory_allocated)
 
     @staticmethod
     def index(device: Any) -> int:
@@ -87,3 +83,9 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
     @staticmethod
     def is_bf16_supported(including_emulation: bool = False) -> bool:
         return True
+
+
+# Asked for only by code that uses streams or measures memory; without them PyTorch's own say that they are not there.
+for _name in ("stream", "current_stream", "set_stream", "memory_allocated"):
+    if hasattr(torch.vsi, _name):
+        setattr(VsiInterface, _name, staticmethod(getattr(torch.vsi, _name)))

@@ -1,0 +1,148 @@
+"""torch.compile on device vsi: when it is registered, and what of a graph becomes kernels. Their results are e2e's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("vpex")
+
+from torch._inductor.codegen import common  # noqa: E402 - after the checks that there is torch
+from torch._inductor.utils import run_and_get_code  # noqa: E402
+from triton_vsi_backend import inductor  # noqa: E402
+
+REGISTERED = """
+import torch._inductor.compile_fx
+from torch._inductor.codegen.common import get_scheduling_for_device
+from torch._inductor.utils import GPU_TYPES, get_gpu_type
+from torch.utils._triton import has_triton
+known = get_scheduling_for_device("vsi") is not None
+print(known, "vsi" in GPU_TYPES, get_gpu_type(), has_triton())
+"""
+ORDERS = {
+    "torch alone": "import torch, vpex",
+    "as documented": "import vpex, triton, triton_vsi_backend",
+    "triton first": "import triton, torch, vpex",
+    "plugin first": "import triton_vsi_backend, vpex",
+    "vpex after the compiler": "import torch._inductor.compile_fx, vpex",
+    "vpex after the device was asked for": "from torch.utils._triton import has_triton; has_triton(); import vpex",
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled_before() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+
+
+def script(text: str) -> str:
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_device_is_registered_in_whatever_order_is_imported(order: str) -> None:
+    assert script(ORDERS[order] + REGISTERED) == "True True vsi True\n"
+
+
+def test_a_torch_without_the_device_is_left_as_it_is() -> None:
+    assert script("import torch, triton_vsi_backend" + REGISTERED) == "False False cuda False\n"
+
+
+def test_importing_torch_imports_neither_triton_nor_its_compiler() -> None:
+    imported = (
+        "print(*(name in sys.modules for name in ('triton_vsi_backend', 'triton', 'torch._inductor.compile_fx')))"
+    )
+    assert script(f"import sys, torch, vpex; {imported}") == "True False False\n"
+
+
+def test_registering_again_does_nothing() -> None:
+    from torch._inductor import utils
+
+    assert inductor.register() and inductor.register()
+    assert utils.GPU_TYPES.count("vsi") == 1
+
+
+def test_another_release_of_torch_is_refused_when_it_compiles_for_vsi() -> None:
+    said = script("""
+import torch, vpex
+torch.__version__ = "2.99.0"
+import torch._inductor.compile_fx
+try:
+    torch.compile(lambda x: x + 1)(torch.zeros(3, device="vsi"))
+except Exception as error:
+    print(error)
+""")
+    assert "not there for torch 2.99.0" in said and "run with torch 2.6 with Triton 3.2" in said
+
+
+def compiled(function: Any, *inputs: torch.Tensor) -> tuple[torch.Tensor, str, set[str]]:
+    """What a compiled function returns, its code, and the operators that the CPU computed when it was run."""
+    code = run_and_get_code(torch.compile(function, fullgraph=True), *inputs)[1]
+    before = torch.vsi.fallbacks()
+    result = torch.compile(function, fullgraph=True)(*inputs)
+    after = torch.vsi.fallbacks()
+    return result.cpu(), "\n".join(code), {name for name in after if after[name] != before.get(name, 0)}
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda a, b: a @ b, [(5, 7), (7, 3)]),
+        (lambda a, b: a @ b, [(2, 5, 7), (2, 7, 3)]),
+        (lambda a, b, c: torch.addmm(c, a, b, alpha=2, beta=3), [(5, 7), (7, 3), (3,)]),
+        (lambda a, b: a @ b, [(100, 1), (1, 70)]),
+    ],
+    ids=["mm", "bmm", "addmm", "outer"],
+)
+def test_products_become_kernels_of_ours(function: Any, shapes: list[tuple[int, ...]]) -> None:
+    inputs = [torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape) % 11 - 5 for shape in shapes]
+    result, code, by_the_cpu = compiled(function, *(tensor.to("vsi") for tensor in inputs))
+    assert torch.equal(result, function(*inputs))  # of small integers: exact
+    assert "tl.dot" in code and not by_the_cpu
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [
+        (lambda a: a.double() @ a.double().t(), "aten::mm.out"),
+        (lambda a: torch.addmm(a * torch.nan, a, a, beta=0), "aten::addmm.out"),
+        (lambda a: torch.cumsum(a, 0), "aten::cumsum.out"),
+        (lambda a: torch.sort(a, 0).values, "aten::sort.values_stable"),
+    ],
+    ids=["float64", "no summand", "scan", "sort"],
+)
+def test_what_the_compiler_refuses_is_left_to_the_device(function: Any, operator: str) -> None:
+    inputs = torch.arange(25.0).reshape(5, 5) % 7
+    result, _, by_the_cpu = compiled(function, inputs.to("vsi"))
+    assert torch.equal(result, function(inputs))
+    assert operator in by_the_cpu
+
+
+def test_products_of_a_device_that_has_them_are_left_to_it() -> None:
+    """The reference has none, so one is registered: it returns zeros."""
+    said = script("""
+import torch, vpex
+library = torch.library.Library("aten", "IMPL")
+library.impl("mm", lambda a, b: torch.zeros(a.shape[0], b.shape[1]).to("vsi"), "PrivateUse1")
+a = torch.ones(4, 4, device="vsi")
+print(torch.compile(lambda a: a @ a)(a).sum().item())
+""")
+    assert said == "0.0\n"
+
+
+def test_scans_and_sorting_are_not_offered() -> None:
+    features = common.get_backend_features("vsi")
+    assert common.BackendFeature.TRITON_TEMPLATES in features
+    assert not {common.BackendFeature.SCAN, common.BackendFeature.SORT} & set(features)
+
+
+def test_compiling_for_the_cpu_is_left_as_it_is() -> None:
+    code = run_and_get_code(torch.compile(lambda x: x * 2 + 1), torch.zeros(3))[1]
+    assert "async_compile.triton" not in "\n".join(code)
