@@ -179,10 +179,14 @@ def test_autotuning_picks_a_config_and_leaves_the_right_result() -> None:
     assert np.array_equal(output, 2 * x)
 
 
-def test_a_kernel_is_dumped_at_its_first_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path))
-    kernel = add(dump_standalone=True)
-    folder = tmp_path / "add_kernel"
+def test_a_kernel_is_dumped_once_into_each_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("first", "second"):
+        monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path / name))
+        kernel = add(dump_standalone=True)
+        (tmp_path / name / "add_kernel/add_kernel_standalone.cpp").write_text("edited")
+        add(dump_standalone=True)
+        assert (tmp_path / name / "add_kernel/add_kernel_standalone.cpp").read_text() == "edited"
+    folder = tmp_path / "second" / "add_kernel"
     expected = {f"add_kernel{end}" for end in (".ttir", ".spv", "_cmd_gen.so", "_standalone.cpp")}
     assert expected <= {path.name for path in folder.iterdir()}
     assert (folder / "add_kernel.spv").read_bytes() == kernel.asm["spv"]

@@ -32,6 +32,7 @@ def sources(tmp_path: Path) -> Path:
 
 def pip(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     offline = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_CACHE_DIR": "1"}
+    offline["PYTHONDONTWRITEBYTECODE"] = "1"
     command = [sys.executable, "-m", "pip", *arguments]
     given = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HATCH_BUILD_NO_HOOKS")}
     return subprocess.run(command, cwd=cwd, env=given | offline | environment, capture_output=True, text=True)

@@ -40,7 +40,7 @@ class VsiOptions(ProgramOptions):
 
     Attributes:
         enable_tc, enable_multi_engines, enable_multi_threads: as the environment says, see above.
-        dump_standalone: write the kernel and a C++ launcher into $VSI_DUMP_DIR/<kernel> at its first launch.
+        dump_standalone: write the kernel and a C++ launcher into $VSI_DUMP_DIR/<kernel> at a launch.
     """
 
     backend_name: str = "vsi"

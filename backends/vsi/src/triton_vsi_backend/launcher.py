@@ -41,6 +41,8 @@ class VsiLauncher:
         self._source_name = src.name
         self._launcher: Launcher | None = None
         self._commands: Commands | None = None
+        # Where it was dumped last.
+        self._dumped = ""
 
     def __call__(
         self,
@@ -56,6 +58,8 @@ class VsiLauncher:
         *arguments: Any,
     ) -> None:
         launcher = self._launcher or self._prepare(*function)
+        if self._metadata.dump_standalone:
+            self._dump(os.environ.get(DUMP_VARIABLE, ""))
         if enter_hook is not None:
             enter_hook(launch_metadata)
         grid = (x, y, z)
@@ -81,13 +85,10 @@ class VsiLauncher:
 
     def _prepare(self, program: Any, name: str) -> Launcher:
         device, types = open_device(), self._parameters.types
-        library = self._library()
-        commands = Commands(library, types, most_bytes=device.cl.max_mem_alloc_size)
+        commands = Commands(self._library(), types, most_bytes=device.cl.max_mem_alloc_size)
         launcher = device.launcher(
             program, name, types, threads=self._metadata.threads, tables=commands.count, cl_mem=True
         )
-        if self._metadata.dump_standalone and (folder := os.environ.get(DUMP_VARIABLE, "")):
-            self._dump(Path(folder, name), library)
         self._commands = commands if commands.count else None
         self._launcher = launcher
         return launcher
@@ -103,20 +104,24 @@ class VsiLauncher:
             )
         return Path(path)
 
-    def _dump(self, folder: Path, library: Path) -> None:
+    def _dump(self, folder: str) -> None:
+        """Write the kernel and its launcher, once for each folder that the environment names."""
+        if folder in ("", self._dumped):
+            return
         from .standalone import dump
 
         group = get_cache_manager(self._metadata.hash).get_group(f"{self._source_name[:150]}.json") or {}
         stages = {Path(path).suffix[1:]: Path(path) for path in group.values()}
         spirv = stages.pop("spv").read_bytes()
         dump(
-            folder,
+            Path(folder, self._metadata.name),
             name=self._metadata.name,
             parameters=self._parameters.types,
             names=self._parameters.names,
             irs={suffix: path.read_text() for suffix, path in stages.items()},
             spirv=spirv,
-            cmd_gen=library.read_bytes(),
+            cmd_gen=self._library().read_bytes(),
             num_warps=self._metadata.num_warps,
             threads=self._metadata.threads,
         )
+        self._dumped = folder
