@@ -94,15 +94,18 @@ class VsiLauncher:
         return launcher
 
     def _library(self) -> Path:
-        name = self._metadata.name
-        path = get_cache_manager(self._metadata.hash).get_file(cmd_gen_name(name))
+        wanted = cmd_gen_name(self._metadata.name)
+        path = get_cache_manager(self._metadata.hash).get_file(wanted)
         if path is None:
-            raise VsiError(
-                f"the command library of kernel {name} is gone",
-                why=f"Triton's cache has the kernel, {self._metadata.hash}, and no {cmd_gen_name(name)}",
-                next="compile it again: run once with TRITON_ALWAYS_COMPILE=1",
-            )
+            raise self._gone(wanted)
         return Path(path)
+
+    def _gone(self, file: str) -> VsiError:
+        return VsiError(
+            f"a file of kernel {self._metadata.name} is gone",
+            why=f"Triton's cache has the kernel, {self._metadata.hash}, and no {file}",
+            next="compile it again: run once with TRITON_ALWAYS_COMPILE=1",
+        )
 
     def _dump(self, folder: str) -> None:
         """Write the kernel and its launcher, once for each folder that the environment names."""
@@ -110,8 +113,11 @@ class VsiLauncher:
             return
         from .standalone import dump
 
-        group = get_cache_manager(self._metadata.hash).get_group(f"{self._source_name[:150]}.json") or {}
-        stages = {Path(path).suffix[1:]: Path(path) for path in group.values()}
+        group = f"{self._source_name[:150]}.json"
+        files = get_cache_manager(self._metadata.hash).get_group(group)
+        if files is None:
+            raise self._gone(group)
+        stages = {Path(path).suffix[1:]: Path(path) for path in files.values()}
         spirv = stages.pop("spv").read_bytes()
         dump(
             Path(folder, self._metadata.name),
