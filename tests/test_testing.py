@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import re
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +13,8 @@ import pytest
 
 from toolchains import distributions, lock, paths, testing
 from toolchains.errors import CheckError, CommandError
-from toolchains.testing import Part
+from toolchains.parts import Line, Part, run_parts
+from toolchains.run import run
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
 
@@ -17,7 +22,7 @@ JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0"
 def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> Part:
     """A part that leaves these results, and fails as pytest would."""
 
-    def run() -> None:
+    def run(line: Line) -> None:
         file.write_text(JUNIT.format(tests=tests, failures=failures, skipped=skipped))
         if failures:
             raise CommandError("pytest failed")
@@ -30,19 +35,20 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parts = [Part("lint", lambda: None), part(tmp_path / "one", tests=5, skipped=1), part(tmp_path / "two", tests=3)]
-    assert testing.run_parts(parts) == 0
+    lint = Part("lint", lambda line: None)
+    parts = [lint, part(tmp_path / "one", tests=5, skipped=1), part(tmp_path / "two", tests=3)]
+    assert run_parts(parts) == 0
     assert " 7 passed, 1 skipped in " in last_line(capsys)
 
 
 def test_a_part_that_fails_does_not_keep_the_next_from_running(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def lint() -> None:
+    def lint(line: Line) -> None:
         raise CommandError("an unused import")
 
     parts = [Part("lint", lint), part(tmp_path / "one", tests=2, failures=1), part(tmp_path / "two", tests=3)]
-    assert testing.run_parts(parts) == CheckError.exit_code
+    assert run_parts(parts) == CheckError.exit_code
     output = capsys.readouterr().out
     assert "an unused import" in output
     assert "failed: lint\nfailed: one\n" in output
@@ -54,13 +60,67 @@ def test_a_part_that_executed_no_test_has_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], skipped: int
 ) -> None:
     parts = [part(tmp_path / "one", tests=skipped, skipped=skipped), part(tmp_path / "two", tests=3)]
-    assert testing.run_parts(parts) == CheckError.exit_code
+    assert run_parts(parts) == CheckError.exit_code
     assert "failed: one: no test was executed" in capsys.readouterr().out
 
 
 def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert testing.run_parts([Part("one", lambda: None, tmp_path / "absent.xml")]) == CheckError.exit_code
+    assert run_parts([Part("one", lambda line: None, tmp_path / "absent.xml")]) == CheckError.exit_code
     assert " 1 errors in " in last_line(capsys)
+
+
+def test_neighbours_that_may_run_side_by_side_do_and_what_each_prints_stays_together(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here = threading.Barrier(2, timeout=60)
+
+    def meet(name: str, line: Line) -> None:
+        for number in range(20):
+            # Passes only if the other part is at the same place.
+            here.wait()
+            line(f"{name} {number}")
+
+    parts = [Part(name, functools.partial(meet, name), beside=True) for name in ("one", "two")]
+    assert run_parts([*parts, Part("three", lambda line: line("three"))], lanes=2) == 0
+    output = capsys.readouterr().out
+    for name in ("one", "two"):
+        assert "\n".join(f"{name} {number}" for number in range(20)) in output
+    assert output.index("three") > max(output.index("one 19"), output.index("two 19"))
+
+
+def test_a_failure_beside_others_is_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(line: Line) -> None:
+        line("at work")
+        raise CommandError("the engine is gone")
+
+    parts = [Part("image", fail, beside=True), Part("other", lambda line: None, beside=True)]
+    assert run_parts(parts, lanes=2) == CheckError.exit_code
+    output = capsys.readouterr().out
+    assert re.search(r"== image, \d+ s\nat work\nthe engine is gone", output)
+    assert "\nfailed: image\n" in output
+
+
+def test_who_stops_the_run_ends_what_runs_side_by_side(tmp_path: Path) -> None:
+    began = [threading.Event(), threading.Event()]
+    ended = []
+
+    def sleep(number: int, line: Line) -> None:
+        script = "import time; print('here', flush=True); time.sleep(600)"
+        try:
+            run([sys.executable, "-c", script], log=f"sleep-{number}", line=lambda text: began[number].set())
+        except CommandError:
+            ended.append(number)
+            raise
+
+    def stop(line: Line) -> None:
+        for event in began:
+            assert event.wait(60)
+        raise KeyboardInterrupt
+
+    parts = [Part(f"{number}", functools.partial(sleep, number), beside=True) for number in (0, 1)]
+    with pytest.raises(KeyboardInterrupt):
+        run_parts([Part("stop", stop, beside=True), *parts], lanes=3)
+    assert sorted(ended) == [0, 1]
 
 
 def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +148,12 @@ def test_cores_tests_are_run_once_for_each_target_and_once_for_each_release() ->
     runs = testing.core_runs([dpu, spirv, torch])
     assert runs == [("dpu", "3.9.0"), ("spirv", "3.9.0"), ("vsi-torch", "3.2.0"), ("spirv", "3.6.0")]
     assert testing.core_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
+
+
+def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> None:
+    targets = [lock.load().targets[name] for name in ("dpu", "vsi", "vsi-torch")]
+    found = [testing.own_recipes(target, targets) for target in targets]
+    assert found == [["upmem-emulator", "dpu-legalize"], ["vsi-reference-sdk"], ["vsi-vpex-reference"]]
 
 
 def test_without_cores_tests_a_targets_own_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

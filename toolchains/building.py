@@ -94,8 +94,16 @@ def shell_command(
     name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None
 ) -> str:
     """What to type for a shell in the very image that have() gives for the same arguments."""
-    options = [f"--triton={triton}"] * bool(triton) + ["--offline"] * offline + ["--allow-drift"] * allow_drift
-    return " ".join(["invoke shell", name, *options, *([f"--sdk={shlex.quote(given.option)}"] if given else [])])
+    words = options(triton=triton, offline=offline, allow_drift=allow_drift, given=given)
+    return " ".join(["invoke shell", name, *map(shlex.quote, words)])
+
+
+def options(
+    *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None
+) -> list[str]:
+    """The options of a verb that stand for these arguments of have()."""
+    words = [f"--triton={triton}"] * bool(triton) + ["--offline"] * offline + ["--allow-drift"] * allow_drift
+    return words + ([f"--sdk={given.option}"] if given else [])
 
 
 def _sizes(docker: engine.Engine, made: Image) -> Table:

@@ -102,6 +102,11 @@ def bench(
     return results
 
 
+def place(target: str, version: str, given: Given | None) -> Path:
+    """The folder for results of a target's image with this version of our Triton and maybe a vendor's SDK."""
+    return paths.RESULTS / (f"{target}-sdk" if given else target) / version
+
+
 def _with_peers(target: str) -> str:
     variant = f"{target}-bench"
     return target if building.locked(target).variant or variant not in lock.load().targets else variant
@@ -131,8 +136,7 @@ def _run(
     docker, made = building.have(
         target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given
     )
-    folder = f"{target}-sdk" if how.given else target
-    results = paths.RESULTS / folder / made.info.labels[image.LABEL + "triton"]
+    results = place(target, made.info.labels[image.LABEL + "triton"], how.given)
     shutil.rmtree(results, ignore_errors=True)
     with docker.container(made.name) as container:
         for folder in folders:

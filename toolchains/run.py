@@ -28,6 +28,8 @@ _PASSED_NETWORK = (
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 )  # fmt: skip
 _NETWORK_PREFIX = "PIP_"
+# What is running now, in whichever thread.
+_children: list[subprocess.Popen[str]] = []
 _TAIL_LINES = 20
 
 
@@ -97,6 +99,7 @@ def run(
         )  # fmt: skip
     except FileNotFoundError:
         raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor") from None
+    _children.append(child)
     try:
         if line is None:
             stdout, stderr = child.communicate()
@@ -111,6 +114,8 @@ def run(
     except BaseException:
         _end(child)
         raise
+    finally:
+        _children.remove(child)
     path.write_text(f"$ {shown}\n{stdout}{stderr}[exit status {child.returncode}]\n")
     if check and child.returncode != 0:
         tail = "\n".join((stdout + stderr).splitlines()[-_TAIL_LINES:])
@@ -120,6 +125,12 @@ def run(
             next=next or shown,
         )
     return Completed(child.returncode, stdout, stderr)
+
+
+def end_children() -> None:
+    """End what other threads are running now: to them it is a child that failed."""
+    for child in tuple(_children):
+        _end(child)
 
 
 def _end(child: subprocess.Popen[str]) -> None:
