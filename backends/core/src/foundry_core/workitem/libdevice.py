@@ -85,7 +85,14 @@ def _norm(n: Numeric, args: Sequence[Reg]) -> Reg:
 
 
 def _inverse_norm(n: Numeric, args: Sequence[Reg]) -> Reg:
-    return _reciprocal(n, _norm(n, args))
+    """Of numbers whose norm may be beyond the largest one a fraction is taken, and the result scaled back."""
+    t, one = n.text, _like(n, 1.0, args[0])
+    largest = n.absolute(args[0])
+    for arg in args[1:]:
+        largest = n.pick_number("ogt", largest, n.absolute(arg))
+    limit = _like(n, 2.0**100 if one.elem == "f32" else 2.0**1000, one)
+    scale = t.select(t.compare("ogt", largest, limit), _like(n, 0.25, one), one)
+    return t.binary("arith.mulf", _reciprocal(n, _norm(n, [t.binary("arith.mulf", arg, scale) for arg in args])), scale)
 
 
 def _saturate(n: Numeric, args: Sequence[Reg]) -> Reg:
@@ -224,11 +231,13 @@ def _narrowed(n: Numeric, x: Reg) -> Reg:
 
 def _leading_zeros(n: Numeric, args: Sequence[Reg]) -> Reg:
     """All bits for 0."""
-    x = args[0]
-    zeros = n.text.op(
-        f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}', x.elem, x.lanes
-    )
-    return _narrowed(n, zeros)
+
+    def zeros(args: Sequence[Reg]) -> Reg:
+        x = args[0]
+        text = f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}'
+        return n.text.op(text, x.elem, x.lanes)
+
+    return _narrowed(n, n.in_parts(zeros, args))
 
 
 def _count(n: Numeric, x: Reg) -> Reg:
@@ -261,7 +270,9 @@ def _first_set(n: Numeric, args: Sequence[Reg]) -> Reg:
     minus = t.binary("arith.subi", _like(n, 0, x), x)
     # x ^ -x has all bits above the lowest one, which leaves it and those below.
     above = t.binary("arith.xori", x, minus)
-    return _narrowed(n, t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), _count(n, above)))
+    place = t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), _count(n, above))
+    zero = _like(n, 0, x)
+    return _narrowed(n, t.select(t.compare("eq", x, zero), zero, place))
 
 
 def _reversed(n: Numeric, args: Sequence[Reg]) -> Reg:

@@ -131,6 +131,21 @@ class Text:
         text = f"vector.insert {x.name}, {into.name}[{lane}] : {x.elem} into {into.type}"
         return self.op(text, into.elem, into.lanes)
 
+    def part(self, x: Reg, first: int, lanes: int) -> Reg:
+        """Some neighbouring lanes of a vector."""
+        if lanes == 1:
+            return self.extract(x, first)
+        places = ", ".join(str(lane) for lane in range(first, first + lanes))
+        return self.op(f"vector.shuffle {x.name}, {x.name} [{places}] : {x.type}, {x.type}", x.elem, lanes)
+
+    def joined(self, x: Reg, y: Reg) -> Reg:
+        """The lanes of two registers of one type, one after the other."""
+        lanes = x.lanes + y.lanes
+        if x.lanes == 1:
+            return self.op(f"vector.from_elements {x.name}, {y.name} : {vector_type(x.elem, lanes)}", x.elem, lanes)
+        places = ", ".join(str(lane) for lane in range(lanes))
+        return self.op(f"vector.shuffle {x.name}, {y.name} [{places}] : {x.type}, {y.type}", x.elem, lanes)
+
     def call(self, function: str, args: Sequence[Reg], elem: str, lanes: int = 1) -> Reg:
         """Call an external function; it is declared once."""
         types = ", ".join(arg.type for arg in args)

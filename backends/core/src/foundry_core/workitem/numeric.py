@@ -9,7 +9,7 @@ minimum, maximum and absolute value are compares and selects: calls into an Open
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType
@@ -71,8 +71,9 @@ def in_memory(elem: str) -> str:
 class Numeric:
     """Writes arithmetic to a Text."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Text, vector_bytes: int = 64) -> None:
         self.text = text
+        self.vector_bytes = vector_bytes
 
     # Between memory and registers.
 
@@ -240,6 +241,10 @@ class Numeric:
 
         By the mangled name that LLVM's SPIR-V backend knows it by.
         """
+        alone = (name, args[0].elem) in _ALONE
+        return self.in_parts(lambda part: self._library(name, part), args, 1 if alone else None)
+
+    def _library(self, name: str, args: Sequence[Reg]) -> Reg:
         x = args[0]
         mangled = ""
         for position, arg in enumerate(args):
@@ -248,6 +253,22 @@ class Numeric:
             mangled += "S_" if again else letter if arg.lanes == 1 else f"Dv{arg.lanes}_{letter}"
         function = f"__spirv_ocl_{name}"
         return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
+
+    def in_parts(self, function: Callable[[Sequence[Reg]], Reg], args: Sequence[Reg], most: int | None = None) -> Reg:
+        """What a function gives for vectors, called with as many lanes as it can take: by default a vector register.
+
+        Longer vectors are passed in memory where a device's library is compiled C, which is not how SPIR-V calls it.
+        """
+        lanes = args[0].lanes
+        if most is None:
+            most = self.vector_bytes * 8 // max(WIDTHS[arg.elem] for arg in args)
+        if lanes <= most:
+            return function(args)
+        t, half = self.text, lanes // 2
+        results = [
+            self.in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)
+        ]
+        return t.joined(*results)
 
     def _turned(self, name: str, x: Reg) -> Reg:
         """sin, cos or tan of a vector in f32, large numbers apart from others.
@@ -384,6 +405,8 @@ LIBRARY: dict[type[Operation], str] = {
     math.RoundEvenOp: "rint", math.PowFOp: "pow", math.CopySignOp: "copysign", math.CbrtOp: "cbrt",
     math.AsinhOp: "asinh", math.AcoshOp: "acosh", math.AtanhOp: "atanh",
 }  # fmt: skip
+# Functions of vectors that PoCL 6 has wrong: zeros and subnormals among the first arguments change results beside them.
+_ALONE = {("pow", "f64"), ("remainder", "f64")}
 # Operations whose result, computed in f32, has to be rounded where the type is narrow.
 _ROUNDED: set[type[Operation]] = {
     *LIBRARY, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.PreciseSqrtOp, tt.PreciseDivFOp,
