@@ -12,9 +12,12 @@ import triton
 from measurement import Measurement, store
 
 driver = triton.runtime.driver.active
+backend = driver.get_current_target().backend
 # What a backend is measured by needs what its image has: a backend's modules are imported there alone.
-if driver.get_current_target().backend == "dpu":
+if backend == "dpu":
     from dpu.measurements import MEASUREMENTS
+elif backend == "vsi":
+    from against_spirv import MEASUREMENTS
 else:
     from opencl import MEASUREMENTS
 

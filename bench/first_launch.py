@@ -1,7 +1,8 @@
 """How long the first launch of a kernel takes in a process of its own, with empty caches and with filled ones.
 
-Run as a script it is that process: `python first_launch.py vec_add` prints three numbers, the seconds that imports
-took, those from the call of the kernel to its return, and how many of the latter passed before there was TTIR.
+Run as a script it is that process: `python first_launch.py vec_add` prints four numbers, the seconds that imports took,
+those from the call of the kernel to its return, and how many of the latter passed before there was TTIR, and from TTIR
+to what the device takes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from measure import Times
 from measurement import Measurement, Row
@@ -20,6 +21,15 @@ from measurement import Measurement, Row
 START = time.perf_counter()
 KERNELS = {"vec_add": "under 1 s", "matmul": "under 2.5 s"}
 ROUNDS = 5
+
+
+class Timing(NamedTuple):
+    """One process's times in seconds, as the module's first lines have them."""
+
+    imported: float
+    launched: float
+    front: float
+    compiling: float
 
 
 def child(kernel: str) -> None:
@@ -30,11 +40,12 @@ def child(kernel: str) -> None:
     import vec_add
     from foundry_core.tensor import Tensor
 
-    front = [0.0]
+    front, compiling = [0.0], [0.0]
 
     def listen(*, times: Any, **_: Any) -> None:
         stages = dict(times.lowering_stages)
-        front[0] = (times.ir_initialization + stages.get("ttir", 0)) * 1e-6
+        front[0] = (times.ir_initialization + stages.pop("ttir", 0)) * 1e-6
+        compiling[0] = sum(stages.values()) * 1e-6
 
     triton.knobs.compilation.listener = listen
     x, y = (np.ones((256, 256), np.float32) for _ in range(2))
@@ -45,7 +56,7 @@ def child(kernel: str) -> None:
         vec_add.add_kernel[grid](Tensor(x), Tensor(y), Tensor(out), x.size, BLOCK_SIZE=1024)
     else:
         matmul.launch(x, y, out, (64, 64, 32), 8)
-    print(imported - START, time.perf_counter() - imported, front[0])
+    print(imported - START, time.perf_counter() - imported, front[0], compiling[0])
 
 
 def measure() -> list[Measurement]:
@@ -55,12 +66,11 @@ def measure() -> list[Measurement]:
         cold, back, warm, imports = [], [], [], []
         for _ in range(ROUNDS):
             with tempfile.TemporaryDirectory() as caches:
-                _, launched, front = _spawn(kernel, Path(caches))
-                cold.append(launched)
-                back.append(launched - front)
-                imported, launched, _ = _spawn(kernel, Path(caches))
-                imports.append(imported)
-                warm.append(launched)
+                empty, filled = (spawn(kernel, Path(caches)) for _ in range(2))
+                cold.append(empty.launched)
+                back.append(empty.launched - empty.front)
+                imports.append(filled.imported)
+                warm.append(filled.launched)
         measurements.append(
             Measurement(
                 title=f"first launch of {kernel} in a process",
@@ -76,7 +86,13 @@ def measure() -> list[Measurement]:
     return measurements
 
 
-def _spawn(kernel: str, caches: Path) -> tuple[float, float, float]:
+def spawn(kernel: str, caches: Path, **variables: str) -> Timing:
+    """Launch a kernel in a new process.
+
+    Args:
+        caches: a folder for all that compilers keep.
+        variables: of its environment, beside this process's.
+    """
     # Triton's cache, PoCL's, and PyOpenCL's, which honours the XDG folder.
     folders = {
         "TRITON_CACHE_DIR": str(caches / "triton"),
@@ -84,10 +100,10 @@ def _spawn(kernel: str, caches: Path) -> tuple[float, float, float]:
         "XDG_CACHE_HOME": str(caches / "xdg"),
     }
     done = subprocess.run(
-        [sys.executable, __file__, kernel], env=os.environ | folders, check=True, capture_output=True, text=True
-    )
-    imported, launched, front = map(float, done.stdout.split())
-    return imported, launched, front
+        [sys.executable, __file__, kernel], env=os.environ | folders | variables, check=True, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    return Timing(*map(float, done.stdout.split()))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ class Measurement:
         rows: the candidates.
         unit: of the rates, as "GB/s".
         ratios: comparisons within this run, by label; larger is better for us.
+        beyond: how many seconds we take more than a peer of this run, by label; smaller is better.
         aim: what the project aims at, in words.
     """
 
@@ -43,6 +44,7 @@ class Measurement:
     rows: Sequence[Row]
     unit: str = ""
     ratios: Mapping[str, float] = field(default_factory=dict)
+    beyond: Mapping[str, float] = field(default_factory=dict)
     aim: str = ""
 
     def table(self) -> str:
@@ -60,6 +62,7 @@ class Measurement:
                 columns.append(f"{row.rate:8.1f} {self.unit}")
             lines.append(" ".join(columns))
         lines += [f"  {label}: {ratio:.2f}" for label, ratio in self.ratios.items()]
+        lines += [f"  {label}: {seconds:+.2f} s" for label, seconds in self.beyond.items()]
         if self.aim:
             lines.append(f"  aim: {self.aim}")
         return "\n".join(lines)

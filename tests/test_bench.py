@@ -47,6 +47,23 @@ def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
     assert "aim: at least 1" in table
 
 
+def test_seconds_beyond_a_peers_have_a_sign() -> None:
+    from measurement import Measurement
+
+    table = Measurement(title="compile", rows=[], beyond={"beyond theirs": 0.123, "beyond others": -0.5}).table()
+    assert "beyond theirs: +0.12 s" in table
+    assert "beyond others: -0.50 s" in table
+
+
+def test_what_a_process_prints_of_its_first_launch_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import first_launch
+
+    script = tmp_path / "child.py"
+    script.write_text("import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']))")
+    monkeypatch.setattr(first_launch, "__file__", str(script))
+    assert first_launch.spawn("vec_add", tmp_path, WHERE="there") == (1.0, 2.5, 0.5, 12.0)
+
+
 def test_modelled_cycles_are_called_so() -> None:
     from measurement import Measurement, Row
 

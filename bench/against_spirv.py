@@ -1,0 +1,226 @@
+"""vsi against the spirv target: the same kernels on the same device, compiled by zen-compiler and within the process.
+
+Needs the spirv plugin beside vsi's. What vsi's modes make of a kernel is timed too, and is not in the ratios: there the
+device, a CPU, does the work of a tensor core and of many threads, which it has not.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import addition
+import first_launch
+import latency
+import matmul
+import multiplication
+import numpy as np
+import triton
+from arrays import aligned
+from foundry_core.tensor import Tensor
+from matmul import allowed_error, matmul_kernel
+from measure import Times, interleaved, ratios
+from measurement import Measurement, Row
+from vec_add import add_kernel
+
+OURS, PEER = "vsi", "spirv"
+MODES: dict[str, dict[str, bool]] = {"TC": {"enable_tc": True}, "threads": {"enable_multi_threads": True}}
+# One that neither target is bad at.
+MODES_BLOCK = (64, 64, 32)
+
+
+@functools.cache
+def _driver(target: str) -> Any:
+    return triton.backends.backends[target].driver()
+
+
+@contextmanager
+def _active(target: str) -> Iterator[None]:
+    """Kernels that are launched for the first time are compiled for this target, and stay so."""
+    before = triton.runtime.driver.active
+    triton.runtime.driver.set_active(_driver(target))
+    try:
+        yield
+    finally:
+        triton.runtime.driver.set_active(before)
+
+
+class Candidates:
+    """Launches by name, each compiled for its target, run and checked once when it is added."""
+
+    def __init__(self) -> None:
+        self.launches: dict[str, Callable[[], object]] = {}
+
+    def add(
+        self, target: str, what: str, kernel: Any, launch: Callable[[Any], object], check: Callable[[], bool]
+    ) -> None:
+        """`launch` is given a copy of the kernel, since a kernel knows one target."""
+        name = f"{target}, {what}"
+        copy = triton.jit(kernel.fn)
+        self.launches[name] = functools.partial(launch, copy)
+        with _active(target):
+            self.launches[name]()
+        assert check(), f"{name} is wrong"
+        assert _ran_on(OURS) == _ran_on(PEER), f"{_ran_on(OURS)} and {_ran_on(PEER)} cannot be compared"
+
+    def times(self, rounds: int, batch: int = 1) -> dict[str, Times]:
+        return interleaved(self.launches, rounds=rounds, batch=batch)
+
+
+def _ran_on(target: str) -> str:
+    return str(_driver(target).ran().device)
+
+
+def _against(times: Mapping[str, Times]) -> dict[str, float]:
+    def of(target: str) -> list[Times]:
+        return [time for name, time in times.items() if name.startswith(f"{target}, block")]
+
+    return ratios(f"{OURS} over {PEER}", of(OURS), of(PEER))
+
+
+def launch() -> Measurement:
+    """What a launch costs the host, of one small program and of none; with a command to make and pass, too."""
+    block = latency.BLOCK
+    x, y, total = (aligned(block) for _ in range(3))
+    tensors = Tensor(x), Tensor(y), Tensor(total)
+    candidates = Candidates()
+
+    def right() -> bool:
+        found = np.array_equal(total, x + y)
+        total.fill(np.nan)
+        return found
+
+    total.fill(np.nan)
+    for target in (OURS, PEER):
+        add = lambda grid: lambda kernel: kernel[grid](*tensors, block, BLOCK_SIZE=block)  # noqa: E731
+        candidates.add(target, "one program, to its end", add_kernel, add((1,)), right)
+        candidates.add(target, "no program: Triton's and the driver's Python", add_kernel, add((0,)), lambda: True)
+    a, b, c = (aligned(16, 16) for _ in range(3))
+
+    def multiplied() -> bool:
+        return bool((np.abs(c - a.astype(np.float64) @ b) <= allowed_error(a, b, c, np.float32)).all())
+
+    for what, options in (("16x16x16 matmul", {}), ("16x16x16 matmul, TC: with its command", MODES["TC"])):
+        c.fill(np.nan)
+        multiply = lambda kernel, options=options: matmul.launch(a, b, c, (16, 16, 16), 1, kernel, **options)  # noqa: E731
+        candidates.add(OURS, what, matmul_kernel, multiply, multiplied)
+    times = candidates.times(latency.ROUNDS, latency.BATCH)
+    rows = [Row(name, time) for name, time in times.items()]
+    return Measurement(title="launch", rows=rows, aim="under 100 us of host time a launch")
+
+
+def vec_add() -> Measurement:
+    """The addition of `bench spirv` by both targets."""
+    x, y, total = (aligned(addition.LENGTH) for _ in range(3))
+    tensors, expected = (Tensor(x), Tensor(y), Tensor(total)), x + y
+    candidates = Candidates()
+
+    def right() -> bool:
+        found = np.array_equal(total, expected)
+        total.fill(np.nan)
+        return found
+
+    def add(target: str, block: int, what: str, **options: bool) -> None:
+        grid = (triton.cdiv(x.size, block),)
+        run = lambda kernel: kernel[grid](*tensors, x.size, BLOCK_SIZE=block, **options)  # noqa: E731
+        candidates.add(target, what, add_kernel, run, right)
+
+    total.fill(np.nan)
+    for block in addition.BLOCKS:
+        for target in (OURS, PEER):
+            add(target, block, f"block {block}")
+    add(OURS, addition.BLOCKS[-1], f"128 work-items a program, block {addition.BLOCKS[-1]}", **MODES["threads"])
+    times = candidates.times(addition.ROUNDS)
+    traffic = 3 * x.nbytes / 1e9
+    return Measurement(
+        title=f"vec_add f32, n = 2^{addition.LENGTH.bit_length() - 1}",
+        rows=[Row(name, time, traffic / time.median) for name, time in times.items()],
+        unit="GB/s",
+        ratios=_against(times),
+        aim=f"at least 0.95 of {PEER}",
+    )
+
+
+def multiply() -> Measurement:
+    """The multiplication of `bench spirv` by both targets."""
+    a, b, c = (aligned(multiplication.SIZE, multiplication.SIZE) for _ in range(3))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    allowed = allowed_error(a, b, exact, np.float32)
+    candidates = Candidates()
+
+    def right() -> bool:
+        found = bool((np.abs(c - exact) <= allowed).all())
+        c.fill(np.nan)
+        return found
+
+    def add(target: str, block: tuple[int, int, int], what: str, **options: bool) -> None:
+        run = lambda kernel: matmul.launch(a, b, c, block, multiplication.GROUP, kernel, **options)  # noqa: E731
+        candidates.add(target, what, matmul_kernel, run, right)
+
+    c.fill(np.nan)
+    for block in multiplication.BLOCKS:
+        for target in (OURS, PEER):
+            add(target, block, f"block {_by(block)}")
+    add(OURS, MODES_BLOCK, f"TC, block {_by(MODES_BLOCK)}", **MODES["TC"])
+    add(OURS, MODES_BLOCK, f"128 work-items a program, block {_by(MODES_BLOCK)}", **MODES["threads"])
+    times = candidates.times(multiplication.ROUNDS)
+    flops = 2 * multiplication.SIZE**3 / 1e9
+    return Measurement(
+        title=f"matmul f32, {multiplication.SIZE}^3",
+        rows=[Row(name, time, flops / time.median) for name, time in times.items()],
+        unit="GFLOP/s",
+        ratios=_against(times),
+        aim=f"at least 0.95 of {PEER}",
+    )
+
+
+def _by(block: Sequence[int]) -> str:
+    return "x".join(map(str, block))
+
+
+def first() -> list[Measurement]:
+    """The first launch in a process by both targets, which take turns; of each kernel."""
+    measurements = []
+    for kernel in first_launch.KERNELS:
+        cold: dict[str, list[first_launch.Timing]] = {OURS: [], PEER: []}
+        warm: dict[str, list[first_launch.Timing]] = {OURS: [], PEER: []}
+        for _ in range(first_launch.ROUNDS):
+            for target in (OURS, PEER):
+                with tempfile.TemporaryDirectory() as caches:
+                    for timings in (cold, warm):
+                        timing = first_launch.spawn(kernel, Path(caches), TRITON_DEFAULT_BACKEND=target)
+                        timings[target].append(timing)
+        compiling = {target: Times.of([timing.compiling for timing in cold[target]]) for target in cold}
+        rows = []
+        for target in (OURS, PEER):
+            launched, again = (Times.of([timing.launched for timing in timings[target]]) for timings in (cold, warm))
+            rows += [
+                Row(f"{target}: from TTIR to SPIR-V", compiling[target]),
+                Row(f"{target}: empty caches, from the call to the result", launched),
+                Row(f"{target}: filled caches, from the call to the result", again),
+            ]
+        measurements.append(
+            Measurement(
+                title=f"first launch of {kernel} in a process",
+                rows=rows,
+                beyond={
+                    f"zen-compiler beyond {PEER}'s compiler, {name}": getattr(compiling[OURS], name)
+                    - getattr(compiling[PEER], name)
+                    for name in ("median", "min")
+                },
+                aim=f"at most 0.5 s from TTIR to SPIR-V beyond {PEER}",
+            )
+        )
+    return measurements
+
+
+MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
+    "launch": lambda: [launch()],
+    "vec_add": lambda: [vec_add()],
+    "matmul": lambda: [multiply()],
+    "first": first,
+}
