@@ -190,7 +190,8 @@ def wheel(scratch: Path) -> None:
     """README: `pip3 wheel`, with compiler and bridge in the wheel; then used without the variables that name them."""
     packages = environment(scratch)
     lines(WHEEL, scratch, **OFFLINE)
-    install = "pip3 --python env/bin/python install triton_vsi_backend/triton_vsi_backend-*.whl"
+    # The image has this version of the plugin, without the two files.
+    install = "pip3 --python env/bin/python install --force-reinstall triton_vsi_backend/triton_vsi_backend-*.whl"
     lines(install, scratch, **OFFLINE)
     shutil.move(scratch / "triton_vsi_backend" / "src", scratch / "elsewhere")
     plugin = packages / "triton_vsi_backend"
