@@ -252,6 +252,49 @@ def test_comparison_stores_a_boolean() -> None:
 
 
 @triton.jit
+def comparisons(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n)
+    b = tl.load(y + i, mask=i < n)
+    tl.store(out + i, a < b, mask=i < n)
+    tl.store(out + n + i, a <= b, mask=i < n)
+    tl.store(out + 2 * n + i, a > b, mask=i < n)
+    tl.store(out + 3 * n + i, a >= b, mask=i < n)
+    tl.store(out + 4 * n + i, a == b, mask=i < n)
+    tl.store(out + 5 * n + i, a != b, mask=i < n)
+
+
+@pytest.mark.parametrize("type", FLOATS)
+def test_comparisons_with_nan_are_false_but_for_unequal(type: str) -> None:
+    special = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
+    x, y = (np.resize(array.ravel(), N).astype(FLOATS[type]) for array in np.meshgrid(special, special))
+    out = np.full((6, N), 77, np.int8)
+    launch(comparisons, x, y, out)
+    functions = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+    np.testing.assert_array_equal(out, [function(x.astype(F64), y.astype(F64)) for function in functions])
+
+
+@triton.jit
+def clamped(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(out + i, tl.clamp(v, -1.0, 1.0), mask=i < n)
+    tl.store(out + n + i, tl.clamp(v, -1.0, 1.0, propagate_nan=tl.PropagateNan.ALL), mask=i < n)
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_clamp_keeps_nan_only_if_asked(type: str) -> None:
+    """Else the result is one of the limits; which one Triton leaves open."""
+    x, out = numbers(FLOATS[type], low=-4), np.full((2, N), 77, FLOATS[type])
+    x[::3] = np.nan
+    launch(clamped, x, out)
+    np.testing.assert_array_equal(out[1], np.clip(x, -1, 1))
+    numbers_ = ~np.isnan(x)
+    np.testing.assert_array_equal(out[0][numbers_], np.clip(x, -1, 1)[numbers_])
+    assert np.isin(out[0][~numbers_], [-1, 1]).all()
+
+
+@triton.jit
 def cast(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n).to(out.dtype.element_ty), mask=i < n)

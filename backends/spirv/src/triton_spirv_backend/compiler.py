@@ -18,6 +18,7 @@ class SpirvOptions(ProgramOptions):
     """What a launch may set by keyword; nothing of its own. A program is one work-item here."""
 
     backend_name: str = "spirv"
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
 
 
 _LLVM = "-llvm"

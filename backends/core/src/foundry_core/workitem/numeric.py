@@ -2,7 +2,8 @@
 
 f16 and bf16 are computed in f32 and rounded after each operation: the device need not have them (cl_khr_fp16), and the
 result is the correctly rounded one, since 24 bits are at least 2p + 2 for both (Figueroa, "When is double rounding
-innocuous?", 1995). In registers they are f32 that hold a number of the narrow type; in memory they are 16 bits.
+innocuous?", 1995). In registers they are f32 that hold a number of the narrow type; in memory they are 16 bits. So is
+f8e5 (MLIR's f8E5M2, the upper half of an f16) in its 8 bits, which Triton converts and does not compute with.
 
 minimum, maximum and absolute value are compares and selects: calls into an OpenCL library are not inlined in hot loops.
 """
@@ -12,7 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    TensorType,
+)
 from xdsl.ir import Attribute, Operation
 
 from ..dialects import tt
@@ -34,7 +43,7 @@ from ..errors import unsupported
 from . import libdevice
 from .mlir import WIDTHS, Reg, Text
 
-_NARROW = ("f16", "bf16")
+_NARROW = ("f8e5", "f16", "bf16")
 
 
 def scalar_type(type: Attribute) -> Attribute:
@@ -42,10 +51,12 @@ def scalar_type(type: Attribute) -> Attribute:
 
 
 def element(type: Attribute, op: Operation) -> str:
-    """The name of a scalar or element type: i1 i8 i16 i32 i64 f16 bf16 f32 f64."""
+    """The name of a scalar or element type: i1 i8 i16 i32 i64 f8e5 f16 bf16 f32 f64."""
     match scalar_type(type):
         case IntegerType() as integer if f"i{integer.width.data}" in WIDTHS:
             return f"i{integer.width.data}"
+        case Float8E5M2Type():
+            return "f8e5"
         case Float16Type():
             return "f16"
         case BFloat16Type():
@@ -65,7 +76,7 @@ def in_register(elem: str) -> str:
 
 def in_memory(elem: str) -> str:
     """The type that a number of this type has in global memory."""
-    return "i16" if elem in _NARROW else "i8" if elem == "i1" else elem
+    return "i8" if elem in ("i1", "f8e5") else "i16" if elem in _NARROW else elem
 
 
 class Numeric:
@@ -84,6 +95,8 @@ class Numeric:
                 return self._unpack_f16(x)
             case "bf16":
                 return self._unpack_bf16(x)
+            case "f8e5":
+                return self._unpack_f8e5(x)
             case "i1":
                 return self.text.compare("ne", x, self.text.integer(0, "i8", x.lanes))
             case _:
@@ -96,6 +109,8 @@ class Numeric:
                 return self._pack_f16(x)
             case "bf16":
                 return self._pack_bf16(x)
+            case "f8e5":
+                return self._pack_5(x, 2)
             case "i1":
                 return self.text.cast("arith.extui", x, "i8")
             case _:
@@ -107,14 +122,24 @@ class Numeric:
             return self._unpack_f16(self._pack_f16(x))
         if elem == "bf16":
             return self._unpack_bf16(self._pack_bf16(x))
+        if elem == "f8e5":
+            return self._unpack_f8e5(self._pack_5(x, 2))
         return x
 
     def _int(self, value: int, like: Reg, elem: str = "i32") -> Reg:
         return self.text.integer(value, elem, like.lanes)
 
     def _unpack_f16(self, x: Reg) -> Reg:
-        t = self.text
-        wide = t.cast("arith.extui", x, "i32")
+        return self._unpack_wide(self.text.cast("arith.extui", x, "i32"))
+
+    def _unpack_f8e5(self, x: Reg) -> Reg:
+        # In 32 bits: llc 22 makes a mask of the wrong width of a shift in 16.
+        wide = self.text.cast("arith.extui", x, "i32")
+        return self._unpack_wide(self.text.binary("arith.shli", wide, self._int(8, x)))
+
+    def _unpack_wide(self, wide: Reg) -> Reg:
+        """The bits of an f16, in an i32."""
+        t, x = self.text, wide
         magnitude = t.binary("arith.andi", wide, self._int(0x7FFF, x))
         shifted = t.binary("arith.shli", magnitude, self._int(13, x))
         # 2^112 moves the exponent from f16's bias (15) to f32's (127), and makes numbers of subnormals.
@@ -126,27 +151,36 @@ class Numeric:
         return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
 
     def _pack_f16(self, x: Reg) -> Reg:
-        t = self.text
+        return self._pack_5(x, 10)
+
+    def _pack_5(self, x: Reg, mantissa: int) -> Reg:
+        """The nearest number with 5 bits of exponent and some of mantissa, ties to even; an infinity from 2^16 on."""
+        t, lost = self.text, 23 - mantissa
+        infinity = 0x1F << mantissa
         bits = t.cast("arith.bitcast", x, "i32")
         magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
-        sign = t.binary("arith.shrui", t.binary("arith.andi", bits, self._int(-0x80000000, x)), self._int(16, x))
-        # Subnormal: adding 0.5 leaves the f16 mantissa, correctly rounded, in the lowest bits of the sum.
-        half = t.floating(0.5, "f32", x.lanes)
-        sum = t.binary("arith.addf", t.cast("arith.bitcast", magnitude, "f32"), half)
-        small = t.binary("arith.subi", t.cast("arith.bitcast", sum, "i32"), self._int(0x3F000000, x))
-        # Normal: move the exponent, round to nearest even by carrying out of the 13 bits that go.
-        odd = t.binary("arith.andi", t.binary("arith.shrui", magnitude, self._int(13, x)), self._int(1, x))
-        moved = t.binary("arith.addi", magnitude, self._int(0xFFF - (112 << 23), x))
-        normal = t.binary("arith.shrui", t.binary("arith.addi", moved, odd), self._int(13, x))
+        sign = t.binary("arith.andi", bits, self._int(-0x80000000, x))
+        sign = t.binary("arith.shrui", sign, self._int(26 - mantissa, x))
+        # Subnormal: adding the power of two whose last place is worth as much as a subnormal's leaves the mantissa,
+        # correctly rounded, in the lowest bits of the sum. For f16 that is 0.5.
+        power = 9 - mantissa
+        place = t.floating(2.0**power, "f32", x.lanes)
+        sum = t.binary("arith.addf", t.cast("arith.bitcast", magnitude, "f32"), place)
+        small = t.binary("arith.subi", t.cast("arith.bitcast", sum, "i32"), self._int((127 + power) << 23, x))
+        # Normal: move the exponent, round to nearest even by carrying out of the bits that go.
+        odd = t.binary("arith.andi", t.binary("arith.shrui", magnitude, self._int(lost, x)), self._int(1, x))
+        moved = t.binary("arith.addi", magnitude, self._int((1 << (lost - 1)) - 1 - (112 << 23), x))
+        normal = t.binary("arith.shrui", t.binary("arith.addi", moved, odd), self._int(lost, x))
         # NaN: keep the upper bits of the payload, and stay a NaN if they are zero.
-        payload = t.binary("arith.andi", t.binary("arith.shrui", magnitude, self._int(13, x)), self._int(0x3FF, x))
-        quiet = t.binary("arith.ori", payload, self._int(0x7E00, x))
-        kept = t.binary("arith.ori", payload, self._int(0x7C00, x))
+        payload = t.binary("arith.shrui", magnitude, self._int(lost, x))
+        payload = t.binary("arith.andi", payload, self._int((1 << mantissa) - 1, x))
+        quiet = t.binary("arith.ori", payload, self._int(infinity | 1 << (mantissa - 1), x))
+        kept = t.binary("arith.ori", payload, self._int(infinity, x))
         nan = t.select(t.compare("eq", payload, self._int(0, x)), quiet, kept)
-        big = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, self._int(0x7C00, x))
+        big = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, self._int(infinity, x))
         found = t.select(t.compare("ult", magnitude, self._int(0x38800000, x)), small, normal)
         found = t.select(t.compare("uge", magnitude, self._int(0x47800000, x)), big, found)
-        return t.cast("arith.trunci", t.binary("arith.ori", found, sign), "i16")
+        return t.cast("arith.trunci", t.binary("arith.ori", found, sign), "i16" if mantissa == 10 else "i8")
 
     def _unpack_bf16(self, x: Reg) -> Reg:
         t = self.text
@@ -292,7 +326,9 @@ class Numeric:
         """
         elem = element(op.results[0].type, op)
         result = self._apply(op, args, elem)
-        if type(op) in _ROUNDED or (isinstance(op, arith.TruncFOp) and args[0].elem == "f32"):
+        narrowing = isinstance(op, arith.TruncFOp | tt.FpToFpOp) and args[0].elem == "f32"
+        # Of f8e5 every number is one of the other types, too.
+        if type(op) in _ROUNDED or (narrowing and element(op.operands[0].type, op) != "f8e5"):
             result = self.rounded(result, elem)
         return result
 

@@ -15,13 +15,14 @@ reads and writes shifted views of one buffer through two arguments in one progra
 from __future__ import annotations
 
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, FloatAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, FloatAttr, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import tile, tt
 from ..front.scalars import constant
 from .numeric import ELEMENTWISE
 
+_CONVERTED = (Float8E5M2Type, Float16Type, BFloat16Type)
 # Operations at which expressions are evaluated.
 SINKS = (tile.StoreOp, tt.DotOp, tt.ReduceOp, tt.UnsplatOp, scf.YieldOp, scf.ConditionOp, scf.ForOp, scf.WhileOp)
 _COSTLY = (math.ExpOp, math.Exp2Op, math.LogOp, math.Log2Op, math.SinOp, math.CosOp, math.ErfOp, math.SqrtOp,
@@ -69,7 +70,7 @@ class Plan:
     def streams(self, value: SSAValue) -> bool:
         """Whether an expression does so little that memory sets the pace: an operation or less a load, none costly.
 
-        Conversions of f16 and bf16 are a dozen operations each, and count as costly.
+        Conversions of narrow floats are a dozen operations each, and count as costly.
         """
         loads, operations = set[Operation](), set[Operation]()
         pending = [value]
@@ -79,7 +80,7 @@ class Plan:
             if not is_tile(current) or self._is_index(current) or op in operations:
                 continue
             if isinstance(op, tile.LoadOp):
-                if isinstance(current.type.element_type, Float16Type | BFloat16Type):  # type: ignore[attr-defined]
+                if isinstance(current.type.element_type, _CONVERTED):  # type: ignore[attr-defined]
                     return False
                 loads.add(op)
             elif type(op) in ELEMENTWISE and not isinstance(op, _COSTLY):
