@@ -117,7 +117,8 @@ def bench(
     """Time a target against its peers, in the variant of its image that has them: `bench spirv`.
 
     vec_add against the same loop in OpenCL C, matmul against CLBlast and OpenBLAS, the first launch of a kernel with
-    empty and with filled caches, the cost of a launch. Candidates take turns in one run; compare only within one run.
+    empty and with filled caches, the cost of a launch. `bench vsi`: all of it against the spirv target on the same
+    device. Candidates take turns in one run; compare only within one run.
     A table on the terminal, bench.json in build/results/<target>-bench/<Triton's version>/.
 
     --triton=3.6.0   another pinned release than the default one

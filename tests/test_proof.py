@@ -163,7 +163,7 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
     start: Start, tmp_path: Path, name: str, image: str
 ) -> None:
     container = start(0)
-    assert proof.bench(name) == tmp_path / image / "3.9.0+foundry.1"
+    assert proof.bench(name) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
     assert container.copied[:2] == ["/foundry/e2e", "/foundry/bench"]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 

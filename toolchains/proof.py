@@ -21,6 +21,8 @@ _RESULTS = f"{_HOME}/results"
 # The exit statuses with which e2e says that it had no case to run, and bench that it was asked for what it has not.
 _NONE = 5
 _USAGE = 2
+# What a variant with peers, and a folder with measurements, is named after.
+_BENCH = "-bench"
 # Backends whose plugins a target is timed against, on the same device; where the measurement finds them.
 _PEERS = {"vsi": ("spirv",)}
 _PEERS_HOME = f"{_HOME}/peers"
@@ -93,7 +95,9 @@ def bench(
     peers = _PEERS.get(building.locked(variant).backend, ())
     env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
     how = _How(triton, offline, allow_drift, given)
-    status, results = _run(variant, ["e2e", "bench"], command, env, how, peers=peers)
+    # Beside what e2e found, not in its place.
+    folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
+    status, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
     if status == _USAGE:
         raise UsageError(f"there is no measurement {only}", next="invoke --help bench")
     if status != 0:
@@ -108,7 +112,7 @@ def place(target: str, version: str, given: Given | None) -> Path:
 
 
 def _with_peers(target: str) -> str:
-    variant = f"{target}-bench"
+    variant = f"{target}{_BENCH}"
     return target if building.locked(target).variant or variant not in lock.load().targets else variant
 
 
@@ -130,17 +134,22 @@ class _How:
 
 def _run(
     target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How, *,
-    peers: Sequence[str] = (),
+    folder: str = "", peers: Sequence[str] = (),
 ) -> tuple[int, Path]:  # fmt: skip
-    """Run a command in a container of a target's image; returns its exit status and where its results are now."""
+    """Run a command in a container of a target's image; returns its exit status and where its results are now.
+
+    Args:
+        folder: for the results, if not named as the target is.
+        peers: backends whose plugins the command finds beside the target's own.
+    """
     docker, made = building.have(
         target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given
     )
-    results = place(target, made.info.labels[image.LABEL + "triton"], how.given)
+    results = place(folder or target, made.info.labels[image.LABEL + "triton"], how.given)
     shutil.rmtree(results, ignore_errors=True)
     with docker.container(made.name) as container:
-        for folder in folders:
-            container.copy_into(paths.ROOT / folder, f"{_HOME}/{folder}")
+        for name in folders:
+            container.copy_into(paths.ROOT / name, f"{_HOME}/{name}")
         furnishing.furnish(container, building.locked(target))
         for peer in peers:
             _install(container, peer)
