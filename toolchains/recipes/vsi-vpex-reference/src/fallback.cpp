@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace vpex_reference {
 namespace {
@@ -22,6 +23,24 @@ void fallback(const c10::OperatorHandle &operation, torch::jit::Stack *stack) {
     ++counts[c10::toString(operation.operator_name())];
   }
   at::native::cpu_fallback(operation, stack);
+}
+
+// Convolutions on devices of this kind are operators of their own, which without a kernel are errors. Their arguments are
+// those of the ordinary ones, but for the sizes of the bias, the fourth that a gradient takes.
+void convolution(const c10::OperatorHandle &, torch::jit::Stack *stack) {
+  static const auto ordinary = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+  fallback(ordinary, stack);
+}
+
+void convolution_backward(const c10::OperatorHandle &own, torch::jit::Stack *stack) {
+  static const auto ordinary = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution_backward", "");
+  const auto first = stack->end() - static_cast<std::ptrdiff_t>(own.schema().arguments().size());
+  const at::Tensor weight = (first + 2)->toTensor();
+  const bool transposed = (first + 6)->toBool();
+  const int64_t groups = (first + 8)->toInt();
+  const int64_t channels = transposed ? weight.size(1) * groups : weight.size(0);
+  stack->insert(first + 3, c10::IValue(std::vector<int64_t>{channels}));
+  fallback(ordinary, stack);
 }
 
 c10::Dict<std::string, int64_t> fallbacks() {
@@ -38,6 +57,11 @@ std::tuple<int64_t, int64_t, int64_t, int64_t> memory() {
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  m.impl("convolution_backward_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
+}
 
 // What the module vpex asks.
 TORCH_LIBRARY(vpex_reference, m) {

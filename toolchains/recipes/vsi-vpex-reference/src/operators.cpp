@@ -7,6 +7,8 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/set_cpu_dispatch.h>
 #include <ATen/ops/unfold_cpu_dispatch.h>
+#include <ATen/ops/view_as_complex_cpu_dispatch.h>
+#include <ATen/ops/view_as_real_cpu_dispatch.h>
 #include <ATen/ops/view_cpu_dispatch.h>
 #include <ATen/ops/_reshape_alias_cpu_dispatch.h>
 #include <torch/library.h>
@@ -36,13 +38,16 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
   return at::detail::empty_strided_generic(size, stride, allocator(), kKeys, at::dtype_or_default(type));
 }
 
-// The same elements as a tensor of the CPU.
+// The same elements as a tensor of the CPU, with what is to be done to them yet: a conjugation, a negation.
 at::Tensor on_cpu(const at::Tensor &tensor) {
   if (tensor.is_cpu())
     return tensor;
   TORCH_CHECK(tensor.is_privateuseone(), "vsi: copies are made from and to the CPU, not ", tensor.device());
-  return at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(),
-                       tensor.options().device(at::kCPU));
+  at::Tensor same = at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(),
+                                  tensor.options().device(at::kCPU));
+  same._set_conj(tensor.is_conj());
+  same._set_neg(tensor.is_neg());
+  return same;
 }
 
 at::Tensor copy_from(const at::Tensor &source, const at::Tensor &target, bool) {
@@ -91,12 +96,18 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   // Views are a matter of sizes and strides; the CPU's do not look where the memory is.
   m.impl("as_strided", TORCH_FN(at::cpu::as_strided));
   m.impl("view", TORCH_FN(at::cpu::view));
+  m.impl("view_as_complex", TORCH_FN(at::cpu::view_as_complex));
+  m.impl("view_as_real", TORCH_FN(at::cpu::view_as_real));
   m.impl("unfold", TORCH_FN(at::cpu::unfold));
   m.impl("_reshape_alias", TORCH_FN(at::cpu::_reshape_alias));
   m.impl("set_.source_Storage", TORCH_FN(set_storage));
   m.impl("set_.source_Storage_storage_offset", TORCH_FN(set_part));
   m.impl("set_.source_Tensor", TORCH_FN(set_tensor));
 }
+
+// Copies do what is to be done yet themselves: PyTorch's way to have it done first is a copy.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
 } // namespace
 } // namespace vpex_reference

@@ -210,6 +210,35 @@ def test_gradients_flow_through_the_device() -> None:
         assert torch.equal(one, other.cpu())
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_and_their_gradients_are_computed(transposed: bool) -> None:
+    convolution = torch.nn.functional.conv_transpose2d if transposed else torch.nn.functional.conv2d
+    torch.manual_seed(9)
+    inputs = [torch.randn(2, 4, 9, 8), torch.randn(4, 3, 3, 3) if transposed else torch.randn(6, 2, 3, 3)]
+    groups = 2
+    inputs.append(torch.randn(6))
+    results = []
+    for device in ("cpu", "vsi"):
+        leaves = [tensor.detach().to(device).requires_grad_() for tensor in inputs]
+        result = convolution(*leaves, stride=2, padding=1, groups=groups)
+        result.square().sum().backward()
+        results.append([result.detach(), *(leaf.grad for leaf in leaves)])
+    for one, other in zip(*results, strict=True):
+        assert other.device.type == "vsi"
+        torch.testing.assert_close(other.cpu(), one)
+
+
+def test_conjugated_and_negated_views_are_copied_as_what_they_mean() -> None:
+    values = torch.randn(3, 5, dtype=torch.complex64)
+    there = values.to("vsi")
+    assert torch.equal(there.conj().cpu(), values.conj())
+    assert torch.equal(there.conj().imag.cpu(), values.conj().imag)
+    target = torch.zeros(3, 5, dtype=torch.complex64)
+    target.conj().copy_(there)
+    assert torch.equal(target, values.conj())
+    assert torch.view_as_real(there).untyped_storage().data_ptr() == there.untyped_storage().data_ptr()
+
+
 def test_events_tell_time() -> None:
     start, end = (torch.vsi.Event(enable_timing=True) for _ in range(2))
     start.record()
