@@ -381,3 +381,17 @@ def test_functions_keep_their_precision_over_the_whole_range(name: str) -> None:
     launch(unary, x, out, OP=name)
     reference = function(x.astype(F64))
     assert np.all(np.abs(out.astype(F64) - reference) <= (error + 0.5) * ulp(reference, F32))
+
+
+@triton.jit
+def reverse_in_place(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.debug_barrier()
+    tl.store(x + (n - 1 - i), v, mask=i < n)
+
+
+def test_a_barrier_between_a_load_and_a_store_changes_nothing() -> None:
+    x = np.arange(100, dtype=np.int32)
+    reverse_in_place[(1,)](Tensor(x), 100, BLOCK=128)
+    np.testing.assert_array_equal(x, np.arange(100)[::-1])

@@ -23,6 +23,8 @@ _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?'
 _HEX_SPLAT = re.compile(r"dense<0x([0-9A-Fa-f]+)>")
 _ALIAS = re.compile(r"^#loc\d* = .*$", re.MULTILINE)
 _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
+# tl.debug_barrier; of the GPU dialect until Triton 3.6.
+_BARRIER = re.compile(r"^ *(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 
 
@@ -62,6 +64,15 @@ def _hex_as_bytes(text: str) -> str:
     return _HEX_SPLAT.sub(lambda hit: f'dense<"0x{bytes.fromhex(hit[1])[::-1].hex()}">', text)
 
 
+def _without_barriers(text: str) -> str:
+    """Leave out what makes the threads of a program wait for each other.
+
+    In Triton's own order of a program's loads and stores, which every mapping keeps, it changes nothing: Inductor and
+    users put it where a GPU's backend does not keep that order.
+    """
+    return _BARRIER.sub("", text)
+
+
 def _refuse_unknown(text: str, known: set[str]) -> None:
     """Name the first operation that no dialect here has, with its source line; the parser would name neither."""
     places: dict[str, str] = {}
@@ -89,7 +100,7 @@ def parse(text: str) -> ModuleOp:
         UnsupportedOperation: it has an operation that the lowering does not know.
         LoweringError: it is not well-formed; a defect of ours or a new syntax of a new Triton.
     """
-    text = _hex_as_bytes(_aliases_first(text))
+    text = _without_barriers(_hex_as_bytes(_aliases_first(text)))
     made = context()
     _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations})
     try:
