@@ -10,7 +10,7 @@ from math import log as math_log
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from ..dialects.arith import SIToFPOp, UIToFPOp
+from ..dialects.arith import RemFOp, SIToFPOp, UIToFPOp
 from ..errors import unsupported
 from ..workitem.mlir import WIDTHS, Reg, Text
 from ..workitem.numeric import LIBRARY, Numeric, in_register
@@ -23,6 +23,7 @@ _EXPANDED: set[type[Operation]] = {
     math.Atan2Op, math.TanhOp, math.ErfOp, math.FloorOp, math.CeilOp, math.TruncOp, math.RoundOp, math.RoundEvenOp,
     math.CopySignOp,
 }  # fmt: skip
+_NAMES = {LIBRARY[kind]: kind.name for kind in _EXPANDED}
 
 
 class TaskletNumeric(Numeric):
@@ -60,12 +61,24 @@ class TaskletNumeric(Numeric):
         if type(op) in LIBRARY:
             if type(op) not in _EXPANDED or args[0].elem != "f32":
                 raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")
-            operands = ", ".join(arg.name for arg in args)
-            return self.text.op(f"{op.name} {operands} : {args[0].type}", args[0].elem)
+            return self._expanded(op.name, args)
+        if isinstance(op, RemFOp):
+            raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")
         try:
             return super()._apply(op, args, elem)
         except NotImplementedError as missing:
             raise unsupported(op, f"{missing}: a DPU has no library with that function") from missing
+
+    def _expanded(self, operation: str, args: Sequence[Reg]) -> Reg:
+        t, x = self.text, args[0]
+        found = t.op(f"{operation} {', '.join(arg.name for arg in args)} : f32", "f32")
+        if operation != math.CeilOp.name:
+            return found
+        # MLIR's expansion goes by way of an integer: -0 has none, nor have NaN and infinities.
+        sign = t.binary("arith.andi", t.cast("arith.bitcast", x, "i32"), t.integer(-(1 << 31), "i32"))
+        signed = t.binary("arith.ori", t.cast("arith.bitcast", found, "i32"), sign)
+        found = t.cast("arith.bitcast", signed, "f32")
+        return t.select(t.compare("olt", self.absolute(x), t.floating(2.0**23, "f32")), found, x)
 
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
         """What there is of the functions that Numeric asks for by OpenCL's names.
@@ -73,8 +86,8 @@ class TaskletNumeric(Numeric):
         Raises:
             NotImplementedError: names one that there is not.
         """
-        if name == "sqrt" and args[0].elem == "f32":
-            return self.text.op(f"math.sqrt {args[0].name} : f32", "f32")
+        if name in _NAMES and args[0].elem == "f32":
+            return self._expanded(_NAMES[name], args)
         if name == "fma" and args[0].elem == "f32":
             return self._fused(*args)
         raise NotImplementedError(f"{name} of {args[0].elem}")
