@@ -6,15 +6,17 @@ import functools
 import re
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from toolchains import distributions, lock, paths, testing
+from toolchains import distributions, lock, paths, testing, triton
 from toolchains.errors import CheckError, CommandError
 from toolchains.parts import Line, Part, run_parts
 from toolchains.run import run
+from toolchains.sdk import Given
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
 
@@ -121,6 +123,48 @@ def test_who_stops_the_run_ends_what_runs_side_by_side(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_parts([Part("stop", stop, beside=True), *parts], lanes=3)
     assert sorted(ended) == [0, 1]
+
+
+def test_all_checks_are_commands_and_images_are_made_before_tests_run_in_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+
+    def remember(argv: Sequence[str], **how: object) -> None:
+        called.append(" ".join(argv[1:]))
+
+    monkeypatch.setattr(testing, "run", remember)
+    monkeypatch.setattr(testing, "_RESULTS", tmp_path)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    dpu = lock.load().targets["dpu"]
+    parts = testing._parts([dpu], allow_drift=True, given=Given(Path("/the/sdk.tar")))
+    for part in parts:
+        if part.beside:
+            part.run(print)
+    expected = ["ruff check .", "mypy", "pytest --allow-drift", "build dpu", "build dpu", "e2e dpu", "e2e dpu"]
+    assert [call for call, words in zip(called, expected, strict=True) if words not in call] == []
+    for call in called[3:]:
+        assert call.endswith("--allow-drift --sdk=/the/sdk.tar")
+    inside = [number for number, part in enumerate(parts) if not part.beside]
+    assert inside == [5, 6], "after ruff, mypy, pytest and the two images"
+    assert [part.junit is None for part in parts] == [True, True, False, True, True, False, False, False, False]
+
+
+def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_off(*_: object, **how: object) -> None:
+        raise CommandError("no engine")
+
+    monkeypatch.setattr(testing, "run", break_off)
+    monkeypatch.setattr(testing, "_RESULTS", tmp_path)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    spirv = lock.load().targets["spirv"]
+    earlier = tmp_path / "spirv" / triton.version(spirv.tritons["3.9.0"])
+    earlier.mkdir(parents=True)
+    (earlier / "junit.xml").write_text(JUNIT.format(tests=3, failures=0, skipped=0))
+    image = testing._Image(spirv, "3.9.0", False, None)
+    with pytest.raises(CommandError):
+        image.e2e(print)
+    assert not image.junit("e2e").exists()
 
 
 def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,9 +73,9 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
     junit = _RESULTS / "host.xml"
     images = [_Image(target, release, allow_drift, given) for target in targets for release in target.tritons]
     return [
-        Part("ruff", partial(_tool, "ruff", "check", "."), beside=True),
-        Part("mypy", partial(_tool, "mypy"), beside=True),
-        Part("tests/ on this machine", partial(_tool, "pytest", *drift, f"--junitxml={junit}"), junit, beside=True),
+        Part("ruff", partial(_tool, ["ruff", "check", "."]), beside=True),
+        Part("mypy", partial(_tool, ["mypy"]), beside=True),
+        Part("tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True),
         *(Part(f"the image of {image.title}", image.build, beside=True) for image in images),
         *_suites_in_images(images, targets),
         *(Part(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
@@ -169,7 +169,7 @@ class _Image:
         own = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT)]
         sdk = Kind.read(self.target.sdk).environment if self.given else {}
         log = f"{verb}-{self.target.name}-{self.release}"
-        _python(log, *own, verb, self.target.name, *words, line=line, more=tuple(sdk))
+        _python(log, [*own, verb, self.target.name, *words], line, more=tuple(sdk))
 
     def tests(self, folders: Mapping[str, Path], line: Line, *, anywhere: bool) -> None:
         """Run tests in the image, with this machine's pytest: the image itself has no use for one.
@@ -204,10 +204,10 @@ class _Image:
             raise CommandError(f"pytest in the image of {self.title} ended with status {done.status}", next=shell)
 
 
-def _tool(name: str, *arguments: str, line: Line) -> None:
-    _python(name, "-m", name, *arguments, line=line)
+def _tool(words: Sequence[str], line: Line) -> None:
+    _python(words[0], ["-m", *words], line)
 
 
-def _python(log: str, *arguments: str, line: Line, more: tuple[str, ...] = ()) -> None:
+def _python(log: str, words: Sequence[str], line: Line, more: Sequence[str] = ()) -> None:
     passed = {key: value for key, value in os.environ.items() if key.startswith(_PASSED) or key in more}
-    run([sys.executable, *arguments], log=f"test-{log}", cwd=paths.ROOT, env=passed, network=True, line=line)
+    run([sys.executable, *words], log=f"test-{log}", cwd=paths.ROOT, env=passed, network=True, line=line)
