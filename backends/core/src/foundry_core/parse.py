@@ -6,8 +6,10 @@ import re
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
+from xdsl.ir import Dialect
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
@@ -17,7 +19,9 @@ from .dialects.tile import Tile
 from .dialects.tt import TT
 from .errors import LoweringError, UnsupportedOperation
 
-DIALECTS = (Builtin, ArithOnTensors, Math, Scf, LLVM, TT, Tile)
+# Branches are what a return under a condition is made of (front/returns.py).
+_CF = Dialect("cf", [BranchOp, ConditionalBranchOp], [])
+DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, Tile)
 
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
 _HEX_SPLAT = re.compile(r"dense<0x([0-9A-Fa-f]+)>")

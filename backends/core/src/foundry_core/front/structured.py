@@ -16,6 +16,7 @@ from .carried import loops, replace_carried
 from .libdevice import replace_functions
 from .masks import Masks
 from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape
+from .returns import replace_returns
 from .scalars import Scalar, Scalars, Writer
 
 
@@ -36,7 +37,9 @@ def structure(module: ModuleOp) -> ModuleOp:
     Raises:
         UnsupportedOperation: a tensor of pointers comes from something that is not pointer arithmetic.
     """
-    body = kernel(module).body.block
+    function = kernel(module)
+    replace_returns(function)
+    body = function.body.block
     replace_functions(body)
     for loop in loops(body):
         replace_carried(loop)

@@ -1,0 +1,128 @@
+"""A `return` under a condition, which Triton writes as branches between blocks, as scf.if around what is left out.
+
+    cf.cond_br %c, ^out, ^rest       becomes        scf.if %c {} else { rest }
+
+Where the ways of a branch meet again and none of them returns, what follows stands behind the scf.if. Where one of them
+may have returned, what follows stands in the others, once in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.dialects import cf, scf
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from ..dialects import tt
+from ..errors import LoweringError, unsupported
+
+# How often a block may be written: ways that meet behind returns double with each condition.
+_MOST_COPIES = 16
+
+
+def replace_returns(function: tt.FuncOp) -> None:
+    """Make a kernel of several blocks one of one block.
+
+    Raises:
+        UnsupportedOperation: branches go around in a circle, or in too many ways.
+    """
+    if len(function.body.blocks) == 1:
+        return
+    first = function.body.blocks[0]
+    structured = Block(arg_types=[argument.type for argument in first.args])
+    values: dict[SSAValue, SSAValue] = dict(zip(first.args, structured.args, strict=True))
+    for old, new in zip(first.args, structured.args, strict=True):
+        new.name_hint = old.name_hint
+    _Writer(function).block(first, structured, values, None)
+    structured.add_op(tt.ReturnOp.create())
+    for block in list(function.body.blocks):
+        function.body.detach_block(block)
+    function.body.add_block(structured)
+
+
+class _Writer:
+    """Copies blocks into structured ones."""
+
+    def __init__(self, function: tt.FuncOp) -> None:
+        self._passed: dict[Block, tuple[Block, ...]] = {}
+        self._copies: dict[Block, int] = {}
+        self._meet(function.body.blocks[0], ())
+
+    def _meet(self, block: Block, before: tuple[Block, ...]) -> tuple[Block, ...]:
+        """The blocks that every way from here to a return passes, in that order, this one first."""
+        if block in before:
+            raise unsupported(_end(block), "branches that go around in a circle")
+        if block not in self._passed:
+            ways = [self._meet(successor, (*before, block)) for successor in _end(block).successors]
+            common = tuple(b for b in ways[0] if all(b in way for way in ways)) if ways else ()
+            self._passed[block] = (block, *common)
+        return self._passed[block]
+
+    def block(
+        self, block: Block, into: Block, values: dict[SSAValue, SSAValue], until: Block | None
+    ) -> list[SSAValue]:
+        """Copy a block and all behind it, up to a return or to the block `until`, which is not copied.
+
+        Returns:
+            what `until` is given as its arguments.
+        """
+        end = _end(block)
+        self._copies[block] = self._copies.get(block, 0) + (end is not block.first_op)
+        if self._copies[block] > _MOST_COPIES:
+            raise unsupported(end, "what follows a return under one of too many conditions")
+        builder = Builder(InsertPoint.at_end(into))
+        for op in block.ops:
+            if op is not end:
+                builder.insert(op.clone(values))
+        match end:
+            case tt.ReturnOp():
+                return []
+            case cf.BranchOp():
+                return self._go(end.successor, end.arguments, into, values, until)
+            case cf.ConditionalBranchOp():
+                return self._choose(end, into, values, until)
+        raise unsupported(end)
+
+    def _go(
+        self, target: Block, arguments: Sequence[SSAValue], into: Block, values: dict[SSAValue, SSAValue],
+        until: Block | None,
+    ) -> list[SSAValue]:  # fmt: skip
+        given = [values.get(value, value) for value in arguments]
+        if target is until:
+            return given
+        values.update(zip(target.args, given, strict=True))
+        return self.block(target, into, values, until)
+
+    def _choose(
+        self, op: cf.ConditionalBranchOp, into: Block, values: dict[SSAValue, SSAValue], until: Block | None
+    ) -> list[SSAValue]:
+        ways = [(op.then_block, op.then_arguments), (op.else_block, op.else_arguments)]
+        block = op.parent_block()
+        assert block is not None
+        # Where the ways meet again, unless one of them ends before. The end of all this stands there, too.
+        meeting = next(iter(self._passed[block][1:]), None)
+        results = [argument.type for argument in meeting.args] if meeting is not None else []
+        regions = []
+        for target, arguments in ways:
+            inner = Block()
+            # A copy: what one way defines is not there in the other.
+            yielded = self._go(target, arguments, inner, dict(values), meeting)
+            inner.add_op(scf.YieldOp(*yielded))
+            regions.append(Region(inner))
+        condition = values.get(op.cond, op.cond)
+        made = scf.IfOp(condition, results, regions[0], regions[1])
+        made.location = op.location
+        Builder(InsertPoint.at_end(into)).insert(made)
+        if meeting is None:
+            return []
+        if meeting is until:
+            return list(made.results)
+        return self._go(meeting, made.results, into, values, until)
+
+
+def _end(block: Block) -> Operation:
+    if block.last_op is None:
+        raise LoweringError("a block of the kernel is empty")
+    return block.last_op

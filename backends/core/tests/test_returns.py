@@ -1,0 +1,171 @@
+"""A return under a condition that is known at run time only: what is behind it is done by the other programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.errors import UnsupportedOperation
+from foundry_core.tensor import Tensor
+from kernels import structured
+
+BLOCK = 64
+PROGRAMS = 8
+
+
+@triton.jit
+def early(x, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    if program >= n:
+        return
+    at = x + program * BLOCK + tl.arange(0, BLOCK)
+    tl.store(at, tl.load(at) + 1)
+
+
+@triton.jit
+def several(x, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    at = x + program * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(at)
+    if program == 1:
+        tl.store(at, v * 2)
+        return
+    elif program == 2:  # noqa: RET505  the form that is tested
+        v += 10
+    elif program > n:
+        return
+    total = tl.sum(v, 0)
+    if total > 1000:
+        tl.store(at, v + total)
+        return
+    tl.store(at, v + 1)
+
+
+@triton.jit
+def meeting_behind_a_return(x, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    at = x + program * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(at)
+    if program % 2 == 0:
+        if program == n:
+            return
+        v += 1
+    else:
+        v += 2
+    # Reached in two ways, one of them past a return.
+    for i in range(3):
+        v = v * 2 + i
+    tl.store(at, v)
+
+
+@triton.jit
+def all_return(x, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    at = x + program * BLOCK + tl.arange(0, BLOCK)
+    if program < n:
+        tl.store(at, 5.0)
+        return
+    else:  # noqa: RET505  the form that is tested
+        tl.store(at, 6.0)
+        return
+
+
+@triton.jit
+def weight(program, n):
+    if program > n:
+        return 3.0
+    if program == n:
+        return 2.0
+    return 1.0
+
+
+@triton.jit
+def in_a_function(x, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    at = x + program * BLOCK + tl.arange(0, BLOCK)
+    tl.store(at, tl.load(at) * weight(program, n))
+
+
+@triton.jit
+def too_many(x, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    v = 0
+    for i in tl.static_range(6):
+        if n > 10 * i:
+            if n == 10 * i + 1:
+                return
+            v += 1
+        else:
+            v += 2
+    tl.store(x + program, v)
+
+
+def run(kernel: object, x: np.ndarray, n: int) -> np.ndarray:
+    """One more program's place behind the last is there to be left alone."""
+    data = np.concatenate([x, np.full(BLOCK, np.nan, np.float32)])
+    kernel[(PROGRAMS,)](Tensor(data), n, BLOCK=BLOCK)
+    assert np.isnan(data[-BLOCK:]).all()
+    return data[:-BLOCK].reshape(PROGRAMS, BLOCK)
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(0).uniform(0, 4, PROGRAMS * BLOCK).astype(np.float32)
+
+
+@pytest.mark.parametrize("n", [0, 3, 8])
+def test_programs_that_return_at_once_store_nothing(x: np.ndarray, n: int) -> None:
+    expected = x.reshape(PROGRAMS, BLOCK).copy()
+    expected[:n] += 1
+    np.testing.assert_array_equal(run(early, x, n), expected)
+
+
+def test_each_condition_has_its_return(x: np.ndarray) -> None:
+    before = x.reshape(PROGRAMS, BLOCK).copy()
+    before[4] += 30  # whose sum is large
+    result = run(several, before.ravel(), 5)
+    expected = before.copy()
+    expected[1] *= 2
+    expected[2] = before[2] + 10 + 1
+    for program in (0, 3, 5):
+        expected[program] += 1
+    expected[4] += before[4].astype(np.float64).sum()
+    np.testing.assert_allclose(result, expected, rtol=BLOCK * 2.0**-24)
+    np.testing.assert_array_equal(result[6:], before[6:])
+
+
+def test_what_lies_behind_a_return_is_reached_by_those_that_did_not(x: np.ndarray) -> None:
+    rows = x.reshape(PROGRAMS, BLOCK)
+    expected = rows.copy()
+    expected[0::2] += 1
+    expected[1::2] += 2
+    for i in range(3):
+        expected = expected * 2 + np.float32(i)
+    expected[4] = rows[4]
+    np.testing.assert_array_equal(run(meeting_behind_a_return, x, 4), expected)
+
+
+def test_all_ways_may_return(x: np.ndarray) -> None:
+    result = run(all_return, x, 3)
+    assert (result[:3] == 5).all()
+    assert (result[3:] == 6).all()
+
+
+def test_a_function_may_return_in_several_places(x: np.ndarray) -> None:
+    weights = np.array([1, 1, 1, 2, 3, 3, 3, 3], np.float32)[:, None]
+    np.testing.assert_array_equal(run(in_a_function, x, 3), x.reshape(PROGRAMS, BLOCK) * weights)
+
+
+def test_a_return_is_no_branch_in_the_structured_form() -> None:
+    text = structured(early, {"x": "*fp32", "n": "i32"}, {"BLOCK": BLOCK})
+    assert "cf.br" not in text
+    assert "cf.cond_br" not in text
+    assert text.count("scf.if") == 1
+
+
+def test_too_many_ways_are_refused_by_name_and_line() -> None:
+    with pytest.raises(UnsupportedOperation, match="a return under one of too many conditions") as caught:
+        structured(too_many, {"x": "*i32", "n": "i32"}, {"BLOCK": BLOCK})
+    assert caught.value.operation in ("cf.br", "cf.cond_br", "tt.return")
+    assert f"{__file__}:" in caught.value.place
