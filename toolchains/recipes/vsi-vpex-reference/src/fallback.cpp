@@ -26,10 +26,12 @@ void fallback(const c10::OperatorHandle &operation, torch::jit::Stack *stack) {
 }
 
 // Convolutions on devices of this kind are operators of their own, which without a kernel are errors. Their arguments are
-// those of the ordinary ones, but for the sizes of the bias, the fourth that a gradient takes.
+// those of the ordinary ones, but for the sizes of the bias, the fourth that a gradient takes. A CPU chooses the layout of
+// a result by what it computes with; PyTorch takes it to be contiguous on such devices, and compiled code relies on it.
 void convolution(const c10::OperatorHandle &, torch::jit::Stack *stack) {
   static const auto ordinary = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
   fallback(ordinary, stack);
+  stack->back() = stack->back().toTensor().contiguous();
 }
 
 void convolution_backward(const c10::OperatorHandle &own, torch::jit::Stack *stack) {
@@ -41,6 +43,9 @@ void convolution_backward(const c10::OperatorHandle &own, torch::jit::Stack *sta
   const int64_t channels = transposed ? weight.size(1) * groups : weight.size(0);
   stack->insert(first + 3, c10::IValue(std::vector<int64_t>{channels}));
   fallback(ordinary, stack);
+  for (auto result = stack->end() - 3; result != stack->end(); ++result)
+    if (result->toTensor().defined())
+      *result = result->toTensor().contiguous();
 }
 
 c10::Dict<std::string, int64_t> fallbacks() {

@@ -224,8 +224,16 @@ def test_convolutions_and_their_gradients_are_computed(transposed: bool) -> None
         result.square().sum().backward()
         results.append([result.detach(), *(leaf.grad for leaf in leaves)])
     for one, other in zip(*results, strict=True):
-        assert other.device.type == "vsi"
+        assert other.device.type == "vsi" and other.is_contiguous()
         torch.testing.assert_close(other.cpu(), one)
+
+
+def test_a_convolutions_result_is_contiguous_whatever_its_inputs_are() -> None:
+    inputs = [torch.randn(2, 4, 9, 8), torch.randn(6, 4, 3, 3)]
+    last = [tensor.to("vsi").to(memory_format=torch.channels_last) for tensor in inputs]
+    result = torch.nn.functional.conv2d(*last)
+    assert result.is_contiguous()
+    torch.testing.assert_close(result.cpu(), torch.nn.functional.conv2d(*inputs))
 
 
 def test_conjugated_and_negated_views_are_copied_as_what_they_mean() -> None:
