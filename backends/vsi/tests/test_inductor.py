@@ -109,6 +109,13 @@ def test_products_become_kernels_of_ours(function: Any, shapes: list[tuple[int, 
     assert "tl.dot" in code and not by_the_cpu
 
 
+def test_elements_are_taken_by_index() -> None:
+    table, indices = torch.arange(63.0).reshape(9, 7), torch.tensor([3, 0, -1, 8, 1])
+    result, _, by_the_cpu = compiled(lambda table, indices: table[indices], table.to("vsi"), indices.to("vsi"))
+    assert torch.equal(result, table[indices])
+    assert not by_the_cpu
+
+
 @pytest.mark.parametrize(
     ("function", "operator"),
     [

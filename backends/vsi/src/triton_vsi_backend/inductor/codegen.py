@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch._inductor.codegen.common import BackendFeature, DeviceOpOverrides
-from torch._inductor.codegen.triton import TritonScheduling
+from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
 
 _REFUSED = (BackendFeature.SCAN, BackendFeature.SORT, BackendFeature.BUCKETIZE, BackendFeature.FOREACH)
 
@@ -26,9 +26,17 @@ class VsiDeviceOps(DeviceOpOverrides):  # type: ignore[misc]
         return f"torch.vsi.device({device_idx})"
 
 
+class VsiKernel(TritonKernel):  # type: ignore[misc]
+    """Without assertions that indices are within bounds, which the compiler refuses; on ROCm Triton leaves them out."""
+
+    def check_bounds(self, expr: Any, size: Any, lower: bool, upper: bool) -> None:
+        pass
+
+
 class VsiScheduling(TritonScheduling):  # type: ignore[misc]
     """Triton kernels without what the compiler refuses: scans, sorting, and many tensors' loops in one kernel."""
 
+    kernel_type = VsiKernel
     backend_features: ClassVar[dict[BackendFeature, None]] = {
         feature: None for feature in TritonScheduling.backend_features if feature not in _REFUSED
     }
