@@ -14,6 +14,7 @@ import pytest
 
 from toolchains import distributions, lock, paths, testing, triton
 from toolchains.errors import CheckError, CommandError
+from toolchains.lock import LockedTarget
 from toolchains.parts import Line, Part, run_parts
 from toolchains.run import run
 from toolchains.sdk import Given
@@ -192,6 +193,19 @@ def test_cores_tests_are_run_once_for_each_target_and_once_for_each_release() ->
     runs = testing.core_runs([dpu, spirv, torch])
     assert runs == [("dpu", "3.9.0"), ("spirv", "3.9.0"), ("vsi-torch", "3.2.0"), ("spirv", "3.6.0")]
     assert testing.core_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
+
+
+def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> None:
+    locked = lock.load()
+    targets = [locked.targets[name] for name in ("dpu", "vsi", "vsi-torch")]
+    dpu, vsi, torch = targets
+
+    def repeated(target: LockedTarget, release: str, first: bool = False) -> list[str]:
+        return testing._repeated(testing._Image(target, release, False, None), targets, first=first)
+
+    assert repeated(dpu, "3.9.0", first=True) == []
+    assert repeated(vsi, "3.9.0") == ["anywhere"]
+    assert repeated(vsi, "3.6.0") == repeated(torch, "3.2.0") == ["anywhere", "any_release"]
 
 
 def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> None:

@@ -34,7 +34,8 @@ from .vendors import Kind
 
 _RESULTS = paths.RESULTS / "test"
 _INSIDE = "/foundry/test"
-_ANYWHERE = "anywhere: depends neither on the target nor on the release of Triton"
+# Marks of tests that say the same in several images.
+_MARKS = ("anywhere: in every image", "any_release: with every release of Triton")
 # Of this process's environment, what tests on this machine need beside what every child gets.
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
@@ -90,8 +91,15 @@ def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget])
         folders = suites(image.target, release, core=(name, release) in runs, recipes=recipes)
         if folders:
             title = f"tests of {', '.join(folders)} in the image of {image.title}"
-            inside = partial(image.tests, folders, anywhere=(name, release) == runs[0])
+            inside = partial(image.tests, folders, without=_repeated(image, targets, first=(name, release) == runs[0]))
             yield Part(title, inside, image.junit("backends"))
+
+
+def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) -> list[str]:
+    """The marks of tests that another image has run: any but the first, or but the first of its backend's."""
+    of_backend = next(target for target in targets if target.backend == image.target.backend)
+    own = (image.target.name, image.release) == (of_backend.name, of_backend.default_triton)
+    return ["anywhere"] * (not first) + ["any_release"] * (not own)
 
 
 def core_runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
@@ -171,12 +179,12 @@ class _Image:
         log = f"{verb}-{self.target.name}-{self.release}"
         _python(log, [*own, verb, self.target.name, *words], line, more=tuple(sdk))
 
-    def tests(self, folders: Mapping[str, Path], line: Line, *, anywhere: bool) -> None:
+    def tests(self, folders: Mapping[str, Path], line: Line, *, without: Sequence[str] = ()) -> None:
         """Run tests in the image, with this machine's pytest: the image itself has no use for one.
 
         Args:
             folders: of tests, see suites.
-            anywhere: run those too that say the same in every image.
+            without: marks of tests that are not run.
         """
         engine, image = building.have(
             self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
@@ -189,8 +197,8 @@ class _Image:
             furnishing.furnish(container, self.target)
             done = container.run(
                 ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib",
-                 "-p", "no:cacheprovider", "-ra", "-o", f"markers={_ANYWHERE}",
-                 *([] if anywhere else ["-m", "not anywhere"]),
+                 "-p", "no:cacheprovider", "-ra", "-o", "markers=" + "\n".join(_MARKS),
+                 "-m", " and ".join(f"not {mark}" for mark in without),
                  f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
                 # Tests may import what lies beside them.
                 env={"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}, cwd="/tmp",

@@ -11,6 +11,9 @@ import pytest
 from foundry_core.tools import tool
 from foundry_core.typed import check
 
+# No kernel of Triton's is in it.
+pytestmark = pytest.mark.any_release
+
 ALL = """\
 func.func @f(%w: !llvm.ptr, %m: !llvm.ptr<255>, %n: i32) -> i32 {
   %size = arith.constant 2048 : i32

@@ -16,6 +16,9 @@ from foundry_core.tools import llvm_to_spirv
 from standalone_program import Program
 from triton_vsi_backend.standalone import dump
 
+# No kernel of Triton's is in it.
+pytestmark = pytest.mark.any_release
+
 # out[i] = x[i] + n, in each work-item of program i.
 KERNEL = """
 define spir_kernel void @shift(ptr addrspace(1) %x, ptr addrspace(1) %out, i32 %n, i32 %gx, i32 %gy, i32 %gz) SIZE {
