@@ -1,58 +1,16 @@
-"""What the tests share: a zen-compiler that only writes down how it was called, and an SDK around it."""
+"""What the tests share: fixtures."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-# Writes its arguments and its input down, then does as the file behaviour.py beside it says.
-_RECORDING = """#!{python}
-import json, os, sys
-from pathlib import Path
-here = Path(__file__).parent
-arguments = sys.argv[1:]
-source, spirv, library = (Path(arguments[arguments.index(flag) + step]) for flag, step in
-    (("-o", -1), ("-o", 1), ("-out-lib", 1)))
-(here / "call.json").write_text(json.dumps([arguments, source.read_text(), os.listdir(source.parent)]))
-exec((here / "behaviour.py").read_text())
-"""
-_SUCCESS = "spirv.write_bytes(bytes.fromhex('03022307') + b'kernel'); library.write_bytes(b'library')"
-
-
-@dataclass(frozen=True)
-class FakeSdk:
-    """A zen-compiler and a bridge that the environment names."""
-
-    compiler: Path
-    bridge: Path
-
-    def behave(self, code: str) -> None:
-        """Let the compiler run some Python, with the paths `source`, `spirv` and `library`."""
-        self.compiler.with_name("behaviour.py").write_text(code)
-
-    @property
-    def call(self) -> tuple[list[str], str, list[str]]:
-        """The arguments, the text of the input file, and what lay in its folder, at the last call."""
-        arguments, source, listing = json.loads(self.compiler.with_name("call.json").read_text())
-        return arguments, source, listing
+from made_up import FakeSdk
 
 
 @pytest.fixture
 def fake_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSdk:
-    folder = tmp_path / "fake sdk"
-    folder.mkdir()
-    sdk = FakeSdk(folder / "zen-compiler", folder / "libZenTCBridge.so")
-    sdk.compiler.write_text(_RECORDING.format(python=sys.executable))
-    sdk.compiler.chmod(0o755)
-    sdk.bridge.write_bytes(b"a bridge")
-    sdk.behave(_SUCCESS)
+    sdk = FakeSdk.make(tmp_path / "fake sdk")
     monkeypatch.setenv("VSI_ZEN_COMPILER_PATH", str(sdk.compiler))
     monkeypatch.setenv("VSI_ZEN_TC_BRIDGE_PATH", str(sdk.bridge))
     return sdk
@@ -62,11 +20,3 @@ def fake_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSdk:
 def no_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VSI_ENABLE_TC", "VSI_ENABLE_MULTI_ENGINES", "VSI_ENABLE_MULTI_THREADS", "VSI_DUMP_DIR"):
         monkeypatch.delenv(name, raising=False)
-
-
-def shared_library(source: Path) -> Path:
-    """Compile a C file into a shared library beside it."""
-    compiler = next(filter(shutil.which, [os.environ.get("CC") or "clang", "clang-18", "gcc"]))
-    library = source.with_suffix(".so")
-    subprocess.run([compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
-    return library

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import FakeSdk
+from made_up import FakeSdk
 
 HERE = Path(__file__).parent.parent
 # Where ./foundry puts a plugin's sources, else the checkout that this file is in.

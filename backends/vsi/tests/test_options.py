@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import FakeSdk
+from made_up import FakeSdk
 from triton_vsi_backend.compiler import VsiBackend, VsiOptions, target
 from triton_vsi_backend.errors import VsiError
 

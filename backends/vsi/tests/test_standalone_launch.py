@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from conftest import shared_library
 from foundry_core.tensor import Tensor
+from made_up import shared_library
 from standalone_program import LINES, Program
 from test_launch import SCALARS, TYPES, WORDS, probe
 from triton_vsi_backend.standalone import dump

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from conftest import FakeSdk
+from made_up import FakeSdk
 from triton_vsi_backend import pieces
 from triton_vsi_backend.errors import MissingError, ZenCompilerError
 from triton_vsi_backend.zen_compiler import Switches, compile_ttir

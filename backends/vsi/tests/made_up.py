@@ -1,0 +1,61 @@
+"""Made up for the tests: a zen-compiler that only writes down how it was called, an SDK around it, C libraries."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+# Writes its arguments and its input down, then does as the file behaviour.py beside it says.
+_RECORDING = """#!{python}
+import json, os, sys
+from pathlib import Path
+here = Path(__file__).parent
+arguments = sys.argv[1:]
+source, spirv, library = (Path(arguments[arguments.index(flag) + step]) for flag, step in
+    (("-o", -1), ("-o", 1), ("-out-lib", 1)))
+(here / "call.json").write_text(json.dumps([arguments, source.read_text(), os.listdir(source.parent)]))
+exec((here / "behaviour.py").read_text())
+"""
+_SUCCESS = "spirv.write_bytes(bytes.fromhex('03022307') + b'kernel'); library.write_bytes(b'library')"
+
+
+@dataclass(frozen=True)
+class FakeSdk:
+    """A zen-compiler and a bridge that the environment names."""
+
+    compiler: Path
+    bridge: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> FakeSdk:
+        """Write the two files; the compiler succeeds."""
+        folder.mkdir()
+        sdk = cls(folder / "zen-compiler", folder / "libZenTCBridge.so")
+        sdk.compiler.write_text(_RECORDING.format(python=sys.executable))
+        sdk.compiler.chmod(0o755)
+        sdk.bridge.write_bytes(b"a bridge")
+        sdk.behave(_SUCCESS)
+        return sdk
+
+    def behave(self, code: str) -> None:
+        """Let the compiler run some Python, with the paths `source`, `spirv` and `library`."""
+        self.compiler.with_name("behaviour.py").write_text(code)
+
+    @property
+    def call(self) -> tuple[list[str], str, list[str]]:
+        """The arguments, the text of the input file, and what lay in its folder, at the last call."""
+        arguments, source, listing = json.loads(self.compiler.with_name("call.json").read_text())
+        return arguments, source, listing
+
+
+def shared_library(source: Path) -> Path:
+    """Compile a C file into a shared library beside it."""
+    compiler = next(filter(shutil.which, [os.environ.get("CC") or "clang", "clang-18", "gcc"]))
+    library = source.with_suffix(".so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
+    return library
