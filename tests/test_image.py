@@ -67,6 +67,34 @@ def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
     assert image.identity(target, triton) == before[1]
 
 
+@pytest.mark.parametrize(
+    "file", ["docker/vsi.Dockerfile", "docker/vsi-torch.Dockerfile", "patches/torch/2.6.0/series"]
+)
+def test_a_variant_is_named_by_its_backends_dockerfile_its_own_lines_and_its_patches(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    shutil.copytree(paths.PATCHES, checkout / "patches")
+    monkeypatch.setattr(paths, "PATCHES", checkout / "patches")
+    targets = [lock.load().targets[name] for name in ("vsi", "vsi-torch")]
+    before = [image.identity(each, image.release(each, None)) for each in targets]
+    if file.endswith("series"):
+        (patch,) = (checkout / file).parent.glob("0001-*.patch")
+        patch.write_text(patch.read_text().replace("Subject: ", "Subject: Really ", 1))
+    else:
+        append(checkout / file)
+    vsi, torch = (image.identity(each, image.release(each, None)) for each in targets)
+    assert (vsi != before[0], torch != before[1]) == (file == "docker/vsi.Dockerfile", True)
+
+
+def test_a_variants_lines_follow_those_of_its_backend() -> None:
+    def dockerfiles(name: str) -> list[str]:
+        return [path.name for path in image._dockerfiles(lock.load().targets[name])]
+
+    assert dockerfiles("vsi-torch") == ["vsi.Dockerfile", "vsi-torch.Dockerfile"]
+    assert dockerfiles("spirv-bench") == ["spirv.Dockerfile"]
+    assert dockerfiles("spirv") == ["spirv.Dockerfile"]
+
+
 def test_another_backend_leaves_the_name_alone(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
     before = image.identity(target, triton)
     shutil.copytree(checkout / "backends/spirv", checkout / "backends/other")
