@@ -13,8 +13,11 @@ from foundry_core.tensor import Tensor
 from triton.compiler.errors import CompilationError
 
 F8 = ml_dtypes.float8_e5m2
+BACKEND = triton.runtime.driver.active.get_current_target().backend
+ON_DPU = BACKEND == "dpu"
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
-ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
+if BACKEND == "vsi":
+    del FLOATS["f64"]  # zen-compiler refuses it: it is told of no device that has it
 BITS = np.arange(256, dtype=np.uint8)
 BLOCK = 256
 
@@ -113,7 +116,7 @@ def test_every_number_of_16_bits_is_rounded_to_nearest_even(source: str) -> None
 
 
 @on_devices_with_fp8
-@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize("source", sorted({"f32", "f64"} & FLOATS.keys()))
 def test_ties_and_what_lies_just_beside_them_are_rounded_once(source: str) -> None:
     """f64's neighbours of a tie are ties in f32: rounding to that first would go wrong."""
     dtype = FLOATS[source]
