@@ -343,9 +343,14 @@ def test_integer_casts_keep_the_low_bits(source: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", FLOATS)
-@pytest.mark.parametrize("source", ["i8", "i16", "i32"])
-def test_integers_become_the_nearest_float(source: str, target: str) -> None:
-    x, out = integers(INTS[source]), poisoned(FLOATS[target])
+@pytest.mark.parametrize("source", [np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32])
+def test_integers_become_the_nearest_float(source: type, target: str) -> None:
+    x, out = integers(source), poisoned(FLOATS[target])
+    # Ties of f16 and bf16, and what lies just beside them.
+    ties = [(2 * m + 1) << s for m, s in ((1024, 4), (1500, 0), (2047, 4), (130, 20), (255, 15), (128, 22), (129, 23))]
+    near = np.array([sign * (tie + step) for tie in ties for step in (-1, 0, 1) for sign in (1, -1)])
+    near = near[(near >= np.iinfo(source).min) & (near <= np.iinfo(source).max)]
+    x[: near.size] = near
     launch(cast, x, out)
     np.testing.assert_array_equal(out.astype(F64), nearest(x.astype(F64), target))
 

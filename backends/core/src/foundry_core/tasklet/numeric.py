@@ -10,9 +10,9 @@ from math import log as math_log
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from ..dialects.arith import RemFOp, SIToFPOp, UIToFPOp
+from ..dialects.arith import RemFOp
 from ..errors import unsupported
-from ..workitem.mlir import WIDTHS, Reg, Text
+from ..workitem.mlir import Reg, Text
 from ..workitem.numeric import LIBRARY, Numeric, in_register
 from . import half
 
@@ -55,9 +55,6 @@ class TaskletNumeric(Numeric):
     def _apply(self, op: Operation, args: Sequence[Reg], elem: str) -> Reg:
         if isinstance(op, math.Exp2Op) and args[0].elem == "f32":
             return self._power_of_two(args[0])
-        if isinstance(op, SIToFPOp | UIToFPOp) and in_register(elem) != elem and WIDTHS[args[0].elem] <= 16:
-            # f32 holds every such integer.
-            return self.rounded(self.text.cast(op.name, args[0], "f32"), elem)
         if type(op) in LIBRARY:
             if type(op) not in _EXPANDED or args[0].elem != "f32":
                 raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")

@@ -213,6 +213,24 @@ class Numeric:
         odd = t.select(inexact, t.binary("arith.ori", down, self._int(1, x)), bits)
         return self.rounded(t.cast("arith.bitcast", odd, "f32"), elem)
 
+    def _narrow_from_integer(self, name: str, x: Reg, elem: str) -> Reg:
+        """An integer to a narrow type with one rounding, without f64 up to 32 bits: not every device has it."""
+        t, width = self.text, WIDTHS[x.elem]
+        if width == 64:
+            return self._narrow_from_f64(t.cast(name, x, "f64"), elem)
+        if width == 32:
+            # f32 holds 24 bits. Of more, the lowest 8 are rounded to odd first, which cannot round twice.
+            signed = name == SIToFPOp.name
+            upper = t.binary("arith.andi", x, self._int(~0xFF, x))
+            odd = t.binary("arith.ori", upper, self._int(0x100, x))
+            exact = t.compare("eq", x, upper)
+            # Of a number that is not negative, or less its complement's, the bits beyond the lowest 24.
+            sign = t.binary("arith.shrsi", x, self._int(31, x)) if signed else self._int(0, x)
+            size = t.binary("arith.shrui", t.binary("arith.xori", x, sign), self._int(24, x))
+            kept = t.binary("arith.ori", exact, t.compare("eq", size, self._int(0, x)))
+            x = t.select(kept, x, odd)
+        return self.rounded(t.cast(name, x, "f32"), elem)
+
     # Small functions that OpenCL has as library calls.
 
     def absolute(self, x: Reg) -> Reg:
@@ -373,10 +391,7 @@ class Numeric:
             case ExtSIOp() | ExtUIOp() | TruncIOp():
                 return t.cast(op.name, x, elem)
             case SIToFPOp() | UIToFPOp():
-                # To a narrow type by way of f64, which holds every i32 exactly: one rounding only.
-                if elem in _NARROW:
-                    return self._narrow_from_f64(t.cast(op.name, x, "f64"), elem)
-                return t.cast(op.name, x, elem)
+                return self._narrow_from_integer(op.name, x, elem) if elem in _NARROW else t.cast(op.name, x, elem)
             case FPToSIOp() | FPToUIOp():
                 return t.cast(op.name, x, elem)
             case BitcastOp() | tt.BitcastOp():
