@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -386,6 +387,18 @@ def test_threads_may_launch_at_the_same_time() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_a_program_is_never_there_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two threads that load the same program, one may launch it while the other writes it."""
+    written = []
+    write = Path.write_bytes
+    monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.append(path) or write(path, data))
+    utils = driver.active.utils
+    (program, *_), (again, *_) = (utils.load_binary("twice", b"a program", 0, 0) for _ in range(2))
+    assert program.path == again.path
+    assert written and program.path not in written
+    assert program.path.read_bytes() == b"a program"
 
 
 @triton.jit

@@ -24,6 +24,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,6 @@ from .host import sdk
 from .launches import Launch
 
 if TYPE_CHECKING:
-
     from .launcher import DpuLauncher, Program
 
 _WRAM_BYTES = 64 << 10
@@ -77,7 +77,10 @@ class DpuUtils:
         from .launcher import Program
 
         path = Path(_folder(), f"{name[:80]}-{hashlib.sha256(kernel).hexdigest()[:16]}")
-        path.write_bytes(kernel)
+        # By rename: another thread may be at the same, or launch it already.
+        beside = path.with_name(f"{path.name}-{threading.get_ident()}")
+        beside.write_bytes(kernel)
+        beside.replace(path)
         program = Program(path, name)
         return program, program, 0, 0, _THREADS
 
