@@ -55,11 +55,18 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(project: Path, *arguments: str, heedless: bool = False) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "invoke", "--search-root", project, *arguments], cwd="/", text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=None if heedless else heed,
     )  # fmt: skip
+
+
+def heed() -> None:
+    """Signals as a terminal's user has them: who runs these tests under nohup, or behind &, passes them on ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def test_help_is_given_wherever_one_stands(project: Path) -> None:
@@ -88,7 +95,7 @@ def test_a_signal_lets_a_verb_clean_up(project: Path, number: signal.Signals, st
 def test_a_hang_up_that_is_ignored_stays_ignored(project: Path) -> None:
     ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        child = start(project, "wait", "x")
+        child = start(project, "wait", "x", heedless=True)
     finally:
         signal.signal(signal.SIGHUP, ignored)
     assert child.stdout is not None
