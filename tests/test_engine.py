@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import tarfile
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,6 +116,112 @@ def test_copying_a_file_in_leaves_its_folder_s_mode_alone(container: Container, 
 def test_copying_out_what_is_not_there_is_an_error(container: Container, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="cannot copy /nothing"):
         container.copy_out("/nothing", tmp_path / "x")
+
+
+@pytest.fixture
+def volume(docker: Engine) -> Iterator[str]:
+    name = f"foundry-test-{uuid.uuid4().hex}"
+    yield name
+    docker.evict(name)
+    docker.remove_volume(name)
+
+
+@pytest.mark.docker
+def test_a_volume_outlives_its_container_and_is_listed_and_removed(docker: Engine, tiny: str, volume: str) -> None:
+    with docker.container(tiny, volumes={volume: "/foundry/work"}) as first:
+        first.call(["sh", "-c", "echo kept > /foundry/work/file"])
+        with pytest.raises(EngineError, match=f"cannot remove the volume {volume}"):
+            docker.remove_volume(volume)
+    with docker.container(tiny, volumes={volume: "/elsewhere"}) as second:
+        assert second.call(["cat", "/elsewhere/file"]) == "kept\n"
+    assert docker.volumes(volume) == docker.volumes(volume[:-1]) == (volume,)
+    docker.remove_volume(volume)
+    assert docker.volumes(volume) == ()
+    docker.remove_volume(volume)
+
+
+@pytest.mark.docker
+def test_an_interrupted_command_is_ended_and_its_volume_stays(docker: Engine, tiny: str, volume: str) -> None:
+    def interrupt(line: str) -> None:
+        if line == "at work":
+            raise KeyboardInterrupt
+
+    # What the loop writes shows whether it still runs.
+    loop = "echo at work; while :; do echo more >> /foundry/work/file; sleep 0.05; done"
+    with pytest.raises(KeyboardInterrupt), docker.container(tiny, volumes={volume: "/foundry/work"}) as container:
+        container.run(["sh", "-c", loop], line=interrupt)
+    with docker.container(tiny, volumes={volume: "/foundry/work"}) as container:
+        before = container.call(["cat", "/foundry/work/file"])
+        container.call(["sleep", "0.5"])
+        assert container.call(["cat", "/foundry/work/file"]) == before
+
+
+ORPHAN = """
+import os, signal, sys
+from toolchains import engine
+with engine.connect().container(sys.argv[1], volumes={sys.argv[2]: "/foundry/work"}) as container:
+    container.run(["sh", "-c", "echo at work; sleep 1000"], line=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+@pytest.mark.docker
+def test_what_a_killed_process_left_at_work_on_a_volume_is_ended(docker: Engine, tiny: str, volume: str) -> None:
+    child = subprocess.run([sys.executable, "-c", ORPHAN, tiny, volume], cwd=ROOT, timeout=60, check=False)
+    assert child.returncode == -signal.SIGKILL
+    with docker.container(tiny) as other:
+        assert docker.evict(volume) == 1
+        assert docker.evict(volume) == 0
+        assert other.call(["echo", "untouched"]) == "untouched\n"
+    docker.remove_volume(volume)
+    assert docker.volumes(volume) == ()
+
+
+@pytest.mark.docker
+def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, tiny: str, tmp_path: Path) -> None:
+    size = 192 << 20
+    with tarfile.open(tmp_path / "large.tar", "w") as tar, Path("/dev/urandom").open("rb") as random:
+        entry = tarfile.TarInfo("folder/large")
+        entry.size = size
+        tar.addfile(entry, random)
+    code = "\n".join(
+        (
+            "import resource, sys",
+            "from pathlib import Path",
+            "from toolchains import engine",
+            "folder = Path(sys.argv[2])",
+            "with engine.connect().container(sys.argv[1]) as container:",
+            "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss",
+            "    container.put(folder / 'large.tar', '/a/b')",
+            "    container.fetch('/a/b/folder/large', folder / 'back')",
+            "    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)",
+        )
+    )
+    grown = subprocess.check_output([sys.executable, "-c", code, tiny, tmp_path], cwd=ROOT, text=True, timeout=300)
+    assert int(grown) < size // 4
+    with tarfile.open(tmp_path / "large.tar") as tar, (tmp_path / "back").open("rb") as back:
+        sent = tar.extractfile("folder/large")
+        assert sent is not None
+        assert hashlib.file_digest(back, "sha256").digest() == hashlib.file_digest(sent, "sha256").digest()
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("source", ["/nothing", "/bin", "/foundry-link"])
+def test_fetching_what_is_no_plain_file_is_an_error(container: Container, tmp_path: Path, source: str) -> None:
+    container.call(["ln", "-s", "/bin/sh", "/foundry-link"])
+    with pytest.raises(EngineError, match=f"cannot copy {source}"):
+        container.fetch(source, tmp_path / "file")
+    assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.docker
+def test_a_process_that_dies_of_the_memory_limit_is_told_from_one_that_fails(docker: Engine, tiny: str) -> None:
+    with docker.container(tiny, memory="32m") as container:
+        assert container.run(["sh", "-c", "exit 137"]).status == 137
+        assert not container.oom_killed()
+        # A shell variable that doubles until the limit ends it.
+        done = container.run(["sh", "-c", "(x=0123456789; while :; do x=$x$x; done); echo went on with $?"])
+        assert done.stdout == "went on with 137\n"
+        assert container.oom_killed()
 
 
 def test_an_entry_that_would_land_outside_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import shutil
 import sys
 import tarfile
 import uuid
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import IO, Any
 
 import docker.errors
+import docker.types
 import docker.utils
 import urllib3.exceptions
 
@@ -39,6 +41,11 @@ _LIFETIME = "24h"
 _FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
 # Where a command finds its input when that does not come from a terminal.
 _INPUT = "foundry/stdin"
+# Where the kernel counts what it killed for lack of memory, in a line "oom_kill N": cgroups of version 1 and 2.
+_OOM_COUNTERS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
+# How containers and volumes of ours are told from the user's own.
+_LABEL = "org.triton-foundry.container"
+_VOLUME_LABEL = "org.triton-foundry.volume"
 # What the classic builder prints: the image that each step made, the last one being the result, and its containers.
 _STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
 _RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12,64})$")
@@ -190,7 +197,7 @@ class Engine:
 
     def container(
         self, image: str, *, memory: str | None = None, cpus: float | None = None, processes: int | None = None,
-        network: str = "none",
+        network: str = "none", volumes: Mapping[str, str] | None = None,
     ) -> Container:  # fmt: skip
         """A container of an image, to be used in a with statement; it exists only inside of it.
 
@@ -200,10 +207,52 @@ class Engine:
             cpus: limit, in cores.
             processes: limit.
             network: "none", or a network that the engine has.
+            volumes: name of a volume to the folder that it is seen at; one that is not there is made, and every one
+                outlives the container.
         """
         limits = {"mem_limit": memory, "nano_cpus": round(cpus * 1e9) if cpus else None, "pids_limit": processes}
         given = {key: value for key, value in limits.items() if value}
-        return Container(self._api, image, given | {"network_mode": network})
+        mounts = [
+            docker.types.Mount(path, name, type="volume", labels={_VOLUME_LABEL: ""})
+            for name, path in (volumes or {}).items()
+        ]
+        return Container(self._api, image, given | {"network_mode": network, "mounts": mounts})
+
+    def volumes(self, prefix: str = "") -> tuple[str, ...]:
+        """Names of the volumes that containers of ours made, those that start with `prefix`."""
+        try:
+            answer = self._api.volumes(filters={"label": _VOLUME_LABEL})
+        except _FAILURES as error:
+            raise EngineError("cannot list the engine's volumes", why=str(error), next="./foundry doctor") from error
+        names = (volume["Name"] for volume in answer["Volumes"] or ())
+        return tuple(sorted(name for name in names if name.startswith(prefix)))
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume with all that is in it; one that is not there need not be removed.
+
+        Raises:
+            EngineError: a container uses it, or the engine refused.
+        """
+        try:
+            self._api.remove_volume(name)
+        except _FAILURES as error:
+            if _status(error) != 404:
+                raise EngineError(f"cannot remove the volume {name}", why=str(error)) from error
+
+    def evict(self, volume: str) -> int:
+        """Remove the containers of ours that use a volume, with what runs in them; returns how many there were.
+
+        A process that is killed leaves its container, and a build goes on in it. Only who knows that no other process
+        is at work on the volume, because it holds a lock, may call this.
+        """
+        try:
+            found = self._api.containers(all=True, filters={"volume": volume, "label": _LABEL})
+            for answer in found:
+                with suppress(docker.errors.NotFound):
+                    self._api.remove_container(answer["Id"], force=True, v=True)
+        except _FAILURES as error:
+            raise EngineError(f"cannot end what uses the volume {volume}", why=str(error)) from error
+        return len(found)
 
     def _do(self, verb: str, request: Callable[[], Any]) -> Any:
         try:
@@ -230,7 +279,7 @@ class Container:
     def __enter__(self) -> Container:
         try:
             self.id = self._api.create_container(
-                self._image, command=["sleep", _LIFETIME], entrypoint=[], labels=["org.triton-foundry.container"],
+                self._image, command=["sleep", _LIFETIME], entrypoint=[], labels=[_LABEL],
                 name=self._name, use_config_proxy=False,
                 host_config=self._api.create_host_config(auto_remove=True, **self._limits),
             )["Id"]  # fmt: skip
@@ -372,6 +421,47 @@ class Container:
                 elif member.isdir():
                     path.mkdir(parents=True, exist_ok=True)
 
+    def put(self, tar: Path, folder: str) -> None:
+        """Unpack a tar, which may be larger than memory, into a folder of the container; the folder is made.
+
+        The engine unpacks it: owners, modes and links become what the tar says, so it must be one that we made.
+        """
+        self.call(["mkdir", "-p", folder])
+        try:
+            # The SDK sends a file in pieces as it reads it.
+            with tar.open("rb") as file:
+                self._api.put_archive(self.id, folder, file)
+        except _FAILURES as error:
+            raise EngineError(f"cannot unpack {tar} in a container of {self._image}", why=str(error)) from error
+
+    def fetch(self, source: str, file: Path) -> None:
+        """Copy one file, which may be larger than memory, out of the container.
+
+        Raises:
+            EngineError: there is no such file, or it is a folder or a link.
+        """
+        failed = f"cannot copy {source} out of a container of {self._image}"
+        try:
+            chunks, _ = self._api.get_archive(self.id, source)
+            with tarfile.open(fileobj=io.BufferedReader(_Stream(chunks)), mode="r|") as tar:
+                member = tar.next()
+                content = tar.extractfile(member) if member and member.isfile() else None
+                if content is None:
+                    raise EngineError(failed, why="it is no plain file")
+                with file.open("wb") as out:
+                    shutil.copyfileobj(content, out)
+        except (*_FAILURES, tarfile.TarError) as error:
+            raise EngineError(failed, why=str(error)) from error
+
+    def oom_killed(self) -> bool:
+        """Whether the kernel killed a process in this container for lack of memory, the container's or the machine's.
+
+        The kernel counts it for the container's cgroup. The engine's own answer, State.OOMKilled, does not tell: Docker
+        20.10 leaves it false when it was a process of a command that died, and not the container's own.
+        """
+        counted = self.run(["cat", *_OOM_COUNTERS]).stdout.splitlines()
+        return any(int(line.split()[1]) > 0 for line in counted if line.startswith("oom_kill "))
+
 
 def _status(error: BaseException) -> int | None:
     """The HTTP status with which the engine refused; None where it did not even do that."""
@@ -380,6 +470,24 @@ def _status(error: BaseException) -> int | None:
 
 def _found(pattern: re.Pattern[str], printed: Iterable[str]) -> list[str]:
     return [match[1] for text in printed if (match := pattern.match(text))]
+
+
+class _Stream(io.RawIOBase):
+    """Chunks of bytes as a file to be read once."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (chunk := next(self._chunks, None)) is not None:
+            self._rest = memoryview(chunk)
+        taken, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
 
 
 class _Lines:
