@@ -10,13 +10,13 @@ its own, so that it is never taken for the target's, and a label that says that 
 
 Each is named by the digest of all that goes into it, and the digest needs neither the engine nor a large file to be
 read. An image whose name exists is never made again. Each is normalised after the build, so that two builds of the same
-inputs have the same ID.
+inputs have the same ID. Gathering what goes into a layer is apart from making it: others can make it, too (bake.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import layers, native, patched, patches, plugins, rootfs, trees, triton
@@ -40,6 +40,34 @@ class Image:
     name: str
     info: ImageInfo
     made: bool
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is added to an image to make the next one: all that its Dockerfile sees, and what the result is called.
+
+    Attributes:
+        name: the tag of the image that it makes.
+        base: the ARG that names the image that it is added to.
+        dockerfile: the Dockerfile's text.
+        wheels: the Python packages that it installs, files by their own names.
+        arguments: values of further ARGs.
+        labels: of the image.
+        files: more files, by their names in the context.
+    """
+
+    name: str
+    base: str
+    dockerfile: bytes
+    wheels: Sequence[Path]
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    def make(self, engine: Engine, below: str, known: Sequence[str]) -> ImageInfo:
+        """Have the image in an engine that has the one that it is added to; `known` are the layers of that."""
+        arguments = {self.base: below, **self.arguments}
+        return layers.layer(engine, self.name, self.dockerfile, arguments, self.labels, self.wheels, known, self.files)
 
 
 def release(target: LockedTarget, version: str | None) -> LockedTriton:
@@ -103,41 +131,56 @@ def build(
     Raises:
         FoundryError: whichever step failed.
     """
-    repository = f"{target.name}-sdk" if sdk else target.name
-    name = _name(repository, identity(target, locked, sdk=sdk))
+    name = _name(_repository(target, sdk), identity(target, locked, sdk=sdk))
     info = engine.image(name) if cache else None
     made = info is None
     if info is None:
-        used = _fetch(target, locked, store, sdk)
-        drift = _drift(target, used)
-        with step(f"plugins: {', '.join(_own(target))}"):
-            own = [plugins.wheel(package, store) for package in _own(target)]
-        parts = [native.part(recipe, _builder(used), store=store, engine=engine) for recipe in _recipes(target, sdk)]
-        # Sources may have been edited since, and what drifted has another identity: it may have been made before.
-        identities = [wheel.identity for wheel in own], drift
-        name = _name(
-            repository, identity(used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk)
-        )
+        used, top = gather(target, locked, store=store, engine=lambda: engine, sdk=sdk)
+        name = top.name
         with store.locked(name.replace("/", "-")):
             info = engine.image(name) if cache else None
             if info is None:
                 python = _python(used, locked, store=store, engine=engine, cache=cache)
-                files = {f"parts/{part.name}.tar": part.path for part in parts}
-                files |= {f"parts/{what.package}.tar": patched.part(what, used, store) for what in used.patched}
-                arguments = {"PYTHON": python}
-                if sdk:
-                    files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
-                    arguments |= sdk.arguments
-                dockerfile = b"\n".join(path.read_bytes() for path in _dockerfiles(target))
                 with step(f"image {name}"):
-                    info = layers.layer(
-                        engine, name, dockerfile, arguments, _labels(target, locked, drift, sdk),
-                        [wheel.path for wheel in own], layers.present(engine, python).layers, files,
-                    )  # fmt: skip
-    for moving in _moving_names(repository, target, locked):
+                    info = top.make(engine, python, layers.present(engine, python).layers)
+    for moving in moving_names(target, locked, sdk):
         if moving not in info.names:
             engine.tag(name, moving)
     return Image(name, info, made)
+
+
+def gather(
+    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Callable[[], Engine], sdk: Sdk | None = None
+) -> tuple[LockedTarget, Layer]:  # fmt: skip
+    """Have all that goes into a target's own layer in the store.
+
+    Args:
+        engine: gives one; asked only where native parts go in, which are built in it if the store has none.
+
+    Returns:
+        The target with the packages that are really used, and the layer.
+    """
+    used = _fetch(target, locked, store, sdk)
+    drift = _drift(target, used)
+    with step(f"plugins: {', '.join(_own(target))}"):
+        own = [plugins.wheel(package, store) for package in _own(target)]
+    parts = [native.part(recipe, _builder(used), store=store, engine=engine()) for recipe in _recipes(target, sdk)]
+    files = {f"parts/{part.name}.tar": part.path for part in parts}
+    files |= {f"parts/{what.package}.tar": patched.part(what, used, store) for what in used.patched}
+    if sdk:
+        files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
+    # Sources may have been edited since, and what drifted has another identity: it may have been made before.
+    identities = [wheel.identity for wheel in own], drift
+    found = identity(used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk)
+    return used, Layer(
+        name=_name(_repository(target, sdk), found),
+        base="PYTHON",
+        dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target)),
+        wheels=[wheel.path for wheel in own],
+        arguments=sdk.arguments if sdk else {},
+        labels=_labels(target, locked, drift, sdk),
+        files=files,
+    )
 
 
 def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
@@ -152,19 +195,33 @@ def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | 
 
 def _python(target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool) -> str:
     """Have the image under the target's in the engine; returns its name."""
-    name = _name("python", _python_identity(target, locked))
+    name = _python_name(target, locked)
     if cache and engine.image(name):
         return name
     with step(f"base image from {len(target.debs)} Debian packages"):
         base = rootfs.base(target, store)
     with step("base image into the engine"):
         known = base.load(engine)
+    layer = python_layer(target, locked, store)
+    with step(f"Python packages: {len(target.wheels)} and Triton"):
+        layer.make(engine, base.name, known)
+    return name
+
+
+def python_layer(target: LockedTarget, locked: LockedTriton, store: Store) -> Layer:
+    """What goes into the layer between the base image and the target's own, all of it in the store."""
     with step(f"Triton {triton.version(locked)}"):
         patched = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
-    with step(f"Python packages: {len(target.wheels)} and Triton"):
-        wheels = [*map(store.path, target.wheels), patched]
-        layers.layer(engine, name, DOCKER / "python.Dockerfile", {"BASE": base.name}, {}, wheels, known)
-    return name
+    return Layer(
+        name=_python_name(target, locked),
+        base="BASE",
+        dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
+        wheels=[*map(store.path, target.wheels), patched],
+    )
+
+
+def _python_name(target: LockedTarget, locked: LockedTriton) -> str:
+    return _name("python", _python_identity(target, locked))
 
 
 def _python_identity(target: LockedTarget, locked: LockedTriton) -> str:
@@ -201,7 +258,13 @@ def _name(repository: str, identity: str) -> str:
     return f"triton-foundry/{repository}:{identity[:16]}"
 
 
-def _moving_names(repository: str, target: LockedTarget, locked: LockedTriton) -> list[str]:
+def _repository(target: LockedTarget, sdk: Sdk | None) -> str:
+    return f"{target.name}-sdk" if sdk else target.name
+
+
+def moving_names(target: LockedTarget, locked: LockedTriton, sdk: Sdk | None = None) -> list[str]:
+    """The names that go on to the next image of a target: the release's, and, of the default one, "latest"."""
+    repository = _repository(target, sdk)
     names = [f"triton-foundry/{repository}:{locked.version}"]
     if locked.version == target.default_triton:
         names.append(f"triton-foundry/{repository}:latest")
