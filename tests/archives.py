@@ -75,7 +75,10 @@ class DebianArchive:
         self.suite = suite
         self._index = folder / "dists" / suite / "main" / "binary-amd64" / "Packages"
         self._index.parent.mkdir(parents=True)
+        self._source_index = folder / "dists" / suite / "main" / "source" / "Sources"
+        self._source_index.parent.mkdir(parents=True)
         self._records: dict[str, str] = {}
+        self._source_records: dict[str, str] = {}
         self._publish()
 
     @property
@@ -101,9 +104,31 @@ class DebianArchive:
         self._publish()
         return made
 
+    def add_source(self, name: str, version: str, files: Mapping[str, bytes], binary: str = "") -> list[Artifact]:
+        """Publish a source package of these files and a .dsc; a version that was there before is superseded."""
+        pool = self.folder / "pool"
+        pool.mkdir(exist_ok=True)
+        plain = version.partition(":")[2] or version
+        dsc = f"Format: 3.0 (quilt)\nSource: {name}\nVersion: {version}\n"
+        made = []
+        for file, content in {f"{name}_{plain}.dsc": dsc.encode(), **files}.items():
+            (pool / file).write_bytes(content)
+            made.append(artifact(pool / file, kind="source", name=name, version=version))
+        sums = "".join(f" {each.sha256} {each.size} {each.filename}\n" for each in made)
+        self._source_records[name] = (
+            f"Package: {name}\nBinary: {binary or name}\nVersion: {version}\nFormat: 3.0 (quilt)\nArchitecture: any\n"
+            f"Maintainer: nobody <nobody@localhost>\nDirectory: pool\nChecksums-Sha256:\n{sums}"
+        )
+        self._publish()
+        return sorted(made, key=lambda each: each.filename)
+
     def _publish(self) -> None:
         self._index.write_text("\n".join(self._records.values()))
-        data = self._index.read_bytes()
-        entry = f" {hashlib.sha256(data).hexdigest()} {len(data)} main/binary-amd64/Packages\n"
+        self._source_index.write_text("\n".join(self._source_records.values()))
+        entries = ""
+        for index in (self._index, self._source_index):
+            data = index.read_bytes()
+            place = index.relative_to(self.folder / "dists" / self.suite)
+            entries += f" {hashlib.sha256(data).hexdigest()} {len(data)} {place}\n"
         release = f"Suite: {self.suite}\nCodename: {self.suite}\nComponents: main\nArchitectures: amd64\n"
-        (self.folder / "dists" / self.suite / "Release").write_text(f"{release}SHA256:\n{entry}")
+        (self.folder / "dists" / self.suite / "Release").write_text(f"{release}SHA256:\n{entries}")

@@ -24,6 +24,7 @@ from .lock import Artifact
 from .sources import Source
 from .sources.deb import Debs
 from .sources.sdist import Sdists
+from .sources.source_package import SourcePackages
 from .sources.wheel import Wheels
 
 
@@ -60,7 +61,7 @@ class Store:
         """Have all of these in the store, checked.
 
         Args:
-            suite: the Debian suite that debs are from.
+            suite: the Debian suite that debs and source packages are from.
             python: the version of Python that wheels are for.
 
         Returns:
@@ -80,10 +81,12 @@ class Store:
                 next="invoke pin --fetch, on a machine with a network",
             )
         debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
+        packages = [artifact for artifact in artifacts if artifact.kind == "source"]
         others = [artifact for artifact in artifacts if artifact.kind != "deb"]
         apt = self.debs(suite)
         self._bring(Wheels(python), [artifact for artifact in others if artifact.kind == "wheel"], "wheels")
         self._bring(Sdists(python), [artifact for artifact in others if artifact.kind == "sdist"], "sources")
+        self._bring(self.source_packages(suite), packages, "files of source packages")
         try:
             self._bring(apt, debs, "packages")
         except GoneError as gone:
@@ -96,6 +99,15 @@ class Store:
     def debs(self, suite: str) -> Debs:
         """apt for a suite, with its state kept in the store."""
         return Debs(suite, self.root / "apt" / suite)
+
+    def source_packages(self, suite: str) -> SourcePackages:
+        """apt for a suite's source packages, with its state kept in the store."""
+        return SourcePackages(suite, self.root / "apt" / f"{suite}-sources")
+
+    @property
+    def offline(self) -> bool:
+        """Whether the network may not be used."""
+        return self._offline
 
     @contextmanager
     def incoming(self) -> Iterator[Path]:

@@ -34,9 +34,9 @@ class Archive:
     pocket: str
     options: str
 
-    def line(self, suite: str) -> str:
-        """The archive as a line of sources.list, for a suite."""
-        return f"deb [{self.options}] {self.uri} {suite}{self.pocket} main"
+    def line(self, suite: str, kind: str = "deb") -> str:
+        """The archive as a line of sources.list, for a suite: of packages, or of sources ("deb-src")."""
+        return f"{kind} [{self.options}] {self.uri} {suite}{self.pocket} main"
 
 
 def archives() -> list[Archive]:
@@ -114,6 +114,6 @@ def _one_line(text: str) -> Iterator[dict[str, str]]:
         }  # fmt: skip
 
 
-def sources_list(suite: str, archives: Sequence[Archive]) -> str:
-    """A whole sources.list for a suite."""
-    return "".join(archive.line(suite) + "\n" for archive in archives)
+def sources_list(suite: str, archives: Sequence[Archive], kind: str = "deb") -> str:
+    """A whole sources.list for a suite; see Archive.line."""
+    return "".join(archive.line(suite, kind) + "\n" for archive in archives)
