@@ -192,11 +192,22 @@ class TestOurs:
             assert (paths.BACKENDS / backend).is_dir()
             assert (paths.DOCKER / f"{backend}.Dockerfile").is_file()
 
-    def test_every_component_is_part_of_a_target(self) -> None:
+    def test_every_component_is_part_of_a_target_or_of_a_builder(self) -> None:
         targets = [pins.target(name) for name in pins.names()]
         used = {pin.name for target in targets for pin in (*target.pins, *target.build)}
+        used |= {pin.name for suite in pins.suites() for pin in pins.builder(suite).pins}
         assert used == {file.stem for file in paths.PINS.glob("*.toml")}
 
-    @pytest.mark.parametrize("file", [*paths.PINS.glob("*.toml"), *paths.TARGETS.glob("*.toml")], ids=lambda f: f.stem)
+    def test_what_any_target_stands_on_has_a_builder_of_its_python(self) -> None:
+        for name in pins.names():
+            target = pins.target(name)
+            assert pins.builder(target.suite).python == target.python
+
+    @pytest.mark.parametrize(
+        "file",
+        [file for folder in (paths.PINS, paths.TARGETS, paths.BUILDERS, paths.UPSTREAMS)
+         for file in folder.glob("*.toml")],
+        ids=lambda file: f"{file.parent.name}-{file.stem}",
+    )  # fmt: skip
     def test_every_file_begins_by_saying_why_it_is_there(self, file: Path) -> None:
         assert file.read_text().startswith("# ")

@@ -23,7 +23,7 @@ class Artifact:
     """One file that is fetched.
 
     Attributes:
-        kind: "wheel", "deb" or "sdist".
+        kind: "wheel", "deb", "sdist", or "source" for a file of a Debian source package.
         name: the distribution's or package's name.
         version: the whole version, a Debian epoch included.
         filename: the name that the archive gives the file.
@@ -129,16 +129,45 @@ class LockedTarget:
 
 
 @dataclass(frozen=True)
+class LockedSource:
+    """What one profile of an upstream project resolved to.
+
+    Attributes:
+        kind: "git" or "debian".
+        version: of the Debian source package; of git the ref, if there is one.
+        commit: of git.
+        tree: git's hash of the tree, if it is known.
+        files: of the Debian source package: .dsc, .orig.tar.*, .debian.tar.*.
+        pin: digest of the pin that it was resolved from, to see that it changed since.
+    """
+
+    kind: str
+    version: str = ""
+    commit: str = ""
+    tree: str = ""
+    files: tuple[Artifact, ...] = ()
+    pin: str = ""
+
+
+@dataclass(frozen=True)
 class Lock:
-    """All targets, and one digest over them."""
+    """All that is locked, and one digest over it.
+
+    Attributes:
+        targets: by their names.
+        sources: of what is built from source, by project and profile: "upmem-llvm/debian-13".
+        builders: the images that those are built in, by their suites; targets without a Triton.
+    """
 
     targets: Mapping[str, LockedTarget]
     digest: str
+    sources: Mapping[str, LockedSource] = field(default_factory=dict)
+    builders: Mapping[str, LockedTarget] = field(default_factory=dict)
 
     def systems(self) -> tuple[LockedTarget, ...]:
-        """The targets, each followed by its builder if it has one."""
+        """The targets, each followed by its builder if it has one; then the builders of what is built from source."""
         pairs = ((target, target.builder) for target in self.targets.values())
-        return tuple(system for pair in pairs for system in pair if system)
+        return (*(system for pair in pairs for system in pair if system), *self.builders.values())
 
     def proven(self) -> list[LockedTarget]:
         """The targets that all checks are run for.
@@ -158,20 +187,36 @@ class Lock:
         return [target for target in self.targets.values() if not target.variant or of_its_own(target)]
 
 
+def builder_name(suite: str) -> str:
+    """What the image is called in which this suite's things are built from upstream's sources."""
+    return f"build-{suite}"
+
+
 def digest(value: Any) -> str:
     """sha256 of a value's canonical JSON: the same for the same content, however it was written down."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def seal(targets: Mapping[str, LockedTarget]) -> Lock:
-    """A lock over these targets, with all digests computed."""
+def seal(
+    targets: Mapping[str, LockedTarget],
+    sources: Mapping[str, LockedSource] | None = None,
+    builders: Mapping[str, LockedTarget] | None = None,
+) -> Lock:
+    """A lock over these, with all digests computed."""
     sealed = {}
     for name in sorted(targets):
         target = targets[name]
         if target.builder:
             target = replace(target, builder=_sealed(target.builder))
         sealed[name] = _sealed(target)
-    return Lock(sealed, digest({name: _wanted(target) for name, target in sealed.items()}))
+    sources = dict(sorted((sources or {}).items()))
+    builders = {suite: _sealed(builder) for suite, builder in sorted((builders or {}).items())}
+    whole = {
+        "targets": {name: _wanted(target) for name, target in sealed.items()},
+        "sources": {name: asdict(source) for name, source in sources.items()},
+        "builders": {suite: _wanted(builder) for suite, builder in builders.items()},
+    }
+    return Lock(sealed, digest(whole), sources, builders)
 
 
 def _sealed(target: LockedTarget) -> LockedTarget:
@@ -195,12 +240,17 @@ def load(path: Path = paths.LOCK) -> Lock:
     """
     try:
         data = json.loads(path.read_text())
-        lock = Lock({name: _target(name, entry) for name, entry in data["targets"].items()}, data["digest"])
+        lock = Lock(
+            {name: _target(name, entry) for name, entry in data["targets"].items()},
+            data["digest"],
+            {name: _source(entry) for name, entry in data["sources"].items()},
+            {suite: _target(builder_name(suite), entry) for suite, entry in data["builders"].items()},
+        )
     except FileNotFoundError:
         raise PinError(f"there is no lock at {path}", next=_RESOLVE) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
-    if seal(lock.targets) != lock:
+    if seal(lock.targets, lock.sources, lock.builders) != lock:
         raise PinError(
             f"the digests in the lock do not fit its content: {path}",
             why="the file was edited by hand, or two changes were merged line by line",
@@ -214,6 +264,8 @@ def save(lock: Lock, path: Path = paths.LOCK) -> None:
     data = {
         "digest": lock.digest,
         "targets": {name: _to_json(target) for name, target in lock.targets.items()},
+        "sources": {name: _source_to_json(source) for name, source in lock.sources.items()},
+        "builders": {suite: _to_json(builder) for suite, builder in lock.builders.items()},
     }
     path.write_text(_format(data) + "\n")
 
@@ -260,6 +312,18 @@ def _target(name: str, data: dict[str, Any]) -> LockedTarget:
         "builder": _target(f"{name}-build", builder) if builder else None,
     }
     return LockedTarget(name=name, **(data | changed))
+
+
+def _source_to_json(source: LockedSource) -> dict[str, Any]:
+    data = asdict(source)
+    for file in data["files"]:
+        del file["kind"]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items() if value}
+
+
+def _source(data: dict[str, Any]) -> LockedSource:
+    files = tuple(Artifact(kind="source", **entry) for entry in data.get("files", ()))
+    return LockedSource(**(data | {"files": files}))
 
 
 def _format(value: Any, indent: str = "") -> str:

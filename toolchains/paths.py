@@ -8,6 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "toolchains" / "pins"
 TARGETS = ROOT / "toolchains" / "targets"
+UPSTREAMS = ROOT / "toolchains" / "upstreams"
+BUILDERS = ROOT / "toolchains" / "builders"
 LOCK = ROOT / "toolchains" / "lock.json"
 PATCHES = ROOT / "patches"
 BACKENDS = ROOT / "backends"

@@ -1,4 +1,4 @@
-"""What we want: components, one TOML file each, and targets, which name the components that they are made of."""
+"""What we want: components, one TOML file each, and what they make up: targets, and builders of upstream's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from . import paths
 from .errors import PinError, UsageError
-from .lock import Patched, digest
+from .lock import Patched, builder_name, digest
 
 
 @dataclass(frozen=True)
@@ -254,6 +254,32 @@ def _variant(name: str, below: Target, more: Mapping[str, Any], components: Path
 def names(folder: Path = paths.TARGETS) -> list[str]:
     """The targets that exist."""
     return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def suites(folder: Path = paths.BUILDERS) -> list[str]:
+    """The suites that upstream's projects can be built for."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.PINS) -> System:
+    """The image that upstream's projects are built in for targets on a suite; it belongs to no backend.
+
+    Raises:
+        UsageError: no such builder.
+        PinError: malformed.
+    """
+    path = folder / f"{suite}.toml"
+    if not path.is_file():
+        raise UsageError(
+            f"nothing can be built from source for {suite}",
+            why=f"known: {', '.join(suites(folder))}",
+            next="invoke pin",
+        )
+    match _read(path):
+        case {"python": str(python), "components": [*listed], **rest} if not rest:
+            pins = tuple(component(str(item), components) for item in listed)
+            return System(builder_name(suite), "", suite, python, pins)
+    raise PinError(f"not a builder file: {path}", why="it has python and components", next=f"correct {path}")
 
 
 def _read(path: Path) -> dict[str, Any]:
