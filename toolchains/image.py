@@ -22,6 +22,7 @@ from pathlib import Path
 from . import layers, native, patched, patches, plugins, rootfs, trees, triton
 from .engine import Engine, ImageInfo
 from .errors import PinError, UsageError
+from .fromsource.choice import Sourced
 from .lock import Artifact, LockedTarget, LockedTriton, digest
 from .paths import DOCKER
 from .sdk import Sdk
@@ -88,7 +89,7 @@ def release(target: LockedTarget, version: str | None) -> LockedTriton:
 
 def identity(
     target: LockedTarget, locked: LockedTriton, own: Sequence[str] = (), drift: str = "", *,
-    native_parts: Sequence[str] = (), sdk: Sdk | None = None,
+    native_parts: Sequence[str] = (), sdk: Sdk | None = None, sourced: Sourced | None = None,
 ) -> str:  # fmt: skip
     """The digest of all that goes into a target's image.
 
@@ -99,21 +100,25 @@ def identity(
         drift: what the image's label says about packages that are not the locked ones.
         native_parts: the identities of the native parts; of the sources as they are now if not given.
         sdk: a vendor SDK that stands in for one of them.
+        sourced: what is built from source in place of what is taken prebuilt.
     """
     return digest({
-        "python": _python_identity(target, locked),
+        "python": _python_identity(target, locked, sourced),
         "plugins": own or [plugins.identity(name) for name in _own(target)],
         "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
         "sdk": sdk.identity if sdk else None,
-        "dockerfile": trees.digest({f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target))}),
-        "labels": _labels(target, locked, drift, sdk),
+        "dockerfile": trees.digest(
+            {f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target, sourced))}
+        ),
+        "labels": _labels(target, locked, drift, sdk, sourced),
+        **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
         **({"patched": [patched.identity(what, target) for what in target.patched]} if target.patched else {}),
     })
 
 
 def build(
     target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True,
-    sdk: Sdk | None = None,
+    sdk: Sdk | None = None, sourced: Sourced | None = None,
 ) -> Image:  # fmt: skip
     """Have the image of a target in the engine.
 
@@ -127,30 +132,32 @@ def build(
         engine: where the image is made.
         cache: take an image that is there already; without, the Dockerfiles run again.
         sdk: a vendor SDK that the user supplied.
+        sourced: what is built from source in place of what is taken prebuilt. Such an image has names of its own.
 
     Raises:
         FoundryError: whichever step failed.
     """
-    name = _name(_repository(target, sdk), identity(target, locked, sdk=sdk))
+    name = _name(_repository(target, sdk, sourced), identity(target, locked, sdk=sdk, sourced=sourced))
     info = engine.image(name) if cache else None
     made = info is None
     if info is None:
-        used, top = gather(target, locked, store=store, engine=lambda: engine, sdk=sdk)
+        used, top = gather(target, locked, store=store, engine=lambda: engine, sdk=sdk, sourced=sourced)
         name = top.name
         with store.locked(name.replace("/", "-")):
             info = engine.image(name) if cache else None
             if info is None:
-                python = _python(used, locked, store=store, engine=engine, cache=cache)
+                python = _python(used, locked, sourced, store=store, engine=engine, cache=cache)
                 with step(f"image {name}"):
                     info = top.make(engine, python, layers.present(engine, python).layers)
-    for moving in moving_names(target, locked, sdk):
+    for moving in moving_names(target, locked, sdk, sourced):
         if moving not in info.names:
             engine.tag(name, moving)
     return Image(name, info, made)
 
 
 def gather(
-    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Callable[[], Engine], sdk: Sdk | None = None
+    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Callable[[], Engine], sdk: Sdk | None = None,
+    sourced: Sourced | None = None,
 ) -> tuple[LockedTarget, Layer]:  # fmt: skip
     """Have all that goes into a target's own layer in the store.
 
@@ -169,16 +176,20 @@ def gather(
     files |= {f"parts/{what.package}.tar": patched.part(what, used, store) for what in used.patched}
     if sdk:
         files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
+    for each in sourced.parts if sourced else ():
+        files[f"parts/{each.name}.tar"] = sourced.built(each, store=store, engine=engine()).path
     # Sources may have been edited since, and what drifted has another identity: it may have been made before.
     identities = [wheel.identity for wheel in own], drift
-    found = identity(used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk)
+    found = identity(
+        used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk, sourced=sourced
+    )
     return used, Layer(
-        name=_name(_repository(target, sdk), found),
+        name=_name(_repository(target, sdk, sourced), found),
         base="PYTHON",
-        dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target)),
+        dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target, sourced)),
         wheels=[wheel.path for wheel in own],
         arguments=sdk.arguments if sdk else {},
-        labels=_labels(target, locked, drift, sdk),
+        labels=_labels(target, locked, drift, sdk, sourced),
         files=files,
     )
 
@@ -248,23 +259,26 @@ def _builder(target: LockedTarget) -> LockedTarget:
     return target.builder
 
 
-def _dockerfiles(target: LockedTarget) -> list[Path]:
-    """The backend's, and, where a variant has some, the lines that follow."""
+def _dockerfiles(target: LockedTarget, sourced: Sourced | None) -> list[Path]:
+    """The backend's, and the lines that follow: a variant's, where it has some, and those of what is from source."""
     files = [DOCKER / f"{name}.Dockerfile" for name in dict.fromkeys((target.backend, target.name))]
-    return [files[0], *(file for file in files[1:] if file.is_file())]
+    more = [DOCKER / "from-source" / f"{each.name}.Dockerfile" for each in (sourced.parts if sourced else ())]
+    return [files[0], *(file for file in files[1:] if file.is_file()), *more]
 
 
 def _name(repository: str, identity: str) -> str:
     return f"triton-foundry/{repository}:{identity[:16]}"
 
 
-def _repository(target: LockedTarget, sdk: Sdk | None) -> str:
-    return f"{target.name}-sdk" if sdk else target.name
+def _repository(target: LockedTarget, sdk: Sdk | None, sourced: Sourced | None) -> str:
+    return target.name + ("-sdk" if sdk else "") + ("-source" if sourced else "")
 
 
-def moving_names(target: LockedTarget, locked: LockedTriton, sdk: Sdk | None = None) -> list[str]:
+def moving_names(
+    target: LockedTarget, locked: LockedTriton, sdk: Sdk | None = None, sourced: Sourced | None = None
+) -> list[str]:
     """The names that go on to the next image of a target: the release's, and, of the default one, "latest"."""
-    repository = _repository(target, sdk)
+    repository = _repository(target, sdk, sourced)
     names = [f"triton-foundry/{repository}:{locked.version}"]
     if locked.version == target.default_triton:
         names.append(f"triton-foundry/{repository}:latest")
@@ -283,7 +297,9 @@ def _drift(locked: LockedTarget, used: LockedTarget) -> str:
     return ", ".join(texts)
 
 
-def _labels(target: LockedTarget, locked: LockedTriton, drift: str, sdk: Sdk | None) -> dict[str, str]:
+def _labels(
+    target: LockedTarget, locked: LockedTriton, drift: str, sdk: Sdk | None, sourced: Sourced | None
+) -> dict[str, str]:
     labels = {
         "target": target.name,
         "lock": target.digest,
@@ -299,4 +315,6 @@ def _labels(target: LockedTarget, locked: LockedTriton, drift: str, sdk: Sdk | N
         labels["drift"] = drift
     if sdk:
         labels |= sdk.labels
+    if sourced:
+        labels["from-source"] = sourced.label
     return {LABEL + key: value for key, value in labels.items()}

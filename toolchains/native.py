@@ -26,10 +26,12 @@ from .store import Store
 
 # Folders among a recipe's sources that are no part of its package: an edit there builds nothing.
 _NOT_BUILT = ("tests", "conformance", "calibration")
+# Of cmake/, what the project's own recipes share; the rest is for upstream's projects.
+_SHARED = ("foundry.cmake", "foundry.profile")
 # What decides how a package becomes a part.
 _RECIPE = ("toolchains/native.py", "toolchains/prefix.py")
 # Conan's own notes on the package; one of them carries the time.
-_NOTES = ("conaninfo.txt", "conanmanifest.txt")
+NOTES = ("conaninfo.txt", "conanmanifest.txt")
 _SOURCES = "/foundry/src"
 _TAIL_LINES = 40
 
@@ -98,7 +100,7 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> P
 
 def have_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
     """Have the image to build in in the engine; returns its name."""
-    name = f"triton-foundry/{builder.name}:{_builder_identity(builder)[:16]}"
+    name = f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
     with store.locked(name.replace("/", "-")):
         if engine.image(name) is None:
             with step(f"base image to build in from {len(builder.debs)} Debian packages"):
@@ -138,16 +140,24 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
         (package,) = {node["package_folder"] for node in nodes if node["name"] == name}
         container.call(["tar", "--create", "--file", "/foundry/package.tar", "--directory", package, "."])
         container.copy_out("/foundry/package.tar", packed)
-        prefix.normalise(packed, result, without=_NOTES)
+        prefix.normalise(packed, result, without=NOTES)
 
 
 def _sources(name: str) -> dict[str, Path]:
     """What a part is built from, by its name in the folder of sources: the recipe, and what recipes share."""
+    return sources(name) | {f"cmake/{file}": paths.CMAKE / file for file in _SHARED}
+
+
+def sources(name: str) -> dict[str, Path]:
+    """The files of a recipe that its package is built from, by their names in the folder of sources.
+
+    Raises:
+        UsageError: there is no such recipe.
+    """
     folder = paths.RECIPES / name
     if not (folder / "conanfile.py").is_file():
         raise UsageError(f"there is no recipe toolchains/recipes/{name}", why="it has no conanfile.py")
-    own = {f"{name}/{inner}": path for inner, path in trees.files(folder).items() if _is_built(inner)}
-    return own | trees.under(paths.CMAKE, "cmake")
+    return {f"{name}/{inner}": path for inner, path in trees.files(folder).items() if _is_built(inner)}
 
 
 def _is_built(inner: str) -> bool:
@@ -156,10 +166,11 @@ def _is_built(inner: str) -> bool:
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
     code = trees.digest({name: paths.ROOT / name for name in _RECIPE})
-    return digest({"sources": trees.digest(sources), "builder": _builder_identity(builder), "recipe": code})
+    return digest({"sources": trees.digest(sources), "builder": builder_identity(builder), "recipe": code})
 
 
-def _builder_identity(builder: LockedTarget) -> str:
+def builder_identity(builder: LockedTarget) -> str:
+    """The digest of all that goes into the image to build in."""
     return digest({
         "base": rootfs.identity(builder),
         "python": sorted(artifact.sha256 for artifact in (*builder.wheels, *builder.sdists)),

@@ -81,7 +81,8 @@ struct DpuLegalizeLegacyPass : ModulePass {
 char DpuLegalizeLegacyPass::ID = 0;
 static RegisterPass<DpuLegalizeLegacyPass> Registration("dpu-legalize", "Make kernels legal for a DPU");
 
-extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
+// Linked into opt, it is found by this name; as a plugin, by the one below.
+PassPluginLibraryInfo getDpuLegalizePluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "dpu-legalize", "1.0", [](PassBuilder &builder) {
             builder.registerPipelineParsingCallback(
                 [](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
@@ -92,3 +93,7 @@ extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
                 });
           }};
 }
+
+#ifndef LLVM_DPULEGALIZE_LINK_INTO_TOOLS
+extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() { return getDpuLegalizePluginInfo(); }
+#endif

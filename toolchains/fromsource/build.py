@@ -1,0 +1,349 @@
+"""Compiles an upstream project in a container of the locked builder, without a network, and makes a part of it.
+
+    source    the patched tree, from the store                                        tree.py
+    volume    source/ and build/ of this very build: who is killed goes on there      triton-foundry-NAME-IDENTITY
+    ccache    what any build compiled before                                          triton-foundry-ccache
+    package   `conan build` and `conan export-pkg` of toolchains/recipes/NAME
+    part      NAME.tar, the package's files; NAME.tgz, Conan's own form of it, which a remote takes (remote.py)
+
+A part is named by all that went into it: the tree with its patches, the recipe, its preset, what is compiled in beside,
+the builder, and the packages that it requires. How many compilers ran at a time and what ccache had is no part of that.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from rich.console import Console
+
+from .. import lock, native, paths, pins, prefix, trees, upstreams
+from ..engine import Container, Engine
+from ..errors import CommandError, PinError
+from ..lock import LockedTarget, digest
+from ..steps import step
+from ..store import Store
+from ..upstreams import Profile, Upstream
+from . import progress, resources, timings, tree
+from .tree import Source
+
+# To be raised when what is done here changes what comes out: that is no digest of this file, because an edit in it
+# would otherwise have everybody compile LLVM again.
+_FORMAT = 1
+WORK, CCACHE, SOURCES = "/foundry/work", "/foundry/ccache", "/foundry/src"
+CCACHE_VOLUME = "triton-foundry-ccache"
+# What Conan, CMake and compilers are told in the container.
+_ENVIRONMENT = {
+    "CONAN_HOME": "/foundry/conan",
+    "SOURCE_DATE_EPOCH": str(trees.EPOCH),
+    "LC_ALL": "C.UTF-8",
+    "CCACHE_DIR": CCACHE,
+    # The time of clang's file is the image's, which says nothing about what is in it.
+    "CCACHE_COMPILERCHECK": "content",
+    "NINJA_STATUS": progress.STATUS,
+}
+_UPSTREAM = ("upstream.cmake", "upstream.profile")
+_BASE_RECIPE = "upstream"
+_TIMINGS = "timings.json"
+_console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An upstream project as it is to be built, and what it requires.
+
+    Attributes:
+        source: what its tree is made of; nothing of it needs to be there yet.
+        folder: of this machine, that the tree comes from in place of the profile's source.
+        builder: the image that it is compiled in.
+        settings: options of the recipe's own, {"targets": "host;SPIRV"}.
+    """
+
+    upstream: Upstream
+    profile: Profile
+    source: tree.Described
+    folder: Path | None
+    builder: LockedTarget
+    settings: Mapping[str, str] = field(default_factory=dict)
+    requires: tuple[Wanted, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.upstream.name
+
+    @property
+    def reference(self) -> str:
+        """Conan's name for it: "upmem-llvm/13.0.1"."""
+        return f"{self.name}/{self.profile.version}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The values of its recipe's options: with the settings they make up Conan's package_id."""
+        return {
+            "commit": self.source.commit,
+            "patches": self.source.patches or "none",
+            "image": native.builder_identity(self.builder)[:16],
+            "presets": digest(_compiled_with(self.upstream, self.requires))[:16],
+            **self.settings,
+        }
+
+    @property
+    def identity(self) -> str:
+        """The digest of all that goes into the part."""
+        return digest({
+            "format": _FORMAT,
+            "source": self.source.identity,
+            "version": self.profile.version,
+            "recipe": trees.digest(trees.under(paths.RECIPES / self.name, self.name)),
+            "options": self.options,
+        })
+
+    @property
+    def volume(self) -> str:
+        """The engine's volume in which it is compiled."""
+        return f"triton-foundry-{self.name}-{self.identity[:16]}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A built upstream project.
+
+    Attributes:
+        path: a tar of the files that it installs.
+        conan: the same as Conan's own archive, for `conan cache restore`.
+        made: whether it was built just now.
+    """
+
+    name: str
+    path: Path
+    conan: Path
+    identity: str
+    made: bool
+
+
+def wanted(
+    name: str, suite: str, *, profile: str = "", folders: Mapping[str, Path] | None = None,
+    llvm_targets: Sequence[str] = (), store: Store,
+) -> Wanted:  # fmt: skip
+    """What building a project would build.
+
+    Args:
+        name: a file under toolchains/upstreams.
+        suite: the Debian suite that the result must run on; there is a builder of that name.
+        profile: which of its sources; the default one if empty.
+        folders: trees of this machine by the project's name, in place of what is pinned.
+        llvm_targets: for llvm, the code generators: as a target's file says.
+
+    Raises:
+        UsageError: no such project, profile or suite.
+        PinError: its source was never resolved, so that nobody knows what it is.
+    """
+    upstream = upstreams.load(name)
+    chosen = upstream.profile(profile)
+    folder = (folders or {}).get(name)
+    locked = lock.load()
+    if suite not in locked.builders:
+        raise PinError(f"nothing is locked to build in for {suite}", next="invoke pin --update")
+    requires: tuple[Wanted, ...] = ()
+    if upstream.requires_llvm:
+        llvm = wanted(
+            "llvm", suite, profile=upstreams.llvm_profile(chosen), folders=folders, llvm_targets=llvm_targets,
+            store=store,
+        )  # fmt: skip
+        requires = (llvm,)
+    settings = {"targets": ";".join(llvm_targets)} if upstream.takes_targets and llvm_targets else {}
+    return Wanted(
+        upstream, chosen,
+        tree.described(name, chosen, locked.sources.get(f"{name}/{chosen.name}"), folder=folder),
+        folder, locked.builders[suite], settings, requires,
+    )  # fmt: skip
+
+
+def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store, engine: Engine) -> Built:
+    """The part of a project, from the store or built now, with what it requires.
+
+    Args:
+        jobs: compilers at a time; as many as processors and memory allow if 0.
+        compiler_cache: where ccache looks and puts besides, as CCACHE_REMOTE_STORAGE takes it. It needs a network,
+            which the container then has; that is said.
+
+    Raises:
+        CommandError: Conan, CMake or a compiler refused; carries what the compiler said.
+        FoundryError: the source cannot be had or does not fit, the disk is too small, no engine answers.
+    """
+    required = [built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
+                for each in want.requires]  # fmt: skip
+    made = not store.has_part("upstream", want.identity)
+
+    def build(folder: Path) -> None:
+        locked = lock.load().sources.get(f"{want.name}/{want.profile.name}")
+        source = tree.prepare(want.name, want.profile, locked, folder=want.folder, store=store)
+        image = native.have_builder(native.fetched(want.builder, store), store=store, engine=engine)
+        volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
+        if compiler_cache:
+            _console.print(f"[yellow]with a network:[/] the container may reach {compiler_cache}, and all else")
+        with (
+            step(f"{want.reference} from source"),
+            engine.container(image, volumes=volumes, network="host" if compiler_cache else "none") as container,
+        ):
+            environment = _ENVIRONMENT | ({"CCACHE_REMOTE_STORAGE": compiler_cache} if compiler_cache else {})
+            _Build(want, source, required, container, environment, jobs, folder).run()
+        engine.remove_volume(want.volume)
+
+    folder = store.part("upstream", want.identity, build)
+    return Built(want.name, folder / f"{want.name}.tar", folder / f"{want.name}.tgz", want.identity, made)
+
+
+@dataclass
+class _Build:
+    """One build in one container."""
+
+    want: Wanted
+    source: Source
+    required: Sequence[Built]
+    container: Container
+    environment: Mapping[str, str]
+    asked: int
+    result: Path
+
+    def run(self) -> None:
+        start = monotonic()
+        machine = resources.machine(self.container)
+        jobs = resources.jobs(machine.cpus, machine.memory, asked=self.asked)
+        _console.print(str(jobs))
+        resources.check_disk(self.container, WORK, self.want.upstream.needs_bytes)
+        self._bring()
+        log = paths.LOGS / f"upstream-{self.want.name}.log"
+        self._call("ccache", "--zero-stats")
+        with progress.Watcher(_console, log) as watcher:
+            done = self.container.run(self._conan("build", jobs), env=self.environment, line=watcher.line)
+        if done.status != 0:
+            why = resources.death(watcher.last(200), done.status, self.container.oom_killed(), jobs)
+            raise CommandError(
+                f"{self.want.reference} could not be built",
+                why="\n".join([*([why] if why else watcher.failed_steps or watcher.last(40)), f"(whole output: {log})"]),
+                next=f"the same command again with --jobs={max(jobs.compile // 2, 1)}: it goes on where this one "
+                "stopped" if why else f"correct what the compiler refuses (patches/, toolchains/recipes/"
+                f"{self.want.name}), then the same command again",
+            )  # fmt: skip
+        self._call(*self._conan("export-pkg", jobs), "--format", "json", "--out-file", "/foundry/made.json")
+        self._pack()
+        self._report(monotonic() - start)
+
+    def _bring(self) -> None:
+        """Have the tree in the volume, and beside it what is taken from this checkout."""
+        mark = f"{WORK}/source.identity"
+        there = self.container.run(["cat", mark])
+        if there.status != 0 or there.stdout != self.source.identity:
+            # A tree that came half is not marked. build/ may stay: Ninja looks at what is newer than what it made.
+            self._call("rm", "-rf", f"{WORK}/source", mark)
+            self._call("mkdir", "-p", f"{WORK}/source")
+            self.container.put(self.source.path, f"{WORK}/source")
+            self._call("sh", "-c", f'printf %s "$1" >{mark}', "sh", self.source.identity)
+        for name, path in _checkout(self.want.upstream):
+            self.container.copy_into(path, f"{SOURCES}/{name}")
+        for file in sorted((paths.RECIPES / self.want.name).iterdir()):
+            if file.is_file():
+                self.container.copy_into(file, f"{WORK}/{file.name}")
+        self._call("conan", "export", f"{SOURCES}/recipes/{_BASE_RECIPE}")
+        for part in self.required:
+            self.container.copy_into(part.conan, f"/foundry/{part.name}.tgz")
+            self._call("conan", "cache", "restore", f"/foundry/{part.name}.tgz")
+
+    def _conan(self, verb: str, jobs: resources.Jobs) -> list[str]:
+        confs = {
+            "presets": f"{SOURCES}/cmake/CMakePresets.json", "jobs": str(jobs.compile), "links": str(jobs.link),
+            "beside": f"{SOURCES}/recipes",
+        }  # fmt: skip
+        return [
+            "conan", verb, f"{WORK}/conanfile.py", "--version", self.want.profile.version, "--output-folder", WORK,
+            "--profile:all", f"{SOURCES}/cmake/upstream.profile", "--no-remote",
+            *(word for option in _options(self.want, "&") for word in ("-o", option)),
+            *(word for each in _all_required(self.want) for option in _options(each, f"{each.name}/*")
+              for word in ("-o", option)),
+            *(word for name, value in confs.items() for word in ("-c", f"user.foundry:{name}={value}")),
+        ]  # fmt: skip
+
+    def _pack(self) -> None:
+        """The package as a tar of ours, and as Conan's own archive."""
+        name = self.want.name
+        with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+            made, packed = Path(work, "made.json"), Path(work, "package.tar")
+            self.container.copy_out("/foundry/made.json", made)
+            nodes = json.loads(made.read_text())["graph"]["nodes"].values()
+            (package,) = {node["package_folder"] for node in nodes if node["name"] == name}
+            self._call("tar", "--create", "--file", "/foundry/package.tar", "--directory", package, ".")
+            self.container.fetch("/foundry/package.tar", packed)
+            prefix.normalise(packed, self.result / f"{name}.tar", without=native.NOTES)
+        self._call("conan", "cache", "save", f"{self.want.reference}:*", "--file", f"/foundry/{name}.tgz")
+        self.container.fetch(f"/foundry/{name}.tgz", self.result / f"{name}.tgz")
+
+    def _report(self, seconds: float) -> None:
+        """Say where the time went, and keep that beside the part."""
+        log = self.container.run(["cat", f"{WORK}/build/.ninja_log"])
+        steps = timings.read(log.stdout) if log.status == 0 else []
+        counted = self._call("ccache", "--print-stats")
+        stats = dict(line.split("\t") for line in counted.splitlines() if "\t" in line)
+        hits = sum(int(stats.get(key, 0)) for key in ("direct_cache_hit", "preprocessed_cache_hit"))
+        misses = int(stats.get("cache_miss", 0))
+        if steps:
+            _console.print(timings.table(steps))
+        _console.print(f"ccache had {hits} of {hits + misses} compilations; {seconds:.0f} s in all")
+        (self.result / _TIMINGS).write_text(json.dumps({
+            "seconds": round(seconds, 1), "ccache-hits": hits, "ccache-misses": misses,
+            "slowest": [[each.output, round(each.seconds, 1)] for each in
+                        sorted(steps, key=lambda each: -each.seconds)[:20]],
+        }, indent=2))  # fmt: skip
+
+    def _call(self, *argv: str) -> str:
+        return self.container.call(argv, env=self.environment)
+
+
+def _options(want: Wanted, pattern: str) -> list[str]:
+    return [f"{pattern}:{name}={value}" for name, value in sorted(want.options.items())]
+
+
+def _all_required(want: Wanted) -> Iterator[Wanted]:
+    for each in want.requires:
+        yield each
+        yield from _all_required(each)
+
+
+def _checkout(upstream: Upstream) -> Iterator[tuple[str, Path]]:
+    """What of this checkout is needed in the container, by its name below SOURCES."""
+    yield f"recipes/{_BASE_RECIPE}/conanfile.py", paths.RECIPES / _BASE_RECIPE / "conanfile.py"
+    for file in (*_UPSTREAM, "CMakePresets.json"):
+        yield f"cmake/{file}", paths.CMAKE / file
+    for recipe in upstream.beside:
+        for inner, path in native.sources(recipe).items():
+            yield f"recipes/{inner}", path
+
+
+def _compiled_with(upstream: Upstream, requires: Sequence[Wanted]) -> dict[str, object]:
+    """What decides how a tree is compiled and is neither the tree nor the builder nor the recipe itself."""
+    files = {name: path for name, path in _checkout(upstream) if posixpath.basename(name) != "CMakePresets.json"}
+    return {
+        "files": trees.digest(files),
+        "preset": preset(upstream.name),
+        "requires": sorted(each.identity for each in requires),
+    }
+
+
+def preset(name: str) -> dict[str, object]:
+    """A preset of cmake/CMakePresets.json with what it inherits; empty if a project has none.
+
+    By itself, so that an edit in another project's preset has nothing compiled again.
+    """
+    entries = {each["name"]: each for each in json.loads((paths.CMAKE / "CMakePresets.json").read_text())
+               ["configurePresets"]}  # fmt: skip
+    found: dict[str, object] = {}
+    below = name if name in entries else ""
+    while below:
+        found[below] = entries[below]
+        below = entries[below].get("inherits", "")
+    return found

@@ -1,0 +1,141 @@
+"""What a user wants built from source for a target: --from-source, --source, --profile, --jobs, --compiler-cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import pins, upstreams
+from ..engine import Engine
+from ..errors import UsageError
+from ..lock import LockedTarget, LockedTriton
+from ..store import Store
+from . import build
+from .build import Built, Wanted
+
+# The upstream whose part is a wheel: it goes where the official one would.
+TRITON = "triton"
+
+
+@dataclass(frozen=True)
+class Sourced:
+    """What of an image is built from source, and how.
+
+    Attributes:
+        wanted: the projects, what they require left out.
+        jobs, compiler_cache: see Choice.
+    """
+
+    wanted: tuple[Wanted, ...]
+    jobs: int = 0
+    compiler_cache: str = ""
+
+    @property
+    def triton(self) -> Wanted | None:
+        """The Triton among them, which becomes a wheel."""
+        return next((each for each in self.wanted if each.name == TRITON), None)
+
+    @property
+    def parts(self) -> tuple[Wanted, ...]:
+        """The others: the image gets what they install, by docker/from-source/NAME.Dockerfile."""
+        return tuple(each for each in self.wanted if each.name != TRITON)
+
+    @property
+    def label(self) -> str:
+        """What an image's label says of them."""
+        return ", ".join(f"{each.reference} {each.source.commit[:40]}" for each in self.wanted)
+
+    def built(self, want: Wanted, *, store: Store, engine: Engine) -> Built:
+        """The part of one of them, from the store or built now."""
+        return build.built(want, jobs=self.jobs, compiler_cache=self.compiler_cache, store=store, engine=engine)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The projects that are built from source, as options give them.
+
+    Attributes:
+        names: of projects; all that the target's file names if empty.
+        folders: trees of this machine by project, in place of what is pinned.
+        profiles: which of its sources, by project.
+        jobs: compilers at a time; as many as the machine allows if 0.
+        compiler_cache: as CCACHE_REMOTE_STORAGE; none if empty.
+    """
+
+    names: tuple[str, ...] = ()
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    jobs: int = 0
+    compiler_cache: str = ""
+
+    def sourced(self, target: LockedTarget, locked: LockedTriton, store: Store) -> Sourced:
+        """What is to be built for a target's image.
+
+        Args:
+            locked: the release of Triton that the image has.
+
+        Raises:
+            UsageError: the target does not take one of these.
+            PinError: a source was never resolved.
+        """
+        file = pins.target(target.name)
+        unknown = [name for name in (*self.names, *self.folders, *self.profiles) if name not in upstreams.names()]
+        unused = [name for name in self.names if name in upstreams.names() and name not in file.upstreams]
+        if unknown or unused:
+            raise UsageError(
+                f"{target.name} takes no {', '.join(unknown or unused)} that is built from source",
+                why=f"it takes: {', '.join(file.upstreams) or 'none'}",
+                next="invoke upstream",
+            )
+        wanted = tuple(
+            build.wanted(
+                name, target.suite, profile=self.profiles.get(name, locked.version if name == TRITON else ""),
+                folders=self.folders, profiles=self.profiles, llvm_targets=file.llvm_targets, store=store,
+            )
+            for name in self.names or file.upstreams
+        )  # fmt: skip
+        return Sourced(wanted, self.jobs, self.compiler_cache)
+
+    @property
+    def options(self) -> list[str]:
+        """The words of a command line that mean this choice."""
+        return [
+            f"--from-source={','.join(self.names)}" if self.names else "--from-source",
+            *(f"--source={name}={path}" for name, path in self.folders.items()),
+            *(f"--profile={name}={profile}" for name, profile in self.profiles.items()),
+        ]
+
+
+def read(
+    from_source: str | bool | None, sources: Sequence[str], profiles: Sequence[str], jobs: str, compiler_cache: str
+) -> Choice | None:
+    """The choice that options of a command line make; None where nothing is built from source.
+
+    Args:
+        from_source: the names with commas between them; True for all that the target takes.
+        sources: NAME=PATH each. It implies that NAME is built from source.
+        profiles: NAME=PROFILE each; the same.
+
+    Raises:
+        UsageError: one of them has not that form, or --jobs is no number.
+    """
+    folders = {name: Path(value).expanduser() for name, value in map(_pair, sources)}
+    chosen = dict(map(_pair, profiles))
+    if jobs and not (jobs.isdecimal() and int(jobs) > 0):
+        raise UsageError(f"--jobs={jobs} is no number of compilers", next="--jobs=2")
+    if not (from_source or folders or chosen):
+        if jobs or compiler_cache:
+            raise UsageError("--jobs and --compiler-cache are for what is built from source", next="add --from-source")
+        return None
+    names = from_source.split(",") if isinstance(from_source, str) else []
+    if from_source is not True:
+        names += [name for name in (*folders, *chosen) if name not in names]
+    return Choice(tuple(names), folders, chosen, int(jobs or 0), compiler_cache)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign and value):
+        raise UsageError(f"{text} is not of the form NAME=VALUE, such as triton=../triton")
+    return name, value
