@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from invoke.context import Context
@@ -218,6 +219,28 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
     from toolchains import testing
 
     sys.exit(testing.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
+
+
+@verb
+def bake(
+    c: Context, target: str, into: str = "", adopt: str = "", triton: str = "", offline: bool = False,
+    allow_drift: bool = False,
+) -> None:  # fmt: skip
+    """A target's image for a builder on another machine: `bake spirv --into=DIR`; then, in DIR, `docker buildx bake`.
+
+    DIR gets docker-bake.json and a context for each layer, with all that the build needs: no step uses a network.
+
+    --into=DIR       where to write; a new or an empty folder
+    --adopt=FILE     take what the builder sent back, DIR/image.tar, into this machine's engine, with dates, owners and
+                     order as images made here have them
+    --triton=3.6.0, --offline, --allow-drift   as for `build`
+    """
+    from toolchains import bake
+
+    if adopt:
+        bake.adopt(target, Path(adopt), triton=triton)
+    else:
+        bake.bake(target, into=into, triton=triton, offline=offline, allow_drift=allow_drift)
 
 
 @verb

@@ -1,0 +1,234 @@
+"""Writes down a target's image for BuildKit, so that a builder on another machine can make it: `docker buildx bake`.
+
+    DIR/docker-bake.json    three targets, each upon the one before: base, python, and the image itself
+    DIR/base/               the base image's root file system, and a Dockerfile that unpacks it
+    DIR/python/             the wheels, the patched Triton, docker/python.Dockerfile
+    DIR/<target>/           native parts, our plugins, docker/<backend>.Dockerfile
+
+Each folder is a build context, and what lies in it is what the engine of this machine is given for the same layer: both
+come from image.py. No step needs a network, no path leads out of DIR, and nothing in it names this machine.
+
+What BuildKit makes has the same files; its ID is another one, since each builder notes its own words and its own dates.
+adopt() gives what came back the dates, owners and order that images made here have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich.console import Console
+
+from . import archive, building, engine, host, image, layers, paths, rootfs, trees
+from .errors import ImageError, UsageError
+from .image import Layer
+from .lock import LockedTarget, LockedTriton
+from .rootfs import BaseImage
+from .steps import step
+from .store import Store
+
+FILE = "docker-bake.json"
+# The file that the builder sends back, in DIR.
+RESULT = "image.tar"
+_ROOTFS = "rootfs.tar"
+_console = Console(highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A target of the bake file: its name, and its properties as the format calls them."""
+
+    name: str
+    properties: Mapping[str, Any]
+
+
+def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool) -> None:
+    """Write a target's contexts and bake file into a folder, which must be new or empty.
+
+    Raises:
+        UsageError: no such target or release, no folder given, or something is in it.
+        FoundryError: something that goes in cannot be had.
+    """
+    target = building.locked(name)
+    release = image.release(target, triton)
+    folder = _place(into)
+    store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
+    used, top = image.gather(target, release, store=store, engine=_engine)
+    middle = image.python_layer(used, release, store)
+    with step(f"base image from {len(used.debs)} Debian packages"):
+        base = rootfs.base(used, store)
+    with step(f"contexts and {FILE}"):
+        write(folder, base, [("python", middle), (name, top)], names=image.moving_names(target, release))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    _console.print(f"[bold]{folder / FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
+    _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
+    _console.print(f"        invoke bake {name} --adopt={folder / RESULT}")
+
+
+def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, names: Sequence[str]) -> None:
+    """Write the contexts and the bake file of an image.
+
+    Args:
+        folder: where; made, and empty if it is there.
+        base: the image that the first layer is added to.
+        chain: what each target of the bake file is called, and its layer, the first one first.
+        names: more tags of the result.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside its place, so that what is there is whole.
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+        work = Path(beside, folder.name)
+        work.mkdir()
+        targets = [_base(work / "base", base)]
+        platforms = targets[0].properties["platforms"]
+        for name, layer in chain:
+            below = targets[-1].name
+            _unpack(layer, work / name)
+            targets.append(_Target(name, {
+                "context": name,
+                "contexts": {below: f"target:{below}"},
+                "args": {**_epoch(), layer.base: below, **layer.arguments},
+                "labels": dict(layer.labels),
+                "tags": [layer.name],
+                "platforms": platforms,
+                "network": "none",
+            }))  # fmt: skip
+        _normal(work)
+        last = dict(targets[-1].properties)
+        last["tags"] = [*last["tags"], *names]
+        # A provenance names times and the builder; the dates of files are cut to SOURCE_DATE_EPOCH where BuildKit can.
+        last |= {
+            "output": [f"type=docker,dest={RESULT},rewrite-timestamp=true"],
+            "attest": ["type=provenance,disabled=true"],
+        }
+        bake = {
+            "group": {"default": {"targets": [targets[-1].name]}},
+            "target": {each.name: each.properties for each in targets[:-1]} | {targets[-1].name: last},
+        }
+        (work / FILE).write_text(json.dumps(bake, indent=2) + "\n")
+        if folder.exists():
+            folder.rmdir()
+        work.rename(folder)
+
+
+def adopt(name: str, file: Path, *, triton: str) -> None:
+    """Take an image that a builder made from a folder of bake()'s into this machine's engine, normalised.
+
+    Args:
+        name: the target.
+        file: what the builder sent back, a docker-archive.
+        triton: the release of Triton; the target's default if empty.
+
+    Raises:
+        UsageError: no such target, release or file.
+        ImageError: no docker-archive of an image of this target, of this lock and release.
+    """
+    target = building.locked(name)
+    release = image.release(target, triton)
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}", next=f"invoke bake {name} --into=DIR, and let a builder bake it")
+    host.ensure()
+    docker = engine.connect()
+    tag = _made_of(file, target, release)
+    with step(f"image {tag}"), TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        normal = Path(work, "image.tar")
+        archive.normalise(file, normal, name=tag)
+        docker.load(normal)
+    info = layers.present(docker, tag)
+    for moving in image.moving_names(target, release):
+        docker.tag(tag, moving)
+    _console.print(f"[bold]{tag}[/] taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")
+
+
+def _made_of(file: Path, target: LockedTarget, release: LockedTriton) -> str:
+    """The tag of an image in an archive, seen to be of this target and release."""
+    try:
+        with tarfile.open(file) as tar:
+            (manifest,) = json.load(_member(tar, "manifest.json"))
+            labels = json.load(_member(tar, manifest["Config"]))["config"].get("Labels") or {}
+        tags: list[str] = manifest["RepoTags"] or []
+    except (OSError, tarfile.TarError, ValueError, KeyError, TypeError) as error:
+        raise ImageError(f"not an archive of one image: {file}", why=repr(error)) from error
+    moving = image.moving_names(target, release)
+    expected = image.LABEL + "lock", target.digest
+    named = [tag for tag in tags if tag.startswith(f"triton-foundry/{target.name}:") and tag not in moving]
+    if len(named) != 1 or moving[0] not in tags or labels.get(expected[0]) != expected[1]:
+        raise ImageError(
+            f"{file} is not an image of {target.name} with Triton {release.version} as locked now",
+            why=f"its tags: {', '.join(tags or ['none'])}\n"
+            f"its lock: {labels.get(expected[0], 'none')}, this checkout's: {expected[1]}",
+            next=f"invoke bake {target.name} --into=DIR, and let a builder bake that",
+        )
+    return named[0]
+
+
+def _base(folder: Path, base: BaseImage) -> _Target:
+    """The context of the base image: its one layer as it is, and what its configuration says as a Dockerfile."""
+    folder.mkdir()
+    with tarfile.open(base.archive) as tar:
+        (manifest,) = json.load(_member(tar, "manifest.json"))
+        config = json.load(_member(tar, manifest["Config"]))
+        (layer,) = manifest["Layers"]
+        with (folder / _ROOTFS).open("wb") as file:
+            shutil.copyfileobj(_member(tar, layer), file, 4 << 20)
+    lines = ["# The base image: the locked Debian packages, as mmdebstrap unpacked and configured them."]
+    lines += ["FROM scratch", f"ADD {_ROOTFS} /"]
+    lines += [f"ENV {name}={json.dumps(value)}" for name, _, value in map(_pair, config["config"].get("Env", ()))]
+    lines.append(f"CMD {json.dumps(config['config']['Cmd'])}")
+    (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
+    properties = {
+        "context": "base",
+        "args": _epoch(),
+        "tags": [base.name],
+        "platforms": [f"{config['os']}/{config['architecture']}"],
+        "network": "none",
+    }
+    return _Target("base", properties)
+
+
+def _pair(variable: str) -> tuple[str, str, str]:
+    return variable.partition("=")
+
+
+def _unpack(layer: Layer, folder: Path) -> None:
+    """The context that the engine here would get, as a folder."""
+    with layers.context(layer.dockerfile, layer.wheels, layer.files) as packed, tarfile.open(fileobj=packed) as tar:
+        tar.extractall(folder, filter="data")
+
+
+def _normal(work: Path) -> None:
+    """Permissions that do not depend on this user's umask: a builder takes those of folders from the context."""
+    for path in (work, *work.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+
+
+def _epoch() -> dict[str, str]:
+    return {"SOURCE_DATE_EPOCH": str(trees.EPOCH)}
+
+
+def _member(tar: tarfile.TarFile, name: str) -> Any:
+    file = tar.extractfile(name)
+    if file is None:
+        raise KeyError(name)
+    return file
+
+
+def _place(into: str) -> Path:
+    if not into:
+        raise UsageError("a folder to write to is needed", next="invoke bake TARGET --into=DIR")
+    folder = Path(into).resolve()
+    if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
+        raise UsageError(f"{folder} is there, and not an empty folder", next="name another one, or remove it")
+    return folder
+
+
+def _engine() -> engine.Engine:
+    host.ensure()
+    return engine.connect()
