@@ -82,6 +82,10 @@ class Upstream:
         ]))  # fmt: skip
 
     def package(self) -> None:
+        self.package_programs()
+
+    def package_programs(self) -> None:
+        """Put the programs into the package, without what only debuggers read."""
         for name in self.programs:
             copy(self, name, Path(self.build_folder, "bin"), Path(self.package_folder, "bin"))
             self.run(shlex.join(["strip", str(Path(self.package_folder, "bin", name))]))

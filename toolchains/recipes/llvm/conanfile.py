@@ -1,0 +1,47 @@
+"""LLVM, MLIR and lld as Triton links with them, and the four tools that our lowering runs: lean, at a commit.
+
+Libraries are static, as Triton wants them; tools that nobody here runs are neither linked nor installed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from conan import ConanFile
+from conan.tools.files import rmdir
+
+
+class Llvm(ConanFile):
+    name = "llvm"
+    license = "Apache-2.0 WITH LLVM-exception"
+    description = "Libraries, headers and CMake files of LLVM, MLIR and lld; mlir-opt, mlir-translate, opt, llc"
+    python_requires = "foundry-upstream/1.0"
+    python_requires_extend = "foundry-upstream.Upstream"
+    package_type = "static-library"
+    # targets: LLVM_TARGETS_TO_BUILD, "host;NVPTX;AMDGPU".
+    options = {"assertions": [True, False], "targets": ["ANY"]}
+    default_options = {"assertions": False, "targets": "host"}
+
+    subfolder = "llvm"
+    programs = ("opt", "llc", "mlir-opt", "mlir-translate")
+    # all: the libraries and the tablegens; the preset takes the tools out of it.
+    targets = ("all", *programs)
+
+    def variables(self) -> dict[str, str]:
+        return {
+            "LLVM_ENABLE_ASSERTIONS": "ON" if self.options.assertions else "OFF",
+            "LLVM_TARGETS_TO_BUILD": str(self.options.targets),
+        }
+
+    def package(self) -> None:
+        self.run(shlex.join(["cmake", "--install", self.build_folder, "--strip", "--prefix", self.package_folder]))
+        for folder in ("share", "lib/objects-Release"):
+            rmdir(self, str(Path(self.package_folder, folder)))
+        self.package_programs()
+
+    def package_info(self) -> None:
+        # Triton's setup.py asks for these three.
+        self.buildenv_info.define_path("LLVM_SYSPATH", self.package_folder)
+        self.buildenv_info.define_path("LLVM_INCLUDE_DIRS", str(Path(self.package_folder, "include")))
+        self.buildenv_info.define_path("LLVM_LIBRARY_DIR", str(Path(self.package_folder, "lib")))
