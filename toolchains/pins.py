@@ -116,11 +116,16 @@ class Target(System):
         recipes: its native parts, folders under toolchains/recipes.
         build: components of the image that they are built in; none where there are no recipes.
         sdk: the vendor SDK that a user may supply, a file under toolchains/sdks; empty where there is none.
+        upstreams: the projects that may be built from source for it, files under toolchains/upstreams. What is built by
+            default is not changed by them, so they are no part of what is locked.
+        llvm_targets: what LLVM generates code for in those, as LLVM_TARGETS_TO_BUILD takes them.
     """
 
     recipes: tuple[str, ...] = ()
     build: tuple[Pin, ...] = ()
     sdk: str = ""
+    upstreams: tuple[str, ...] = ()
+    llvm_targets: tuple[str, ...] = ()
 
     @property
     def builder(self) -> System | None:
@@ -204,25 +209,36 @@ def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PIN
     if not path.is_file():
         known = ", ".join(names(folder))
         raise UsageError(f"there is no target {name}", why=f"known: {known}", next="invoke pin")
-    match _read(path):
+    data = _read(path)
+    match data:
         case {"extends": str(parent), **more} if more and all(
             isinstance(value, _VARIANT.get(key, ())) for key, value in more.items()
         ):
             return _variant(name, target(parent, folder, components), more, components)
         case {"backend": str(backend), "suite": str(suite), "python": str(python), "components": [*listed], **rest}:
             pins = tuple(component(str(item), components) for item in listed)
+            sourced = {key: tuple(rest.pop(key)) for key in ("upstreams", "llvm-targets") if _words(rest.get(key))}
+            plain = Target(
+                name, backend, suite, python, pins,
+                upstreams=sourced.get("upstreams", ()), llvm_targets=sourced.get("llvm-targets", ()),
+            )  # fmt: skip
             match {"sdk": "", **rest}:
                 case {"sdk": ""} if not rest:
-                    return Target(name, backend, suite, python, pins)
+                    return plain
                 case {"recipes": [*recipes], "build-components": [*build], "sdk": str(sdk), **more} if not more:
                     tools = tuple(component(str(item), components) for item in build)
-                    return Target(name, backend, suite, python, pins, tuple(map(str, recipes)), tools, sdk)
+                    return replace(plain, recipes=tuple(map(str, recipes)), build=tools, sdk=sdk)
     raise PinError(
         f"not a target file: {path}",
         why="it has backend, suite, python and components, and with native parts also recipes, build-components and\n"
-        "maybe sdk; or extends and some of: components, replaces, recipes, build-components",
+        "maybe sdk; and, where it can be built from source, the lists upstreams and llvm-targets;\n"
+        "or extends and some of: components, replaces, recipes, build-components",
         next=f"correct {path}",
     )
+
+
+def _words(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
 # What a variant may say beside what it extends.

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .lock import Artifact, Lock, LockedTarget, LockedTriton, digest, seal
+from .lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, digest, seal
 from .pins import DebPin, Pin, ReleasesPin, SdistPin, System, Target, WheelPin
 from .sources.sdist import Sdists
 from .sources.wheel import Wheels
 from .store import Store
+from .upstreams import FolderPin, GitPin, Profile, SourcePackagePin, Upstream
 
 # Which part of a locked target the components of each kind make up.
 _PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", SdistPin: "wheels", ReleasesPin: "tritons"}
 
 
-def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: Pin | None = None) -> Lock:
-    """Resolve targets against the archives as they are now.
+def resolve(
+    targets: Sequence[Target],
+    old: Lock | None,
+    store: Store,
+    *,
+    builders: Sequence[System] = (),
+    upstreams: Sequence[Upstream] = (),
+    only: Pin | System | Upstream | None = None,
+    unreachable: Callable[[str], None] = lambda said: None,
+) -> Lock:
+    """Resolve targets, what is built from source, and what that is built in, against the archives as they are now.
 
     What is of one kind in one target is resolved together: its packages by apt, its wheels by pip. Each Triton stands
     alone, since one image has one release.
 
     Args:
         old: the lock so far; wheels that it has need not be fetched to learn their size.
-        only: a component; targets that it has no part in, and what is of other kinds, stay as in the old lock.
+        builders: the images that upstream's projects are built in.
+        only: a component, and systems that it has no part in, and what is of other kinds, stay as in the old lock; or
+            one builder or one project, and all else stays.
+        unreachable: told of each git repository that did not answer; its source is locked as it was, if it was.
     """
     resolver = _Resolver(store, old)
     locked = {}
@@ -36,7 +49,32 @@ def resolve(targets: Sequence[Target], old: Lock | None, store: Store, *, only: 
         locked[target.name] = replace(
             now, recipes=target.recipes, builder=builder, sdk=target.sdk, patched=target.patched
         )
-    return seal(locked)
+    rooms = {}
+    for room in builders:
+        rooms[room.suite] = resolver.system(room, old.builders.get(room.suite) if old else None, only)
+    sources = {}
+    for upstream in upstreams:
+        for profile in upstream.profiles.values():
+            name = f"{upstream.name}/{profile.name}"
+            known = old.sources.get(name) if old else None
+            found = known if known and only not in (None, upstream) else _source(profile, known, store, unreachable)
+            if found:
+                sources[name] = found
+    return seal(locked, sources, rooms)
+
+
+def _source(
+    profile: Profile, before: LockedSource | None, store: Store, unreachable: Callable[[str], None]
+) -> LockedSource | None:
+    """A source as it is now; None for what is not locked: a folder, and a ref whose commit cannot be learnt."""
+    match profile.source:
+        case GitPin(commit=commit, ref=ref, tree=tree) as pin:
+            return LockedSource("git", ref, commit, tree, pin=pin.wanted)
+        case SourcePackagePin(suite=suite, package=package) as pin:
+            files = tuple(store.source_packages(suite).resolve(package))
+            return LockedSource("debian", files[0].version, files=files, pin=pin.wanted)
+        case FolderPin():
+            return None
 
 
 def _same_ground(target: System, before: LockedTarget) -> bool:
@@ -49,18 +87,19 @@ class _Resolver:
 
     def __init__(self, store: Store, old: Lock | None) -> None:
         self._store = store
-        targets = old.targets.values() if old else ()
-        self._sizes = {a.sha256: a.size for target in targets for a in target.artifacts()}
+        self._sizes = {a.sha256: a.size for system in (old.systems() if old else ()) for a in system.own()}
         self._answers: dict[str, tuple[Artifact, ...]] = {}
 
-    def system(self, target: System, before: LockedTarget | None, only: Pin | None) -> LockedTarget:
+    def system(self, target: System, before: LockedTarget | None, only: Pin | System | Upstream | None) -> LockedTarget:
         """A target or its builder: what was asked for anew, the rest as it was locked."""
-        if only is None or before is None or not _same_ground(target, before):
+        if only is None or only == target or before is None or not _same_ground(target, before):
             locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
             for part in target.digests:
                 locked = self.part(target, locked, part)
             return locked
-        return self.part(target, before, _PARTS[type(only)]) if only in target.pins else before
+        if isinstance(only, System | Upstream) or only not in target.pins:
+            return before
+        return self.part(target, before, _PARTS[type(only)])
 
     def part(self, target: System, before: LockedTarget, part: str) -> LockedTarget:
         """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons"."""

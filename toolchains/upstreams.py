@@ -141,7 +141,7 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
         raise PinError(f"not TOML: {path}", why=str(error), next=f"correct {path}") from error
     match data:
         case {"default": str(default), "profile": {**entries}, **rest} if not rest and default in entries:
-            profiles = {key: _profile(key, entry, path) for key, entry in entries.items()}
+            profiles = {str(key): _profile(str(key), entry, path) for key, entry in entries.items()}
             return Upstream(name, default, profiles)
     raise PinError(
         f"not an upstream file: {path}",
