@@ -105,6 +105,12 @@ class SdkError(FoundryError):
     exit_code = 17
 
 
+class AbsentError(FoundryError):
+    """A built part is neither in the store nor, where one was asked, on the Conan remote; it can be built."""
+
+    exit_code = 18
+
+
 class PatchError(FoundryError):
     """A patch series cannot be used; the classes below say which way."""
 

@@ -46,11 +46,16 @@ def environment(extra: Mapping[str, str] | None = None, *, network: bool = False
     """The environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
     env = {name: os.environ[name] for name in _PASSED if name in os.environ}
     if network:
-        env |= {name: os.environ[name] for name in _PASSED_NETWORK if name in os.environ}
+        env |= connection()
         env |= {name: value for name, value in os.environ.items() if name.startswith(_NETWORK_PREFIX)}
     env |= {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     env |= extra or {}
     return env
+
+
+def connection() -> dict[str, str]:
+    """The user's own proxies and certificates."""
+    return {name: os.environ[name] for name in _PASSED_NETWORK if name in os.environ}
 
 
 def tool(name: str, *, package: str) -> str:
