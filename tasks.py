@@ -15,6 +15,7 @@ from invoke.context import Context
 from toolchains.verb import verb
 
 if TYPE_CHECKING:
+    from toolchains.fromsource.choice import Choice
     from toolchains.sdk import Given
 
 
@@ -55,10 +56,11 @@ def doctor(c: Context) -> None:
     host.doctor()
 
 
-@verb
+@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def build(
-    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False,
-    no_cache: bool = False, sizes: bool = False, sdk: str = "", sdk_sha256: str = "", sdk_version: str = "",
+    c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
+    allow_drift: bool = False, no_cache: bool = False, sizes: bool = False, sdk: str = "", sdk_sha256: str = "",
+    sdk_version: str = "", from_source: str | None = None, jobs: str = "", compiler_cache: str = "",
 ) -> None:  # fmt: skip
     """A target's image, made if what goes into it changed: `build spirv`, or `build --target spirv`.
 
@@ -80,19 +82,28 @@ def build(
     --sdk=reference  our own part, whatever is set
     --sdk-sha256=HEX the sha256 that it must have
     --sdk-version=X  its version, where its topmost folder does not say it
+    --from-source[=NAMES]  build what the target otherwise takes prebuilt, all of it or these with commas between them;
+                     `invoke upstream` lists what there is. The image's names are triton-foundry/spirv-source:...
+                     LLVM takes an hour or more the first time: a build that was interrupted goes on where it was
+    --source=NAME=PATH     take the sources of NAME from this folder; may be given several times
+    --profile=NAME=PROFILE which of its pinned sources; may be given several times
+    --jobs=N         compilers at a time, where as many as processors and memory allow would be too many
+    --compiler-cache=URL   ccache's remote storage, such as http://cache.example:8080. The compilers' container then
+                     has a network, which is said
     """
     from toolchains import building
 
     building.build(
         target, triton=triton, offline=offline, allow_drift=allow_drift, cache=not no_cache, sizes=sizes,
         given=_given(target, sdk, sdk_sha256, sdk_version),
+        choice=_choice(from_source, source, profile, jobs, compiler_cache),
     )  # fmt: skip
 
 
-@verb
+@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def e2e(
-    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
-    sdk: str = "",
+    c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
+    allow_drift: bool = False, only: str = "", sdk: str = "", from_source: str | None = None,
 ) -> None:  # fmt: skip
     """Prove a target: make its image if needed, run the kernels of e2e/ in it, check them against NumPy: `e2e spirv`.
 
@@ -104,10 +115,19 @@ def e2e(
     --allow-drift    as for `build`
     --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
+    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Without them, what `build` or
+                     `upstream` has built from source already is used, and that is said; --from-source=none uses nothing
     """
     from toolchains import proof
+    from toolchains.fromsource import choice
 
-    proof.e2e(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk))
+    chosen = _choice(from_source, source, profile)
+    if from_source is None and chosen is None:
+        chosen = choice.there(target, triton)
+    proof.e2e(
+        target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk),
+        choice=chosen,
+    )  # fmt: skip
 
 
 @verb
@@ -190,9 +210,10 @@ def run(
     )  # fmt: skip
 
 
-@verb
+@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def shell(
-    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, sdk: str = "",
+    c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
+    allow_drift: bool = False, sdk: str = "", from_source: str | None = None,
 ) -> None:  # fmt: skip
     """A shell in a target's image, without a network and with the checks in /foundry/e2e: `shell spirv`.
 
@@ -202,10 +223,14 @@ def shell(
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
+    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
     """
     from toolchains import building
 
-    sys.exit(building.shell(target, triton=triton, offline=offline, allow_drift=allow_drift, given=_given(target, sdk)))
+    sys.exit(building.shell(
+        target, triton=triton, offline=offline, allow_drift=allow_drift, given=_given(target, sdk),
+        choice=_choice(from_source, source, profile),
+    ))  # fmt: skip
 
 
 @verb
@@ -257,3 +282,12 @@ def _given(target: str, sdk: str, sha256: str = "", version: str = "") -> Given 
 
     locked = building.locked(target) if target else None
     return environment.meant(locked, sdk, os.environ, sha256=sha256, version=version)
+
+
+def _choice(
+    from_source: str | None, source: list[str], profile: list[str], jobs: str = "", compiler_cache: str = ""
+) -> Choice | None:
+    """What a command line wants built from source; None where it means nothing."""
+    from toolchains.fromsource import choice
+
+    return choice.read(from_source, source, profile, jobs, compiler_cache)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +17,9 @@ from .lock import LockedTarget
 from .sdk import Given
 from .store import Store
 
+if TYPE_CHECKING:
+    from .fromsource.choice import Choice
+
 _console = Console(highlight=False, soft_wrap=True)
 # How many owners a table of sizes names.
 _ROWS = 20
@@ -23,7 +27,7 @@ _ROWS = 20
 
 def have(
     name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, cache: bool = True,
-    given: Given | None = None,
+    given: Given | None = None, choice: Choice | None = None,
 ) -> tuple[engine.Engine, Image]:  # fmt: skip
     """The image of a target, and the engine that has it.
 
@@ -34,6 +38,7 @@ def have(
         allow_drift: take the Debian archive's current version of a package that it no longer carries as locked.
         cache: take an image that is there already.
         given: a vendor SDK that the user supplied, in place of our own part.
+        choice: what is built from source, in place of what is taken prebuilt.
 
     Raises:
         UsageError: no such target or release.
@@ -46,7 +51,10 @@ def have(
     host.ensure()
     docker = engine.connect()
     release = image.release(target, triton)
-    return docker, image.build(target, release, store=store, engine=docker, cache=cache, sdk=checked)
+    sourced = choice.sourced(target, release, store) if choice else None
+    return docker, image.build(
+        target, release, store=store, engine=docker, cache=cache, sdk=checked, sourced=sourced
+    )
 
 
 def locked(name: str) -> LockedTarget:
@@ -65,10 +73,13 @@ def locked(name: str) -> LockedTarget:
 
 
 def build(
-    name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bool, sizes: bool, given: Given | None
-) -> None:
+    name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bool, sizes: bool, given: Given | None,
+    choice: Choice | None,
+) -> None:  # fmt: skip
     """Have a target's image, and say what it is called."""
-    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache, given=given)
+    docker, made = have(
+        name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache, given=given, choice=choice
+    )
     state = "made" if made.made else "is there already"
     _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
     drift = made.info.labels.get(image.LABEL + "drift")
@@ -77,13 +88,20 @@ def build(
     supplied = made.info.labels.get(image.LABEL + "sdk")
     if supplied:
         _console.print(f"[yellow]not for pushing:[/] it has {supplied} in it, which is not ours to give to others")
+    sourced = made.info.labels.get(image.LABEL + "from-source")
+    if sourced:
+        _console.print(f"from source: {sourced}")
     if sizes:
         _console.print(_sizes(docker, made))
 
 
-def shell(name: str, *, triton: str, offline: bool, allow_drift: bool, given: Given | None) -> int:
+def shell(
+    name: str, *, triton: str, offline: bool, allow_drift: bool, given: Given | None, choice: Choice | None
+) -> int:
     """Open a shell in a target's image, with the checks in /foundry/e2e; returns its exit status."""
-    docker, made = have(name, triton=triton, offline=offline, allow_drift=allow_drift, given=given)
+    docker, made = have(
+        name, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
+    )
     with docker.container(made.name) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
         furnishing.furnish(container, locked(name))
@@ -91,19 +109,21 @@ def shell(name: str, *, triton: str, offline: bool, allow_drift: bool, given: Gi
 
 
 def shell_command(
-    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None
-) -> str:
+    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None,
+    choice: Choice | None = None,
+) -> str:  # fmt: skip
     """What to type for a shell in the very image that have() gives for the same arguments."""
-    words = options(triton=triton, offline=offline, allow_drift=allow_drift, given=given)
+    words = options(triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice)
     return " ".join(["invoke shell", name, *map(shlex.quote, words)])
 
 
 def options(
-    *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None
-) -> list[str]:
+    *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None,
+    choice: Choice | None = None,
+) -> list[str]:  # fmt: skip
     """The options of a verb that stand for these arguments of have()."""
     words = [f"--triton={triton}"] * bool(triton) + ["--offline"] * offline + ["--allow-drift"] * allow_drift
-    return words + ([f"--sdk={given.option}"] if given else [])
+    return words + ([f"--sdk={given.option}"] if given else []) + (choice.options if choice else [])
 
 
 def _sizes(docker: engine.Engine, made: Image) -> Table:

@@ -18,16 +18,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import layers, native, patched, patches, plugins, rootfs, trees, triton
 from .engine import Engine, ImageInfo
 from .errors import PinError, UsageError
-from .fromsource.choice import Sourced
 from .lock import Artifact, LockedTarget, LockedTriton, digest
 from .paths import DOCKER
 from .sdk import Sdk
 from .steps import step
 from .store import Store
+
+if TYPE_CHECKING:
+    from .fromsource.choice import Sourced
 
 LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target brings its own.

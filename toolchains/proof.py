@@ -10,11 +10,15 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import building, furnishing, image, lock, paths
 from .engine import Container
 from .errors import ProofError, UsageError
 from .sdk import Given
+
+if TYPE_CHECKING:
+    from .fromsource.choice import Choice
 
 _HOME = "/foundry"
 _RESULTS = f"{_HOME}/results"
@@ -30,7 +34,7 @@ _PEERS_HOME = f"{_HOME}/peers"
 
 def e2e(
     target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
-    given: Given | None = None,
+    given: Given | None = None, choice: Choice | None = None,
 ) -> Path:  # fmt: skip
     """Have a target's image, and prove in it that kernels run and are right.
 
@@ -41,7 +45,7 @@ def e2e(
         allow_drift: see building.have.
         only: run the cases whose name contains this; all if empty, but those that say the same with every release of
             Triton run with the target's default one alone.
-        given: see building.have.
+        given, choice: see building.have.
 
     Returns:
         The folder with junit.xml and results.json.
@@ -55,7 +59,7 @@ def e2e(
     # Asked for by name, a case is run with any release.
     if not only and (locked.variant or triton not in ("", locked.default_triton)):
         command.append("--not-anywhere")
-    how = _How(triton, offline, allow_drift, given)
+    how = _How(triton, offline, allow_drift, given, choice)
     status, results = _run(target, ["e2e"], command, {}, how)
     if status == _NONE:
         raise UsageError(f"no case has {only!r} in its name",
@@ -94,7 +98,7 @@ def bench(
     # bench/ times the kernels that e2e/ checks.
     peers = _PEERS.get(building.locked(variant).backend, ())
     env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
-    how = _How(triton, offline, allow_drift, given)
+    how = _How(triton, offline, allow_drift, given, None)
     # Beside what e2e found, not in its place.
     folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
     status, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
@@ -106,9 +110,9 @@ def bench(
     return results
 
 
-def place(target: str, version: str, given: Given | None) -> Path:
-    """The folder for results of a target's image with this version of our Triton and maybe a vendor's SDK."""
-    return paths.RESULTS / (f"{target}-sdk" if given else target) / version
+def place(target: str, version: str, given: Given | None, choice: Choice | None = None) -> Path:
+    """The folder for results of a target's image with this version of our Triton; an SDK or sources have their own."""
+    return paths.RESULTS / (target + ("-sdk" if given else "") + ("-source" if choice else "")) / version
 
 
 def _with_peers(target: str) -> str:
@@ -124,12 +128,14 @@ class _How:
     offline: bool
     allow_drift: bool
     given: Given | None
+    choice: Choice | None
 
     def shell(self, target: str) -> str:
         """What to type to look around in it."""
         return building.shell_command(
-            target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift, given=self.given
-        )
+            target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift, given=self.given,
+            choice=self.choice,
+        )  # fmt: skip
 
 
 def _run(
@@ -143,9 +149,10 @@ def _run(
         peers: backends whose plugins the command finds beside the target's own.
     """
     docker, made = building.have(
-        target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given
-    )
-    results = place(folder or target, made.info.labels[image.LABEL + "triton"], how.given)
+        target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given,
+        choice=how.choice,
+    )  # fmt: skip
+    results = place(folder or target, made.info.labels[image.LABEL + "triton"], how.given, how.choice)
     shutil.rmtree(results, ignore_errors=True)
     with docker.container(made.name) as container:
         for name in folders:

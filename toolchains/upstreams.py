@@ -97,11 +97,15 @@ class Upstream:
 
     Attributes:
         default: the profile that is built unless another is asked for.
+        gigabytes: what the tree and everything compiled take on a disk, as measured.
+        beside: recipes of ours whose sources are compiled into it.
     """
 
     name: str
     default: str
     profiles: Mapping[str, Profile]
+    gigabytes: float
+    beside: tuple[str, ...] = ()
 
     def profile(self, name: str = "") -> Profile:
         """A profile, the default one for an empty name.
@@ -140,14 +144,21 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
     except ValueError as error:
         raise PinError(f"not TOML: {path}", why=str(error), next=f"correct {path}") from error
     match data:
-        case {"default": str(default), "profile": {**entries}, **rest} if not rest and default in entries:
+        case {"default": str(default), "profile": {**entries}, "gigabytes": int() | float() as size, **rest} if (
+            default in entries and not rest.keys() - {"beside"} and _is_list(beside := rest.get("beside", []))
+        ):
             profiles = {str(key): _profile(str(key), entry, path) for key, entry in entries.items()}
-            return Upstream(name, default, profiles)
+            return Upstream(name, default, profiles, size, tuple(beside))
     raise PinError(
         f"not an upstream file: {path}",
-        why='it has default = "PROFILE", and [profile."NAME"] for each, that one among them',
+        why='it has default = "PROFILE", gigabytes, maybe beside = ["RECIPE"], and [profile."NAME"] for each, that\n'
+        "default among them",
         next=f"correct {path}",
     )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 # What a profile says beside its source, and what it says for each kind of source.

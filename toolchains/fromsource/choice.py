@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .. import pins, upstreams
+from rich.console import Console
+
+from .. import lock, paths, pins, upstreams
 from ..engine import Engine
-from ..errors import UsageError
+from ..errors import FoundryError, UsageError
 from ..lock import LockedTarget, LockedTriton
 from ..store import Store
 from . import build
@@ -16,6 +18,9 @@ from .build import Built, Wanted
 
 # The upstream whose part is a wheel: it goes where the official one would.
 TRITON = "triton"
+# Said in place of names.
+NONE = "none"
+_console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -107,13 +112,47 @@ class Choice:
         ]
 
 
+def there(name: str, triton: str) -> Choice | None:
+    """The projects that a target takes and that have been built already, as a choice; None if there is none.
+
+    Triton is left out: it would be another compiler than the one that users of the official wheel have.
+
+    Args:
+        name: of the target.
+        triton: the release that is meant; the target's default if empty.
+    """
+    target = lock.load().targets.get(name)
+    locked = target and target.tritons.get(triton or target.default_triton)
+    if not (target and locked):
+        return None
+    store = Store(paths.cache(), offline=True)
+    names = [name for name in pins.target(target.name).upstreams if name != TRITON]
+    found = tuple(name for name in names if _is_there(Choice((name,)), target, locked, store))
+    if not found:
+        return None
+    _console.print(
+        f"[yellow]from source:[/] {', '.join(found)} has been built here, and is used; --from-source=none takes what "
+        "is prebuilt"
+    )
+    return Choice(found)
+
+
+def _is_there(choice: Choice, target: LockedTarget, locked: LockedTriton, store: Store) -> bool:
+    try:
+        (want,) = choice.sourced(target, locked, store).wanted
+    except FoundryError:
+        # What nobody can build here, such as a source that was never resolved, was not built either.
+        return False
+    return store.has_part("upstream", want.identity)
+
+
 def read(
     from_source: str | bool | None, sources: Sequence[str], profiles: Sequence[str], jobs: str, compiler_cache: str
 ) -> Choice | None:
     """The choice that options of a command line make; None where nothing is built from source.
 
     Args:
-        from_source: the names with commas between them; True for all that the target takes.
+        from_source: the names with commas between them; True for all that the target takes; "none" for none.
         sources: NAME=PATH each. It implies that NAME is built from source.
         profiles: NAME=PROFILE each; the same.
 
@@ -124,6 +163,8 @@ def read(
     chosen = dict(map(_pair, profiles))
     if jobs and not (jobs.isdecimal() and int(jobs) > 0):
         raise UsageError(f"--jobs={jobs} is no number of compilers", next="--jobs=2")
+    if from_source == NONE:
+        from_source = None
     if not (from_source or folders or chosen):
         if jobs or compiler_cache:
             raise UsageError("--jobs and --compiler-cache are for what is built from source", next="add --from-source")
