@@ -233,6 +233,30 @@ def shell(
     ))  # fmt: skip
 
 
+@verb(iterable=["source", "profile"], positional=["name"])
+def upstream(
+    c: Context, source: list[str], profile: list[str], name: str = "", target: str = "", jobs: str = "",
+    compiler_cache: str = "",
+) -> None:  # fmt: skip
+    """What can be built from source, and from which sources; `upstream NAME` builds one alone, into the store.
+
+    `build TARGET --from-source` then finds it there, as `e2e` does. docs/from-source.md is the manual.
+
+    --target=dpu     that it is built for: its Debian suite, and what LLVM generates code for
+    --source=NAME=PATH, --profile=NAME=PROFILE, --jobs=N, --compiler-cache=URL   as for `build`; `--source PATH` and
+                     `--profile PROFILE` mean the project itself
+    """
+    from toolchains.fromsource import choice, overview
+
+    if not name:
+        overview.show()
+        return
+    source, profile = ([each if "=" in each else f"{name}={each}" for each in given] for given in (source, profile))
+    chosen = choice.read(name, source, profile, jobs, compiler_cache)
+    assert chosen is not None, "a project is named"
+    overview.make(name, target, chosen)
+
+
 @verb
 def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "") -> None:
     """All checks: lint, types, tests on this machine and in every target's images, e2e; the last line sums them up.

@@ -17,19 +17,18 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 
 from rich.console import Console
 
-from .. import lock, native, paths, pins, prefix, trees, upstreams
+from .. import lock, native, paths, trees, upstreams
 from ..engine import Container, Engine
 from ..errors import CommandError, PinError
 from ..lock import LockedTarget, digest
 from ..steps import step
 from ..store import Store
-from ..upstreams import Profile, Upstream
-from . import progress, resources, timings, tree
+from ..upstreams import GitPin, Profile, Upstream
+from . import package, progress, resources, timings, tree
 from .tree import Source
 
 # To be raised when what is done here changes what comes out: that is no digest of this file, because an edit in it
@@ -50,6 +49,7 @@ _ENVIRONMENT = {
 _UPSTREAM = ("upstream.cmake", "upstream.profile")
 _BASE_RECIPE = "upstream"
 _TIMINGS = "timings.json"
+_LLVM = "llvm"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -87,7 +87,7 @@ class Wanted:
         return {
             "commit": self.source.commit,
             "patches": self.source.patches or "none",
-            "image": native.builder_identity(self.builder)[:16],
+            "image": _packages(self.builder)[:16],
             "presets": digest(_compiled_with(self.upstream, self.requires))[:16],
             **self.settings,
         }
@@ -127,7 +127,7 @@ class Built:
 
 
 def wanted(
-    name: str, suite: str, *, profile: str = "", folders: Mapping[str, Path] | None = None,
+    name: str, suite: str, *, profiles: Mapping[str, str] | None = None, folders: Mapping[str, Path] | None = None,
     llvm_targets: Sequence[str] = (), store: Store,
 ) -> Wanted:  # fmt: skip
     """What building a project would build.
@@ -135,33 +135,43 @@ def wanted(
     Args:
         name: a file under toolchains/upstreams.
         suite: the Debian suite that the result must run on; there is a builder of that name.
-        profile: which of its sources; the default one if empty.
+        profiles: which of its sources, by the project's name; the default ones if not given.
         folders: trees of this machine by the project's name, in place of what is pinned.
-        llvm_targets: for llvm, the code generators: as a target's file says.
+        llvm_targets: what LLVM generates code for, as a target's file says.
 
     Raises:
-        UsageError: no such project, profile or suite.
-        PinError: its source was never resolved, so that nobody knows what it is.
+        UsageError: no such project or profile.
+        PinError: its source was never resolved, so that nobody knows what it is; or nothing is locked to build in.
     """
     upstream = upstreams.load(name)
-    chosen = upstream.profile(profile)
+    chosen = upstream.profile((profiles or {}).get(name, ""))
     folder = (folders or {}).get(name)
     locked = lock.load()
     if suite not in locked.builders:
         raise PinError(f"nothing is locked to build in for {suite}", next="invoke pin --update")
     requires: tuple[Wanted, ...] = ()
-    if upstream.requires_llvm:
-        llvm = wanted(
-            "llvm", suite, profile=upstreams.llvm_profile(chosen), folders=folders, llvm_targets=llvm_targets,
-            store=store,
-        )  # fmt: skip
-        requires = (llvm,)
-    settings = {"targets": ";".join(llvm_targets)} if upstream.takes_targets and llvm_targets else {}
+    if chosen.llvm_hash:
+        known = {_LLVM: _llvm_profile(chosen), **(profiles or {})}
+        requires = (
+            wanted(_LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets, store=store),
+        )
     return Wanted(
-        upstream, chosen,
-        tree.described(name, chosen, locked.sources.get(f"{name}/{chosen.name}"), folder=folder),
-        folder, locked.builders[suite], settings, requires,
+        upstream, chosen, tree.described(name, chosen, locked.sources.get(f"{name}/{chosen.name}"), folder=folder),
+        folder, locked.builders[suite],
+        {"targets": ";".join(llvm_targets)} if name == _LLVM and llvm_targets else {}, requires,
     )  # fmt: skip
+
+
+def _llvm_profile(chosen: Profile) -> str:
+    """The profile of LLVM that has the commit which a Triton is pinned to."""
+    for profile in upstreams.load(_LLVM).profiles.values():
+        if isinstance(profile.source, GitPin) and profile.source.commit == chosen.llvm_hash:
+            return profile.name
+    raise PinError(
+        f"no profile of LLVM has the commit that Triton {chosen.version} goes with",
+        why=chosen.llvm_hash,
+        next=f"add it to toolchains/upstreams/{_LLVM}.toml, or give a tree of it: --source {_LLVM}=PATH",
+    )
 
 
 def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store, engine: Engine) -> Built:
@@ -216,24 +226,32 @@ class _Build:
         machine = resources.machine(self.container)
         jobs = resources.jobs(machine.cpus, machine.memory, asked=self.asked)
         _console.print(str(jobs))
-        resources.check_disk(self.container, WORK, self.want.upstream.needs_bytes)
+        resources.check_disk(self.container, WORK, round(self.want.upstream.gigabytes * 1e9))
         self._bring()
         log = paths.LOGS / f"upstream-{self.want.name}.log"
         self._call("ccache", "--zero-stats")
         with progress.Watcher(_console, log) as watcher:
             done = self.container.run(self._conan("build", jobs), env=self.environment, line=watcher.line)
         if done.status != 0:
-            why = resources.death(watcher.last(200), done.status, self.container.oom_killed(), jobs)
-            raise CommandError(
-                f"{self.want.reference} could not be built",
-                why="\n".join([*([why] if why else watcher.failed_steps or watcher.last(40)), f"(whole output: {log})"]),
-                next=f"the same command again with --jobs={max(jobs.compile // 2, 1)}: it goes on where this one "
-                "stopped" if why else f"correct what the compiler refuses (patches/, toolchains/recipes/"
-                f"{self.want.name}), then the same command again",
-            )  # fmt: skip
-        self._call(*self._conan("export-pkg", jobs), "--format", "json", "--out-file", "/foundry/made.json")
-        self._pack()
+            raise self._failure(watcher, done.status, jobs, log)
+        made = json.loads(self._call(*self._conan("export-pkg", jobs), "--format", "json"))
+        (ref,) = {
+            f"{node['ref']}:{node['package_id']}"
+            for node in made["graph"]["nodes"].values() if node["name"] == self.want.name
+        }  # fmt: skip
+        package.take(self.container, ref, self.result, self.environment)
         self._report(monotonic() - start)
+
+    def _failure(self, watcher: progress.Watcher, status: int, jobs: resources.Jobs, log: Path) -> CommandError:
+        death = resources.death(watcher.last(200), status, self.container.oom_killed())
+        said = [death] if death else list(watcher.failed_steps) or watcher.last(40)
+        fewer = f"the same command again with --jobs={max(jobs.compile // 2, 1)}: it goes on where this one stopped"
+        return CommandError(
+            f"{self.want.reference} could not be built",
+            why="\n".join([*said, f"(whole output: {log})"]),
+            next=fewer if death else f"correct what is refused (patches/, toolchains/recipes/{self.want.name}), then "
+            "the same command again",
+        )
 
     def _bring(self) -> None:
         """Have the tree in the volume, and beside it what is taken from this checkout."""
@@ -268,20 +286,6 @@ class _Build:
               for word in ("-o", option)),
             *(word for name, value in confs.items() for word in ("-c", f"user.foundry:{name}={value}")),
         ]  # fmt: skip
-
-    def _pack(self) -> None:
-        """The package as a tar of ours, and as Conan's own archive."""
-        name = self.want.name
-        with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-            made, packed = Path(work, "made.json"), Path(work, "package.tar")
-            self.container.copy_out("/foundry/made.json", made)
-            nodes = json.loads(made.read_text())["graph"]["nodes"].values()
-            (package,) = {node["package_folder"] for node in nodes if node["name"] == name}
-            self._call("tar", "--create", "--file", "/foundry/package.tar", "--directory", package, ".")
-            self.container.fetch("/foundry/package.tar", packed)
-            prefix.normalise(packed, self.result / f"{name}.tar", without=native.NOTES)
-        self._call("conan", "cache", "save", f"{self.want.reference}:*", "--file", f"/foundry/{name}.tgz")
-        self.container.fetch(f"/foundry/{name}.tgz", self.result / f"{name}.tgz")
 
     def _report(self, seconds: float) -> None:
         """Say where the time went, and keep that beside the part."""
@@ -347,3 +351,11 @@ def preset(name: str) -> dict[str, object]:
         found[below] = entries[below]
         below = entries[below].get("inherits", "")
     return found
+
+
+def _packages(builder: LockedTarget) -> str:
+    """The digest of what is in the image to build in; how we put it there is no part of it."""
+    return digest({
+        "packages": sorted(each.sha256 for each in (*builder.debs, *builder.wheels, *builder.sdists)),
+        "recipe": trees.digest({"Dockerfile": paths.DOCKER / "build.Dockerfile"}),
+    })

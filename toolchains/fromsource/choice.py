@@ -95,8 +95,8 @@ class Choice:
             )
         wanted = tuple(
             build.wanted(
-                name, target.suite, profile=self.profiles.get(name, locked.version if name == TRITON else ""),
-                folders=self.folders, profiles=self.profiles, llvm_targets=file.llvm_targets, store=store,
+                name, target.suite, profiles={TRITON: locked.version, **self.profiles}, folders=self.folders,
+                llvm_targets=file.llvm_targets, store=store,
             )
             for name in self.names or file.upstreams
         )  # fmt: skip

@@ -1,0 +1,92 @@
+"""The verb `upstream`: what can be built from source, from which sources, and what has been; and building one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from .. import engine, host, lock, paths, pins, upstreams
+from ..errors import FoundryError, UsageError
+from ..lock import LockedTarget
+from ..store import Store
+from . import build
+from .choice import Choice
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def show() -> None:
+    """Print projects, their profiles, what each is taken from, and whether it has been built here."""
+    store = Store(paths.cache(), offline=True)
+    table = Table(title="upstream projects: toolchains/upstreams")
+    for heading in ("project", "profile", "version", "source", "patches", "LLVM", "for", "built here"):
+        table.add_column(heading, no_wrap=heading in ("project", "profile"))
+    for name in upstreams.names():
+        upstream = upstreams.load(name)
+        users = _users(name)
+        for number, profile in enumerate(upstream.profiles.values()):
+            default = " (default)" if profile.name == upstream.default else ""
+            table.add_row(
+                "" if number else name, profile.name + default, profile.version, str(profile.source),
+                profile.patches or "-", profile.llvm_hash[:12] or "-",
+                "" if number else ", ".join(target.name for target in users) or "-",
+                ", ".join(_built(name, profile.name, users, store)) or "-",
+            )  # fmt: skip
+    _console.print(table)
+    _console.print("build one alone: invoke upstream NAME; in an image: invoke build TARGET --from-source=NAME")
+
+
+def make(name: str, target: str, choice: Choice) -> None:
+    """Build one project alone, and say where its part is.
+
+    Args:
+        target: that it is built for: its suite, and what LLVM generates code for. The first that takes it, if empty.
+        choice: profiles, folders, jobs and compiler cache.
+
+    Raises:
+        UsageError: no such project or target.
+        FoundryError: see build.built.
+    """
+    upstreams.load(name)
+    users = _users(name)
+    found = [user for user in users if user.name == target] if target else users
+    if not found:
+        raise UsageError(
+            f"{target or 'no target'} takes {name} from source",
+            why=f"known: {', '.join(user.name for user in users) or 'none'}",
+            next="invoke upstream",
+        )
+    locked = found[0]
+    store = Store(paths.cache())
+    want = build.wanted(
+        name, locked.suite, profiles=choice.profiles, folders=choice.folders,
+        llvm_targets=pins.target(locked.name).llvm_targets, store=store,
+    )  # fmt: skip
+    host.ensure()
+    made = build.built(
+        want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=engine.connect()
+    )
+    state = "built" if made.made else "is there already"
+    _console.print(f"[bold]{want.reference}[/] for {locked.suite} {state}: {made.path.parent}")
+
+
+def _users(name: str) -> list[LockedTarget]:
+    """The targets that take a project; of LLVM, those that take a Triton, which requires it."""
+    targets = lock.load().targets
+    wanted = {name, "triton"} if name == "llvm" else {name}
+    return [targets[each] for each in pins.names() if each in targets and wanted & {*pins.target(each).upstreams}]
+
+
+def _built(name: str, profile: str, users: list[LockedTarget], store: Store) -> Iterator[str]:
+    """The suites that a profile has been built for here."""
+    for suite in dict.fromkeys(user.suite for user in users):
+        targets = next(pins.target(user.name).llvm_targets for user in users if user.suite == suite)
+        try:
+            want = build.wanted(name, suite, profiles={name: profile}, llvm_targets=targets, store=store)
+        except FoundryError:
+            # Nobody knows what it would be: a source that was never resolved, or that only a user can give.
+            continue
+        if store.has_part("upstream", want.identity):
+            yield suite
