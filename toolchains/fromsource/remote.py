@@ -1,0 +1,368 @@
+"""Packages to and from a Conan remote, so that what one machine compiled for an hour no other has to compile.
+
+    push    parts that the store has, to any remote that Conan 2 can write to
+    pull    the parts that this checkout would build, from a remote into the store
+
+How a part is pulled:
+    1. Conan computes, from this checkout's recipe and options, the recipe revision and the package_id that a build here
+       would have: they cover commit, patches, image, presets and compiler. Nothing of the remote's goes into that
+    2. the remote is asked for exactly these two; what it has for anything else cannot be taken
+    3. what arrives must be whole by its manifest, and what it says of itself must hash to the package_id
+    4. it is repacked as a build would pack it, and enters the store under the same name
+
+Whether the files are what those options give is the remote's word: its checksums lie beside the files. Whoever trusts
+another machine's builds but not the remote compares with what that machine printed: --sha256. Builds are reproducible,
+so a part that was built here says it as well.
+
+Conan runs in a container of the locked builder, with the network of the engine's machine. It may have one because it
+moves finished packages and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+from urllib.parse import urlsplit
+
+from .. import native, paths, run, trees
+from ..engine import Container, Engine
+from ..errors import AbsentError, CommandError, FetchError, HashMismatchError, PinError, UsageError
+from ..steps import step
+from ..store import Store
+from . import package
+from .build import Wanted
+
+# What Conan calls the remote; CONAN_PASSWORD_FOUNDRY is for it alone.
+REMOTE = "foundry"
+# Conan's own variables, for every remote or with a remote's name behind.
+USER, PASSWORD = "CONAN_LOGIN_USERNAME", "CONAN_PASSWORD"
+_CERTIFICATES = "/foundry/certificates.pem"
+_RECIPES = "/foundry/recipes"
+_PROFILE = "/foundry/cmake/upstream.profile"
+# Which of the variables that name a file of certificates is asked first.
+_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+_TAIL_LINES = 20
+
+
+@dataclass(frozen=True)
+class Package:
+    """What a remote knows a package by.
+
+    Attributes:
+        reference: "upmem-llvm/13.0.1".
+        recipe: the recipe's revision.
+        id: Conan's package_id, over settings, options and what is required.
+    """
+
+    reference: str
+    recipe: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.reference}#{self.recipe}:{self.id}"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A part that is now at both ends.
+
+    Attributes:
+        name: of the project.
+        package: None where Conan was not even asked.
+        sha256: of NAME.tar, the files that the part consists of.
+        moved: False if it was there before.
+    """
+
+    name: str
+    package: Package | None
+    sha256: str
+    moved: bool
+
+
+def push(want: Wanted, url: str, *, store: Store, engine: Engine, network: str = "host") -> Moved:
+    """Give a remote the part that the store has, with the recipes that are needed to read it.
+
+    Raises:
+        AbsentError: the store does not have it.
+        FetchError: the remote does not answer, or does not let us write.
+        PinError: the part was made from another recipe than this checkout's.
+    """
+    folder = _part(want, store)
+    with step(f"push {want.reference}"), _connected(want, url, store, engine, network) as conan:
+        found = conan.package(want)
+        conan.restore(folder / f"{want.name}.tgz", found)
+        for reference in (conan.base, *(each.reference for each in _required(want))):
+            conan.upload(reference, "--only-recipe")
+        moved = conan.upload(str(found))
+    return Moved(want.name, found, _sha256(folder / f"{want.name}.tar"), moved)
+
+
+def pull(
+    want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engine, network: str = "host"
+) -> Moved:  # fmt: skip
+    """Have the part in the store, from a remote if it is not there; nothing is built.
+
+    Args:
+        sha256: that NAME.tar must have; not compared if empty.
+
+    Raises:
+        AbsentError: the remote does not have the package that this checkout would build.
+        HashMismatchError: what arrived is damaged, is not what it is named, or has another sha256.
+        FetchError: the remote does not answer, or does not let us read.
+    """
+    there, found = store.has_part("upstream", want.identity), None
+
+    def bring(folder: Path) -> None:
+        nonlocal found
+        with step(f"pull {want.reference}"), _connected(want, url, store, engine, network) as conan:
+            found = conan.package(want)
+            conan.download(found)
+            package.take(conan.container, str(found), folder, conan.environment)
+        _compare(folder / f"{want.name}.tar", sha256, want)
+
+    tar = store.part("upstream", want.identity, bring) / f"{want.name}.tar"
+    if there:
+        _compare(tar, sha256, want)
+    return Moved(want.name, found, _sha256(tar), not there)
+
+
+def _part(want: Wanted, store: Store) -> Path:
+    def absent(_: Path) -> None:
+        raise AbsentError(
+            f"the store has no {want.reference} as this checkout would build it",
+            why=f"parts/upstream/{want.identity} is not in {store.root}",
+            next=f"invoke upstream {want.name}, which builds it",
+        )
+
+    return store.part("upstream", want.identity, absent)
+
+
+def _compare(tar: Path, sha256: str, want: Wanted) -> None:
+    found = _sha256(tar)
+    if sha256 and found != sha256.lower():
+        raise HashMismatchError(
+            f"{want.reference} does not have the sha256 that was asked for",
+            why=f"sha256 {found}\nasked  {sha256.lower()}",
+            next=f"find out who made either; invoke upstream {want.name} builds it here, and says its sha256",
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _required(want: Wanted) -> Iterator[Wanted]:
+    """What a project requires, the innermost first."""
+    for each in want.requires:
+        yield from _required(each)
+        yield each
+
+
+@contextmanager
+def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: str) -> Iterator[Conan]:
+    """Conan in a container, with this checkout's recipes and one remote."""
+    check_url(url)
+    image = native.have_builder(native.fetched(want.builder, store), store=store, engine=engine)
+    with engine.container(image, network=network) as container:
+        yield Conan(container, url, want)
+
+
+def check_url(url: str) -> None:
+    """See that this can be a remote, before anything is done.
+
+    Raises:
+        UsageError: it cannot, or it has a password in it, which would end up in logs. The message does not repeat it.
+    """
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise UsageError(
+            f"the address of the remote {parts.hostname} has a user or a password in it",
+            why="addresses are printed, and written into logs",
+            next=f"leave it out, and set {USER} and {PASSWORD}",
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"not the address of a Conan remote: {url!r}", next="--remote=http://HOST:9300")
+
+
+def given() -> dict[str, str]:
+    """What our environment says for whoever asks a network: proxies, and the user's name and password for remotes."""
+    named = {name: value for name, value in os.environ.items() if name.startswith((USER, PASSWORD))}
+    return run.connection() | named
+
+
+class Conan:
+    """Conan in a container, whose cache has this checkout's recipes and nothing else.
+
+    Args:
+        url: of the one remote.
+        want: the project whose recipe, and whose required projects' recipes, are exported there.
+    """
+
+    def __init__(self, container: Container, url: str, want: Wanted) -> None:
+        self.container = container
+        self._url = url
+        self.environment = given() | {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
+        self._log = paths.LOGS / f"cache-{want.name}.log"
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._log.write_text("")
+        bundles = (Path(os.environ[name]) for name in _BUNDLES if name in os.environ)
+        bundle = next((file.resolve() for file in bundles if file.is_file()), None)
+        if bundle:
+            container.copy_into(bundle, _CERTIFICATES)
+            self.environment["REQUESTS_CA_BUNDLE"] = _CERTIFICATES
+        self._call("remote", "add", REMOTE, url, "--force")
+        self.base = self._export("upstream")
+        for each in (*_required(want), want):
+            self._export(each.name, each.profile.version)
+        container.copy_into(paths.CMAKE / posixpath.basename(_PROFILE), _PROFILE)
+
+    def package(self, want: Wanted) -> Package:
+        """What a build of this checkout would be called by a remote."""
+        options = [(each.name, *option) for each in (*_required(want), want) for option in each.options.items()]
+        text = self._call(
+            "graph", "info", "--requires", want.reference, "--profile:all", _PROFILE, "--no-remote", "--format", "json",
+            *(word for name, key, value in options for word in ("-o", f"{name}/*:{key}={value}")),
+        )  # fmt: skip
+        nodes = json.loads(text)["graph"]["nodes"].values()
+        (node,) = (node for node in nodes if node["name"] == want.name)
+        return Package(want.reference, node["rrev"], node["package_id"])
+
+    def restore(self, archive: Path, expected: Package) -> None:
+        """Take in what `conan cache save` wrote.
+
+        Raises:
+            PinError: it is not this package.
+        """
+        with NamedTemporaryFile(prefix="foundry-", dir=paths.scratch()) as file:
+            trees.pack(file, {"restored.tgz": archive})
+            file.flush()
+            self.container.put(Path(file.name), "/foundry")
+        self._call("cache", "restore", "/foundry/restored.tgz")
+        if self._run("cache", "path", str(expected))[0] != 0:
+            raise PinError(
+                f"{archive} is not the package that this checkout makes", why=f"it has no {expected}",
+                next=f"remove {archive.parent} and build it again",
+            )  # fmt: skip
+
+    def upload(self, reference: str, *options: str) -> bool:
+        """Give the remote a recipe, or with a package_id a package too; returns whether it did not have it.
+
+        A package's manifest goes last, and the remote knows a package by that: an upload that broke off left nothing
+        that could be downloaded, and the next one begins anew.
+        """
+        answer = json.loads(self._ask("upload", reference, "-r", REMOTE, "--confirm", "--format", "json", *options))
+        return any(_uploaded(answer[REMOTE]))
+
+    def download(self, wanted: Package) -> None:
+        """Have a package of the remote's in the cache, checked as far as that goes without trusting the remote.
+
+        Raises:
+            AbsentError: the remote does not have it.
+            HashMismatchError: it is not whole, or its settings and options are not those of its package_id.
+        """
+        answer = json.loads(self._ask("list", f"{wanted}#latest", "-r", REMOTE, "--format", "json"))[REMOTE]
+        if "error" in answer:
+            self._refuse(answer["error"])
+            raise AbsentError(
+                f"{self._url} does not have {wanted.reference} as this checkout would build it",
+                why=f"{answer['error']}\nasked for {wanted}",
+                next="build it (--from-source), and invoke cache push; or pull in the checkout that it was pushed from",
+            )
+        self._ask("download", str(wanted), "-r", REMOTE)
+        damaged, _, text = self._run("cache", "check-integrity", str(wanted))
+        # The package_id is the SHA-1 of what the package says of its settings, options and requirements.
+        notes = posixpath.join(self._call("cache", "path", str(wanted)).strip(), "conaninfo.txt")
+        claimed = self.container.call(["sha1sum", notes]).split()[0]
+        if damaged or claimed != wanted.id:
+            raise HashMismatchError(
+                f"{self._url} has something else under the name of {wanted.reference}",
+                why=self._tail(text) if damaged else f"asked for package_id {wanted.id}\nit is of {claimed}",
+                next="remove it there, and invoke cache push from a machine that built it",
+            )
+
+    def _export(self, recipe: str, version: str = "") -> str:
+        """Take a recipe of this checkout into the cache; returns its reference."""
+        file = f"{_RECIPES}/{recipe}/conanfile.py"
+        self.container.copy_into(paths.RECIPES / recipe / "conanfile.py", file)
+        text = self._call("export", file, "--format", "json", *(["--version", version] if version else []))
+        return str(json.loads(text)["reference"]).partition("#")[0]
+
+    def _call(self, *words: str) -> str:
+        """Conan on its own cache; returns stdout."""
+        status, stdout, text = self._run(*words)
+        if status != 0:
+            raise CommandError(
+                f"conan {' '.join(words[:2])} failed with exit status {status}",
+                why=f"{self._tail(text)}\n(whole output: {self._log})",
+            )
+        return stdout
+
+    def _ask(self, *words: str) -> str:
+        """Conan with the remote; returns stdout.
+
+        Raises:
+            FetchError: says what the remote refused.
+        """
+        status, stdout, text = self._run(*words)
+        if status != 0:
+            self._refuse(text)
+            raise FetchError(
+                f"{self._url}: conan {words[0]} failed", why=f"{self._tail(text)}\n(whole output: {self._log})",
+                next="the same command again; nothing that came or went half is used",
+            )  # fmt: skip
+        return stdout
+
+    def _run(self, *words: str) -> tuple[int, str, str]:
+        """Status, stdout, and stdout with stderr, without passwords."""
+        done = self.container.run(
+            ["conan", *words, "-cc", "core:non_interactive=True"] if words[0] != "cache" else ["conan", *words],
+            env=self.environment,
+        )
+        text = self._hidden(done.stderr + done.stdout)
+        with self._log.open("a") as file:
+            print(f"$ conan {' '.join(words)}\n{text}[exit status {done.status}]", file=file)
+        return done.status, done.stdout, text
+
+    def _refuse(self, text: str) -> None:
+        """Raise what Conan's text says of the remote's refusal, if it is of a kind that we know."""
+        why = self._tail(text)
+        users = f"set {USER} and {PASSWORD}; for this remote only, {USER}_{REMOTE.upper()} and so on"
+        if "Unable to connect to remote" in text:
+            raise FetchError(
+                f"{self._url} does not answer", why=why,
+                next="see that the remote runs, and is reached from the machine that the engine runs on",
+            )  # fmt: skip
+        if "Wrong user or password" in text:
+            raise FetchError(f"{self._url} does not accept this user with this password", why=why, next=users)
+        if "interactive mode disabled" in text or "Found password in env-var" in text:
+            raise FetchError(f"{self._url} wants to know who asks", why=why, next=users)
+        if "Permission denied for user" in text or "Forbidden" in text:
+            raise FetchError(f"{self._url} does not let this user do that", why=why, next=users)
+
+    def _hidden(self, text: str) -> str:
+        for name, value in self.environment.items():
+            if name.startswith(PASSWORD) and value:
+                text = text.replace(value, "******")
+        return text
+
+    @staticmethod
+    def _tail(text: str) -> str:
+        return "\n".join([line for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
+
+
+def _uploaded(answer: Mapping[str, Any]) -> Iterator[bool]:
+    """Whether each revision, of a recipe or a package, was sent: "upload" wherever it stands in Conan's answer."""
+    for key, value in answer.items():
+        if key == "upload":
+            yield bool(value)
+        elif isinstance(value, Mapping):
+            yield from _uploaded(value)
