@@ -18,8 +18,7 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,14 +38,6 @@ FILE = "docker-bake.json"
 RESULT = "image.tar"
 _ROOTFS = "rootfs.tar"
 _console = Console(highlight=False, soft_wrap=True)
-
-
-@dataclass(frozen=True)
-class _Target:
-    """A target of the bake file: its name, and its properties as the format calls them."""
-
-    name: str
-    properties: Mapping[str, Any]
 
 
 def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool) -> None:
@@ -86,32 +77,25 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
         work = Path(beside, folder.name)
         work.mkdir()
-        targets = [_base(work / "base", base)]
-        platforms = targets[0].properties["platforms"]
+        targets = {"base": _base(work / "base", base)}
+        below = "base"
         for name, layer in chain:
-            below = targets[-1].name
             _unpack(layer, work / name)
-            targets.append(_Target(name, {
+            targets[name] = {
+                **targets["base"],
                 "context": name,
                 "contexts": {below: f"target:{below}"},
-                "args": {**_epoch(), layer.base: below, **layer.arguments},
+                "args": {**targets["base"]["args"], layer.base: below, **layer.arguments},
                 "labels": dict(layer.labels),
                 "tags": [layer.name],
-                "platforms": platforms,
-                "network": "none",
-            }))  # fmt: skip
+            }
+            below = name
         _normal(work)
-        last = dict(targets[-1].properties)
-        last["tags"] = [*last["tags"], *names]
-        # A provenance names times and the builder; the dates of files are cut to SOURCE_DATE_EPOCH where BuildKit can.
-        last |= {
-            "output": [f"type=docker,dest={RESULT},rewrite-timestamp=true"],
-            "attest": ["type=provenance,disabled=true"],
-        }
-        bake = {
-            "group": {"default": {"targets": [targets[-1].name]}},
-            "target": {each.name: each.properties for each in targets[:-1]} | {targets[-1].name: last},
-        }
+        # The others are steps on the way, which nobody has to be sent. Dates are cut to SOURCE_DATE_EPOCH, where
+        # BuildKit knows how to.
+        targets[below]["output"] = [f"type=docker,dest={RESULT},rewrite-timestamp=true"]
+        targets[below]["tags"] += names
+        bake = {"group": {"default": {"targets": [below]}}, "target": targets}
         (work / FILE).write_text(json.dumps(bake, indent=2) + "\n")
         if folder.exists():
             folder.rmdir()
@@ -169,8 +153,12 @@ def _made_of(file: Path, target: LockedTarget, release: LockedTriton) -> str:
     return named[0]
 
 
-def _base(folder: Path, base: BaseImage) -> _Target:
-    """The context of the base image: its one layer as it is, and what its configuration says as a Dockerfile."""
+def _base(folder: Path, base: BaseImage) -> dict[str, Any]:
+    """The context of the base image: its one layer as it is, and what its configuration says as a Dockerfile.
+
+    Returns:
+        The properties of its target in the bake file, most of which the others share.
+    """
     folder.mkdir()
     with tarfile.open(base.archive) as tar:
         (manifest,) = json.load(_member(tar, "manifest.json"))
@@ -183,14 +171,16 @@ def _base(folder: Path, base: BaseImage) -> _Target:
     lines += [f"ENV {name}={json.dumps(value)}" for name, _, value in map(_pair, config["config"].get("Env", ()))]
     lines.append(f"CMD {json.dumps(config['config']['Cmd'])}")
     (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
-    properties = {
+    return {
         "context": "base",
-        "args": _epoch(),
+        "args": {"SOURCE_DATE_EPOCH": str(trees.EPOCH)},
         "tags": [base.name],
         "platforms": [f"{config['os']}/{config['architecture']}"],
         "network": "none",
+        "output": ["type=cacheonly"],
+        # It would name the builder and the hour.
+        "attest": ["type=provenance,disabled=true"],
     }
-    return _Target("base", properties)
 
 
 def _pair(variable: str) -> tuple[str, str, str]:
@@ -207,10 +197,6 @@ def _normal(work: Path) -> None:
     """Permissions that do not depend on this user's umask: a builder takes those of folders from the context."""
     for path in (work, *work.rglob("*")):
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-
-
-def _epoch() -> dict[str, str]:
-    return {"SOURCE_DATE_EPOCH": str(trees.EPOCH)}
 
 
 def _member(tar: tarfile.TarFile, name: str) -> Any:
