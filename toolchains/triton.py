@@ -21,7 +21,7 @@ import shutil
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
@@ -72,11 +72,7 @@ def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
     Raises:
         LlvmHashError: they differ. PinError: the wheel is no Triton.
     """
-    with zipfile.ZipFile(file) as archive:
-        if LIBRARY not in archive.namelist():
-            raise PinError(f"{file.name} has no {LIBRARY}", next="correct toolchains/pins/triton.toml")
-        with archive.open(LIBRARY) as library:
-            found = llvm_hash(library)
+    found = llvm_hash_of(file)
     pinned = locked.llvm_version or locked.llvm_hash
     if found != pinned:
         raise LlvmHashError(
@@ -86,6 +82,19 @@ def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
             f"{'llvm-version' if locked.llvm_version else 'llvm-hash'} of {locked.version} in toolchains/pins; "
             "if the pin is right, change the version that it belongs to. Then: invoke pin --update",
         )
+
+
+def llvm_hash_of(file: Path) -> str:
+    """What llvm_hash() says of the libtriton.so in a wheel.
+
+    Raises:
+        LlvmHashError: see there. PinError: the wheel is no Triton.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if LIBRARY not in archive.namelist():
+            raise PinError(f"{file.name} has no {LIBRARY}", next="correct toolchains/pins/triton.toml")
+        with archive.open(LIBRARY) as library:
+            return llvm_hash(library)
 
 
 def version(locked: LockedTriton) -> str:
@@ -128,8 +137,25 @@ def repack(locked: LockedTriton, file: Path, *, backends: Sequence[str], store: 
 
 def _build(locked: LockedTriton, file: Path, backends: Collection[str], folder: Path) -> None:
     check_llvm_hash(locked, file)
-    series = Series.load(patches.folder(locked.version))
-    patched = series.changes(WheelTree(file))
+    patched = Series.load(patches.folder(locked.version)).changes(WheelTree(file))
+    rewrite(locked, file, folder, backends=backends, patched=patched)
+
+
+def rewrite(
+    locked: LockedTriton, file: Path, folder: Path, *, backends: Collection[str], patched: Mapping[str, str]
+) -> None:
+    """Write a wheel of a release to a folder again: slim, stripped, under its new name.
+
+    Args:
+        locked: the release; of its fields only the version counts.
+        file: its wheel.
+        backends: which of the backends inside it stay.
+        patched: new texts of files by their paths in Triton's source tree.
+
+    Raises:
+        PinError: the wheel is of another version.
+        UnsafeArchiveError: it has an entry that leaves its folder.
+    """
     drop = tomllib.loads(_rules().read_text())["drop"]
     old, new = locked.version, version(locked)
     old_info, new_info = f"triton-{old}.dist-info/", f"triton-{new}.dist-info/"

@@ -1,9 +1,9 @@
 """PoCL, the OpenCL device of the images, as Debian configures it, on Debian's LLVM: library, kernels, ICD file.
 
-It is configured for the folder that the image has it in, /opt/foundry/pocl (the preset says so), because its CMake files
-install by absolute paths only.
+It is configured for the folder that the image has it in, /opt/foundry/pocl (the preset says so), because its CMake
+files install by absolute paths only.
 
-Debian's own patches are not among the sources. One of them is missed: PoCL 6.0 was released with LLVM's vectorizers off.
+Debian's own patches are not among the sources. One of them is missed: PoCL 6.0 has LLVM's vectorizers off.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ What setup.py would fetch, and how each release is kept from it:
     LLVM                                        LLVM_SYSPATH and, where CMake asks for them, MLIR_DIR and its like
     JSON's headers                              JSON_SYSPATH: Debian's nlohmann-json3-dev
     pybind11 (to 3.2 a download, then a wheel)  PYBIND11_SYSPATH; from 3.9 on nanobind, a wheel of the builder
-    ptxas, cuobjdump, nvdisasm, CUDA's headers  TRITON_OFFLINE_BUILD; before 3.2 only the variable of each, set to any path
+    ptxas, cuobjdump, nvdisasm, CUDA's headers  TRITON_OFFLINE_BUILD; before 3.2 a variable for each, set to any path
     GoogleTest, fetched by CMake itself         TRITON_BUILD_UT=OFF
     what proton, the profiler, needs of CUPTI   TRITON_BUILD_PROTON=OFF
 
-Backends that Triton's own build takes as plugins (TRITON_PLUGIN_DIRS) are the folders of plugins/ at the top of the tree
-that have backend/name.conf.
+Backends that Triton's own build takes as plugins (TRITON_PLUGIN_DIRS) are the folders of plugins/ at the top of the
+tree that have backend/name.conf.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FETCHED = (
     "TRITON_CUPTI_LIB_PATH",
     "TRITON_CUPTI_LIB_BLACKWELL_PATH",
 )
-# setup.py puts together CMake's command line itself and hands on what it knows of: the rest goes in by CMake's own door.
+# setup.py makes CMake's command line itself, of what it knows of: the rest goes in by a door of CMake's.
 _TOOLCHAIN = """\
 include("{toolchain}")
 set(CMAKE_JOB_POOLS link={links})
