@@ -129,6 +129,35 @@ def flow_c(folder: Path) -> None:
     np.testing.assert_array_equal(np.fromfile(folder / "c.bin", np.float32), a + b)
 
 
+# In the llvm dialect as releases 11 to 14 write it: MLIR's pointers have types, too.
+TYPED = """
+func @twice(%pointer: !llvm.ptr<i32>) {
+  %value = llvm.load %pointer : !llvm.ptr<i32>
+  %sum = llvm.add %value, %value : i32
+  llvm.store %sum, %pointer : !llvm.ptr<i32>
+  return
+}
+"""
+TYPED_LINES = """
+mlir-opt --convert-std-to-llvm twice.mlir -o twice_llvm.mlir
+mlir-translate --mlir-to-llvmir twice_llvm.mlir -o twice.ll
+echo 'target triple = "dpu-upmem-dpurte"' >>twice.ll
+opt -dpu-legalize -S twice.ll -o legal.ll
+opt -O2 -S legal.ll -o -
+"""
+
+
+def typed_llvm(bin: Path) -> str:
+    """mlir-opt, mlir-translate and opt of a typed-pointer LLVM, one after the other; returns which LLVM that is."""
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch, "twice.mlir").write_text(TYPED)
+        said = lines(f"PATH={bin}:$PATH\n{TYPED_LINES}", Path(scratch))
+    assert "store i32 %" in said and "i32* " in said, said
+    assert "shl i32 %" in said, f"opt -O2 left the addition as it was:\n{said}"
+    version = subprocess.run([bin / "opt", "--version"], capture_output=True, text=True, check=True).stdout
+    return next(line.strip() for line in version.splitlines() if "LLVM version" in line)
+
+
 def cases() -> Iterator[Case]:
     """Nothing on a device that is not a DPU."""
     if triton.runtime.driver.active.get_current_target().backend != "dpu":
@@ -137,6 +166,10 @@ def cases() -> Iterator[Case]:
         yield Case("dpus", f"vec_add n=100003 block=256 on {dpus} DPUs", lambda dpus=dpus: add_on(dpus, 100_003, 256))  # type: ignore[misc]
         yield Case("dpus", f"matmul 100x130x70 block=16x16x32 on {dpus} DPUs", lambda dpus=dpus: multiply_on(dpus))  # type: ignore[misc]
     yield Case("dpus", f"vec_add n={LARGE}, three times a DPU's MRAM, on one", lambda: add_on(1, LARGE, 2048))
+    opt = Path(os.environ["UPMEM_OPT"])
+    if (opt.parent / "mlir-opt").is_file():
+        # Built from source: all kernels above and below are legalised by its opt.
+        yield Case("upmem-llvm", "mlir-opt, mlir-translate and opt with dpu-legalize", lambda: typed_llvm(opt.parent))
     for name, flow in (("A", flow_a), ("B", flow_b), ("C", flow_c)):
         yield Case("flows", f"TritonPIM's flow {name}", lambda flow=flow: in_a_copy(flow))  # type: ignore[misc]
 

@@ -1,0 +1,118 @@
+"""What a command line wants built from source, and what becomes of an image that has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolchains import image, lock, paths, pins
+from toolchains.errors import PinError, UsageError
+from toolchains.fromsource import choice
+from toolchains.fromsource.choice import Choice
+from toolchains.lock import LockedTarget, LockedTriton
+from toolchains.store import Store
+
+
+@pytest.fixture
+def dpu() -> tuple[LockedTarget, LockedTriton]:
+    target = lock.load().targets["dpu"]
+    return target, image.release(target, None)
+
+
+def test_nothing_is_built_from_source_unless_somebody_says_so() -> None:
+    assert choice.read(None, [], [], "", "") is None
+    assert choice.read("none", [], [], "", "") is None
+
+
+def test_names_folders_profiles_and_numbers_are_read() -> None:
+    read = choice.read("triton,upmem-llvm", ["triton=~/t=x"], ["triton=3.1.0"], "3", "http://cache.example")
+    assert read == Choice(
+        ("triton", "upmem-llvm"), {"triton": Path("~/t=x").expanduser()}, {"triton": "3.1.0"}, 3,
+        "http://cache.example",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("sources", "profiles"), [(["upmem-llvm=/x"], []), ([], ["upmem-llvm=upmem-12"])])
+def test_a_folder_or_a_profile_alone_means_its_project(sources: list[str], profiles: list[str]) -> None:
+    read = choice.read(None, sources, profiles, "", "")
+    assert read is not None and read.names == ("upmem-llvm",)
+
+
+def test_with_all_projects_a_folder_narrows_nothing(tmp_path: Path) -> None:
+    read = choice.read(True, [f"triton={tmp_path}"], [], "", "")
+    assert read is not None and read.names == ()
+
+
+@pytest.mark.parametrize("word", ["triton", "triton=", "=x", ""])
+def test_what_is_no_pair_is_refused(word: str) -> None:
+    with pytest.raises(UsageError, match="NAME=VALUE"):
+        choice.read(None, [word], [], "", "")
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_jobs_is_a_number_of_compilers(jobs: str) -> None:
+    with pytest.raises(UsageError, match="--jobs"):
+        choice.read(True, [], [], jobs, "")
+
+
+@pytest.mark.parametrize("how", [("2", ""), ("", "http://cache.example")])
+def test_options_for_compilers_where_none_would_run_are_refused(how: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match="--from-source"):
+        choice.read(None, [], [], *how)
+
+
+def test_a_choice_is_said_in_the_words_that_are_read() -> None:
+    made = Choice(("triton",), {"triton": Path("/t")}, {"triton": "3.1.0"})
+    words = dict(word.removeprefix("--").split("=", 1) for word in made.options)
+    assert choice.read(words["from-source"], [words["source"]], [words["profile"]], "", "") == made
+
+
+@pytest.mark.parametrize("given", [Choice(("pocl",)), Choice(folders={"gcc": Path("/x")})])
+def test_what_a_target_does_not_take_is_refused_with_what_it_does(
+    dpu: tuple[LockedTarget, LockedTriton], tmp_path: Path, given: Choice
+) -> None:
+    with pytest.raises(UsageError, match="takes no") as caught:
+        given.sourced(*dpu, Store(tmp_path))
+    assert "upmem-llvm" in caught.value.why
+
+
+def test_an_image_from_source_has_names_and_a_label_of_its_own(
+    dpu: tuple[LockedTarget, LockedTriton], tmp_path: Path
+) -> None:
+    sourced = Choice(("upmem-llvm",)).sourced(*dpu, Store(tmp_path))
+    assert image.identity(*dpu, sourced=sourced) != image.identity(*dpu)
+    assert image.moving_names(*dpu, sourced=sourced) == [
+        "triton-foundry/dpu-source:3.9.0", "triton-foundry/dpu-source:latest",
+    ]  # fmt: skip
+    assert sourced.label.startswith("upmem-llvm/13.0.1 ")
+
+
+def test_every_project_that_goes_into_an_image_as_files_has_its_lines_of_dockerfile() -> None:
+    names = {name for target in pins.names() for name in pins.target(target).upstreams} - {choice.TRITON}
+    assert names == {path.stem for path in (paths.DOCKER / "from-source").glob("*.Dockerfile")}
+
+
+def test_what_nobody_resolved_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
+    assert choice.there("dpu", "") is None
+    assert choice.there("nothing", "") is None
+    assert choice.there("dpu", "0.1") is None
+
+
+def test_what_has_been_built_is_there_and_said(
+    dpu: tuple[LockedTarget, LockedTriton], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
+    store = Store(tmp_path)
+    (want,) = Choice(("upmem-llvm",)).sourced(*dpu, store).wanted
+    store.part("upstream", want.identity, lambda folder: None)
+    assert choice.there("dpu", "") == Choice(("upmem-llvm",))
+
+
+def test_a_source_that_only_a_user_can_give_asks_for_it(
+    dpu: tuple[LockedTarget, LockedTriton], tmp_path: Path
+) -> None:
+    with pytest.raises(PinError, match="--source"):
+        Choice(("upmem-llvm",), profiles={"upmem-llvm": "upmem-12"}).sourced(*dpu, Store(tmp_path))
