@@ -176,7 +176,7 @@ def rewrite(
             else:
                 content = archive.read(name)
                 path = in_source(name)
-                if path in patched:
+                if path is not None and path in patched:
                     content = patched[path].encode()
                 match name.removeprefix(old_info):
                     case "METADATA":

@@ -155,10 +155,13 @@ def wanted(
         requires = (
             wanted(_LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets, store=store),
         )
+    # llvm: which version of that package the recipe requires.
+    settings = {_LLVM: required.profile.version for required in requires}
+    if name == _LLVM and llvm_targets:
+        settings["targets"] = ";".join(llvm_targets)
     return Wanted(
         upstream, chosen, tree.described(name, chosen, locked.sources.get(f"{name}/{chosen.name}"), folder=folder),
-        folder, locked.builders[suite],
-        {"targets": ";".join(llvm_targets)} if name == _LLVM and llvm_targets else {}, requires,
+        folder, locked.builders[suite], settings, requires,
     )  # fmt: skip
 
 
