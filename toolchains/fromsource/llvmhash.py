@@ -1,0 +1,80 @@
+"""The LLVM commit that a tree of Triton names, and whether it is the one that is pinned."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from ..errors import LlvmHashError
+
+# Triton names it in the first up to 3.7, and in the second since.
+TEXT, INFO = "cmake/llvm-hash.txt", "cmake/llvm-info.json"
+FILES = (TEXT, INFO)
+
+
+def named(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
+    """The commit that a tree names, and the file that does.
+
+    Args:
+        files: contents by path, those of FILES that the tree has among them.
+        called: the tree's name in errors.
+
+    Raises:
+        LlvmHashError: neither file is there, one has no commit, or the two differ.
+    """
+    found = {name: _of(name, files[name], called) for name in FILES if name in files}
+    if not found:
+        raise LlvmHashError(
+            f"{called} does not name its LLVM",
+            why=f"it has neither {TEXT} nor {INFO}",
+            next="give a tree of Triton, or take llvm-hash out of the profile in toolchains/upstreams/triton.toml",
+        )
+    if len(set(found.values())) > 1:
+        raise LlvmHashError(
+            f"{called} names two commits of LLVM",
+            why="\n".join(f"{name}: {commit}" for name, commit in found.items()),
+            next="remove from the tree, by a patch or in the folder, what is left over of the other release",
+        )
+    name, commit = next(iter(found.items()))
+    return commit, name
+
+
+def check(files: Mapping[str, bytes], pinned: str, *, called: str, profile: str) -> None:
+    """Compare the commit that a tree names with the pinned one.
+
+    Args:
+        pinned: 40 hexadecimal digits.
+        profile: of the tree, for errors: "3.9.0".
+
+    Raises:
+        LlvmHashError: they differ; see also named.
+    """
+    commit, name = named(files, called)
+    if commit != pinned:
+        raise LlvmHashError(
+            f"{called} asks for another LLVM than the pinned one",
+            why=f"{name} of the tree: {commit}\n"
+            f"llvm-hash of profile {profile} in toolchains/upstreams/triton.toml: {pinned}",
+            next="if this is the tree that you mean, change llvm-hash, and with it the commit of the LLVM profile that "
+            "it is built with; if the pin is right, the tree is another release: change its commit, or the folder that "
+            "--source names",
+        )
+
+
+def _of(name: str, content: bytes, called: str) -> str:
+    """The commit in one file."""
+    text = content.decode(errors="replace")
+    if name == INFO:
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise LlvmHashError(f"{name} of {called} is no JSON", why=str(error)) from error
+        commit = data.get("llvm_hash", "") if isinstance(data, dict) else ""
+    else:
+        commit = text.strip()
+    if not isinstance(commit, str) or not re.fullmatch("[0-9a-f]{40}", commit):
+        raise LlvmHashError(
+            f"{name} of {called} has no commit", why=f"40 hexadecimal digits are expected, it has {commit!r}"
+        )
+    return commit

@@ -1,0 +1,397 @@
+"""Where a source tree comes from, one class a kind: what it is called, what names it, its entries one by one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Protocol, cast
+
+from rich.console import Console
+
+from ..errors import FileError, HashMismatchError, OfflineError, PinError, UnsafeArchiveError, UsageError
+from ..lock import Artifact, LockedSource
+from ..paths import scratch
+from ..sources import git
+from ..sources.git import Checkout, TreeEntry
+from ..store import Store
+from ..upstreams import GitPin, SourcePackagePin
+from . import packed
+from .packed import Entry, Selection
+
+_ORIG = re.compile(r"[^_]+_[^_]+\.orig(?:-(?P<component>[A-Za-z0-9-]+))?\.tar\.(?:gz|bz2|xz|lzma)")
+_FOLDER = "give the topmost folder of the sources: --source NAME=PATH"
+_console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Origin(Protocol):
+    """A kind of source.
+
+    Attributes:
+        called: what errors call it.
+        commit: names its content; see tree.Described.
+        digest: what packed.Packed.digest must be; empty where the commit says more.
+        selection: what is taken of it.
+    """
+
+    @property
+    def called(self) -> str: ...
+    @property
+    def commit(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def selection(self) -> Selection: ...
+
+    def entries(self, store: Store) -> Iterator[Entry]:
+        """What it consists of, fetched if need be."""
+
+
+@dataclass(frozen=True)
+class SourcePackage:
+    """Upstream's archives in a Debian source package."""
+
+    selection: Selection
+    pin: SourcePackagePin
+    locked: LockedSource
+    digest: str = ""
+
+    @property
+    def called(self) -> str:
+        return f"{self.pin.suite}'s {self.pin.package} {self.locked.version}"
+
+    @property
+    def commit(self) -> str:
+        return " ".join([self.locked.version, *(file.sha256 for file in self._archives.values())])
+
+    def entries(self, store: Store) -> Iterator[Entry]:
+        # All of the package, also Debian's part: what is in the store can be shown to somebody as a whole.
+        store.fetch(self.locked.files, suite=self.pin.suite, python="")
+        for component, file in self._archives.items():
+            yield from packed.of_tar(store.path(file), file.filename, strip=True, below=component)
+
+    @property
+    def _archives(self) -> dict[str, Artifact]:
+        """Upstream's archives by the folder that they go to, the main one's first, which is the topmost."""
+        found = {}
+        for file in self.locked.files:
+            match = _ORIG.fullmatch(file.filename)
+            if match:
+                found[match["component"] or ""] = file
+        if "" not in found:
+            raise PinError(
+                f"{self.called} has no archive of upstream's",
+                why=f"it consists of {', '.join(file.filename for file in self.locked.files)}",
+                next="pin a package that is made from a release of upstream's: its files have .orig.tar in their names",
+            )
+        return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit that is fetched, and those of its submodules that are pinned."""
+
+    selection: Selection
+    pin: GitPin
+    commit: str
+    tree: str = ""
+    digest: str = ""
+
+    @property
+    def called(self) -> str:
+        return f"{self.pin.urls[0]} at {self.commit[:12]}"
+
+    def entries(self, store: Store) -> Iterator[Entry]:
+        repository = self._repository(self.commit, self.pin.urls, self.pin.ref, "toolchains/upstreams", store)
+        if self.tree:
+            git.check_tree(repository, self.commit, self.tree)
+        used: set[str] = set()
+        yield from self._of(repository, self.commit, self.pin.urls, "", used, store)
+        unused = sorted(self.pin.submodules.keys() - used)
+        if unused:
+            raise PinError(
+                f"{self.called} has no submodule {', '.join(unused)} that is taken",
+                next="remove it from submodules in toolchains/upstreams",
+            )
+
+    def _of(
+        self, repository: Path, commit: str, urls: Sequence[str], below: str, used: set[str], store: Store
+    ) -> Iterator[Entry]:
+        tree = git.entries(commit, repository=repository)
+        yield from _of_commit(repository, commit, tree, below, self.selection, self.called)
+        places: dict[str, list[str]] | None = None
+        for path, submodule in _submodules(tree, below, self.selection):
+            name = posixpath.join(below, path)
+            self._check(name, submodule.hash)
+            used.add(name)
+            if places is None:
+                places = git.submodule_urls(repository, commit, urls)
+            if path not in places:
+                raise PinError(f".gitmodules of {self.called} does not say where its submodule {name} is")
+            inner = self._repository(submodule.hash, places[path], "", f".gitmodules of {self.called}", store)
+            yield from self._of(inner, submodule.hash, places[path], name, used, store)
+
+    def _check(self, name: str, commit: str) -> None:
+        """See that a submodule is pinned, and pinned at the commit that the tree has."""
+        pinned = self.pin.submodules.get(name)
+        if pinned is None:
+            raise PinError(
+                f"{self.called} has a submodule that is not pinned: {name}",
+                why=f"it is at {commit}",
+                next=f'in toolchains/upstreams, submodules."{name}" = "{commit}" if it is needed, '
+                f'or left-out = ["{name}/*"] if not',
+            )
+        if pinned != commit:
+            raise PinError(
+                f"{self.called} has its submodule {name} at another commit than the pinned one",
+                why=f"in the tree {commit}\npinned      {pinned}",
+                next="correct submodules in toolchains/upstreams",
+            )
+
+    def _repository(self, commit: str, urls: Sequence[str], ref: str, where: str, store: Store) -> Path:
+        """A repository with this commit, from the store or fetched now."""
+        if store.offline and not store.has_part("git", commit):
+            raise OfflineError(
+                f"commit {commit} is not in the store {store.root}",
+                why=f"it is fetched from {urls[0]}",
+                next="the same command without --offline, or a checkout: --source NAME=PATH",
+            )
+
+        def fetch(folder: Path) -> None:
+            git.fetch(urls, commit, folder, ref=ref, where=where, say=_console.print)
+
+        return store.part("git", commit, fetch)
+
+
+@dataclass(frozen=True)
+class CleanCheckout:
+    """The commit that a user's working tree is at, submodules included."""
+
+    selection: Selection
+    checkout: Checkout
+    digest: str = ""
+
+    @property
+    def called(self) -> str:
+        return str(self.checkout.path)
+
+    @property
+    def commit(self) -> str:
+        return self.checkout.commit
+
+    def entries(self, store: Store) -> Iterator[Entry]:
+        yield from self._of(self.checkout, "")
+
+    def _of(self, checkout: Checkout, below: str) -> Iterator[Entry]:
+        with TemporaryDirectory(prefix="foundry-", dir=scratch()) as folder:
+            repository = Path(folder, "repository")
+            git.create(repository, alternate=checkout.objects, format=checkout.format)
+            tree = git.entries(checkout.commit, repository=repository)
+            yield from _of_commit(repository, checkout.commit, tree, below, self.selection, self.called)
+        for path, _ in _submodules(tree, below, self.selection):
+            inner = git.checkout(checkout.path / path)
+            assert inner is not None, "of_folder has looked"
+            yield from self._of(inner, posixpath.join(below, path))
+
+
+@dataclass(frozen=True)
+class Files:
+    """A folder as it is: of a working tree what git would not ignore, of any other everything.
+
+    Attributes:
+        why: it is not taken from a commit; for the user.
+    """
+
+    selection: Selection
+    path: Path
+    names: Mapping[str, Path] = field(repr=False)
+
+    @property
+    def called(self) -> str:
+        return str(self.path)
+
+    @property
+    def commit(self) -> str:
+        return f"folder-{self.digest}"
+
+    @cached_property
+    def digest(self) -> str:
+        return packed.pack(
+            self._entries(), cast(IO[bytes], _Nowhere()), called=self.called, selection=self.selection
+        ).digest
+
+    def entries(self, store: Store) -> Iterator[Entry]:
+        yield from self._entries()
+
+    def _entries(self) -> Iterator[Entry]:
+        for name in sorted(self.names):
+            path = self.names[name]
+            try:
+                status = path.lstat()
+                if stat.S_ISLNK(status.st_mode):
+                    # As it is: Path would shorten "./lib".
+                    yield Entry(name, link=os.readlink(path))  # noqa: PTH115
+                elif stat.S_ISREG(status.st_mode):
+                    with path.open("rb") as content:
+                        yield Entry(name, content, status.st_size, bool(status.st_mode & 0o100))
+                else:
+                    raise UnsafeArchiveError(f"neither a file nor a link: {path}")
+            except OSError as error:
+                raise FileError(f"{path} cannot be read", why=str(error)) from error
+
+
+class _Nowhere:
+    """A file of which nothing stays."""
+
+    def write(self, data: bytes) -> int:
+        return len(data)
+
+    def tell(self) -> int:
+        return 0
+
+
+def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
+    """A folder that a user gives: by its commit if it is a clean checkout, else by its files, which is said.
+
+    Raises:
+        UsageError: it is no folder, or has not what is taken. FileError: it cannot be read.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"{folder} is no folder" if folder.exists() else f"{folder} does not exist",
+            why="a source tree is wanted; an archive would have to be unpacked first",
+            next=_FOLDER,
+        )
+    folder = folder.resolve()
+    try:
+        checkout = git.checkout(folder)
+        if checkout and checkout.commit:
+            changes, names = _state(checkout, "", selection)
+            if not changes:
+                packed.check(names, selection, called=str(folder))
+                return CleanCheckout(selection, checkout)
+            shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
+            _say_once(f"[yellow]not a commit:[/] {folder} is taken as it is, {checkout.commit[:12]} with changes in {shown}")
+        found = Files(selection, folder, {name: path for name, path in _files(folder) if name in selection})
+        packed.check(found.names, selection, called=str(folder))
+    except PinError as error:
+        raise UsageError(error.what, why=error.why, next=_FOLDER) from error
+    except OSError as error:
+        raise FileError(f"{folder} cannot be read", why=str(error)) from error
+    return found
+
+
+@cache
+def _say_once(text: str) -> None:
+    """Say what a folder is, which is found out each time that it is looked at."""
+    _console.print(text)
+
+
+def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[str], list[str]]:
+    """Of a working tree and its submodules, what is taken and differs from their commits, and all that is taken."""
+    changes = [name for name in (posixpath.join(below, path) for path in checkout.changes) if selection.reaches(name)]
+    tree = git.entries(checkout.commit, work=checkout.path)
+    names = [posixpath.join(below, path) for path, entry in tree.items() if not entry.submodule]
+    for path, submodule in _submodules(tree, below, selection):
+        name = posixpath.join(below, path)
+        inner = git.checkout(checkout.path / path)
+        if inner is None:
+            raise UsageError(
+                f"the submodule {name} of {checkout.path} is not checked out",
+                next=f"git -C {checkout.path} submodule update --init {path}",
+            )
+        if inner.commit != submodule.hash:
+            changes.append(name)
+            continue
+        further = _state(inner, name, selection)
+        changes += further[0]
+        names += further[1]
+    return changes, [name for name in names if name in selection]
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Files and links below a folder, repositories' own data and what they ignore left out."""
+    if git.checkout(folder):
+        for name in git.present(folder):
+            path = folder / name
+            if path.is_dir() and not path.is_symlink():
+                yield from ((f"{name}/{inner}", at) for inner, at in _files(path))
+            else:
+                yield name, path
+        return
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for top, folders, files in os.walk(folder, onerror=fail):
+        if ".git" in folders:
+            folders.remove(".git")
+        for name in (*folders, *files):
+            path = Path(top, name)
+            if path.is_symlink() or not path.is_dir():
+                yield path.relative_to(folder).as_posix(), path
+
+
+def _submodules(tree: Mapping[str, TreeEntry], below: str, selection: Selection) -> list[tuple[str, TreeEntry]]:
+    """The submodules of a tree that something is taken from, by their paths in it."""
+    return [
+        (path, entry)
+        for path, entry in sorted(tree.items())
+        if entry.submodule and selection.reaches(posixpath.join(below, path))
+    ]
+
+
+def _of_commit(
+    repository: Path, commit: str, tree: Mapping[str, TreeEntry], below: str, selection: Selection, called: str
+) -> Iterator[Entry]:
+    """The files and links of a commit, each compared with the hash that the tree has of it.
+
+    Raises:
+        HashMismatchError: git archive left something out or changed it.
+    """
+    wanted = {
+        posixpath.join(below, path): entry
+        for path, entry in tree.items()
+        if not entry.submodule and posixpath.join(below, path) in selection
+    }
+    if not wanted:
+        return
+    tops = [top for top in selection.take if any(packed.within(name, top) for name in wanted)] if not below else []
+    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as folder:
+        tar = Path(folder, "tree.tar")
+        git.archive(repository, commit, tops, tar)
+        for entry in packed.of_tar(tar, called, below=below):
+            if entry.name not in selection:
+                continue
+            known = wanted.pop(entry.name, None)
+            content = _Hashed(entry, "sha256" if len(commit) == 64 else "sha1")
+            yield replace(entry, content=None if entry.link else cast(IO[bytes], content))
+            if known is None or content.hash() != known.hash:
+                raise HashMismatchError(f"{entry.name} of {called} is not what its commit has")
+    if wanted:
+        raise HashMismatchError(f"{called} came without files that its commit has", why="\n".join(sorted(wanted)[:10]))
+
+
+class _Hashed:
+    """The content of an entry, from which git's name for it is computed while it is read."""
+
+    def __init__(self, entry: Entry, algorithm: str) -> None:
+        self._entry = entry
+        self._hash = hashlib.new(algorithm, f"blob {len(os.fsencode(entry.link)) or entry.size}\0".encode())
+        self._hash.update(os.fsencode(entry.link))
+
+    def read(self, size: int = -1) -> bytes:
+        assert self._entry.content is not None
+        data = self._entry.content.read(size)
+        self._hash.update(data)
+        return data
+
+    def hash(self) -> str:
+        return self._hash.hexdigest()

@@ -1,0 +1,370 @@
+"""A source tree written as a plain tar: what is asked for of it, checked, with a patch series in it.
+
+Entries come one after the other, each read once: a tree of LLVM's size is 1.4 GB in 110 000 files, most of which nobody
+asks for. What comes out are files and links only, owned by root, dated trees.EPOCH, modes 755 and 644, in the order in
+which they came, and behind them those that the series changes.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import io
+import posixpath
+import re
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+from ..errors import PatchTargetError, PinError, UnsafeArchiveError
+from ..patches import Series
+from ..trees import EPOCH
+
+_CHUNK = 1 << 20
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: a pointer starts so and is shorter than 1024 bytes.
+_LFS, _LFS_SIZE = b"version https://git-lfs.github.com/spec/v1\n", 1024
+_PROJECT = "CMakeLists.txt"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of a tree or a link, as it passes by.
+
+    Attributes:
+        name: its path in the tree.
+        content: read before the next entry comes.
+        size: in bytes.
+        link: where a symbolic link leads; empty for files.
+        same_as: for a hard link, the name of an entry that came before.
+    """
+
+    name: str
+    content: IO[bytes] | None = None
+    size: int = 0
+    executable: bool = False
+    link: str = ""
+    same_as: str = ""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a tree is asked for: everything in `take`, or simply everything, but for the patterns `left_out`."""
+
+    take: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return (not self.take or any(within(name, top) for top in self.take)) and not self._pattern.fullmatch(name)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        # Without a pattern: what matches nothing, not even the empty name.
+        return re.compile("|".join(map(fnmatch.translate, self.left_out)) or r"(?!)")
+
+    def reaches(self, folder: str) -> bool:
+        """Whether something in a folder may be asked for."""
+        taken = not self.take or any(within(folder, top) or within(top, folder) for top in self.take)
+        return taken and not self._pattern.fullmatch(folder) and not self._pattern.fullmatch(folder + "/")
+
+
+def within(name: str, folder: str) -> bool:
+    """Whether a path is a folder's or below it."""
+    folder = folder.rstrip("/")
+    return name == folder or name.startswith(folder + "/")
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What was written.
+
+    Attributes:
+        digest: sha256 over names, modes and contents as they came, patches not in them.
+        kept: the contents of the files that were asked to be kept, by name, patches in them.
+    """
+
+    digest: str
+    kept: dict[str, bytes]
+
+
+def pack(
+    entries: Iterable[Entry], out: IO[bytes], *, called: str, selection: Selection, series: Series | None = None,
+    keep: Sequence[str] = (),
+) -> Packed:  # fmt: skip
+    """Write a tree.
+
+    Args:
+        out: a new file, open for reading, too.
+        called: the tree's name in errors.
+        series: patches that go in.
+        keep: names of files whose contents are wanted, too.
+
+    Raises:
+        UnsafeArchiveError: an entry leaves the tree, or is written through a link; a name comes twice; a Git LFS
+            pointer is in the place of a file.
+        PinError: something that is to be taken is not there, or no project of CMake's is.
+        PatchTargetError, HunkError: the series does not fit.
+    """
+    packing = _Packing(out, called, selection, frozenset(_touched(series)) | frozenset(keep))
+    try:
+        for entry in entries:
+            packing.add(entry)
+    except (tarfile.TarError, EOFError) as error:
+        raise UnsafeArchiveError(f"{called} cannot be read", why=str(error)) from error
+    return packing.finish(series)
+
+
+def check(names: Iterable[str], selection: Selection, *, called: str) -> None:
+    """See that a tree has what is to be taken of it, and that this is a project of CMake's.
+
+    Raises:
+        PinError: it is not.
+    """
+    have = set(names)
+    missing = [top for top in selection.take if not any(within(name, top) for name in have)]
+    if missing:
+        raise PinError(
+            f"{called} has no {' and no '.join(missing)}",
+            why="take and left-out of its profile say what of the tree is needed",
+            next="correct the profile in toolchains/upstreams",
+        )
+    tops = selection.take or ("",)
+    if not any(posixpath.join(top, _PROJECT) in have for top in tops):
+        raise PinError(
+            f"{called} is no source tree that could be built",
+            why=f"there is no {_PROJECT} in {' or '.join(top or 'its topmost folder' for top in tops)}",
+            next="correct the profile in toolchains/upstreams",
+        )
+
+
+def _touched(series: Series | None) -> Iterator[str]:
+    for patch in series.patches if series else ():
+        yield from patch.files
+
+
+@dataclass
+class _Packing:
+    """A tar on its way out."""
+
+    out: IO[bytes]
+    called: str
+    selection: Selection
+    held: frozenset[str]
+    links: dict[str, str] = field(default_factory=dict)
+    # Where in the tar a file's content is, its size, and whether it can be executed.
+    places: dict[str, tuple[int, int, bool]] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.digest = hashlib.sha256()
+
+    def add(self, entry: Entry) -> None:
+        name = entry.name
+        if name.startswith("/") or ".." in name.split("/") or not name:
+            raise self._unsafe(f"an entry that leaves its folder: {name}")
+        if name not in self.selection:
+            return
+        try:
+            name.encode()
+            entry.link.encode()
+        except UnicodeEncodeError:
+            raise self._unsafe(f"a name that is no UTF-8: {name!r}") from None
+        if name in self.places or name in self.links:
+            raise self._unsafe(f"two entries of one name: {name}")
+        self.folders.update(_parents(name))
+        if entry.link:
+            self.links[name] = entry.link
+            self._note(name, "l", hashlib.sha256(entry.link.encode()).hexdigest())
+            self._header(name, 0, 0o777, link=entry.link)
+        elif entry.same_as:
+            self._copy(name, entry.same_as)
+        else:
+            assert entry.content is not None
+            self._file(name, entry.content, entry.size, entry.executable)
+
+    def finish(self, series: Series | None) -> Packed:
+        """Write what was held back, and the end."""
+        check((*self.places, *self.links), self.selection, called=self.called)
+        for name in (*self.places, *self.links):
+            through = next((folder for folder in _parents(name) if folder in self.links), None)
+            if through or name in self.folders:
+                raise self._unsafe(f"an entry that would be written through another: {name}")
+        for name in self.links:
+            if not self._stays(name):
+                raise self._unsafe(f"a link that leaves the tree: {name} -> {self.links[name]}")
+        digest = self.digest.hexdigest()
+        if series:
+            for name, text in series.changes(_Held(self.contents, self.called)).items():
+                self.contents[name] = text.encode()
+                mode = self.places[name][2] if name in self.places else False
+                self.places[name] = 0, len(self.contents[name]), mode
+        for name in sorted(self.contents):
+            content, executable = self.contents[name], self.places[name][2]
+            self._header(name, len(content), 0o755 if executable else 0o644)
+            self._content(io.BytesIO(content), len(content))
+        self.out.write(bytes(2 * tarfile.BLOCKSIZE))
+        self.out.write(bytes(-self.out.tell() % tarfile.RECORDSIZE))
+        return Packed(digest, self.contents)
+
+    def _file(self, name: str, content: IO[bytes], size: int, executable: bool) -> None:
+        start = content.read(min(size, _LFS_SIZE))
+        if size < _LFS_SIZE and start.startswith(_LFS):
+            raise UnsafeArchiveError(
+                f"{self.called} has a Git LFS pointer in the place of a file: {name}",
+                why="what is in Git LFS is not in the repository, and is not fetched",
+                next="leave it out of the profile in toolchains/upstreams if it is not needed, or give a checkout that "
+                "has the file: --source NAME=PATH",
+            )
+        if name in self.held:
+            self.contents[name] = start + content.read()
+            self.places[name] = 0, size, executable
+            sha256 = hashlib.sha256(self.contents[name]).hexdigest()
+        else:
+            self._header(name, size, 0o755 if executable else 0o644)
+            self.places[name] = self.out.tell(), size, executable
+            sha256 = self._content(content, size, start)
+        self._note(name, "x" if executable else "f", sha256)
+
+    def _copy(self, name: str, origin: str) -> None:
+        """What a hard link is: the same file once more."""
+        if origin not in self.places:
+            raise self._unsafe(f"a link to a file that it does not have, or that is left out: {name} -> {origin}")
+        place, size, executable = self.places[origin]
+        if origin in self.contents:
+            content = self.contents[origin]
+        else:
+            end = self.out.tell()
+            self.out.seek(place)
+            content = self.out.read(size)
+            self.out.seek(end)
+        self._file(name, io.BytesIO(content), size, executable)
+
+    def _header(self, name: str, size: int, mode: int, link: str = "") -> None:
+        info = tarfile.TarInfo(name)
+        info.size, info.mode, info.mtime = size, mode, EPOCH
+        if link:
+            info.type, info.linkname = tarfile.SYMTYPE, link
+        # TarFile.addfile would remember every entry until the end.
+        self.out.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict"))
+
+    def _content(self, content: IO[bytes], size: int, start: bytes = b"") -> str:
+        """Write a file's content, of which the start may have been read already; its sha256."""
+        digest, left, chunk = hashlib.sha256(), size, start
+        while left:
+            chunk = chunk or content.read(min(left, _CHUNK))
+            if not chunk:
+                raise self._unsafe(f"a file that is shorter than it says, by {left} bytes")
+            digest.update(chunk)
+            self.out.write(chunk)
+            left -= len(chunk)
+            chunk = b""
+        self.out.write(bytes(-size % tarfile.BLOCKSIZE))
+        return digest.hexdigest()
+
+    def _note(self, name: str, kind: str, sha256: str) -> None:
+        self.digest.update(f"{name}\0{kind}\0{sha256}\n".encode())
+
+    def _stays(self, name: str) -> bool:
+        """Whether a link leads to somewhere in the tree, other links on its way followed."""
+        at: list[str] = name.split("/")[:-1]
+        left = self.links[name].split("/")[::-1]
+        if self.links[name].startswith("/"):
+            return False
+        for _ in range(1000):
+            if not left:
+                return True
+            step = left.pop()
+            if step == "..":
+                if not at:
+                    return False
+                at.pop()
+            elif step not in ("", "."):
+                at.append(step)
+                further = self.links.get("/".join(at))
+                if further is not None:
+                    if further.startswith("/"):
+                        return False
+                    at.pop()
+                    left += further.split("/")[::-1]
+        # Links that lead to each other in a circle lead nowhere.
+        return True
+
+    def _unsafe(self, what: str) -> UnsafeArchiveError:
+        return UnsafeArchiveError(f"{self.called} has {what}")
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The files that a series changes: a layout.Tree."""
+
+    contents: dict[str, bytes]
+    called: str
+
+    def read(self, path: str) -> str | None:
+        content = self.contents.get(path)
+        try:
+            return None if content is None else content.decode()
+        except UnicodeDecodeError as error:
+            raise PatchTargetError(f"{path} of {self.called} is no UTF-8 text", why=str(error)) from None
+
+    def paths(self) -> Iterator[str]:
+        yield from self.contents
+
+
+def _parents(name: str) -> Iterator[str]:
+    at = name.rfind("/")
+    while at > 0:
+        yield name[:at]
+        at = name.rfind("/", 0, at)
+
+
+def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> Iterator[Entry]:
+    """The entries of a tar, plain or compressed, as they come.
+
+    Args:
+        strip: take away the topmost folder, which all entries must be in.
+        below: a folder to put them into.
+
+    Raises:
+        UnsafeArchiveError: something in it is neither a file, a folder nor a link.
+        tarfile.TarError: it cannot be read.
+    """
+    top = ""
+
+    def inside(name: str) -> str:
+        if not strip:
+            return posixpath.join(below, name)
+        first, _, rest = name.partition("/")
+        if first != top:
+            raise UnsafeArchiveError(
+                f"{called} has more than one topmost folder: {top} and {first}",
+                why="the topmost folder of such an archive is taken away",
+            )
+        return posixpath.join(below, rest)
+
+    with tarfile.open(tar, "r|*") as archive:
+        while (member := archive.next()) is not None:
+            # It would remember every entry until the end.
+            archive.members = []  # type: ignore[attr-defined]
+            name = posixpath.normpath(member.name)
+            if name == ".":
+                continue
+            if member.name.startswith("/") or ".." in name.split("/"):
+                raise UnsafeArchiveError(f"{called} has an entry that leaves its folder: {member.name}")
+            top = top or name.partition("/")[0]
+            name = inside(name)
+            if member.isdir():
+                continue
+            if member.issym():
+                yield Entry(name, link=member.linkname)
+            elif member.islnk():
+                yield Entry(name, same_as=inside(posixpath.normpath(member.linkname)))
+            elif member.isreg():
+                yield Entry(name, archive.extractfile(member), member.size, bool(member.mode & 0o100))
+            else:
+                raise UnsafeArchiveError(
+                    f"{called} has an entry that is neither a file nor a link: {member.name}"
+                )

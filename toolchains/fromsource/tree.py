@@ -1,0 +1,149 @@
+"""From the source of an upstream project to its tree: verified, no more than is needed, patched, a tar in the store.
+
+    git commit        fetched by git (sources/git.py), kept in the store as a repository; files come out of its objects
+    source package    fetched by apt (sources/source_package.py); upstream's archives alone, debian/patches not applied
+    folder            a clean checkout's commit; of anything else the files as they are
+
+A tree is named by what it is taken from, what is taken, and the patches. So nothing needs to be fetched to know whether
+it is there, nor to name what is compiled of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import FileError, PinError
+from ..lock import LockedSource, digest
+from ..patches import Series
+from ..paths import PATCHES
+from ..steps import step
+from ..store import Store
+from ..upstreams import GitPin, Profile, SourcePackagePin
+from . import llvmhash, origins, packed
+from .origins import Origin
+from .packed import Selection
+
+# To be raised when the same source comes out as another tar. No digest of the code: a change there that changes no tree
+# would have everybody compile LLVM again.
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a tree is, known before it is there.
+
+    Attributes:
+        name: of the project.
+        identity: the digest of all that goes into the tree.
+        commit: of git; of a Debian package its version and the sha256 of upstream's archives; of a folder that is no
+            clean checkout "folder-" and a digest of what is taken of it.
+        patches: the series' digest; empty without one.
+    """
+
+    name: str
+    identity: str
+    commit: str
+    patches: str
+
+
+@dataclass(frozen=True)
+class Source(Described):
+    """A tree.
+
+    Attributes:
+        path: a plain tar, whose entries are named "llvm/CMakeLists.txt"; the same bytes for the same identity.
+    """
+
+    path: Path
+
+
+def described(upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None) -> Described:
+    """What the tree of a profile will be; only a folder is looked at.
+
+    Args:
+        locked: the profile's entry in the lock; not needed with a folder.
+        folder: a tree of this machine that is taken in place of the profile's source.
+
+    Raises:
+        PinError: the source is not locked, or not as it is pinned now.
+        UsageError: the folder is none, or no source tree. FileError: it cannot be read.
+    """
+    return _described(upstream, profile, _origin(upstream, profile, locked, folder))
+
+
+def identity(upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None) -> str:
+    """The name of the tree's part; see described."""
+    return described(upstream, profile, locked, folder=folder).identity
+
+
+def prepare(
+    upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None, store: Store
+) -> Source:
+    """The tree of a profile, from the store or made now.
+
+    Raises:
+        what described raises; and
+        OfflineError, GoneError, FetchError, TruncatedError, HashMismatchError: the source cannot be had, or is not what
+            was locked.
+        UnsafeArchiveError: an entry or a link leaves the tree. PinError: it has a submodule that is not pinned.
+        PatchError: the series does not fit.
+        LlvmHashError: a Triton names another LLVM than the pinned one.
+    """
+    origin = _origin(upstream, profile, locked, folder)
+    what = _described(upstream, profile, origin)
+
+    def make(place: Path) -> None:
+        with step(f"sources of {upstream}: {origin.called}"), (place / "tree.tar").open("w+b") as out:
+            made = packed.pack(
+                origin.entries(store), out, called=origin.called, selection=origin.selection, series=_series(profile),
+                keep=llvmhash.FILES if profile.llvm_hash else (),
+            )  # fmt: skip
+        if origin.digest and made.digest != origin.digest:
+            raise FileError(f"{origin.called} changed while it was read", next="the same command again")
+        if profile.llvm_hash:
+            llvmhash.check(made.kept, profile.llvm_hash, called=origin.called, profile=profile.name)
+
+    part = store.part("source", what.identity, make)
+    return Source(what.name, what.identity, what.commit, what.patches, part / "tree.tar")
+
+
+def _series(profile: Profile) -> Series | None:
+    return Series.load(PATCHES / profile.patches) if profile.patches else None
+
+
+def _described(upstream: str, profile: Profile, origin: Origin) -> Described:
+    series = _series(profile)
+    patches = series.digest if series else ""
+    return Described(upstream, digest({
+        "format": _FORMAT,
+        "commit": origin.commit,
+        "take": sorted(profile.take),
+        "left_out": sorted(profile.left_out),
+        "patches": patches,
+        # A tree that was there before another LLVM was pinned has to be looked at again.
+        **({"llvm_hash": profile.llvm_hash} if profile.llvm_hash else {}),
+    }), origin.commit, patches)  # fmt: skip
+
+
+def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder: Path | None) -> Origin:
+    """Where the tree comes from."""
+    selection = Selection(profile.take, profile.left_out)
+    if folder is not None:
+        return origins.of_folder(folder, selection)
+    name = f"{upstream}/{profile.name}"
+    source = profile.source
+    if not isinstance(source, GitPin | SourcePackagePin):
+        raise PinError(
+            f"the source of {name} is nothing that could be fetched",
+            why="its profile says that whoever builds it has it",
+            next=f"--source={upstream}=PATH, the topmost folder of the sources",
+        )
+    if locked is None or locked.pin != source.wanted:
+        raise PinError(
+            f"the source of {name} is not locked" + ("" if locked is None else " as it is pinned"),
+            next=f"invoke pin --update {upstream}; or --source={upstream}=PATH for a tree that is here",
+        )
+    if isinstance(source, GitPin):
+        return origins.Commit(selection, source, locked.commit, locked.tree)
+    return origins.SourcePackage(selection, source, locked)
