@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from . import engine, furnishing, host, image, lock, owners, paths, pins, sdk
 from .errors import PinError, UsageError
+from .fromsource.choice import Choice
 from .image import Image
 from .lock import LockedTarget
 from .sdk import Given
 from .store import Store
-
-if TYPE_CHECKING:
-    from .fromsource.choice import Choice
 
 _console = Console(highlight=False, soft_wrap=True)
 # How many owners a table of sizes names.

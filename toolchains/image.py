@@ -18,19 +18,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from . import layers, native, patched, patches, plugins, rootfs, trees, triton
 from .engine import Engine, ImageInfo
 from .errors import PinError, UsageError
+from .fromsource import wheel as compiled
+from .fromsource.choice import Sourced
 from .lock import Artifact, LockedTarget, LockedTriton, digest
 from .paths import DOCKER
 from .sdk import Sdk
 from .steps import step
 from .store import Store
-
-if TYPE_CHECKING:
-    from .fromsource.choice import Sourced
 
 LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target brings its own.
@@ -179,8 +177,10 @@ def gather(
     files |= {f"parts/{what.package}.tar": patched.part(what, used, store) for what in used.patched}
     if sdk:
         files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
-    for each in sourced.parts if sourced else ():
-        files[f"parts/{each.name}.tar"] = sourced.built(each, store=store, engine=engine()).path
+    if sourced:
+        files |= {
+            f"parts/{each.name}.tar": sourced.built(each, store=store, engine=engine()).path for each in sourced.parts
+        }
     # Sources may have been edited since, and what drifted has another identity: it may have been made before.
     identities = [wheel.identity for wheel in own], drift
     found = identity(
@@ -207,42 +207,58 @@ def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | 
     return replace(target, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
 
 
-def _python(target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool) -> str:
+def _python(
+    target: LockedTarget, locked: LockedTriton, sourced: Sourced | None, *, store: Store, engine: Engine, cache: bool
+) -> str:
     """Have the image under the target's in the engine; returns its name."""
-    name = _python_name(target, locked)
+    name = _python_name(target, locked, sourced)
     if cache and engine.image(name):
         return name
     with step(f"base image from {len(target.debs)} Debian packages"):
         base = rootfs.base(target, store)
     with step("base image into the engine"):
         known = base.load(engine)
-    layer = python_layer(target, locked, store)
+    layer = python_layer(target, locked, store, sourced, engine)
     with step(f"Python packages: {len(target.wheels)} and Triton"):
         layer.make(engine, base.name, known)
     return name
 
 
-def python_layer(target: LockedTarget, locked: LockedTriton, store: Store) -> Layer:
-    """What goes into the layer between the base image and the target's own, all of it in the store."""
-    with step(f"Triton {triton.version(locked)}"):
-        patched = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
+def python_layer(
+    target: LockedTarget, locked: LockedTriton, store: Store, sourced: Sourced | None = None,
+    engine: Engine | None = None,
+) -> Layer:  # fmt: skip
+    """What goes into the layer between the base image and the target's own, all of it in the store.
+
+    Args:
+        sourced: what is built from source; of it, Triton is in this layer.
+        engine: where that is built.
+    """
+    if sourced and sourced.triton:
+        assert engine is not None, "what is compiled is compiled in an engine"
+        built = sourced.built(sourced.triton, store=store, engine=engine)
+        own = compiled.take(locked, sourced.triton, built, store)
+    else:
+        with step(f"Triton {triton.version(locked)}"):
+            own = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
     return Layer(
-        name=_python_name(target, locked),
+        name=_python_name(target, locked, sourced),
         base="BASE",
         dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
-        wheels=[*map(store.path, target.wheels), patched],
+        wheels=[*map(store.path, target.wheels), own],
     )
 
 
-def _python_name(target: LockedTarget, locked: LockedTriton) -> str:
-    return _name("python", _python_identity(target, locked))
+def _python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
+    return _name("python", _python_identity(target, locked, sourced))
 
 
-def _python_identity(target: LockedTarget, locked: LockedTriton) -> str:
+def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
+    from_source = sourced.triton if sourced else None
     return digest({
         "base": rootfs.identity(target),
         "wheels": sorted(wheel.sha256 for wheel in target.wheels),
-        "triton": triton.identity(locked, _VENDOR_BACKENDS),
+        "triton": compiled.identity(locked, from_source) if from_source else triton.identity(locked, _VENDOR_BACKENDS),
         "recipe": layers.identity(DOCKER / "python.Dockerfile"),
     })
 

@@ -10,15 +10,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from . import building, furnishing, image, lock, paths
 from .engine import Container
 from .errors import ProofError, UsageError
+from .fromsource.choice import Choice
 from .sdk import Given
-
-if TYPE_CHECKING:
-    from .fromsource.choice import Choice
 
 _HOME = "/foundry"
 _RESULTS = f"{_HOME}/results"

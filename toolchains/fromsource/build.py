@@ -24,7 +24,7 @@ from rich.console import Console
 from .. import lock, native, paths, trees, upstreams
 from ..engine import Container, Engine
 from ..errors import CommandError, PinError
-from ..lock import LockedTarget, digest
+from ..lock import LockedSource, LockedTarget, digest
 from ..steps import step
 from ..store import Store
 from ..upstreams import GitPin, Profile, Upstream
@@ -59,6 +59,7 @@ class Wanted:
 
     Attributes:
         source: what its tree is made of; nothing of it needs to be there yet.
+        locked: where that comes from; a folder needs no lock.
         folder: of this machine, that the tree comes from in place of the profile's source.
         builder: the image that it is compiled in.
         settings: options of the recipe's own, {"targets": "host;SPIRV"}.
@@ -67,6 +68,7 @@ class Wanted:
     upstream: Upstream
     profile: Profile
     source: tree.Described
+    locked: LockedSource | None
     folder: Path | None
     builder: LockedTarget
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -159,10 +161,9 @@ def wanted(
     settings = {_LLVM: required.profile.version for required in requires}
     if name == _LLVM and llvm_targets:
         settings["targets"] = ";".join(llvm_targets)
-    return Wanted(
-        upstream, chosen, tree.described(name, chosen, locked.sources.get(f"{name}/{chosen.name}"), folder=folder),
-        folder, locked.builders[suite], settings, requires,
-    )  # fmt: skip
+    entry = locked.sources.get(f"{name}/{chosen.name}")
+    described = tree.described(name, chosen, entry, folder=folder)
+    return Wanted(upstream, chosen, described, entry, folder, locked.builders[suite], settings, requires)
 
 
 def _llvm_profile(chosen: Profile) -> str:
@@ -189,13 +190,13 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
         CommandError: Conan, CMake or a compiler refused; carries what the compiler said.
         FoundryError: the source cannot be had or does not fit, the disk is too small, no engine answers.
     """
-    required = [built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
-                for each in want.requires]  # fmt: skip
     made = not store.has_part("upstream", want.identity)
 
     def build(folder: Path) -> None:
-        locked = lock.load().sources.get(f"{want.name}/{want.profile.name}")
-        source = tree.prepare(want.name, want.profile, locked, folder=want.folder, store=store)
+        # First what costs minutes: a Triton whose tree asks for another LLVM must not find that out an hour later.
+        source = tree.prepare(want.name, want.profile, want.locked, folder=want.folder, store=store)
+        required = [built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
+                    for each in want.requires]  # fmt: skip
         image = native.have_builder(native.fetched(want.builder, store), store=store, engine=engine)
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
         if compiler_cache:

@@ -14,7 +14,7 @@ from ..store import Store
 from . import build
 from .choice import Choice
 
-_console = Console(highlight=False, soft_wrap=True)
+_console = Console(highlight=False)
 
 
 def show() -> None:

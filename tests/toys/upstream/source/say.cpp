@@ -1,0 +1,5 @@
+#include <cstdio>
+
+const char *word();
+
+int main() { return std::puts(word()) < 0; }

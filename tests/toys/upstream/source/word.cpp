@@ -1,0 +1,1 @@
+const char *word() { return "as upstream has it"; }
