@@ -42,9 +42,3 @@ class Llvm(ConanFile):
         for folder in ("share", "lib/objects-Release"):
             rmdir(self, str(Path(self.package_folder, folder)))
         self.package_programs()
-
-    def package_info(self) -> None:
-        # Triton's setup.py asks for these three.
-        self.buildenv_info.define_path("LLVM_SYSPATH", self.package_folder)
-        self.buildenv_info.define_path("LLVM_INCLUDE_DIRS", str(Path(self.package_folder, "include")))
-        self.buildenv_info.define_path("LLVM_LIBRARY_DIR", str(Path(self.package_folder, "lib")))
