@@ -270,6 +270,43 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
     sys.exit(testing.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
 
 
+@verb(iterable=["source", "profile"], positional=["action"])
+def cache(
+    c: Context, action: str, source: list[str], profile: list[str], remote: str = "", only: str = "", target: str = "",
+    expect: str = "", port: str = "",
+) -> None:  # fmt: skip
+    """What was built from source, to and from a Conan remote: `cache push`, `cache pull`, `cache serve`, `cache lock`.
+
+    push   give a remote the parts that have been built here; what it has already is not sent again
+    pull   have the parts that this checkout would build, without building them. The remote is asked for exactly the
+           recipe revision and package_id that a build here would have (commit, patches, image, presets, compiler), so
+           a binary of anything else cannot come. Status 18: it does not have one of them
+    serve  a conan-server for a network that you trust, until Ctrl-C or for a day: all may read, one user may write
+    lock   write toolchains/conan.lock anew, after a change in toolchains/recipes or toolchains/upstreams
+
+        export CONAN_LOGIN_USERNAME=me CONAN_PASSWORD=...      the machine that built: who may write
+        invoke cache serve &  invoke cache push --remote=http://localhost:9300
+        invoke cache pull --remote=http://THAT-MACHINE:9300    any other: reading needs no user
+        invoke build dpu --from-source                         compiles nothing
+
+    --remote=URL     conan-server, Artifactory or whatever else Conan 2 knows; seen from the engine's machine
+    --only=NAMES     these projects, with commas between them; all that targets take without it
+    --target=dpu     as this target takes them; without it as each target does
+    --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
+    --expect=SHA256  pull of one part: what its files must hash to, as push said. Without it the remote is trusted for
+                     what is in a package; with it, it need not be
+    --port=9300      where to serve
+
+    Users and passwords are Conan's variables: CONAN_LOGIN_USERNAME and CONAN_PASSWORD; with _FOUNDRY behind, they are
+    not seen by another Conan. They are never printed. Proxies and certificates are taken from the environment, too.
+    """
+    from toolchains.fromsource import cache, choice
+
+    chosen = choice.read(only or True, source, profile, "", "")
+    assert chosen is not None, "everything is meant where nothing is named"
+    cache.act(action, chosen, url=remote, target=target, expect=expect, port=port)
+
+
 @verb
 def bake(
     c: Context, target: str, into: str = "", adopt: str = "", triton: str = "", offline: bool = False,

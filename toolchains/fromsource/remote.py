@@ -11,8 +11,7 @@ How a part is pulled:
     4. it is repacked as a build would pack it, and enters the store under the same name
 
 Whether the files are what those options give is the remote's word: its checksums lie beside the files. Whoever trusts
-another machine's builds but not the remote compares with what that machine printed: --sha256. Builds are reproducible,
-so a part that was built here says it as well.
+the machine that built them and not the remote compares with the sha256 that `cache push` printed there: --expect.
 
 Conan runs in a container of the locked builder, with the network of the engine's machine. It may have one because it
 moves finished packages and compiles nothing.
@@ -334,7 +333,7 @@ class Conan:
 
     def _refuse(self, text: str) -> None:
         """Raise what Conan's text says of the remote's refusal, if it is of a kind that we know."""
-        why = self._tail(text)
+        why = _said(text)
         users = f"set {USER} and {PASSWORD}; for this remote only, {USER}_{REMOTE.upper()} and so on"
         if "Unable to connect to remote" in text:
             raise FetchError(
@@ -357,6 +356,12 @@ class Conan:
     @staticmethod
     def _tail(text: str) -> str:
         return "\n".join([line for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
+
+
+def _said(text: str) -> str:
+    """What Conan gives as the error, without its progress before and its advice after."""
+    errors = [line.partition("ERROR: ")[2] for line in text.splitlines() if "ERROR: " in line]
+    return "\n".join(errors or text.strip().splitlines()[:1])
 
 
 def _uploaded(answer: Mapping[str, Any]) -> Iterator[bool]:
