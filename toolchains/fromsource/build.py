@@ -234,7 +234,7 @@ class _Build:
         self._bring()
         log = paths.LOGS / f"upstream-{self.want.name}.log"
         self._call("ccache", "--zero-stats")
-        with progress.Watcher(_console, log) as watcher:
+        with progress.Watcher(_console, log, self.want.name) as watcher:
             done = self.container.run(self._conan("build", jobs), env=self.environment, line=watcher.line)
         if done.status != 0:
             raise self._failure(watcher, done.status, jobs, log)
@@ -248,11 +248,10 @@ class _Build:
 
     def _failure(self, watcher: progress.Watcher, status: int, jobs: resources.Jobs, log: Path) -> CommandError:
         death = resources.death(watcher.last(200), status, self.container.oom_killed())
-        said = [death] if death else list(watcher.failed_steps) or watcher.last(40)
         fewer = f"the same command again with --jobs={max(jobs.compile // 2, 1)}: it goes on where this one stopped"
         return CommandError(
             f"{self.want.reference} could not be built",
-            why="\n".join([*said, f"(whole output: {log})"]),
+            why=f"{death or watcher.why()}\n(whole output: {log})",
             next=fewer if death else f"correct what is refused (patches/, toolchains/recipes/{self.want.name}), then "
             "the same command again",
         )
@@ -294,18 +293,17 @@ class _Build:
     def _report(self, seconds: float) -> None:
         """Say where the time went, and keep that beside the part."""
         log = self.container.run(["cat", f"{WORK}/build/.ninja_log"])
-        steps = timings.read(log.stdout) if log.status == 0 else []
+        found = timings.read(log.stdout) if log.status == 0 else []
         counted = self._call("ccache", "--print-stats")
         stats = dict(line.split("\t") for line in counted.splitlines() if "\t" in line)
         hits = sum(int(stats.get(key, 0)) for key in ("direct_cache_hit", "preprocessed_cache_hit"))
         misses = int(stats.get("cache_miss", 0))
-        if steps:
-            _console.print(timings.table(steps))
+        if found:
+            _console.print(timings.table(found))
         _console.print(f"ccache had {hits} of {hits + misses} compilations; {seconds:.0f} s in all")
         (self.result / _TIMINGS).write_text(json.dumps({
             "seconds": round(seconds, 1), "ccache-hits": hits, "ccache-misses": misses,
-            "slowest": [[each.output, round(each.seconds, 1)] for each in
-                        sorted(steps, key=lambda each: -each.seconds)[:20]],
+            "slowest": [[each.output, round(each.seconds, 1)] for each in found[:20]],
         }, indent=2))  # fmt: skip
 
     def _call(self, *argv: str) -> str:

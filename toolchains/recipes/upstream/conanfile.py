@@ -15,6 +15,7 @@ with a binary of anything else.
 from __future__ import annotations
 
 import shlex
+from io import StringIO
 from pathlib import Path
 
 from conan import ConanFile
@@ -75,8 +76,11 @@ class Upstream:
         ]))  # fmt: skip
 
     def compile(self, *targets: str) -> None:
-        """Run Ninja, which leaves alone what is there already."""
+        """Run Ninja, which leaves alone what is there already; first say how many steps that and the rest are."""
         jobs = self.conf.get("user.foundry:jobs", default=1, check_type=int)
+        steps = StringIO()
+        self.run(shlex.join(["ninja", "-C", self.build_folder, "-t", "commands", *targets]), stdout=steps, quiet=True)
+        self.output.info(f"steps in all: {len(steps.getvalue().splitlines())}")
         self.run(shlex.join([
             "cmake", "--build", self.build_folder, "--parallel", str(jobs), "--target", *targets,
         ]))  # fmt: skip

@@ -1,0 +1,242 @@
+"""From a commit of a git repository to a part: the whole way, with a project that is small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from repositories import Repository, mirror
+
+from toolchains import lock, native, paths
+from toolchains.engine import Engine
+from toolchains.errors import CommandError, LlvmHashError, PatchError
+from toolchains.fromsource import build, progress, tree
+from toolchains.fromsource.build import Built, Wanted
+from toolchains.lock import LockedSource, LockedTarget
+from toolchains.store import Store
+from toolchains.upstreams import GitPin, Profile, Upstream
+
+TOYS = Path(__file__).parent / "toys" / "upstream"
+PATCH = """\
+Subject: Say what is ours
+Why: a test wants to see it
+Upstream: no
+Until: never
+
+--- a/word.cpp
++++ b/word.cpp
+@@ -1 +1 @@
+-const char *word() { return "as upstream has it"; }
++const char *word() { return "as it was patched"; }
+"""
+HASH = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="session")
+def compilers(builder: tuple[Engine, LockedTarget], request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
+    """The engine, which has the image that upstream's projects are built in, and what that was made of."""
+    engine, _ = builder
+    store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
+    used = native.fetched(lock.load().builders["bookworm"], store)
+    native.have_builder(used, store=store, engine=engine)
+    return engine, used
+
+
+@dataclass
+class Toy:
+    """The project's repository, our patches, recipe and preset, to be edited; and a store and a ccache of their own."""
+
+    root: Path
+    repository: Repository
+    store: Store
+    builder: LockedTarget
+
+    def wanted(self, **profile: Any) -> Wanted:
+        """What building the commit that is checked out would build."""
+        commit, files = (self.repository.git("rev-parse", name) for name in ("HEAD", "HEAD^{tree}"))
+        pin = GitPin((self.repository.url,), commit, tree=files)
+        chosen = Profile("head", "1.0", pin, patches="toy/1.0", **profile)
+        locked = LockedSource("git", commit=commit, tree=pin.tree, pin=pin.wanted)
+        described = tree.described("toy", chosen, locked, folder=None)
+        return Wanted(Upstream("toy", "head", {"head": chosen}, 0.01), chosen, described, locked, None, self.builder)
+
+    @property
+    def patch(self) -> Path:
+        return self.root / "patches" / "toy" / "1.0" / "0001-word.patch"
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
+    shutil.copytree(paths.CMAKE, tmp_path / "cmake")
+    presets = json.loads((tmp_path / "cmake" / "CMakePresets.json").read_text())
+    presets["configurePresets"].append({"name": "toy", "inherits": "upstream"})
+    (tmp_path / "cmake" / "CMakePresets.json").write_text(json.dumps(presets))
+    (tmp_path / "recipes").mkdir()
+    shutil.copytree(TOYS / "recipe", tmp_path / "recipes" / "toy")
+    shutil.copytree(paths.RECIPES / "upstream", tmp_path / "recipes" / "upstream")
+    for name in ("cmake", "recipes", "patches"):
+        monkeypatch.setattr(paths, name.upper(), tmp_path / name)
+    repository = Repository(tmp_path / "toy")
+    repository.commit({path.name: path.read_bytes() for path in (TOYS / "source").iterdir()})
+    mirror(tmp_path, monkeypatch)
+    made = Toy(tmp_path, repository, Store(tmp_path / "store"), lock.load().builders["bookworm"])
+    made.patch.parent.mkdir(parents=True)
+    made.patch.write_text(PATCH)
+    (made.patch.parent / "series").write_text("0001-word.patch\n")
+    return made
+
+
+@pytest.fixture
+def make(
+    toy: Toy, compilers: tuple[Engine, LockedTarget], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Wanted], Built]]:
+    """Builds; what compilers did before is in a volume that goes away again."""
+    engine, toy.builder = compilers
+    cache = f"foundry-test-ccache-{uuid.uuid4().hex[:8]}"
+    monkeypatch.setattr(build, "CCACHE_VOLUME", cache)
+    volumes = set()
+
+    def made(want: Wanted) -> Built:
+        volumes.add(want.volume)
+        return build.built(want, jobs=1, store=toy.store, engine=engine)
+
+    yield made
+    for volume in (*volumes, cache):
+        engine.remove_volume(volume)
+
+
+def said(part: Built, tmp_path: Path) -> str:
+    """What the program of a part prints; it was linked on the oldest suite, so it runs on this machine, too."""
+    with tarfile.open(part.path) as tar:
+        assert tar.getnames() == ["bin/say"]
+        tar.extract("bin/say", tmp_path, filter="data")
+    return subprocess.run([tmp_path / "bin" / "say"], check=True, capture_output=True, text=True).stdout
+
+
+def counted(part: Built) -> tuple[int, int]:
+    """How many compilations ccache had, and how many it had not."""
+    kept = json.loads((part.path.parent / "timings.json").read_text())
+    return kept["ccache-hits"], kept["ccache-misses"]
+
+
+class NoEngine:
+    """Stands for an engine that is not to be used."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the engine was asked to {name}")
+
+
+@pytest.mark.docker
+def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_changes(
+    toy: Toy, make: Callable[[Wanted], Built], tmp_path: Path
+) -> None:
+    first = make(toy.wanted())
+    assert first.made and first.conan.is_file()
+    assert said(first, tmp_path) == "as it was patched\n"
+    assert counted(first) == (0, 2)
+    # There already: no engine, no compiler, no fetch.
+    again = build.built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+    assert again == replace(first, made=False)
+    # From nothing, but for what ccache has: the same bytes.
+    toy.store = Store(tmp_path / "other")
+    other = make(toy.wanted())
+    assert counted(other) == (2, 0)
+    assert other.path.read_bytes() == first.path.read_bytes()
+    toy.patch.write_text(PATCH.replace("as it was patched", "as it was patched again"))
+    changed = make(toy.wanted())
+    assert changed.identity != first.identity
+    assert counted(changed) == (1, 1)
+    assert said(changed, tmp_path) == "as it was patched again\n"
+
+
+@pytest.mark.docker
+def test_a_killed_build_goes_on_where_it_was(
+    toy: Toy, make: Callable[[Wanted], Built], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Without ccache, so that what is not compiled again was there already.
+    monkeypatch.setattr(build, "_ENVIRONMENT", build._ENVIRONMENT | {"CCACHE_DISABLE": "1"})
+    log = paths.LOGS / "upstream-toy.log"
+    seen = progress.Watcher.line
+
+    def killed(self: progress.Watcher, text: str) -> None:
+        seen(self, text)
+        if text.startswith("[1/"):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupted, pytest.raises(KeyboardInterrupt):
+        interrupted.setattr(progress.Watcher, "line", killed)
+        make(toy.wanted())
+    (begun,) = {line.split()[-1] for line in log.read_text().splitlines() if line.startswith("[1/")}
+    assert not toy.store.has_part("upstream", toy.wanted().identity)
+    assert said(make(toy.wanted()), tmp_path) == "as it was patched\n"
+    assert begun.endswith(".cpp.o")
+    assert begun not in log.read_text()
+
+
+@pytest.mark.docker
+def test_what_the_compiler_says_is_what_one_reads(toy: Toy, make: Callable[[Wanted], Built]) -> None:
+    toy.patch.write_text(PATCH.replace('return "as it was patched"', "return nothing"))
+    with pytest.raises(CommandError, match=r"toy/1\.0 could not be built") as caught:
+        make(toy.wanted())
+    assert "word.cpp:1:29: error: use of undeclared identifier 'nothing'" in caught.value.why
+    assert "upstream-toy.log" in caught.value.why
+    assert not toy.store.has_part("upstream", toy.wanted().identity)
+
+
+def test_a_tree_that_asks_for_another_llvm_is_refused_before_anything_is_built(toy: Toy) -> None:
+    toy.repository.commit({"cmake/llvm-hash.txt": HASH + "\n"})
+    other = HASH[::-1]
+    with pytest.raises(LlvmHashError) as caught:
+        build.built(toy.wanted(llvm_hash=other), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+    assert HASH in str(caught.value) and other in str(caught.value)
+    # The right one goes on, to the engine.
+    with pytest.raises(AssertionError, match="the engine was asked"):
+        build.built(toy.wanted(llvm_hash=HASH), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+
+
+def test_a_patch_that_does_not_fit_is_refused_before_anything_is_built(toy: Toy) -> None:
+    toy.repository.commit({"word.cpp": "const char *word() { return 0; }\n"})
+    with pytest.raises(PatchError):
+        build.built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("file", ["recipes/toy/conanfile.py", "recipes/upstream/conanfile.py", "cmake/upstream.cmake",
+                                  "cmake/upstream.profile"])  # fmt: skip
+def test_an_edit_in_what_it_is_built_by_changes_the_name(toy: Toy, file: str) -> None:
+    before = toy.wanted().identity
+    path = toy.root / file
+    path.write_text(path.read_text() + "\n# edited\n")
+    assert toy.wanted().identity != before
+
+
+def test_an_edit_in_a_patch_changes_the_name(toy: Toy) -> None:
+    before = toy.wanted().identity
+    toy.patch.write_text(PATCH.replace("Why: a", "Why: some"))
+    assert toy.wanted().identity != before
+
+
+def test_an_edit_in_another_projects_preset_builds_nothing_again(toy: Toy) -> None:
+    file = toy.root / "cmake" / "CMakePresets.json"
+    before, presets = toy.wanted().identity, json.loads(file.read_text())
+    by_name = {each["name"]: each for each in presets["configurePresets"]}
+    by_name["pocl"]["cacheVariables"]["ENABLE_ICD"] = "OFF"
+    file.write_text(json.dumps(presets))
+    assert toy.wanted().identity == before
+    by_name["upstream"]["cacheVariables"]["CMAKE_BUILD_TYPE"] = "Debug"
+    file.write_text(json.dumps(presets))
+    assert toy.wanted().identity != before
+
+
+def test_packages_of_the_builder_are_part_of_the_name(toy: Toy) -> None:
+    want = toy.wanted()
+    other = replace(want, builder=replace(want.builder, debs=want.builder.debs[1:]))
+    assert other.options["image"] != want.options["image"]
+    assert other.identity != want.identity
