@@ -278,7 +278,7 @@ def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
                 packed.check(names, selection, called=str(folder))
                 return CleanCheckout(selection, checkout)
             shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
-            _say_once(f"[yellow]not a commit:[/] {folder} is taken as it is, {checkout.commit[:12]} with changes in {shown}")
+            _say_once(f"[yellow]not a commit:[/] {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
         found = Files(selection, folder, {name: path for name, path in _files(folder) if name in selection})
         packed.check(found.names, selection, called=str(folder))
     except PinError as error:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import paths
 from ..errors import FileError, PinError
 from ..lock import LockedSource, digest
 from ..patches import Series
-from ..paths import PATCHES
 from ..steps import step
 from ..store import Store
 from ..upstreams import GitPin, Profile, SourcePackagePin
@@ -109,7 +109,7 @@ def prepare(
 
 
 def _series(profile: Profile) -> Series | None:
-    return Series.load(PATCHES / profile.patches) if profile.patches else None
+    return Series.load(paths.PATCHES / profile.patches) if profile.patches else None
 
 
 def _described(upstream: str, profile: Profile, origin: Origin) -> Described:
