@@ -10,15 +10,20 @@ from pathlib import Path
 
 import pytest
 from archives import DebianArchive, artifact, wheel
+from repositories import Repository, mirror
 from rich.console import Console
 
-from toolchains import lock, pinning, pins, resolution, store
+from toolchains import agreement, lock, pinned, pinning, pins, resolution, store
 from toolchains.errors import HashMismatchError, LlvmHashError, PinError, TruncatedError, UsageError
+from toolchains.fromsource import conanlock
 from toolchains.lock import Artifact, Lock
-from toolchains.pins import DebPin, ReleasesPin, SdistPin, Target, WheelPin
+from toolchains.pinned import Named, Pinned
+from toolchains.pins import DebPin, ReleasesPin, SdistPin, System, Target, WheelPin
 from toolchains.sources import Report
 from toolchains.sources.deb import Debs
+from toolchains.sources.source_package import SourcePackages
 from toolchains.store import Store
+from toolchains.upstreams import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
 
 TOOLS = DebPin("tools", ("tool",), ("/usr/share/doc/*",))
 LIBRARY = WheelPin("library", {"library": "1.0"})
@@ -114,9 +119,24 @@ class World:
             self.index.add("triton", version)
         plain = Target("plain", "spirv", "trixie", "3.13", (TOOLS, LIBRARY, TRITON))
         self.targets = [plain, replace(plain, name="variant", pins=(*plain.pins, PEER))]
+        self.builders: tuple[System, ...] = ()
+        self.upstreams: tuple[Upstream, ...] = ()
 
-    def resolve(self, old: Lock | None = None, only: pins.Pin | None = None) -> Lock:
-        return resolution.resolve(self.targets, old, self.store, only=only)
+    def resolve(self, old: Lock | None = None, only: Named | None = None) -> Lock:
+        """Resolve all, or what one component has a part in; `unreachable` has what was said of repositories."""
+        self.unreachable: list[str] = []
+        return resolution.resolve(
+            self.pinned, old, self.store, only=(only,) if only else (), unreachable=self.unreachable.append
+        )
+
+    @property
+    def pinned(self) -> Pinned:
+        """All that is wanted."""
+        return Pinned(tuple(self.targets), self.builders, self.upstreams)
+
+
+def disagreements(locked: Lock, targets: Sequence[Target]) -> list[str]:
+    return list(agreement.disagreements(locked, Pinned(tuple(targets))))
 
 
 @pytest.fixture
@@ -204,14 +224,14 @@ class TestNativeParts:
 
     def test_it_agrees_with_its_lock_until_its_pins_change(self, world: World) -> None:
         locked = world.resolve()
-        assert list(pinning.disagreements(locked, world.targets)) == []
+        assert list(disagreements(locked, world.targets)) == []
         changed = SdistPin("sources", {"made": "2.0"})
         for target, said in (
             (replace(world.targets[-1], build=(COMPILER, LIBRARY, changed)), "native-build: the pins of its wheels"),
             (replace(world.targets[-1], recipes=("other",)), "native: recipes is ('other',), locked is ('part',)"),
             (replace(world.targets[-1], recipes=(), build=(), sdk=""), "native: recipes is ()"),
         ):
-            assert any(line.startswith(said) for line in pinning.disagreements(locked, [*world.targets[:-1], target]))
+            assert any(line.startswith(said) for line in disagreements(locked, [*world.targets[:-1], target]))
 
     def test_naming_a_component_of_it_leaves_the_rest_as_it_was(self, world: World) -> None:
         old = world.resolve()
@@ -227,9 +247,177 @@ class TestNativeParts:
         assert {"compiler", "made"} <= {a.name for a in target.artifacts()}
 
 
+class TestFromSource:
+    """Projects, and the images that they are built in."""
+
+    ROOM = System("build-trixie", "", "trixie", "3.13", (COMPILER, SOURCES))
+
+    @pytest.fixture(autouse=True)
+    def projects(self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+        """A project with a profile of each kind; its repository has a tag and is at another commit by now."""
+        repository = Repository(tmp_path / "git" / "project")
+        repository.commit({"file": "released"})
+        repository.git("tag", "--annotate", "--message", "for a test", "v1")
+        repository.commit({"file": "since"})
+        mirror(repository.folder.parent, monkeypatch)
+        world.archive.add_source("package", "1.0-1", {"package_1.0.orig.tar.xz": b"upstream's"})
+        apt, archive = tmp_path / "apt" / "sources", world.archive.archive
+        # A new one each time, so that it sees what the archive has by now.
+        monkeypatch.setattr(world.store, "source_packages", lambda suite: SourcePackages(suite, apt, [archive]))
+        sources: dict[str, SourcePin] = {
+            "debian": SourcePackagePin("trixie", "package"),
+            "commit": GitPin(("https://nowhere.invalid/project",), "a" * 40, tree="b" * 40),
+            "tag": GitPin((repository.url,), ref="v1"),
+            "yours": FolderPin(),
+        }
+        profiles = {name: Profile(name, "1.0", pin) for name, pin in sources.items()}
+        world.builders = (self.ROOM,)
+        world.upstreams = (Upstream("project", "debian", profiles, 1),)
+        return repository
+
+    @staticmethod
+    def with_source(world: World, name: str, pin: SourcePin) -> tuple[Upstream, ...]:
+        """The project with another source in one profile."""
+        (project,) = world.upstreams
+        return (replace(project, profiles={**project.profiles, name: Profile(name, "1.0", pin)}),)
+
+    def test_each_kind_of_source_is_locked_as_what_cannot_change(self, world: World, projects: Repository) -> None:
+        sources = world.resolve().sources
+        assert sorted(sources) == ["project/commit", "project/debian", "project/tag"]
+        debian, commit, tag = (sources[f"project/{name}"] for name in ("debian", "commit", "tag"))
+        assert (debian.kind, debian.version) == ("debian", "1.0-1")
+        assert {file.filename for file in debian.files} == {"package_1.0.orig.tar.xz", "package_1.0-1.dsc"}
+        assert (commit.kind, commit.commit, commit.tree) == ("git", "a" * 40, "b" * 40)
+        assert (tag.version, tag.commit) == ("v1", projects.git("rev-parse", "HEAD^"))
+        assert world.unreachable == []
+
+    def test_a_builder_is_resolved_like_any_system_and_belongs_to_no_target(self, world: World) -> None:
+        locked = world.resolve()
+        room = locked.builders["trixie"]
+        assert [a.name for a in room.debs] == ["compiler", "essential"]
+        assert [a.name for a in room.sdists] == ["made"]
+        assert (room.tritons, room.recipes) == ({}, ())
+        assert [system.name for system in locked.systems()] == ["plain", "variant", "build-trixie"]
+
+    def test_a_repository_that_does_not_answer_is_told_and_the_rest_is_resolved(
+        self, world: World, projects: Repository
+    ) -> None:
+        shutil.rmtree(projects.folder)
+        locked = world.resolve()
+        assert sorted(locked.sources) == ["project/commit", "project/debian"]
+        (said,) = world.unreachable
+        assert said.startswith("project/tag, v1: ") and said.endswith("it is not locked")
+        assert list(agreement.unresolved(locked, world.pinned)) == ["project/tag"]
+        assert list(agreement.disagreements(locked, world.pinned)) == []
+
+    def test_a_commit_that_was_learnt_stays_when_its_repository_does_not_answer(
+        self, world: World, projects: Repository
+    ) -> None:
+        old = world.resolve()
+        shutil.rmtree(projects.folder)
+        assert world.resolve(old) == old
+        (said,) = world.unreachable
+        assert said.endswith(f"it stays at {old.sources['project/tag'].commit}")
+
+    def test_a_tag_that_moved_is_a_change(self, world: World, projects: Repository) -> None:
+        old = world.resolve()
+        projects.git("tag", "--force", "v1")
+        (change,) = resolution.changes(old, world.resolve(old))
+        assert (change.kind, change.name, change.targets) == ("source", "project", ("tag",))
+        assert change.after == projects.git("rev-parse", "HEAD")
+
+    def test_a_tag_that_is_not_there_is_an_error(self, world: World, projects: Repository) -> None:
+        world.upstreams = self.with_source(world, "tag", GitPin((projects.url,), ref="v2"))
+        with pytest.raises(PinError, match="neither a tag nor a branch v2"):
+            world.resolve()
+
+    def test_naming_a_project_resolves_its_sources_and_nothing_else(self, world: World) -> None:
+        old = world.resolve()
+        world.archive.add("compiler", "2")
+        world.archive.add("tool", "2")
+        world.archive.add_source("package", "1.0-2", {"package_1.0.orig.tar.xz": b"upstream's"})
+        (change,) = resolution.changes(old, world.resolve(old, world.upstreams[0]))
+        assert (change.kind, change.before, change.after) == ("source", "1.0-1", "1.0-2")
+
+    def test_naming_anything_else_leaves_sources_and_asks_no_repository(
+        self, world: World, projects: Repository
+    ) -> None:
+        old = world.resolve()
+        shutil.rmtree(projects.folder)
+        world.archive.add_source("package", "1.0-2", {"package_1.0.orig.tar.xz": b"upstream's"})
+        assert world.resolve(old, LIBRARY).sources == old.sources
+        without = lock.seal(old.targets, {}, old.builders)
+        assert sorted(world.resolve(without, LIBRARY).sources) == ["project/commit", "project/debian"]
+        assert world.unreachable == []
+
+    def test_naming_a_builder_resolves_it_and_nothing_else(self, world: World) -> None:
+        old = world.resolve()
+        world.archive.add("compiler", "2")
+        world.archive.add("tool", "2")
+        (change,) = resolution.changes(old, world.resolve(old, self.ROOM))
+        assert (change.name, change.after, change.targets) == ("compiler", "2", ("build-trixie",))
+
+    def test_targets_are_the_same_whatever_is_built_from_source(self, world: World) -> None:
+        locked = world.resolve()
+        world.builders, world.upstreams = (), ()
+        without = world.resolve()
+        assert locked.targets == without.targets
+        assert locked.digest != without.digest
+
+    def test_a_changed_source_or_builder_is_told(self, world: World) -> None:
+        locked = world.resolve()
+        assert list(agreement.disagreements(locked, world.pinned)) == []
+        builder = replace(self.ROOM, pins=(COMPILER,))
+        commit = GitPin(("https://nowhere.invalid/project",), "c" * 40)
+        other, newer = replace(self.ROOM, name="b", suite="b"), replace(self.ROOM, python="3.12")
+        folder = self.with_source(world, "tag", FolderPin())
+        for changed, said in (
+            (replace(world.pinned, builders=(builder,)), "build-trixie: the pins of its wheels changed"),
+            (replace(world.pinned, builders=()), "trixie: in the lock, and there is no such builder"),
+            (replace(world.pinned, builders=(self.ROOM, other)), "b: not in the lock"),
+            (replace(world.pinned, builders=(newer,)), "build-trixie: python is 3.12"),
+            (replace(world.pinned, upstreams=()), "project/commit: in the lock, and there is no such source"),
+            (replace(world.pinned, upstreams=self.with_source(world, "commit", commit)), "project/commit: the pin of"),
+            (replace(world.pinned, upstreams=self.with_source(world, "new", commit)), "project/new: not in the lock"),
+            (replace(world.pinned, upstreams=folder), "project/tag: in the lock, and"),
+        ):  # fmt: skip
+            assert any(told.startswith(said) for told in agreement.disagreements(locked, changed)), said
+
+    def test_another_mirror_is_no_other_source(self, world: World) -> None:
+        locked = world.resolve()
+        elsewhere = GitPin(("https://elsewhere.invalid/project",), "a" * 40, tree="b" * 40)
+        changed = replace(world.pinned, upstreams=self.with_source(world, "commit", elsewhere))
+        assert list(agreement.disagreements(locked, changed)) == []
+
+
+class TestContradictions:
+    """A Triton as a wheel, the same as a project, and the LLVM that both go with."""
+
+    def pinned(self, world: World, llvm_hash: str, *commits: str) -> Pinned:
+        triton = Profile("two", "2.0", GitPin(("https://a.invalid/b",), "d" * 40), llvm_hash=llvm_hash)
+        llvm = {commit: Profile(commit, "1", GitPin(("https://a.invalid/c",), commit)) for commit in commits}
+        projects = (Upstream("triton", "two", {"two": triton}, 1), Upstream("llvm", commits[0], llvm, 1))
+        return replace(world.pinned, upstreams=projects)
+
+    def test_none_where_they_agree(self, world: World) -> None:
+        assert list(agreement.contradictions(self.pinned(world, "b" * 40, "a" * 40, "b" * 40))) == []
+
+    def test_another_llvm_than_that_of_the_wheel_is_told_with_both_files(self, world: World) -> None:
+        (told,) = agreement.contradictions(self.pinned(world, "a" * 40, "a" * 40, "b" * 40))
+        assert "Triton 2.0 has LLVM " + "a" * 40 + " in toolchains/upstreams/triton.toml" in told
+        assert "b" * 40 + " in toolchains/pins/triton.toml" in told
+
+    def test_an_llvm_that_no_profile_has_is_told(self, world: World) -> None:
+        (told,) = agreement.contradictions(self.pinned(world, "b" * 40, "a" * 40))
+        assert told.startswith("triton/two goes with LLVM " + "b" * 40 + ", which no profile")
+
+    def test_ours_have_none(self) -> None:
+        assert list(agreement.contradictions(pinned.load())) == []
+
+
 class TestDisagreements:
     def test_a_lock_just_resolved_agrees(self, world: World) -> None:
-        assert list(pinning.disagreements(world.resolve(), world.targets)) == []
+        assert list(disagreements(world.resolve(), world.targets)) == []
 
     @pytest.mark.parametrize(
         ("pin", "said"),
@@ -244,7 +432,7 @@ class TestDisagreements:
     def test_a_changed_pin_is_told(self, world: World, pin: pins.Pin, said: str) -> None:
         locked = world.resolve()
         changed = tuple(pin if pin.name == old.name else old for old in world.targets[0].pins)
-        told = list(pinning.disagreements(locked, [replace(world.targets[0], pins=changed), world.targets[1]]))
+        told = list(disagreements(locked, [replace(world.targets[0], pins=changed), world.targets[1]]))
         assert len(told) == 1
         assert told[0].startswith("plain:") and said.replace("its ", "of its ") in told[0]
 
@@ -252,19 +440,19 @@ class TestDisagreements:
         python = DebPin("python", ("python3",))
         world.archive.add("python3", "3.13.5-1")
         world.targets = [replace(target, pins=(*target.pins, python)) for target in world.targets]
-        assert list(pinning.disagreements(world.resolve(), world.targets)) == []
+        assert list(disagreements(world.resolve(), world.targets)) == []
         world.targets[0] = replace(world.targets[0], python="3.1")
-        (told,) = pinning.disagreements(world.resolve(), world.targets)
+        (told,) = disagreements(world.resolve(), world.targets)
         assert "plain: python is 3.1, the python3 of trixie is 3.13.5-1" in told
 
     def test_targets_that_only_one_side_has_are_told(self, world: World) -> None:
         locked = world.resolve()
         renamed = [world.targets[0], replace(world.targets[1], name="other")]
-        told = list(pinning.disagreements(locked, renamed))
+        told = disagreements(locked, renamed)
         assert told == ["variant: in the lock, and there is no such target", "other: not in the lock"]
 
     def test_ours_agree(self) -> None:
-        assert list(pinning.disagreements(lock.load(), [pins.target(name) for name in pins.names()])) == []
+        assert list(agreement.disagreements(lock.load(), pinned.load())) == []
 
 
 class TestTheVerb:
@@ -279,7 +467,8 @@ class TestTheVerb:
         load, save = lock.load, lock.save
         monkeypatch.setattr(lock, "load", lambda: load(file))
         monkeypatch.setattr(lock, "save", lambda new: save(new, file))
-        monkeypatch.setattr(pinning, "_targets", lambda: world.targets)
+        monkeypatch.setattr(pinning, "_pinned", lambda: world.pinned)
+        monkeypatch.setattr(conanlock, "disagreements", lambda locked: iter(()))
 
     @staticmethod
     def printed(console: Console) -> str:
@@ -318,7 +507,7 @@ class TestTheVerb:
 
     def test_check_notices_a_file_that_changed_in_the_store(self, world: World, console: Console) -> None:
         pinning.resolve(world.store, console)
-        pinning.bring(world.store)
+        pinning.bring(world.store, console)
         file, other = (world.store.path(found) for found in lock.load().targets["plain"].wheels)
         for damaged in (file, other):
             damaged.chmod(0o644)
@@ -331,13 +520,13 @@ class TestTheVerb:
     ) -> None:
         monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: None)
         pinning.resolve(world.store, console)
-        pinning.bring(world.store)
+        pinning.bring(world.store, console)
         file = world.store.path(lock.load().targets["plain"].debs[0])
         file.chmod(0o644)
         file.write_bytes(b"")
         with pytest.raises(TruncatedError, match=file.name):
             pinning.verify(world.store, console)
-        pinning.bring(world.store)
+        pinning.bring(world.store, console)
         pinning.verify(world.store, console)
 
     def test_check_looks_into_each_triton(
@@ -356,10 +545,68 @@ class TestTheVerb:
             pinning.verify(world.store, console)
         assert looked == ["1.0", "2.0"]
 
+    def test_check_refuses_what_contradicts_itself_and_a_conan_lock_of_something_else(
+        self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pinning.resolve(world.store, console)
+        monkeypatch.setattr(conanlock, "disagreements", lambda locked: iter(["it has made/2"]))
+        with pytest.raises(PinError, match=r"(?s)conan\.lock does not agree.*it has made/2"):
+            pinning.verify(world.store, console)
+        monkeypatch.setattr(agreement, "contradictions", lambda pinned: iter(["one and the other"]))
+        with pytest.raises(PinError, match=r"(?s)contradict each other.*one and the other"):
+            pinning.verify(world.store, console)
+
+    def test_a_repository_that_does_not_answer_is_told_by_update_and_check(
+        self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: None)
+        tag = Profile("tag", "1.0", GitPin(("https://nowhere.invalid/project",), ref="v1"))
+        world.upstreams = (Upstream("project", "tag", {"tag": tag}, 1),)
+        pinning.resolve(world.store, console)
+        assert "not reached: project/tag, v1: " in self.printed(console)
+        pinning.bring(world.store, console)
+        pinning.verify(world.store, console)
+        assert "project/tag: its repository was never reached" in self.printed(console)
+        pinning.show(console)
+        assert "not resolved: invoke pin --update" in self.printed(console)
+
+    def test_fetch_brings_builders_and_the_sources_of_default_profiles_and_says_how_much(
+        self, world: World, console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("package", "other"):
+            world.archive.add_source(name, "1.0-1", {f"{name}_1.0.orig.tar.xz": bytes(200_000)})
+        source = SourcePackages("trixie", tmp_path / "apt" / "sources", [world.archive.archive])
+        monkeypatch.setattr(world.store, "source_packages", lambda suite: source)
+        profiles = {name: Profile(name, "1.0", SourcePackagePin("trixie", name)) for name in ("package", "other")}
+        world.builders = (TestFromSource.ROOM,)
+        world.upstreams = (Upstream("project", "package", profiles, 1),)
+        pinning.resolve(world.store, console)
+        pinning.bring(world.store, console)
+        locked = lock.load()
+        assert all(world.store.has(a) for a in locked.builders["trixie"].own())
+        assert all(world.store.has(a) for a in locked.sources["project/package"].files)
+        assert not any(world.store.has(a) for a in locked.sources["project/other"].files)
+        assert "0.2 MB for the sources of project/package" in self.printed(console)
+        assert "MB for build-trixie" in self.printed(console)
+
+    def test_sources_and_builders_are_shown(self, world: World, console: Console) -> None:
+        commit = Profile("old", "1.0", GitPin(("https://a.invalid/b",), "a" * 40), "project/1.0", llvm_hash="b" * 40)
+        yours = Profile("yours", "2.0", FolderPin())
+        world.builders = (TestFromSource.ROOM,)
+        world.upstreams = (Upstream("project", "old", {"old": commit, "yours": yours}, 1),)
+        pinning.resolve(world.store, console)
+        pinning.show(console)
+        lines = self.printed(console).splitlines()
+        (old,) = (line for line in lines if "old (default)" in line)
+        assert old.count("a" * 12) == 2 and "b" * 12 in old and "project/1.0" in old
+        assert any("--source project=PATH" in line for line in lines)
+        assert any(line.startswith("│ build-trixie") for line in lines)
+        assert any(line.startswith("│ compiler") and "build-trixie" in line for line in lines)
+
     def test_fetch_brings_everything(self, world: World, console: Console) -> None:
         pinning.resolve(world.store, console)
         assert not all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
-        pinning.bring(world.store)
+        pinning.bring(world.store, console)
         assert all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
 
     def test_show_has_each_pin_beside_what_it_resolved_to(self, world: World, console: Console) -> None:

@@ -169,6 +169,12 @@ class Lock:
         pairs = ((target, target.builder) for target in self.targets.values())
         return (*(system for pair in pairs for system in pair if system), *self.builders.values())
 
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """All files that the lock names, each once."""
+        files = [artifact for system in self.systems() for artifact in system.own()]
+        files += [file for source in self.sources.values() for file in source.files]
+        return tuple(dict.fromkeys(files))
+
     def proven(self) -> list[LockedTarget]:
         """The targets that all checks are run for.
 

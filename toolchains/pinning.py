@@ -1,15 +1,17 @@
 """The verb `pin`: show what is pinned, resolve it anew, check it, fetch it.
 
     invoke pin                  what is pinned, and what that resolved to
-    invoke pin --update         resolve every target against the archives as they are now; show what changed
+    invoke pin --update         resolve everything against the archives as they are now; show what changed
     invoke pin --update NAME    only component NAME, and what is resolved together with it: packages with packages,
-                                wheels with wheels, Triton alone
+                                wheels with wheels, Triton alone; or the builder, or the sources of the project, NAME
     invoke pin --check          do the lock, the pins and the files agree?
-    invoke pin --fetch          bring all that the lock names into the store, for builds without a network
+    invoke pin --fetch          bring all that the lock names into the store, for builds without a network; of sources
+                                the Debian packages of default profiles
 
 --check goes this way:
     1. the lock's own digests (done by reading it)
-    2. every target: its plugin, suite, Python and components against what the lock was resolved from
+    2. every target, builder and project: its plugin, suite, Python, components and sources against what the lock was
+       resolved from; Tritons' LLVMs as they are pinned for wheels and for sources; conan.lock
     3. every file that is in the store: size and sha256; a damaged one is removed, --fetch brings it again
     4. every Triton: the LLVM commit inside its libtriton.so against the pin; a wheel that is not there is fetched
 """
@@ -21,13 +23,16 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from . import agreement, paths, pinned, resolution
 from . import lock as locks
-from . import paths, pins, resolution
-from .errors import PinError, UsageError
-from .lock import Artifact, Lock, LockedTarget
-from .pins import DebPin, Pin, ReleasesPin, SdistPin, System, Target, WheelPin
+from .errors import PinError
+from .fromsource import conanlock
+from .lock import Artifact, LockedSource, LockedTarget
+from .pinned import Pinned
+from .pins import DebPin, Pin, ReleasesPin, SdistPin, WheelPin
 from .store import Store
 from .triton import check_llvm_hash
+from .upstreams import FolderPin, Profile, SourcePackagePin, Upstream
 
 _MEGA = 1e6
 
@@ -43,7 +48,7 @@ def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -
     if update:
         resolve(store, console, update if isinstance(update, str) else None)
     if fetch:
-        bring(store)
+        bring(store, console)
     if check:
         verify(store, console)
     if not (update or fetch or check):
@@ -51,36 +56,47 @@ def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -
 
 
 def show(console: Console) -> None:
-    """Print the components with what they resolved to, and the targets with their digests.
+    """Print components and sources with what they resolved to, and targets and builders with their digests.
 
     Raises:
         PinError: there is no usable lock.
     """
     lock = locks.load()
-    targets = _targets()
+    wanted = _pinned()
     table = Table(title="components: toolchains/pins")
     for heading in ("component", "pinned", "resolved to", "in"):
         table.add_column(heading)
-    systems = list(_systems(targets))
+    systems = list(wanted.systems)
     locked = {system.name: system for system in lock.systems()}
-    for _, pin in sorted({pin.name: pin for system in systems for pin in system.pins}.items()):
+    for _, pin in sorted(wanted.components.items()):
         users = [system for system in systems if pin in system.pins]
         rows = list(_rows(pin, [locked[system.name] for system in users if system.name in locked]))
-        for number, (pinned, resolved) in enumerate(rows):
+        for number, (what, resolved) in enumerate(rows):
             first = number == 0
             used_in = ", ".join(system.name for system in users)
-            table.add_row(pin.name if first else "", pinned, resolved, used_in if first else "")
+            table.add_row(pin.name if first else "", what, resolved, used_in if first else "")
     console.print(table)
-    table = Table(title="targets: toolchains/targets")
+    table = Table(title="targets and builders: toolchains/targets, toolchains/builders")
     for heading in ("target", "suite", "python", "packages", "wheels", "triton", "MB", "digest"):
         number = heading in ("packages", "wheels", "MB")
         table.add_column(heading, justify="right" if number else "left", no_wrap=heading in ("target", "digest"))
     for system in lock.systems():
-        size = sum(artifact.size for artifact in system.own()) / _MEGA
         table.add_row(
             system.name, system.suite, system.python, str(len(system.debs)), str(len(system.wheels)),
-            " ".join(system.tritons), f"{size:.0f}", system.digest[:12],
+            " ".join(system.tritons), _megabytes(system.own()), system.digest[:12],
         )  # fmt: skip
+    console.print(table)
+    table = Table(title="sources: toolchains/upstreams")
+    for heading in ("project", "profile", "pinned", "resolved to", "LLVM", "patches", "MB"):
+        table.add_column(heading, justify="right" if heading == "MB" else "left", no_wrap=heading == "profile")
+    for upstream in wanted.upstreams:
+        for number, profile in enumerate(upstream.profiles.values()):
+            found = lock.sources.get(f"{upstream.name}/{profile.name}")
+            table.add_row(
+                "" if number else upstream.name, profile.name + " (default)" * (profile.name == upstream.default),
+                str(profile.source), _resolved(profile, found, upstream), profile.llvm_hash[:12] or "-",
+                profile.patches or "-", _megabytes(found.files) if found and found.files else "",
+            )  # fmt: skip
     console.print(table)
     console.print(f"lock {lock.digest[:12]}")
 
@@ -89,21 +105,22 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
     """Resolve, write the lock and print what changed.
 
     Args:
-        name: a component; without it everything is resolved.
+        name: a component, a builder or a project; without it everything is resolved.
 
     Raises:
-        UsageError: no target has this component.
+        UsageError: nothing is called so.
         PinError, FetchError: it cannot be resolved; the lock stays as it was.
     """
-    targets = _targets()
-    only = _component(name, targets) if name else None
+    wanted = _pinned()
+    only = wanted.named(name) if name else ()
     try:
         old = locks.load()
     except PinError as error:
         console.print(f"resolving everything: {error.what}", highlight=False)
         old = None
+    unreachable: list[str] = []
     with console.status("asking the archives"):
-        new = resolution.resolve(targets, old, store, only=only)
+        new = resolution.resolve(wanted, old, store, only=only, unreachable=unreachable.append)
     locks.save(new)
     changes = resolution.changes(old, new)
     if changes:
@@ -115,6 +132,8 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
                 change.kind, change.name, change.before or "-", change.after or "-", ", ".join(change.targets)
             )
         console.print(table)
+    for said in unreachable:
+        console.print(f"not reached: {said}", highlight=False, markup=False)
     before = old.digest if old else "none"
     same = new.digest == before
     console.print(f"lock {new.digest[:12]}, unchanged" if same else f"lock {before[:12]} -> {new.digest[:12]}")
@@ -124,21 +143,24 @@ def verify(store: Store, console: Console) -> None:
     """Compare lock, pins and files; print what was compared.
 
     Raises:
-        PinError: the pins are not what the lock was resolved from.
+        PinError: the pins are not what the lock was resolved from, or contradict each other.
         TruncatedError, HashMismatchError, UnsafeArchiveError: a file in the store is not the one that was locked.
         LlvmHashError: a Triton has another LLVM than pinned.
         OfflineError, FetchError, GoneError: a Triton wheel is not in the store and cannot be had.
     """
-    lock = locks.load()
-    differences = list(disagreements(lock, _targets()))
-    if differences:
-        raise PinError(
-            "the lock was not resolved from these pins", why="\n".join(differences), next="invoke pin --update"
-        )
-    console.print(f"pins: {len(lock.targets)} targets agree with the lock")
+    lock, wanted = locks.load(), _pinned()
+    _refuse("the lock was not resolved from these pins", agreement.disagreements(lock, wanted), "invoke pin --update")
+    _refuse("the pins contradict each other", agreement.contradictions(wanted), "correct one of the two files named")
+    _refuse("conan.lock does not agree with lock and pins", conanlock.disagreements(lock), "what is said of each")
+    console.print(
+        f"pins: {len(lock.targets)} targets, {len(lock.builders)} builders and {len(lock.sources)} sources agree with "
+        "the lock"
+    )
+    for name in agreement.unresolved(lock, wanted):
+        console.print(f"{name}: its repository was never reached, so that it is not locked: invoke pin --update")
     for target in lock.targets.values():
         store.fetch([t.wheel for t in target.tritons.values()], suite=target.suite, python=target.python)
-    artifacts = {a.sha256: a for target in lock.targets.values() for a in target.artifacts()}.values()
+    artifacts = {artifact.sha256: artifact for artifact in lock.artifacts()}.values()
     here = [artifact for artifact in artifacts if store.has(artifact)]
     store.verify(here)
     absent = len(artifacts) - len(here)
@@ -151,62 +173,50 @@ def verify(store: Store, console: Console) -> None:
         console.print(f"triton {locked.version}:{said or f' built with LLVM {locked.llvm_hash}'}, as pinned")
 
 
-def bring(store: Store) -> None:
-    """Have every file of the lock in the store."""
-    for target in locks.load().targets.values():
+def bring(store: Store, console: Console) -> None:
+    """Have every file of targets and builders, and those of the default profiles' source packages, in the store."""
+    lock, wanted = locks.load(), _pinned()
+    for target in lock.targets.values():
         store.fetch(target.artifacts(), suite=target.suite, python=target.python)
+    for builder in lock.builders.values():
+        _say(console, store, builder.own(), f"{builder.name}, which upstream's projects are built in")
+        store.fetch(builder.own(), suite=builder.suite, python=builder.python)
+    for upstream in wanted.upstreams:
+        profile = upstream.profile()
+        found = lock.sources.get(f"{upstream.name}/{profile.name}")
+        if found and isinstance(profile.source, SourcePackagePin):
+            _say(console, store, found.files, f"the sources of {upstream.name}/{profile.name}")
+            store.fetch(found.files, suite=profile.source.suite, python="")
 
 
-def disagreements(lock: Lock, targets: Sequence[Target]) -> Iterator[str]:
-    """In what the pins differ from what the lock was resolved from, one sentence each."""
-    wanted = {target.name: target for target in targets}
-    yield from (f"{name}: in the lock, and there is no such target" for name in lock.targets.keys() - wanted.keys())
-    for target in targets:
-        locked = lock.targets.get(target.name)
-        if locked is None:
-            yield f"{target.name}: not in the lock"
-            continue
-        for what in ("backend", "suite", "python", "recipes", "sdk", "patched"):
-            want, have = getattr(target, what), getattr(locked, what)
-            if want != have:
-                yield f"{target.name}: {what} is {want}, locked is {have}"
-        found = {deb.version for deb in locked.debs if deb.name == "python3"}
-        if not all(version.startswith(f"{locked.python}.") for version in found):
-            yield (
-                f"{target.name}: python is {locked.python}, the python3 of {locked.suite} is {', '.join(found)}: "
-                "correct toolchains/targets"
-            )
-        yield from _outdated(target, locked)
-        if target.builder and locked.builder:
-            yield from _outdated(target.builder, locked.builder)
-        elif target.builder or locked.builder:
-            yield f"{target.name}: whether something is built for it changed since it was resolved"
+def _say(console: Console, store: Store, artifacts: Sequence[Artifact], what: str) -> None:
+    """Say how much is about to be fetched, since it is much and only for those who build from source."""
+    absent = [artifact for artifact in artifacts if not store.has(artifact)]
+    if absent:
+        console.print(f"{_megabytes(absent)} MB for {what}", highlight=False)
 
 
-def _outdated(system: System, locked: LockedTarget) -> Iterator[str]:
-    for part, digest in system.digests.items():
-        if locked.pins.get(part) != digest:
-            yield f"{system.name}: the pins of its {part} changed since they were resolved"
+def _refuse(what: str, differences: Iterator[str], next: str) -> None:
+    found = list(differences)
+    if found:
+        raise PinError(what, why="\n".join(found), next=next)
 
 
-def _targets() -> list[Target]:
-    return [pins.target(name) for name in pins.names()]
+def _pinned() -> Pinned:
+    return pinned.load()
 
 
-def _systems(targets: Sequence[Target]) -> Iterator[System]:
-    """Targets and their builders."""
-    for target in targets:
-        yield target
-        if target.builder:
-            yield target.builder
+def _megabytes(artifacts: Sequence[Artifact]) -> str:
+    size = sum(artifact.size for artifact in artifacts) / _MEGA
+    return f"{size:.0f}" if size >= 1 else f"{size:.1f}"
 
 
-def _component(name: str, targets: Sequence[Target]) -> Pin:
-    components = {pin.name: pin for system in _systems(targets) for pin in system.pins}
-    if name not in components:
-        raise UsageError(f"no target has a component {name}", why=f"known: {', '.join(sorted(components))}",
-                         next="invoke pin")  # fmt: skip
-    return components[name]
+def _resolved(profile: Profile, locked: LockedSource | None, upstream: Upstream) -> str:
+    if isinstance(profile.source, FolderPin):
+        return f"--source {upstream.name}=PATH"
+    if locked is None:
+        return "not resolved: invoke pin --update"
+    return locked.commit[:12] or locked.version
 
 
 def _rows(pin: Pin, locked: Sequence[LockedTarget]) -> Iterator[tuple[str, str]]:

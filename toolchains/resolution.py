@@ -1,80 +1,99 @@
-"""From pins to lock: resolve every target, and say what changed."""
+"""From pins to lock: resolve everything, and say what changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
+from .errors import FetchError
 from .lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, digest, seal
+from .pinned import Named, Pinned
 from .pins import DebPin, Pin, ReleasesPin, SdistPin, System, Target, WheelPin
+from .sources import git
 from .sources.sdist import Sdists
 from .sources.wheel import Wheels
 from .store import Store
-from .upstreams import FolderPin, GitPin, Profile, SourcePackagePin, Upstream
+from .upstreams import FolderPin, GitPin, Profile, SourcePackagePin
 
 # Which part of a locked target the components of each kind make up.
 _PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", SdistPin: "wheels", ReleasesPin: "tritons"}
 
 
 def resolve(
-    targets: Sequence[Target],
+    pinned: Pinned,
     old: Lock | None,
     store: Store,
     *,
-    builders: Sequence[System] = (),
-    upstreams: Sequence[Upstream] = (),
-    only: Pin | System | Upstream | None = None,
+    only: Collection[Named] = (),
     unreachable: Callable[[str], None] = lambda said: None,
 ) -> Lock:
-    """Resolve targets, what is built from source, and what that is built in, against the archives as they are now.
+    """Resolve what is pinned against the archives as they are now.
 
     What is of one kind in one target is resolved together: its packages by apt, its wheels by pip. Each Triton stands
     alone, since one image has one release.
 
     Args:
         old: the lock so far; wheels that it has need not be fetched to learn their size.
-        builders: the images that upstream's projects are built in.
-        only: a component, and systems that it has no part in, and what is of other kinds, stay as in the old lock; or
-            one builder or one project, and all else stays.
-        unreachable: told of each git repository that did not answer; its source is locked as it was, if it was.
+        only: of a component all that is of its kind in the systems that it is part of, a builder, or the sources of a
+            project; the rest stays as in the old lock, as far as it is in there. Everything if empty.
+        unreachable: told of each tag or branch whose repository did not answer; it stays as it was, if it was.
     """
     resolver = _Resolver(store, old)
-    locked = {}
-    for target in targets:
+    targets = {}
+    for target in pinned.targets:
         before = old.targets.get(target.name) if old else None
         now = resolver.system(target, before, only)
         builder = None
         if target.builder:
             builder = resolver.system(target.builder, before.builder if before else None, only)
-        locked[target.name] = replace(
+        targets[target.name] = replace(
             now, recipes=target.recipes, builder=builder, sdk=target.sdk, patched=target.patched
         )
-    rooms = {}
-    for room in builders:
-        rooms[room.suite] = resolver.system(room, old.builders.get(room.suite) if old else None, only)
+    builders = {
+        builder.suite: resolver.system(builder, old.builders.get(builder.suite) if old else None, only)
+        for builder in pinned.builders
+    }
     sources = {}
-    for upstream in upstreams:
+    for upstream in pinned.upstreams:
         for profile in upstream.profiles.values():
             name = f"{upstream.name}/{profile.name}"
-            known = old.sources.get(name) if old else None
-            found = known if known and only not in (None, upstream) else _source(profile, known, store, unreachable)
+            was = old.sources.get(name) if old else None
+            if not only or upstream in only:
+                found = _source(name, profile, was, store, unreachable)
+            elif was or _is_moving(profile):
+                found = was
+            else:
+                found = _source(name, profile, None, store, unreachable)
             if found:
                 sources[name] = found
-    return seal(locked, sources, rooms)
+    return seal(targets, sources, builders)
 
 
 def _source(
-    profile: Profile, before: LockedSource | None, store: Store, unreachable: Callable[[str], None]
+    name: str, profile: Profile, before: LockedSource | None, store: Store, unreachable: Callable[[str], None]
 ) -> LockedSource | None:
     """A source as it is now; None for what is not locked: a folder, and a ref whose commit cannot be learnt."""
     match profile.source:
-        case GitPin(commit=commit, ref=ref, tree=tree) as pin:
-            return LockedSource("git", ref, commit, tree, pin=pin.wanted)
-        case SourcePackagePin(suite=suite, package=package) as pin:
-            files = tuple(store.source_packages(suite).resolve(package))
+        case GitPin() as pin:
+            commit = pin.commit
+            try:
+                commit = commit or git.resolve(pin)
+            except FetchError as error:
+                same = before if before and before.pin == pin.wanted else None
+                kept = f"it stays at {same.commit}" if same else "it is not locked"
+                unreachable(f"{name}, {pin.ref}: {error.why.strip() or error.what}; {kept}")
+                return same
+            return LockedSource("git", pin.ref, commit, pin.tree, pin=pin.wanted)
+        case SourcePackagePin() as pin:
+            files = tuple(store.source_packages(pin.suite).resolve(pin.package))
             return LockedSource("debian", files[0].version, files=files, pin=pin.wanted)
         case FolderPin():
             return None
+
+
+def _is_moving(profile: Profile) -> bool:
+    """Whether it takes a network to learn which commit is meant."""
+    return isinstance(profile.source, GitPin) and not profile.source.commit
 
 
 def _same_ground(target: System, before: LockedTarget) -> bool:
@@ -90,16 +109,17 @@ class _Resolver:
         self._sizes = {a.sha256: a.size for system in (old.systems() if old else ()) for a in system.own()}
         self._answers: dict[str, tuple[Artifact, ...]] = {}
 
-    def system(self, target: System, before: LockedTarget | None, only: Pin | System | Upstream | None) -> LockedTarget:
+    def system(self, target: System, before: LockedTarget | None, only: Collection[Named]) -> LockedTarget:
         """A target or its builder: what was asked for anew, the rest as it was locked."""
-        if only is None or only == target or before is None or not _same_ground(target, before):
+        if not only or target in only or before is None or not _same_ground(target, before):
             locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
             for part in target.digests:
                 locked = self.part(target, locked, part)
             return locked
-        if isinstance(only, System | Upstream) or only not in target.pins:
-            return before
-        return self.part(target, before, _PARTS[type(only)])
+        locked = before
+        for part in {_PARTS[type(pin)]: None for pin in target.pins if pin in only}:
+            locked = self.part(target, locked, part)
+        return locked
 
     def part(self, target: System, before: LockedTarget, part: str) -> LockedTarget:
         """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons"."""
@@ -150,7 +170,11 @@ class _Resolver:
 
 @dataclass(frozen=True)
 class Change:
-    """One artifact that differs between two locks, in these targets; a version is empty where there is none."""
+    """One artifact or source that differs between two locks; a version is empty where there is none.
+
+    Attributes:
+        targets: those that the artifact is in; of a source, the profile.
+    """
 
     kind: str
     name: str
@@ -160,7 +184,7 @@ class Change:
 
 
 def changes(old: Lock | None, new: Lock) -> list[Change]:
-    """What differs from an old lock to a new one, artifact by artifact."""
+    """What differs from an old lock to a new one, artifact by artifact, then source by source."""
     olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for target in sorted({*olds, *news}):
@@ -170,7 +194,25 @@ def changes(old: Lock | None, new: Lock) -> list[Change]:
             if was != now:
                 kind, name, _ = key
                 found.setdefault((kind, name, _shown(was, now), _shown(now, was)), []).append(target)
-    return [Change(*what, tuple(targets)) for what, targets in sorted(found.items())]
+    return [
+        *(Change(*what, tuple(targets)) for what, targets in sorted(found.items())),
+        *_changes_of_sources(old.sources if old else {}, new.sources),
+    ]
+
+
+def _changes_of_sources(olds: Mapping[str, LockedSource], news: Mapping[str, LockedSource]) -> Iterator[Change]:
+    for name in sorted({*olds, *news}):
+        was, now = olds.get(name), news.get(name)
+        if was != now:
+            project, _, profile = name.partition("/")
+            before, after = (_called(source) if source else "" for source in (was, now))
+            if before == after and was and now:
+                before, after = (f"{after} ({digest(asdict(source))[:12]})" for source in (was, now))
+            yield Change("source", project, before, after, (profile,))
+
+
+def _called(source: LockedSource) -> str:
+    return source.commit or source.version
 
 
 def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
