@@ -32,6 +32,17 @@ def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
 
 
 @pytest.fixture(scope="session")
+def compilers(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
+    """The engine, which has the image that upstream's projects are built in, and what that was made of."""
+    host.ensure()
+    store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
+    used = native.fetched(lock.load().builders["bookworm"], store)
+    docker = engine.connect()
+    native.have_builder(used, store=store, engine=docker)
+    return docker, used
+
+
+@pytest.fixture(scope="session")
 def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
     """Gives a container, to be used in a with statement, of the spirv image with a release of Triton."""
 

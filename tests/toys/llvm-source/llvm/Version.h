@@ -1,0 +1,2 @@
+// The version of the made-up LLVM, with its commit.
+const char *llvm_version();
