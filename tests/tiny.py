@@ -16,7 +16,10 @@ from toolchains.engine import Engine
 
 # Two test runs may share an engine.
 NAME = f"foundry-test/tiny:{os.getpid()}"
-_TOOLS = ("sh", "cat", "chmod", "echo", "env", "head", "ln", "ls", "mkdir", "pwd", "rm", "sleep", "stty", "test")
+_TOOLS = (
+    "sh", "cat", "chmod", "df", "du", "echo", "env", "head", "ln", "ls", "mkdir", "nproc", "pwd", "rm", "sleep", "stty",
+    "test",
+)  # fmt: skip
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 

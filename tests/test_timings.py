@@ -1,0 +1,77 @@
+"""What .ninja_log says of a build: slowest steps, each once, and how many ran at a time."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from toolchains.errors import FoundryError
+from toolchains.fromsource import timings
+from toolchains.fromsource.timings import Step
+
+# As Ninja 1.13 wrote it for three runs: the first was killed after b.o, the second made the rest, e.o with e.h beside
+# it; the third made that step again.
+LOG = """\
+# ninja log v7
+0	305	1795273082646208586	a.o	22d20795257025bc
+305	612	1795273082953655821	b.o	f6727adc538b3478
+1	507	1795273083347890493	libc.a	1e7e19f8094f67d9
+508	1010	1795273083854208638	bin/d	15e756d0d01a23c5
+1010	1512	1795273084357571391	e.o	b9c443483c3d85af
+1010	1512	1795273084357571391	e.h	b9c443483c3d85af
+1	505	1795273084862208681	e.o	b9c443483c3d85af
+1	505	1795273084862208681	e.h	b9c443483c3d85af
+"""
+
+
+def test_each_step_counts_once_with_its_last_time_slowest_first() -> None:
+    steps = timings.read(LOG)
+    assert [(step.output, step.seconds) for step in steps] == [
+        ("libc.a", 0.506), ("e.o", 0.504), ("bin/d", 0.502), ("b.o", 0.307), ("a.o", 0.305),
+    ]  # fmt: skip
+
+
+def test_runs_that_went_on_follow_each_other() -> None:
+    steps = timings.read(LOG)
+    assert {step.output: step.start for step in steps}["libc.a"] == 0.613
+    assert timings.wall(steps) == pytest.approx(0.612 + 1.512 + 0.505)
+
+
+def test_steps_that_ran_side_by_side_are_more_work_than_time() -> None:
+    steps = timings.read("# ninja log v7\n0\t1000\t1\ta.o\t1\n0\t2000\t1\tb.o\t2\n1000\t2000\t1\tc.o\t3\n")
+    assert timings.wall(steps) == 2.0
+    assert "all 3 steps, in 2.0 s: 2.00 at once" in shown(steps)
+
+
+def test_a_line_that_ninja_did_not_finish_is_left_out() -> None:
+    assert [step.output for step in timings.read(LOG + "1\t90")] == [step.output for step in timings.read(LOG)]
+
+
+def test_work_is_summed_by_kind() -> None:
+    assert list(timings.kinds(timings.read(LOG))) == ["compile", "archive", "link or other"]
+    assert timings.kinds([Step("lib/A.td.inc", 2.0, 0.0), Step("b.h", 1.0, 0.0)]) == {"generate": 3.0}
+
+
+def test_the_table_has_the_slowest_steps_and_their_share() -> None:
+    text = shown(timings.read(LOG), 2)
+    assert "23.8%  libc.a" in text
+    assert "e.o" in text
+    assert "bin/d" not in text
+    assert "all of: link or other" in text
+
+
+def test_a_build_without_steps_has_a_table() -> None:
+    assert "all 0 steps, in 0.0 s" in shown(timings.read("# ninja log v7\n"))
+
+
+def test_what_is_no_log_of_ninja_s_is_an_error() -> None:
+    with pytest.raises(FoundryError, match="cannot be read"):
+        timings.read("cat: .ninja_log: No such file or directory")
+
+
+def shown(steps: list[Step], n: int = 10) -> str:
+    file = io.StringIO()
+    Console(file=file, width=100).print(timings.table(steps, n))
+    return file.getvalue()

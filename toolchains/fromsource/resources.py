@@ -1,0 +1,172 @@
+"""What a build from source needs of the machine that the engine is on: processors, memory, disk; and what it dies of.
+
+The machine is asked inside the container: an engine may be another machine, and a container's own limits count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..engine import Container
+from ..errors import EngineError, FileError
+
+# Bytes that one compilation and one link of LLVM may take. Measured: see docs/from-source.md.
+PER_COMPILE = 1_500_000_000
+PER_LINK = 2_000_000_000
+# Limits of a container, cgroups of version 2 and 1; "max", or a number that no machine has: none.
+_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
+_CPU_QUOTA_1 = ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+# What is printed of a process that the kernel ended: by shells, by clang, gcc and collect2 as drivers, by Ninja's code
+# of the step, by make. A compiler in clang's own process says nothing; then it is the shell that does.
+_KILLED = re.compile(
+    r"^(?:/bin/sh: .*)?Killed$|unable to execute command: Killed|Killed signal terminated program \S+"
+    r"|\S+ terminated with signal 9|FAILED: \[code=137\]|Error 137$"
+)
+# What is printed by a program that asked for memory and did not get it.
+_REFUSED = re.compile(
+    r"^LLVM ERROR: out of memory|^(?:terminate called|libc\+\+abi: terminating).*std::bad_alloc|^virtual memory exhausted"
+    r"|: out of memory allocating \d+ bytes|: memory exhausted$|: Cannot allocate memory$|^MemoryError$"
+)
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_FAILED = re.compile(r"FAILED: (?:\[code=\d+\] )?(\S+)")
+_SIGKILL_STATUS = 137
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Processors, and bytes of memory that are free, as a container sees them."""
+
+    cpus: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """How many compilations, and how many links among them, may run at a time; as a string, with the reason."""
+
+    compile: int
+    link: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{_count(self.compile, 'compile job')}, {_count(self.link, 'link job')}: {self.reason}"
+
+
+def machine(container: Container) -> Machine:
+    """What the container may use.
+
+    Raises:
+        EngineError: the container does not say.
+    """
+    found = re.search(r"^MemAvailable: +(\d+) kB$", _read(container, "/proc/meminfo"), re.MULTILINE)
+    count = container.run(["nproc"]).stdout.strip()
+    if not found or not count.isdigit():
+        raise EngineError("the container does not tell its processors and memory", why="/proc/meminfo, nproc")
+    limits = (int(text) for path in _MEMORY_LIMITS if (text := _read(container, path)).isdigit())
+    cpus = min(int(count), _quota(container) or int(count))
+    return Machine(max(cpus, 1), min(int(found[1]) * 1024, *limits, 1 << 62))
+
+
+def jobs(
+    cpus: int, memory: int, *, per_compile: int = PER_COMPILE, per_link: int = PER_LINK, asked: int = 0
+) -> Jobs:  # fmt: skip
+    """How many steps may run at a time so that their memory is there: one a processor at most, and never none.
+
+    Args:
+        cpus: processors.
+        memory: free, in bytes.
+        per_compile: bytes that a compilation takes.
+        per_link: bytes that a link takes; other steps run beside it.
+        asked: the user's own number of compile jobs, which is taken as it is; 0: none.
+    """
+    compile = asked or max(min(cpus, memory // per_compile), 1)
+    room = [link for link in range(1, compile + 1) if link * per_link + (compile - link) * per_compile <= memory]
+    while not room and compile > 1 and not asked:
+        compile -= 1
+        room = [link for link in range(1, compile + 1) if link * per_link + (compile - link) * per_compile <= memory]
+    reason = (
+        f"{_count(cpus, 'processor')}, {_gb(memory)} of memory free, {_gb(per_compile)} a compilation, "
+        f"{_gb(per_link)} a link"
+    )
+    if asked:
+        reason += f"; {asked} asked for"
+    if memory < per_compile * asked or memory < max(per_compile, per_link):
+        reason += "; that is more than there is, so compilers may be killed"
+    return Jobs(compile, max(room, default=1), reason)
+
+
+def check_disk(container: Container, path: str, needed: int) -> None:
+    """Stop before hours of work if the disk below a folder of the container has no room for them.
+
+    Args:
+        container: asked for the room that there is.
+        path: the build's folder; what it holds already is taken off what is needed.
+        needed: bytes of the whole build.
+
+    Raises:
+        FileError: there is less.
+    """
+    there = int(container.call(["du", "-sk", path]).split()[0]) * 1024
+    # POSIX's format: a line of titles, then one of device, size, used, available.
+    free = int(container.call(["df", "-Pk", path]).splitlines()[-1].split()[3]) * 1024
+    if there + free < needed:
+        raise FileError(
+            "the container engine's disk has no room for this build",
+            why=f"{_gb(needed)} are needed at {path}: {_gb(there)} are there from before, and {_gb(free)} are free",
+            next="remove images and volumes that you do not need (docker system df shows them), or use an engine "
+            "with more room (DOCKER_HOST)",
+        )
+
+
+def death(lines: Sequence[str], status: int, oom_killed: bool) -> str | None:
+    """What a build died of, if it was the machine and not the code: memory or disk; None if neither.
+
+    Args:
+        lines: the end of what was printed, or all of it.
+        status: exit status of the build's command.
+        oom_killed: whether the kernel counted a death for lack of memory, Container.oom_killed().
+    """
+    step, found, full, refused = "", "", "", False
+    for line in lines:
+        if failed := _FAILED.match(line):
+            step = failed[1]
+        if not found and (_KILLED.search(line) or _REFUSED.search(line)):
+            found = f"{step}: {line.strip()}" if step and step not in line else line.strip()
+            refused = not _KILLED.search(line)
+        if not full and _FULL.search(line):
+            full = f"{step}: {line.strip()}" if step else line.strip()
+    if full:
+        return f"the container engine's disk is full: {full}"
+    if status == 0 or not (found or oom_killed or status == _SIGKILL_STATUS):
+        return None
+    if oom_killed:
+        said = "the kernel killed a compiler or linker for lack of memory"
+    elif refused:
+        said = "a compiler or linker got no more memory"
+    else:
+        killed = "a compiler or linker" if found else "the whole build"
+        said = f"{killed} was killed (signal 9), most often for lack of memory"
+    return f"{said}: {found}" if found else said
+
+
+def _read(container: Container, path: str) -> str:
+    return container.run(["cat", path]).stdout.strip()
+
+
+def _quota(container: Container) -> int | None:
+    """Whole processors that the container's quota allows, at least one; None without a quota."""
+    words = _read(container, _CPU_QUOTA).split() or [_read(container, path) for path in _CPU_QUOTA_1]
+    if not all(word.isdigit() for word in words) or len(words) != 2:
+        return None
+    return max(int(words[0]) // int(words[1]), 1)
+
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
