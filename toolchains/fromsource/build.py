@@ -49,7 +49,7 @@ _ENVIRONMENT = {
 _UPSTREAM = ("upstream.cmake", "upstream.profile")
 _BASE_RECIPE = "upstream"
 _TIMINGS = "timings.json"
-_LLVM = "llvm"
+LLVM = "llvm"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -153,28 +153,28 @@ def wanted(
         raise PinError(f"nothing is locked to build in for {suite}", next="invoke pin --update")
     requires: tuple[Wanted, ...] = ()
     if chosen.llvm_hash:
-        known = {_LLVM: _llvm_profile(chosen), **(profiles or {})}
+        known = {LLVM: llvm_profile(chosen), **(profiles or {})}
         requires = (
-            wanted(_LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets, store=store),
+            wanted(LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets, store=store),
         )
     # llvm: which version of that package the recipe requires.
-    settings = {_LLVM: required.profile.version for required in requires}
-    if name == _LLVM and llvm_targets:
+    settings = {required.name: required.profile.version for required in requires}
+    if name == LLVM and llvm_targets:
         settings["targets"] = ";".join(llvm_targets)
     entry = locked.sources.get(f"{name}/{chosen.name}")
     described = tree.described(name, chosen, entry, folder=folder)
     return Wanted(upstream, chosen, described, entry, folder, locked.builders[suite], settings, requires)
 
 
-def _llvm_profile(chosen: Profile) -> str:
+def llvm_profile(chosen: Profile) -> str:
     """The profile of LLVM that has the commit which a Triton is pinned to."""
-    for profile in upstreams.load(_LLVM).profiles.values():
+    for profile in upstreams.load(LLVM).profiles.values():
         if isinstance(profile.source, GitPin) and profile.source.commit == chosen.llvm_hash:
             return profile.name
     raise PinError(
         f"no profile of LLVM has the commit that Triton {chosen.version} goes with",
         why=chosen.llvm_hash,
-        next=f"add it to toolchains/upstreams/{_LLVM}.toml, or give a tree of it: --source {_LLVM}=PATH",
+        next=f"add it to toolchains/upstreams/{LLVM}.toml, or give a tree of it: --source {LLVM}=PATH",
     )
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import ast
 import json
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from .. import lock, native, paths, upstreams
 from ..engine import Container, Engine
-from ..errors import FoundryError, PinError
+from ..errors import PinError
 from ..lock import Lock
 from ..store import Store
 from ..upstreams import Profile, Upstream
@@ -65,23 +65,23 @@ def write(store: Store, engine: Engine, path: Path = PATH) -> bool:
     builders = lock.load().builders
     if not builders:
         raise PinError("nothing is locked to build in", next="invoke pin --update")
-    suite, builder = next(iter(builders.items()))
-    image = native.have_builder(native.fetched(builder, store), store=store, engine=engine)
+    builder = native.fetched(next(iter(builders.values())), store)
+    image = native.have_builder(builder, store=store, engine=engine)
     with engine.container(image) as container:
-        text = _written(container, suite, store)
+        text = _written(container)
     changed = not path.is_file() or path.read_text() != text
     if changed:
         path.write_text(text)
     return changed
 
 
-def _written(container: Container, suite: str, store: Store) -> str:
+def _written(container: Container) -> str:
     container.copy_into(paths.CMAKE / posixpath.basename(_PROFILE), _PROFILE)
     _export(container, BASE)
     for upstream, profile in _profiles():
         _export(container, upstream.name, profile.version)
     for upstream, profile in _profiles():
-        options = _options(upstream, profile, suite, store)
+        options = _options(profile)
         _conan(
             container, "lock", "create", "--requires", f"{upstream.name}/{profile.version}", "--profile:all", _PROFILE,
             "--no-remote", "--lockfile-partial", "--lockfile-out", _MADE,
@@ -104,12 +104,11 @@ def _conan(container: Container, *words: str) -> None:
     container.call(["conan", *words], env=_ENVIRONMENT)
 
 
-def _options(upstream: Upstream, profile: Profile, suite: str, store: Store) -> Mapping[str, str]:
-    """What decides what a recipe requires; empty for a project whose source is nowhere but at a user's."""
-    try:
-        return build.wanted(upstream.name, suite, profiles={upstream.name: profile.name}, store=store).options
-    except FoundryError:
+def _options(profile: Profile) -> dict[str, str]:
+    """What decides what a recipe requires: a Triton's, in which version."""
+    if not profile.llvm_hash:
         return {}
+    return {build.LLVM: upstreams.load(build.LLVM).profile(build.llvm_profile(profile)).version}
 
 
 def _profiles() -> Iterator[tuple[Upstream, Profile]]:
