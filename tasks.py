@@ -307,10 +307,10 @@ def cache(
     cache.act(action, chosen, url=remote, target=target, expect=expect, port=port)
 
 
-@verb
+@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def bake(
-    c: Context, target: str, into: str = "", adopt: str = "", triton: str = "", offline: bool = False,
-    allow_drift: bool = False,
+    c: Context, target: str, source: list[str], profile: list[str], into: str = "", adopt: str = "", triton: str = "",
+    offline: bool = False, allow_drift: bool = False, from_source: str | None = None,
 ) -> None:  # fmt: skip
     """A target's image for a builder on another machine: `bake spirv --into=DIR`; then, in DIR, `docker buildx bake`.
 
@@ -319,14 +319,18 @@ def bake(
     --into=DIR       where to write; a new or an empty folder
     --adopt=FILE     take what the builder sent back, DIR/image.tar, into this machine's engine, with dates, owners and
                      order as images made here have them
-    --triton=3.6.0, --offline, --allow-drift   as for `build`
+    --triton=3.6.0, --offline, --allow-drift, --from-source, --source, --profile   as for `build`; what is compiled is
+                     compiled here, or was, and the builder gets the result
     """
     from toolchains import bake
 
     if adopt:
         bake.adopt(target, Path(adopt), triton=triton)
     else:
-        bake.bake(target, into=into, triton=triton, offline=offline, allow_drift=allow_drift)
+        bake.bake(
+            target, into=into, triton=triton, offline=offline, allow_drift=allow_drift,
+            choice=_choice(from_source, source, profile),
+        )  # fmt: skip
 
 
 @verb

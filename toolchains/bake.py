@@ -27,6 +27,7 @@ from rich.console import Console
 
 from . import archive, building, engine, host, image, layers, paths, rootfs, trees
 from .errors import ImageError, UsageError
+from .fromsource.choice import Choice
 from .image import Layer
 from .lock import LockedTarget, LockedTriton
 from .rootfs import BaseImage
@@ -40,8 +41,11 @@ _ROOTFS = "rootfs.tar"
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool) -> None:
+def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool, choice: Choice | None = None) -> None:
     """Write a target's contexts and bake file into a folder, which must be new or empty.
+
+    Args:
+        choice: what is built from source. That is done here, before; the builder gets what came of it.
 
     Raises:
         UsageError: no such target or release, no folder given, or something is in it.
@@ -51,12 +55,14 @@ def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool)
     release = image.release(target, triton)
     folder = _place(into)
     store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
-    used, top = image.gather(target, release, store=store, engine=_engine)
-    middle = image.python_layer(used, release, store)
+    sourced = choice.sourced(target, release, store) if choice else None
+    used, top = image.gather(target, release, store=store, engine=_engine, sourced=sourced)
+    middle = image.python_layer(used, release, store, sourced, _engine() if sourced else None)
     with step(f"base image from {len(used.debs)} Debian packages"):
         base = rootfs.base(used, store)
+    names = image.moving_names(target, release, sourced=sourced)
     with step(f"contexts and {FILE}"):
-        write(folder, base, [("python", middle), (name, top)], names=image.moving_names(target, release))
+        write(folder, base, [("python", middle), (name, top)], names=names)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     _console.print(f"[bold]{folder / FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
     _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
@@ -90,13 +96,13 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
                 "tags": [layer.name],
             }
             below = name
-        _normal(work)
         # The others are steps on the way, which nobody has to be sent. Dates are cut to SOURCE_DATE_EPOCH, where
         # BuildKit knows how to.
         targets[below]["output"] = [f"type=docker,dest={RESULT},rewrite-timestamp=true"]
         targets[below]["tags"] += names
         bake = {"group": {"default": {"targets": [below]}}, "target": targets}
         (work / FILE).write_text(json.dumps(bake, indent=2) + "\n")
+        _normal(work)
         if folder.exists():
             folder.rmdir()
         work.rename(folder)
@@ -120,19 +126,19 @@ def adopt(name: str, file: Path, *, triton: str) -> None:
         raise UsageError(f"there is no file {file}", next=f"invoke bake {name} --into=DIR, and let a builder bake it")
     host.ensure()
     docker = engine.connect()
-    tag = _made_of(file, target, release)
+    tag, *moving = _names(file, target, release)
     with step(f"image {tag}"), TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         normal = Path(work, "image.tar")
         archive.normalise(file, normal, name=tag)
         docker.load(normal)
     info = layers.present(docker, tag)
-    for moving in image.moving_names(target, release):
-        docker.tag(tag, moving)
+    for other in moving:
+        docker.tag(tag, other)
     _console.print(f"[bold]{tag}[/] taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")
 
 
-def _made_of(file: Path, target: LockedTarget, release: LockedTriton) -> str:
-    """The tag of an image in an archive, seen to be of this target and release."""
+def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]:
+    """The tags of an image in an archive, seen to be of this target and release; those that move come last."""
     try:
         with tarfile.open(file) as tar:
             (manifest,) = json.load(_member(tar, "manifest.json"))
@@ -140,17 +146,18 @@ def _made_of(file: Path, target: LockedTarget, release: LockedTriton) -> str:
         tags: list[str] = manifest["RepoTags"] or []
     except (OSError, tarfile.TarError, ValueError, KeyError, TypeError) as error:
         raise ImageError(f"not an archive of one image: {file}", why=repr(error)) from error
-    moving = image.moving_names(target, release)
-    expected = image.LABEL + "lock", target.digest
-    named = [tag for tag in tags if tag.startswith(f"triton-foundry/{target.name}:") and tag not in moving]
-    if len(named) != 1 or moving[0] not in tags or labels.get(expected[0]) != expected[1]:
+    found = [labels.get(image.LABEL + key, "none") for key in ("target", "lock")]
+    moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
+    if found != [target.name, target.digest] or list(moves.values()).count(False) != 1 or not any(
+        tag.endswith(f":{release.version}") for tag in tags
+    ):  # fmt: skip
         raise ImageError(
             f"{file} is not an image of {target.name} with Triton {release.version} as locked now",
-            why=f"its tags: {', '.join(tags or ['none'])}\n"
-            f"its lock: {labels.get(expected[0], 'none')}, this checkout's: {expected[1]}",
+            why=f"its tags: {', '.join(tags) or 'none'}\nits target and lock: {', '.join(found)}\n"
+            f"this checkout's: {target.name}, {target.digest}",
             next=f"invoke bake {target.name} --into=DIR, and let a builder bake that",
         )
-    return named[0]
+    return sorted(tags, key=lambda tag: moves[tag])
 
 
 def _base(folder: Path, base: BaseImage) -> dict[str, Any]:

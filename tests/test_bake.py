@@ -1,0 +1,341 @@
+"""Bake files: what buildx understands, contexts with all that is named in them, and the same layers as here."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import tarfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import pytest
+from tiny import tiny_image
+
+from toolchains import archive, bake, engine, image, lock, native, paths, plugins, trees
+from toolchains.engine import ImageInfo
+from toolchains.errors import ImageError, UsageError
+from toolchains.image import Layer
+from toolchains.lock import LockedTarget
+from toolchains.rootfs import BaseImage
+from toolchains.store import Store
+
+# The properties that the reference of bake files lists for a target, and what each is in JSON; those that we use.
+PROPERTIES: Mapping[str, type] = {
+    "args": dict, "attest": list, "context": str, "contexts": dict, "labels": dict, "network": str, "output": list,
+    "platforms": list, "tags": list,
+}  # fmt: skip
+TARGET_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+DOCKERFILE = b"""ARG BASE
+FROM ${BASE}
+ARG PART=none
+ARG SOURCE_DATE_EPOCH
+COPY wheels/ /wheels/
+ADD parts/${PART}.tar /part/
+RUN mkdir /made && echo $SOURCE_DATE_EPOCH > /made/b && ln /made/b /made/a && chmod 600 /made/b && rm /removed
+CMD ["/bin/sh"]
+"""
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    path = tmp_path / "toy-1.0-py3-none-any.whl"
+    path.write_text("a wheel")
+    return path
+
+
+@pytest.fixture
+def layer(tmp_path: Path, wheel: Path) -> Layer:
+    part = tmp_path / "some.tar"
+    with part.open("wb") as file:
+        trees.pack(file, {"bin/tool": b"a tool"})
+    return Layer(
+        name=f"foundry-test/bake:{os.getpid()}", base="BASE", dockerfile=DOCKERFILE, wheels=[wheel],
+        arguments={"PART": "toy"}, labels={"org.test": "1"}, files={"parts/toy.tar": part},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> BaseImage:
+    rootfs, made = tmp_path / "rootfs.tar", tmp_path / "base.tar"
+    with rootfs.open("wb") as file:
+        trees.pack(file, {"etc/hosts": b"", "removed": b""})
+    archive.base(rootfs, made, name="test/base:1", architecture="amd64", env=["PATH=/bin"], command=["/bin/sh"])
+    return BaseImage("test/base:1", made)
+
+
+def definition(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / bake.FILE).read_text())
+    return read
+
+
+def named_sources(dockerfile: str, arguments: Mapping[str, str]) -> list[str]:
+    """What the COPY and ADD of a Dockerfile take from the context, with the ARGs filled in."""
+    values = dict(re.findall(r"^ARG (\w+)=(\S*)$", dockerfile, re.M)) | arguments
+    found = []
+    for line in re.findall(r"^(?:COPY|ADD) (.*)$", dockerfile, re.M):
+        *sources, _ = line.split()
+        if not line.startswith("--from="):
+            found += [re.sub(r"\$\{(\w+)\}", lambda match: values[match[1]], source) for source in sources]
+    return found
+
+
+def check_chain(folder: Path) -> None:
+    """Each target starts from the one before by the name that its Dockerfile asks for, and finds what it names."""
+    below = ""
+    for name, target in definition(folder)["target"].items():
+        context = folder / target["context"]
+        dockerfile = (context / "Dockerfile").read_text()
+        origins = set(re.findall(r"^FROM (\S+)", dockerfile, re.M))
+        if below:
+            assert target["contexts"] == {below: f"target:{below}"}
+            assert {target["args"][origin.strip("${}")] for origin in origins} == {below}
+        else:
+            assert origins == {"scratch"}
+        sources = named_sources(dockerfile, target["args"])
+        assert sources
+        assert [source for source in sources if not (context / source).exists()] == []
+        below = name
+    assert definition(folder)["group"]["default"]["targets"] == [below]
+
+
+def test_the_file_has_what_the_reference_of_bake_files_knows(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+    bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=["test/top:latest"])
+    read = definition(tmp_path / "out")
+    assert set(read) == {"group", "target"}
+    assert list(read["target"]) == ["base", "middle", "top"]
+    for name, target in read["target"].items():
+        assert TARGET_NAME.fullmatch(name)
+        for key, value in target.items():
+            assert isinstance(value, PROPERTIES[key]), key
+            texts = value.values() if isinstance(value, dict) else value
+            assert all(isinstance(text, str) for text in texts), key
+        assert target["network"] == "none"
+        assert target["platforms"] == ["linux/amd64"]
+        assert target["args"]["SOURCE_DATE_EPOCH"] == str(trees.EPOCH)
+    top = read["target"]["top"]
+    assert top["tags"] == [layer.name, "test/top:latest"]
+    assert (top["labels"], top["args"]["PART"]) == (layer.labels, "toy")
+
+
+def test_only_the_image_itself_is_sent_back(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+    bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=[])
+    outputs = {name: target["output"] for name, target in definition(tmp_path / "out")["target"].items()}
+    assert outputs["base"] == outputs["middle"] == ["type=cacheonly"]
+    assert outputs["top"][0].startswith(f"type=docker,dest={bake.RESULT}")
+
+
+def test_each_target_starts_from_the_one_before_and_has_what_its_dockerfile_names(
+    base: BaseImage, layer: Layer, tmp_path: Path
+) -> None:
+    bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=[])
+    check_chain(tmp_path / "out")
+    (tmp_path / "out/top/parts/toy.tar").unlink()
+    with pytest.raises(AssertionError):
+        check_chain(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", lock.load().targets)
+def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
+    monkeypatch: pytest.MonkeyPatch, base: BaseImage, wheel: Path, tmp_path: Path, name: str
+) -> None:
+    """With made-up files in the place of those that are fetched or built, by the names that image.py gives them."""
+    monkeypatch.setattr(image, "_fetch", lambda target, *_: target)
+    monkeypatch.setattr(image.plugins, "wheel", lambda *_: plugins.Wheel(wheel, "0"))
+    monkeypatch.setattr(image.native, "part", lambda recipe, *_, **__: native.Part(recipe, wheel, "0"))
+    monkeypatch.setattr(image.patched, "part", lambda *_: wheel)
+    monkeypatch.setattr(image.triton, "repack", lambda *_, **__: wheel)
+    monkeypatch.setattr(Store, "path", lambda *_: wheel)
+    target, store = lock.load().targets[name], Store(tmp_path / "store", offline=True)
+    release = image.release(target, "")
+    used, top = image.gather(target, release, store=store, engine=lambda: None)  # type: ignore[arg-type, return-value]
+    middle = image.python_layer(used, release, store)
+    bake.write(tmp_path / "out", base, [("python", middle), (name, top)], names=[])
+    check_chain(tmp_path / "out")
+
+
+def test_nothing_in_it_names_this_machine_or_leads_out_of_the_folder(
+    base: BaseImage, layer: Layer, tmp_path: Path
+) -> None:
+    bake.write(tmp_path / "out", base, [("top", layer)], names=[])
+    texts = [path for path in (tmp_path / "out").rglob("*") if path.suffix in ("", ".json", ".txt") and path.is_file()]
+    assert len(texts) == 4
+    for path in texts:
+        text = path.read_text()
+        for place in (tmp_path, paths.ROOT, Path.home(), paths.cache(), paths.scratch()):
+            assert f"{place}/" not in text
+    for target in definition(tmp_path / "out")["target"].values():
+        assert (tmp_path / "out" / target["context"]).parent == tmp_path / "out"
+
+
+def test_the_same_inputs_give_the_same_folder_whatever_the_umask(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+    found = []
+    for name, mask in (("one", 0o022), ("other", 0o077)):
+        before = os.umask(mask)
+        try:
+            bake.write(tmp_path / name, base, [("top", layer)], names=[])
+        finally:
+            os.umask(before)
+        folder = tmp_path / name
+        modes = {path.relative_to(folder): path.stat().st_mode for path in folder.rglob("*")}
+        found.append((trees.digest(trees.files(folder)), modes))
+    assert found[0] == found[1]
+
+
+def test_the_base_images_files_come_as_its_layer_has_them(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+    bake.write(tmp_path / "out", base, [("top", layer)], names=[])
+    with tarfile.open(tmp_path / "out/base/rootfs.tar") as tar:
+        assert tar.getnames() == ["etc/hosts", "removed"]
+    assert 'ENV PATH="/bin"\nCMD ["/bin/sh"]\n' in (tmp_path / "out/base/Dockerfile").read_text()
+
+
+def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(UsageError, match="not an empty folder"):
+        bake.bake("spirv", into=str(tmp_path), triton="", offline=True, allow_drift=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_what_could_not_be_finished_leaves_no_folder(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+    layer.wheels[0].unlink()
+    with pytest.raises(FileNotFoundError):
+        bake.write(tmp_path / "there" / "out", base, [("top", layer)], names=[])
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+class Loading:
+    """Stands for an engine; keeps what is loaded into it."""
+
+    def __init__(self) -> None:
+        self.loaded: list[bytes] = []
+        self.tags: list[str] = []
+
+    def load(self, path: Path) -> None:
+        self.loaded.append(path.read_bytes())
+
+    def image(self, name: str) -> ImageInfo:
+        return ImageInfo("sha256:" + "1" * 64, (name,), {}, 1, ())
+
+    def tag(self, _: str, name: str) -> None:
+        self.tags.append(name)
+
+
+@pytest.fixture
+def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
+    stand_in = Loading()
+    monkeypatch.setattr(bake.host, "ensure", lambda: None)
+    monkeypatch.setattr(bake.engine, "connect", lambda: stand_in)
+    return stand_in
+
+
+@pytest.fixture
+def target() -> LockedTarget:
+    return lock.load().targets["spirv"]
+
+
+def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: str = "spirv") -> None:
+    """A docker-archive as BuildKit writes it: dates of the build, its own words in the history."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        entry = tarfile.TarInfo("made")
+        entry.mtime, entry.uname = date, "builder"
+        tar.addfile(entry)
+    config = {
+        "architecture": "amd64", "os": "linux", "created": str(date),
+        "config": {"Cmd": ["sh"], "Labels": {image.LABEL + "target": target, image.LABEL + "lock": digest}},
+        "history": [{"created": str(date), "created_by": "RUN true # buildkit"}],
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + "0" * 64]},
+    }  # fmt: skip
+    manifest = [{"Config": "config", "Layers": ["layer"], "RepoTags": tags}]
+    with tarfile.open(file, "w") as tar:
+        for name, content in (
+            ("layer", packed.getvalue()), ("config", json.dumps(config).encode()),
+            ("manifest.json", json.dumps(manifest).encode()),
+        ):  # fmt: skip
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def test_what_comes_back_is_normalised_and_gets_the_names_of_the_target(
+    loading: Loading, target: LockedTarget, tmp_path: Path
+) -> None:
+    name = "triton-foundry/spirv:0123456789abcdef"
+    moving = image.moving_names(target, image.release(target, ""))
+    for date in (1_900_000_000, 1_900_000_777):
+        sent_back(tmp_path / "image.tar", tags=[name, *moving], digest=target.digest, date=date)
+        bake.adopt("spirv", tmp_path / "image.tar", triton="")
+    assert loading.loaded[0] == loading.loaded[1]
+    with tarfile.open(fileobj=io.BytesIO(loading.loaded[0])) as tar:
+        (manifest,) = json.load(tar.extractfile("manifest.json") or io.BytesIO())
+    assert manifest["RepoTags"] == [name]
+    assert loading.tags == [*moving, *moving]
+
+
+@pytest.mark.parametrize("what", ["another target", "another release", "another lock", "no image"])
+def test_what_is_no_image_of_the_target_as_locked_is_not_loaded(
+    loading: Loading, target: LockedTarget, tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "image.tar"
+    other = "dpu" if what == "another target" else "spirv"
+    release = "3.6.0" if what == "another release" else target.default_triton
+    digest = "0" * 64 if what == "another lock" else target.digest
+    names = [f"triton-foundry/spirv:{tag}" for tag in ("0123456789abcdef", release)]
+    sent_back(file, tags=names, digest=digest, date=1, target=other)
+    if what == "no image":
+        file.write_text("no tar")
+    with pytest.raises(ImageError):
+        bake.adopt("spirv", file, triton="")
+    assert loading.loaded == []
+
+
+def test_a_file_that_is_not_there_is_no_image(loading: Loading, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no file"):
+        bake.adopt("spirv", tmp_path / "image.tar", triton="")
+
+
+def contents(image: Path) -> dict[str, bytes]:
+    """The files in an archive of an image of one layer; of a folder that no entry names, engines write one."""
+    with tarfile.open(image) as tar:
+        (manifest,) = json.load(tar.extractfile("manifest.json") or io.BytesIO())
+        (layer,) = manifest["Layers"]
+        with tarfile.open(fileobj=tar.extractfile(layer)) as inner:
+            return {each.name: (inner.extractfile(each) or io.BytesIO()).read() for each in inner if each.isreg()}
+
+
+@pytest.mark.docker
+def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(layer: Layer, tmp_path: Path) -> None:
+    docker = engine.connect()
+    with tiny_image(docker, tmp_path) as tiny:
+        known = docker.image(tiny).layers
+        base = BaseImage(tiny, tmp_path / "tiny.tar")
+        try:
+            here = layer.make(docker, tiny, known)
+            # What is made within a second has the same dates by itself.
+            time.sleep(1.1)
+            bake.write(tmp_path / "out", base, [("top", layer)], names=[])
+            targets = definition(tmp_path / "out")["target"]
+
+            def built(name: str, below: tuple[str, ...], **arguments: str) -> str:
+                """The ID of what a target makes, normalised as images made here are."""
+                saved, normal = tmp_path / "saved.tar", tmp_path / "normal.tar"
+                with TemporaryFile() as context:
+                    trees.pack(context, trees.files(tmp_path / "out" / name))
+                    context.seek(0)
+                    arguments, labels = targets[name]["args"] | arguments, targets[name].get("labels")
+                    with (
+                        docker.build(context, arguments=arguments, labels=labels) as made,
+                        saved.open("wb") as file,
+                    ):
+                        docker.save(made, file)
+                return archive.normalise(saved, normal, name=layer.name, known=below)
+
+            assert built("top", known, BASE=tiny) == here.id
+            built("base", ())
+            assert contents(tmp_path / "normal.tar") == contents(tmp_path / "tiny.tar")
+        finally:
+            docker.remove(layer.name)
