@@ -53,6 +53,14 @@ def test_a_build_that_goes_on_is_shown_as_part_of_the_whole(watch: Callable[[str
     assert watch(f"{BUILD}\nsteps in all: 2000\n[250/500  60% 04:00 04:00] x").percent == 90
 
 
+def test_how_many_steps_there_are_may_be_said_before_the_build_is(watch: Callable[[str], Watcher]) -> None:
+    said = "conanfile.py (toy/1.0): steps in all: 2000"
+    watcher = watch(f"{said}\n{BUILD}\n[1/500   0% 00:01 08:00] a")
+    assert (watcher.percent, watcher.steps) == (75, (1501, 2000))
+    again = watch(f"{said}\n{BUILD}\n[500/500 100% 00:01 00:00] a\n{BUILD}\n[1/4  25% 00:01 00:03] b")
+    assert (again.percent, again.steps) == (25, (1, 4))
+
+
 def test_the_percentage_does_not_fall_within_a_run(watch: Callable[[str], Watcher]) -> None:
     assert watch("[50/100  60% 01:00 01:00] a\n[51/100  55% 01:00 01:00] b").percent == 60
 
@@ -94,7 +102,7 @@ def test_a_long_message_keeps_its_start_and_its_end(watch: Callable[[str], Watch
 
 
 def test_an_error_of_cmake_s_is_found_among_what_follows_it(watch: Callable[[str], Watcher]) -> None:
-    error = "CMake Error at CMakeLists.txt:5 (message):\n  no such project\nCall Stack (most recent call first):\n  a:1\n"
+    error = "CMake Error at CMakeLists.txt:5 (message):\n  no such project\nCall Stack (most recent call first):\n  a\n"
     watcher = watch(f"-- Looking for dlfcn.h\n{error}\n-- Configuring incomplete, errors occurred!\n-- more\n")
     assert watcher.why().strip() == error.strip()
 

@@ -83,6 +83,8 @@ class Watcher:
         self._cmake_errors: list[str] = []
         self._in_cmake_error = False
         self._open_failure: Failure | None = None
+        # Said of the run of Ninja that is to come.
+        self._whole = 0
         self._run = _Run()
         self._start = self._said = time.monotonic()
         self._bar = _bar(console) if console.is_terminal else None
@@ -110,7 +112,8 @@ class Watcher:
         self._lines.append(text)
         status = _STATUS.match(text)
         if whole := _WHOLE.search(text):
-            self._run = _Run(int(whole[1]))
+            self._whole = int(whole[1])
+            self._run = _Run(self._whole)
         elif status:
             self._step(status)
         elif not self._phase_changed(text):
@@ -145,6 +148,7 @@ class Watcher:
         if self.phase != "install":
             self.phase = "build"
         self._run.at(done, total)
+        self._whole = 0
         self.steps = self._run.steps()
         self.percent = max(self.percent, self._run.percent(predicted))
         self.left = "" if "?" in status[5] else status[5]
@@ -152,7 +156,7 @@ class Watcher:
     def _phase_changed(self, text: str) -> bool:
         for pattern, phase in _PHASES:
             if pattern.search(text):
-                self.phase, self.percent, self.left, self._run = phase, 0.0, "", _Run()
+                self.phase, self.percent, self.left, self._run = phase, 0.0, "", _Run(self._whole)
                 self._say()
                 return True
         return False
