@@ -233,28 +233,29 @@ def shell(
     ))  # fmt: skip
 
 
-@verb(iterable=["source", "profile"], positional=["name"])
+@verb(iterable=["source", "profile"], positional=[])
 def upstream(
-    c: Context, source: list[str], profile: list[str], name: str = "", target: str = "", jobs: str = "",
+    c: Context, source: list[str], profile: list[str], build: str = "", target: str = "", jobs: str = "",
     compiler_cache: str = "",
 ) -> None:  # fmt: skip
-    """What can be built from source, and from which sources; `upstream NAME` builds one alone, into the store.
+    """What can be built from source, and from which sources: `upstream`; `upstream --build=NAME` builds one alone.
 
-    `build TARGET --from-source` then finds it there, as `e2e` does. docs/from-source.md is the manual.
+    `build TARGET --from-source` then finds it in the store, as `e2e` does. docs/from-source.md is the manual.
 
+    --build=NAME     build this project, as far as it is not built already
     --target=dpu     that it is built for: its Debian suite, and what LLVM generates code for
     --source=NAME=PATH, --profile=NAME=PROFILE, --jobs=N, --compiler-cache=URL   as for `build`; `--source PATH` and
                      `--profile PROFILE` mean the project itself
     """
     from toolchains.fromsource import choice, overview
 
-    if not name:
+    if not build:
         overview.show()
         return
-    source, profile = ([each if "=" in each else f"{name}={each}" for each in given] for given in (source, profile))
-    chosen = choice.read(name, source, profile, jobs, compiler_cache)
+    source, profile = ([each if "=" in each else f"{build}={each}" for each in given] for given in (source, profile))
+    chosen = choice.read(build, source, profile, jobs, compiler_cache)
     assert chosen is not None, "a project is named"
-    overview.make(name, target, chosen)
+    overview.make(build, target, chosen)
 
 
 @verb

@@ -122,9 +122,10 @@ def said(part: Built, tmp_path: Path) -> str:
 
 
 def counted(part: Built) -> tuple[int, int]:
-    """How many compilations ccache had, and how many it had not."""
+    """How many files of the project ccache had, and how many were compiled."""
     kept = json.loads((part.path.parent / "timings.json").read_text())
-    return kept["ccache-hits"], kept["ccache-misses"]
+    # CMake tries the two compilers in folders with new names each time.
+    return kept["ccache-hits"], kept["ccache-misses"] - 2
 
 
 class NoEngine:

@@ -35,7 +35,7 @@ def show() -> None:
                 ", ".join(_built(name, profile.name, users, store)) or "-",
             )  # fmt: skip
     _console.print(table)
-    _console.print("build one alone: invoke upstream NAME; in an image: invoke build TARGET --from-source=NAME")
+    _console.print("build one alone: invoke upstream --build=NAME; in an image: invoke build TARGET --from-source=NAME")
 
 
 def make(name: str, target: str, choice: Choice) -> None:
