@@ -592,6 +592,36 @@ class TestPatches:
         with pytest.raises(PatchTargetError, match="no UTF-8 text"):
             of_git(binary, store, patches="tool/1.0")
 
+    ADD = "--- /dev/null\n+++ b/src/new.c\n@@ -0,0 +1,1 @@\n+int new;\n"
+
+    def test_a_file_may_be_added(self, origin: Repository, store: Store, patches: Path) -> None:
+        series(patches, self.ADD)
+        made = of_git(GitPin((origin.url,), origin.commit()), store, patches="tool/1.0")
+        assert content(made) == {**PLAIN, "src/new.c": "int new;\n"}
+
+    @pytest.mark.parametrize(
+        ("there", "left_out", "error", "complaint"),
+        [
+            ({"src/new.c": "int old;\n"}, (), PatchTargetError, r"adds src/new\.c, which this tree has"),
+            ({"src/new.c": "int old;\n"}, ("src/new.c",), PatchTargetError, r"(?s)adds src/new\.c.*leaves it out"),
+            ({"src/new.c": "-> main.c"}, (), PatchTargetError, r"(?s)adds src/new\.c.*it is a link"),
+            ({"src/new.c/file": "x"}, (), UnsafeArchiveError, r"written through another: src/new\.c"),
+        ],
+    )
+    def test_not_over_one_that_is_there(
+        self, origin: Repository, store: Store, patches: Path, there: dict[str, str], left_out: tuple[str, ...],
+        error: type[Exception], complaint: str,
+    ) -> None:  # fmt: skip
+        series(patches, self.ADD)
+        with pytest.raises(error, match=complaint):
+            of_git(GitPin((origin.url,), origin.commit(there)), store, patches="tool/1.0", left_out=left_out)
+
+    def test_not_through_a_link(self, origin: Repository, store: Store, patches: Path) -> None:
+        series(patches, self.ADD.replace("src/new.c", "link/new.c"))
+        pin = GitPin((origin.url,), origin.commit({"link": "-> src"}))
+        with pytest.raises(UnsafeArchiveError, match=r"written through another: link/new\.c"):
+            of_git(pin, store, patches="tool/1.0")
+
     def test_a_folder_that_has_the_series_already_is_taken_as_it_is(
         self, origin: Repository, store: Store, patches: Path
     ) -> None:

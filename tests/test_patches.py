@@ -203,6 +203,74 @@ def test_a_changed_series_has_no_revision_until_it_is_refreshed(series: Series, 
     assert refresh(Series.load(series.folder), tree).revision() == 2
 
 
+class TestAFileThatAPatchAdds:
+    NEW = "python/triton/new/module.py"
+    ADD = f"--- /dev/null\n+++ b/{NEW}\n@@ -0,0 +1,2 @@\n+one\n+two\n"
+    CHANGE = f"--- a/{NEW}\n+++ b/{NEW}\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
+
+    @pytest.fixture
+    def adding(self, series: Series) -> Series:
+        bodies = {"0001-first.patch": FIRST, "0002-second.patch": self.ADD, "0003-third.patch": self.CHANGE}
+        write(series.folder, bodies)
+        return Series.load(series.folder)
+
+    def test_is_made_and_may_be_changed_by_a_later_patch(self, adding: Series, tree: FolderTree) -> None:
+        assert adding.apply(tree) == 3
+        assert (tree.root / self.NEW).read_text() == "one\nthree\n"
+        assert [state.state for state in adding.states(tree)] == ["applied"] * 3
+        assert adding.apply(tree) == 0
+
+    def test_is_seen_where_the_series_is_half_applied(self, adding: Series, tree: FolderTree) -> None:
+        Series(adding.folder, adding.patches[:2], "").apply(tree)
+        assert [state.state for state in adding.states(tree)] == ["applied", "applied", "applies"]
+        assert adding.changes(tree) == {self.NEW: "one\nthree\n"}
+
+    @pytest.mark.parametrize("content", ["one\n", "", "one\ntwo\nmore\n"])
+    def test_must_not_be_there_before(self, adding: Series, tree: FolderTree, content: str) -> None:
+        before = text(tree)
+        tree.write(self.NEW, content)
+        with pytest.raises(PatchTargetError, match=rf"0002-second\.patch adds {self.NEW}, which this tree has"):
+            adding.apply(tree)
+        assert (text(tree), (tree.root / self.NEW).read_text()) == (before, content)
+
+    def test_keeps_its_bytes_when_the_series_is_refreshed(self, adding: Series, tree: FolderTree) -> None:
+        before = {patch.name: (adding.folder / patch.name).read_bytes() for patch in adding.patches}
+        again = refresh(adding, tree)
+        assert {patch.name: (adding.folder / patch.name).read_bytes() for patch in again.patches} == before
+
+    def test_comes_out_of_an_edited_tree(self, series: Series, tree: FolderTree, tmp_path: Path) -> None:
+        edited = FolderTree(tmp_path / "edited", "source")
+        edited.write(PATH, text(tree))
+        series.apply(edited)
+        edited.write(self.NEW, "one\n")
+        again = refresh(series, tree, edited=edited)
+        assert again.patches[1].added == {self.NEW}
+        again.apply(tree)
+        assert (tree.root / self.NEW).read_text() == "one\n"
+
+    def test_of_a_wheel_it_must_be_one_that_a_wheel_carries(self, series: Series, tmp_path: Path) -> None:
+        write(series.folder, {"0001-first.patch": self.ADD.replace(self.NEW, "lib/new.cpp")})
+        (series.folder / "0002-second.patch").unlink()
+        (tmp_path / "wheel" / "triton").mkdir(parents=True)
+        with pytest.raises(PatchTargetError, match=r"adds lib/new\.cpp, which is in no wheel"):
+            Series.load(series.folder).apply(FolderTree.detect(tmp_path / "wheel"))
+
+    @pytest.mark.parametrize(
+        "patch",
+        [
+            f"--- a/{NEW}\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n",
+            f"--- a/{NEW}\n+++ b/{NEW}\n@@ -0,0 +1,2 @@\n+one\n+two\n",
+            f"--- /dev/null\n+++ {NEW}\n@@ -0,0 +1,2 @@\n+one\n+two\n",
+            ADD + ADD,
+        ],
+        ids=["removed", "of an existing file", "without a prefix", "twice"],
+    )
+    def test_is_told_from_what_a_series_does_not_do(self, series: Series, patch: str) -> None:
+        (series.folder / "0001-first.patch").write_text(HEADER + patch)
+        with pytest.raises(MalformedPatchError, match="not simply change"):
+            Series.load(series.folder)
+
+
 @pytest.mark.parametrize(
     "folder", sorted(paths.PATCHES.glob("*/*/")), ids=lambda folder: f"{folder.parent.name}-{folder.name}"
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from toolchains import paths, triton
-from toolchains.errors import HunkError, LlvmHashError, PatchError, UnsafeArchiveError
+from toolchains.errors import HunkError, LlvmHashError, PatchError, PatchTargetError, UnsafeArchiveError
 from toolchains.layout import WheelTree
 from toolchains.lock import Artifact, LockedTriton
 from toolchains.patches import Series
@@ -128,6 +128,27 @@ def test_the_result_is_patched_slim_and_consistently_named(wheel: Path, store: S
     assert b"Tag: cp312-abi3-manylinux_2_28_x86_64" in read[f"{info}/WHEEL"]
     assert read[f"{info}/entry_points.txt"].strip() == b""
     assert LLVM.encode() not in read["triton/_C/libtriton.so"], "what is no part of any section was not stripped"
+
+
+def test_a_file_that_a_patch_adds_is_in_the_result(wheel: Path, store: Store) -> None:
+    series = paths.PATCHES / "triton" / "1.0"
+    added = "--- /dev/null\n+++ b/python/triton/{}\n@@ -0,0 +1,1 @@\n+new = 3\n"
+    header, _, body = PATCH.partition("\n--- ")
+    (series / "0001-hello.patch").write_text(f"{header}\n--- {body}{added.format('fresh.py')}")
+    refresh(Series.load(series), WheelTree(wheel))
+    result = triton.repack(locked(wheel), wheel, backends=(), store=store)
+    with zipfile.ZipFile(result) as archive:
+        assert archive.read("triton/fresh.py") == b"new = 3\n"
+        assert "triton/fresh.py," in archive.read(archive.namelist()[-1]).decode()
+
+
+def test_one_that_no_wheel_carries_is_refused(wheel: Path, store: Store) -> None:
+    series = paths.PATCHES / "triton" / "1.0"
+    header = PATCH.partition("\n--- ")[0]
+    (series / "0001-hello.patch").write_text(f"{header}\n--- /dev/null\n+++ b/lib/new.cpp\n@@ -0,0 +1,1 @@\n+int x;\n")
+    refresh(Series.load(series), WheelTree(wheel))
+    with pytest.raises(PatchTargetError, match=r"adds lib/new\.cpp, which is in no wheel"):
+        triton.repack(locked(wheel), wheel, backends=(), store=store)
 
 
 def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, store: Store) -> None:

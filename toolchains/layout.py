@@ -58,9 +58,10 @@ class FolderTree:
         return place.read_bytes().decode() if place is not None and place.is_file() else None
 
     def write(self, path: str, text: str) -> None:
-        """Replace the text of a file that the tree has."""
+        """Replace the text of a file, or make one."""
         place = self.place(path)
-        assert place is not None, f"{path} was read from this tree before"
+        assert place is not None, f"a wheel does not carry {path}"
+        place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(text.encode())
 
     def paths(self) -> Iterator[str]:

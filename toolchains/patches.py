@@ -30,6 +30,8 @@ from . import paths
 from .errors import HunkError, MalformedPatchError, PatchError, PatchTargetError
 from .layout import FolderTree, Tree
 
+# What a unified diff calls a file that is not there.
+_NOTHING = "/dev/null"
 FIELDS = ("Subject", "Why", "Upstream", "Until")
 
 
@@ -49,16 +51,24 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Patch:
-    """One purpose: its header, and hunks by the path of the file that they change."""
+    """One purpose: its header, and hunks by the path of the file that they change.
+
+    Attributes:
+        added: paths of files that it makes, each from one hunk. They must not exist before.
+        removed: paths of files that it takes away, each with one hunk that is all of it. Only the reverse of a patch
+            that adds files has any.
+    """
 
     name: str
     header: str
     fields: dict[str, str]
     files: dict[str, tuple[Hunk, ...]]
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
 
     def reversed(self) -> Patch:
         files = {path: tuple(hunk.reversed() for hunk in hunks) for path, hunks in self.files.items()}
-        return Patch(self.name, self.header, self.fields, files)
+        return Patch(self.name, self.header, self.fields, files, self.removed, self.added)
 
 
 @dataclass(frozen=True)
@@ -72,10 +82,14 @@ class PatchState:
 
 @dataclass
 class Overlay:
-    """A tree and what would be different in it: patches are tried here, and nothing is written."""
+    """A tree and what would be different in it: patches are tried here, and nothing is written.
+
+    Attributes:
+        changed: new texts by path; None for a file that is gone.
+    """
 
     tree: Tree
-    changed: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, str | None] = field(default_factory=dict)
 
     def read(self, path: str) -> str | None:
         return self.changed[path] if path in self.changed else self.tree.read(path)
@@ -84,9 +98,11 @@ class Overlay:
         """Change every file of a patch, each hunk at its own line.
 
         Raises:
-            PatchTargetError: a file is missing. HunkError: a hunk does not fit.
+            PatchTargetError: a file is missing, or one that the patch adds is there. HunkError: a hunk does not fit.
         """
         for path, hunks in patch.files.items():
+            if self.made_or_gone(patch, path):
+                continue
             lines = split(self.target(patch, path))
             result: list[str] = []
             done = 0
@@ -97,6 +113,27 @@ class Overlay:
                 result += [*lines[done:start], *hunk.after]
                 done = start + len(hunk.before)
             self.changed[path] = "".join(result + lines[done:])
+
+    def made_or_gone(self, patch: Patch, path: str) -> bool:
+        """Make a file that a patch adds, or take away one that it removes; False for all others.
+
+        Raises:
+            PatchTargetError: a file to be made is there, one to be taken away is not. HunkError: that one has changed.
+        """
+        if path in patch.added:
+            if self.read(path) is not None:
+                raise PatchTargetError(
+                    f"{patch.name} adds {path}, which this tree has",
+                    why="the release has a file of that name now, or the patch was applied by hand",
+                )
+            self.changed[path] = "".join(patch.files[path][0].after)
+        elif path in patch.removed:
+            if split(self.target(patch, path)) != list(patch.files[path][0].before):
+                raise HunkError(f"{patch.name} adds {path}, which this tree has with other lines")
+            self.changed[path] = None
+        else:
+            return False
+        return True
 
     def target(self, patch: Patch, path: str) -> str:
         """The text of a file that a patch changes, or PatchTargetError."""
@@ -198,7 +235,7 @@ class Series:
         overlay = Overlay(tree)
         for patch in self.patches[self.applied(tree) :]:
             overlay.apply(patch)
-        return overlay.changed
+        return {path: text for path, text in overlay.changed.items() if text is not None}
 
     def apply(self, tree: FolderTree) -> int:
         """Bring a tree to the end of the series; on a tree that is there, nothing is written.
@@ -207,10 +244,15 @@ class Series:
             how many patches were applied now.
 
         Raises:
-            PatchTargetError: a file is missing. HunkError: a hunk does not fit. In both cases nothing was written.
+            PatchTargetError: a file is missing, or one is added that a wheel does not carry. HunkError: a hunk does not
+                fit. In all cases nothing was written.
         """
         missing = len(self.patches) - self.applied(tree)
-        for path, text in self.changes(tree).items():
+        changes = self.changes(tree)
+        for path in changes:
+            if tree.place(path) is None:
+                raise PatchTargetError(f"{self.folder} adds {path}, which is in no wheel")
+        for path, text in changes.items():
             tree.write(path, text)
         return missing
 
@@ -229,7 +271,7 @@ def parse(name: str, text: str) -> Patch:
     """Read one patch.
 
     Raises:
-        MalformedPatchError: no header, a field is missing, no unified diff, or more than changes to existing files.
+        MalformedPatchError: no header, a field is missing, no unified diff, or files are removed or renamed.
     """
     header, found, body = text.partition("\n--- ")
     header = header.rstrip("\n") + "\n"
@@ -246,12 +288,17 @@ def parse(name: str, text: str) -> Patch:
             why="it has no hunk at all" if not diff else "some of its lines belong to no hunk",
         )
     files: dict[str, tuple[Hunk, ...]] = {}
+    added = set()
     for file in diff:
-        if not file.is_modified_file or file.source_file[2:] != file.target_file[2:] or file.path in files:
+        made = file.source_file == _NOTHING and file.target_file.startswith("b/") and len(file) == 1
+        changed = file.is_modified_file and file.source_file[2:] == file.target_file[2:]
+        if not (made or changed) or file.path in files:
             raise MalformedPatchError(
                 f"{name} does not simply change {file.path}",
-                why="a series changes existing files, each once a patch; it adds, removes and renames none",
+                why="a series changes files or adds them, each once a patch; it removes and renames none",
             )
+        if made:
+            added.add(file.path)
         if any(line.line_type == LINE_TYPE_NO_NEWLINE for hunk in file for line in hunk):
             raise MalformedPatchError(f"{name}: {file.path} has no newline at its end")
         files[file.path] = tuple(
@@ -264,7 +311,7 @@ def parse(name: str, text: str) -> Patch:
             )
             for number, hunk in enumerate(file, 1)
         )
-    return Patch(name, header, fields, files)
+    return Patch(name, header, fields, files, frozenset(added))
 
 
 def _contents(diff: str) -> list[str]:

@@ -16,6 +16,8 @@ class _MovedOverlay(Overlay):
 
     def apply(self, patch: Patch) -> None:
         for path, hunks in patch.files.items():
+            if self.made_or_gone(patch, path):
+                continue
             lines = split(self.target(patch, path))
             shift = 0
             for hunk in hunks:
@@ -59,7 +61,7 @@ def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into:
         else:
             tree.apply(patch)
         bodies[patch.name] = "".join(
-            _diff(path, before.read(path) or "", tree.read(path) or "") for path in sorted(tree.changed)
+            _diff(path, before.read(path), tree.read(path)) for path in sorted(tree.changed)
         )
     for patch in series.patches:
         (series.folder / patch.name).write_bytes((patch.header + "\n" + bodies[patch.name]).encode())
@@ -68,8 +70,10 @@ def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into:
     return result
 
 
-def _diff(path: str, before: str, after: str) -> str:
-    return "".join(difflib.unified_diff(split(before), split(after), f"a/{path}", f"b/{path}"))
+def _diff(path: str, before: str | None, after: str | None) -> str:
+    """What a patch says of a file; before is None for one that it adds."""
+    origin = "/dev/null" if before is None else f"a/{path}"
+    return "".join(difflib.unified_diff(split(before or ""), split(after or ""), origin, f"b/{path}"))
 
 
 def _number(series: Series) -> None:

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import IO
 
 from . import patches, paths, run, wheel
-from .errors import LlvmHashError, PinError
-from .layout import WheelTree, in_source
+from .errors import LlvmHashError, PatchTargetError, PinError
+from .layout import WheelTree, in_source, in_wheel
 from .lock import LockedTriton
 from .patches import Series
 from .store import Store
@@ -189,6 +189,13 @@ def rewrite(
                         content = _replace(content, f"__version__ = '{old}'", f"__version__ = '{new}'", name)
             executable = bool(entry.external_attr >> 16 & 0o100)
             writer.add(name.replace(old_info, new_info, 1), content, executable=executable)
+        present = set(archive.namelist())
+        for path, text in sorted(patched.items()):
+            made = in_wheel(path)
+            if made is None:
+                raise PatchTargetError(f"a patch of Triton {old} adds {path}, which is in no wheel")
+            if made not in present:
+                writer.add(made, text.encode(), executable=False)
         writer.close()
 
 

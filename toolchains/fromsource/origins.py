@@ -51,7 +51,7 @@ class Origin(Protocol):
     def selection(self) -> Selection: ...
 
     def entries(self, store: Store) -> Iterator[Entry]:
-        """What it consists of, fetched if need be."""
+        """What it consists of, fetched if need be; of what is not taken at least the names."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,9 @@ class Files:
     def _entries(self) -> Iterator[Entry]:
         for name in sorted(self.names):
             path = self.names[name]
+            if name not in self.selection:
+                yield Entry(name)
+                continue
             try:
                 status = path.lstat()
                 if stat.S_ISLNK(status.st_mode):
@@ -279,8 +282,8 @@ def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
                 return CleanCheckout(selection, checkout)
             shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
             _say_once(f"[yellow]not a commit:[/] {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
-        found = Files(selection, folder, {name: path for name, path in _files(folder) if name in selection})
-        packed.check(found.names, selection, called=str(folder))
+        found = Files(selection, folder, dict(_files(folder)))
+        packed.check([name for name in found.names if name in selection], selection, called=str(folder))
     except PinError as error:
         raise UsageError(error.what, why=error.why, next=_FOLDER) from error
     except OSError as error:
@@ -361,6 +364,8 @@ def _of_commit(
         for path, entry in tree.items()
         if not entry.submodule and posixpath.join(below, path) in selection
     }
+    # What is not taken comes by its name alone.
+    yield from (Entry(name) for name in (posixpath.join(below, path) for path in tree) if name not in selection)
     if not wanted:
         return
     tops = [top for top in selection.take if any(packed.within(name, top) for name in wanted)] if not below else []

@@ -157,6 +157,8 @@ class _Packing:
     places: dict[str, tuple[int, int, bool]] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
+    # Names of held files that the tree has, and that are left out.
+    unseen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.digest = hashlib.sha256()
@@ -166,6 +168,8 @@ class _Packing:
         if name.startswith("/") or ".." in name.split("/") or not name:
             raise self._unsafe(f"an entry that leaves its folder: {name}")
         if name not in self.selection:
+            if name in self.held:
+                self.unseen.add(name)
             return
         try:
             name.encode()
@@ -188,19 +192,25 @@ class _Packing:
     def finish(self, series: Series | None) -> Packed:
         """Write what was held back, and the end."""
         check((*self.places, *self.links), self.selection, called=self.called)
-        for name in (*self.places, *self.links):
-            through = next((folder for folder in _parents(name) if folder in self.links), None)
-            if through or name in self.folders:
-                raise self._unsafe(f"an entry that would be written through another: {name}")
         for name in self.links:
             if not self._stays(name):
                 raise self._unsafe(f"a link that leaves the tree: {name} -> {self.links[name]}")
         digest = self.digest.hexdigest()
         if series:
             for name, text in series.changes(_Held(self.contents, self.called)).items():
+                if name in self.unseen or name in self.links:
+                    raise PatchTargetError(
+                        f"a patch adds {name}, which {self.called} has",
+                        why="the profile leaves it out" if name in self.unseen else "there it is a link",
+                    )
+                self.folders.update(_parents(name))
                 self.contents[name] = text.encode()
                 mode = self.places[name][2] if name in self.places else False
                 self.places[name] = 0, len(self.contents[name]), mode
+        for name in (*self.places, *self.links):
+            through = next((folder for folder in _parents(name) if folder in self.links), None)
+            if through or name in self.folders:
+                raise self._unsafe(f"an entry that would be written through another: {name}")
         for name in sorted(self.contents):
             content, executable = self.contents[name], self.places[name][2]
             self._header(name, len(content), 0o755 if executable else 0o644)
