@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool = False, offline: bool = False) -> None:
     """What is pinned, and what it resolved to; changes nothing unless told to.
 
-    --update[=NAME]  resolve the pins against the archives as they are now, all or one component; show what changed
+    --update[=NAME]  resolve the pins against the archives as they are now, all, or one component, builder or project
+                     that is built from source; show what changed
     --check          verify that pins, lock and files agree, and the LLVM commit inside each Triton
-    --fetch          bring all files of the lock into the store, for building without a network
+    --fetch          bring all files of the lock into the store, for building without a network; of sources, the Debian
+                     packages of default profiles
     --offline        do not use the network; say what is missing
     """
     from toolchains import pinning

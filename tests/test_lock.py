@@ -10,7 +10,7 @@ import pytest
 
 from toolchains import lock, paths
 from toolchains.errors import PinError
-from toolchains.lock import Artifact, Lock, LockedTarget, LockedTriton, Patched
+from toolchains.lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, Patched
 
 DEB = Artifact("deb", "tool", "1:2.0-1", "tool_2.0-1_amd64.deb", 10, "a" * 64)
 WHEEL = Artifact("wheel", "top", "1.0", "top-1.0-py3-none-any.whl", 20, "b" * 64)
@@ -38,6 +38,23 @@ def with_parts(name: str = "one") -> LockedTarget:
         target(name), recipes=("part", "other"), builder=builder, sdk="vendor",
         patched=(Patched("edited", "tool", "tool/2.0", "/usr/lib"),),
     )  # fmt: skip
+
+
+ORIG = Artifact("source", "tool", "1:2.0-1", "tool_2.0.orig.tar.xz", 50, "7" * 64)
+SOURCES = {
+    "tool/debian": LockedSource("debian", "1:2.0-1", files=(ORIG,), pin="5" * 64),
+    "tool/git": LockedSource("git", "v2", "6" * 40, "4" * 40, pin="3" * 64),
+    "tool/bare": LockedSource("git", commit="6" * 40, pin="2" * 64),
+}
+
+
+def with_sources() -> Lock:
+    """A lock with sources, and with what they are built in."""
+    builder = LockedTarget(
+        name="build-trixie", backend="", suite="trixie", python="3.13", debs=(DEB,), wheels=(WHEEL,), tritons={},
+        default_triton="", sdists=(SDIST,), pins={"debs": "f" * 64},
+    )  # fmt: skip
+    return lock.seal({"one": target("one")}, SOURCES, {"trixie": builder})
 
 
 def sealed(*targets: LockedTarget) -> Lock:
@@ -87,6 +104,49 @@ def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
 def test_native_parts_and_what_they_are_built_in_are_in_the_digest(change: dict) -> None:
     before, after = sealed(with_parts()), sealed(replace(with_parts(), **change))
     assert after.targets["one"].digest != before.targets["one"].digest
+
+
+def test_sources_and_what_they_are_built_in_are_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "lock.json"
+    lock.save(with_sources(), path)
+    read = lock.load(path)
+    assert read == with_sources()
+    assert read.sources == SOURCES
+    assert [system.name for system in read.systems()] == ["one", "build-trixie"]
+    assert set(read.artifacts()) == {DEB, WHEEL, TRITON, SDIST, ORIG}
+    lock.save(read, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == path.read_text()
+
+
+def test_a_source_of_git_takes_one_line_and_says_nothing_that_it_has_not(tmp_path: Path) -> None:
+    path = tmp_path / "lock.json"
+    lock.save(with_sources(), path)
+    (line,) = (line for line in path.read_text().splitlines() if '"tool/bare"' in line)
+    assert line.strip().rstrip(",") == f'"tool/bare": {{"commit": "{"6" * 40}", "kind": "git", "pin": "{"2" * 64}"}}'
+
+
+def test_sources_and_builders_are_in_the_locks_digest_and_in_no_targets() -> None:
+    whole = with_sources()
+    assert whole.targets == sealed(target("one")).targets
+    builder = whole.builders["trixie"]
+    for other in (
+        lock.seal(whole.targets, {}, whole.builders),
+        lock.seal(whole.targets, whole.sources, {}),
+        lock.seal(whole.targets, SOURCES | {"tool/git": replace(SOURCES["tool/git"], commit="0" * 40)}, whole.builders),
+        lock.seal(whole.targets, SOURCES | {"tool/git": replace(SOURCES["tool/git"], pin="")}, whole.builders),
+        lock.seal(whole.targets, SOURCES, {"trixie": replace(builder, debs=())}),
+        lock.seal(whole.targets, SOURCES, {"trixie": replace(builder, pins={})}),
+    ):
+        assert other.digest != whole.digest
+
+
+@pytest.mark.parametrize(("old", "new"), [("6" * 40, "0" * 40), ("7" * 64, "0" * 64), ("f" * 64, "0" * 64)])
+def test_a_lock_whose_sources_or_builders_were_edited_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    path = tmp_path / "lock.json"
+    lock.save(with_sources(), path)
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(PinError, match=r"(?s)digests.*invoke pin --update"):
+        lock.load(path)
 
 
 def test_a_triton_that_names_an_llvm_version_only_is_read_back(tmp_path: Path) -> None:
@@ -183,5 +243,12 @@ class TestOurs:
         assert spirv.default_triton == "3.9.0"
 
     def test_every_artifact_has_a_size_and_a_sha256(self) -> None:
-        for locked in lock.load().targets.values():
-            assert all(a.size > 0 and re.fullmatch("[0-9a-f]{64}", a.sha256) for a in locked.artifacts())
+        assert all(a.size > 0 and re.fullmatch("[0-9a-f]{64}", a.sha256) for a in lock.load().artifacts())
+
+    def test_every_source_is_a_commit_or_has_upstreams_archive_among_its_files(self) -> None:
+        for source in lock.load().sources.values():
+            files = [file.filename for file in source.files]
+            if source.kind == "git":
+                assert re.fullmatch("[0-9a-f]{40}", source.commit) and not files
+            else:
+                assert any(".orig.tar." in file for file in files) and any(file.endswith(".dsc") for file in files)

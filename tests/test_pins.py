@@ -159,6 +159,9 @@ def test_an_unknown_target_names_the_known(root: Path) -> None:
         FILES["targets/plain.toml"] + 'recipes = ["part"]\n',
         FILES["targets/plain.toml"] + 'sdk = "vendor"\n',
         FILES["targets/native.toml"] + 'more = "1"\n',
+        FILES["targets/plain.toml"] + 'upstreams = "triton"\n',
+        FILES["targets/plain.toml"] + "llvm-targets = [1]\n",
+        'extends = "plain"\nupstreams = ["triton"]\n',
     ],
 )
 def test_what_is_no_target_file_is_refused_by_name(root: Path, text: str) -> None:
@@ -181,6 +184,41 @@ def test_a_comment_changes_no_digest_and_a_pin_only_its_own(root: Path) -> None:
     file.write_text(file.read_text().replace("1.0", "2.0"))
     after = target(root, "plain").digests
     assert {part for part in before if after[part] != before[part]} == {"wheels"}
+
+
+def test_a_target_says_what_may_be_built_from_source_for_it_and_its_variants_say_the_same(root: Path) -> None:
+    before = {name: target(root, name) for name in ("plain", "native")}
+    for name in before:
+        file = root / "targets" / f"{name}.toml"
+        file.write_text(file.read_text() + 'upstreams = ["triton"]\nllvm-targets = ["host", "NVPTX"]\n')
+        after = target(root, name)
+        assert (after.upstreams, after.llvm_targets) == (("triton",), ("host", "NVPTX"))
+        # What is built by default stays as it was locked.
+        assert after.digests == before[name].digests
+        assert (after.recipes, after.sdk, after.build) == (before[name].recipes, before[name].sdk, before[name].build)
+    variant = target(root, "variant")
+    assert (variant.upstreams, variant.llvm_targets) == (("triton",), ("host", "NVPTX"))
+    assert before["plain"].upstreams == ()
+
+
+def test_a_builder_is_a_system_of_its_suite_and_of_no_backend(root: Path) -> None:
+    (root / "builders").mkdir()
+    (root / "builders" / "s.toml").write_text('python = "3.13"\ncomponents = ["tools", "sources", "library"]\n')
+    builder = pins.builder("s", root / "builders", root / "pins")
+    assert (builder.name, builder.backend, builder.suite, builder.python) == ("build-s", "", "s", "3.13")
+    assert (builder.packages, builder.sdists) == (("first", "second"), {"made": "1.0"})
+    assert pins.suites(root / "builders") == ["s"]
+    with pytest.raises(UsageError, match=r"(?s)nothing can be built from source for t.*known: s"):
+        pins.builder("t", root / "builders", root / "pins")
+
+
+@pytest.mark.parametrize("text", ["", 'python = "3.13"\n', 'python = 3\ncomponents = []\n',
+                                  'python = "3.13"\ncomponents = []\nsuite = "s"\n'])  # fmt: skip
+def test_what_is_no_builder_file_is_refused_by_name(root: Path, text: str) -> None:
+    (root / "builders").mkdir()
+    (root / "builders" / "s.toml").write_text(text)
+    with pytest.raises(PinError, match=r"not a builder file: .*s\.toml"):
+        pins.builder("s", root / "builders", root / "pins")
 
 
 class TestOurs:

@@ -1,0 +1,172 @@
+"""Projects that are built from source: what their files may say, and what they mean."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from toolchains import paths, pins, upstreams
+from toolchains.errors import PinError, UsageError
+from toolchains.patches import Series
+from toolchains.sources.git import check_url
+from toolchains.upstreams import FolderPin, GitPin, Profile, SourcePackagePin
+
+COMMIT, TREE, OTHER = "a" * 40, "b" * 40, "c" * 40
+HEAD = 'default = "one"\ngigabytes = 2.5\nbeside = ["recipe"]\n'
+GIT = (
+    '[profile.one]\nversion = "1.0"\nsource = "git"\nurls = ["https://a.invalid/b", "https://c.invalid/d"]\n'
+    f'commit = "{COMMIT}"\n'
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def load(folder: Path, text: str) -> upstreams.Upstream:
+    (folder / "project.toml").write_text(text)
+    return upstreams.load("project", folder)
+
+
+def test_a_git_source_is_read_with_all_that_it_may_say(folder: Path) -> None:
+    project = load(
+        folder,
+        HEAD + GIT + f'ref = "v1"\ntree = "{TREE}"\npatches = "project/1.0"\ntake = ["src"]\n'
+        f'left-out = ["src/test/*"]\nllvm-hash = "{OTHER}"\n[profile.one.submodules]\n"third/party" = "{OTHER}"\n',
+    )
+    pin = GitPin(("https://a.invalid/b", "https://c.invalid/d"), COMMIT, "v1", TREE, {"third/party": OTHER})
+    assert project.profiles == {"one": Profile("one", "1.0", pin, "project/1.0", ("src",), ("src/test/*",), OTHER)}
+    assert (project.name, project.default, project.gigabytes, project.beside) == ("project", "one", 2.5, ("recipe",))
+
+
+def test_a_source_package_and_a_folder_are_read(folder: Path) -> None:
+    text = '[profile.one]\nversion = "1.0"\nsource = "debian"\nsuite = "trixie"\npackage = "tool"\n'
+    project = load(folder, HEAD + text + '[profile.two]\nversion = "2.0"\nsource = "folder"\n')
+    assert project.profile() == Profile("one", "1.0", SourcePackagePin("trixie", "tool"))
+    assert project.profile("two").source == FolderPin()
+
+
+def test_what_is_not_there_names_what_is(folder: Path) -> None:
+    project = load(folder, HEAD + GIT)
+    with pytest.raises(UsageError, match=r"(?s)project has no profile three.*known: one"):
+        project.profile("three")
+    with pytest.raises(UsageError, match=r"(?s)no upstream other.*known: project"):
+        upstreams.load("other", folder)
+    assert upstreams.names(folder) == ["project"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "default = 1\n" + GIT,
+        "gigabytes = 1\n" + GIT,
+        'default = "one"\n' + GIT,
+        'default = "two"\ngigabytes = 1\n' + GIT,
+        'default = "one"\ngigabytes = 1\nmore = 1\n' + GIT,
+        'default = "one"\ngigabytes = 1\nbeside = "recipe"\n' + GIT,
+        'default = "one"\ngigabytes = 1\nprofile = "one"\n',
+    ],
+)
+def test_what_is_no_upstream_file_is_refused_and_a_right_one_described(folder: Path, text: str) -> None:
+    with pytest.raises(PinError, match=r'(?s)not an upstream file: .*project\.toml.*it has default = "PROFILE"'):
+        load(folder, text)
+
+
+def test_broken_toml_is_refused(folder: Path) -> None:
+    with pytest.raises(PinError, match=r"not TOML: .*project\.toml"):
+        load(folder, "default = [")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('version = "1.0"\n', "", "version is no text"),
+        ('version = "1.0"', "version = 1", "version is no text"),
+        ('source = "git"\n', "", "source is no text"),
+        ('source = "git"', 'source = "svn"', "there is no source svn"),
+        ('source = "git"', 'source = "debian"', "unknown to a source debian: commit, urls"),
+        ('source = "git"', 'source = "folder"', "unknown to a source folder: commit, urls"),
+        (COMMIT, "a" * 39, "commit is no commit of 40"),
+        (COMMIT, "A" * 40, "commit is no commit of 40"),
+        (f'commit = "{COMMIT}"\n', "", "neither commit nor ref"),
+        (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\ntree = "1"\n', "tree is no commit of 40"),
+        (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\nllvm-hash = "1"\n', "llvm-hash is no commit of 40"),
+        (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\nsubmodules = "all"\n', "submodules are no commits"),
+        (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\nsubmodules = {{ a = "b" }}\n', "submodules are no commits"),
+        (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\nleft-out = "*"\n', "left-out is no list of texts"),
+        (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\ntake = [1]\n', "take is no list of texts"),
+        (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\nsha256 = "1"\n', "unknown to a source git: sha256"),
+        ('urls = ["https://a.invalid/b", "https://c.invalid/d"]', "urls = []", "urls is no list of texts"),
+    ],
+)  # fmt: skip
+def test_a_wrong_profile_is_named_and_a_right_one_described(folder: Path, old: str, new: str, said: str) -> None:
+    assert old in GIT
+    with pytest.raises(PinError, match=rf"(?s)profile one of .*project\.toml: {said}.*it has version, source"):
+        load(folder, HEAD + GIT.replace(old, new))
+
+
+def test_a_profile_that_is_no_table_is_named(folder: Path) -> None:
+    with pytest.raises(PinError, match=r"profile one of .*: no table"):
+        load(folder, HEAD + '[profile]\none = "1.0"\n')
+
+
+def test_what_is_wanted_of_a_commit_is_all_but_where_it_is_fetched_from() -> None:
+    pin = GitPin(("https://a.invalid/b",), COMMIT, "v1", TREE, {"a": OTHER})
+    assert pin.wanted == GitPin(("https://c.invalid/d",), COMMIT, "v1", TREE, {"a": OTHER}).wanted
+    others = (
+        GitPin(pin.urls, OTHER, "v1", TREE, {"a": OTHER}), GitPin(pin.urls, COMMIT, "v2", TREE, {"a": OTHER}),
+        GitPin(pin.urls, COMMIT, "v1", OTHER, {"a": OTHER}), GitPin(pin.urls, COMMIT, "v1", TREE, {"a": COMMIT}),
+    )  # fmt: skip
+    assert pin.wanted not in {other.wanted for other in others}
+    assert SourcePackagePin("a", "b").wanted != SourcePackagePin("b", "a").wanted
+
+
+PROFILES = [(name, profile) for name in upstreams.names() for profile in upstreams.load(name).profiles.values()]
+
+
+class TestOurs:
+    """The projects of this repository."""
+
+    @pytest.mark.parametrize(("name", "profile"), PROFILES, ids=lambda each: getattr(each, "name", each))
+    def test_every_profile_has_a_recipe_addresses_git_takes_and_the_patches_it_names(
+        self, name: str, profile: Profile
+    ) -> None:
+        assert (paths.RECIPES / name / "conanfile.py").is_file()
+        if isinstance(profile.source, GitPin):
+            for url in profile.source.urls:
+                check_url(url)
+        if isinstance(profile.source, SourcePackagePin):
+            assert profile.source.suite in pins.suites()
+        if profile.patches:
+            assert Series.load(paths.PATCHES / profile.patches).patches
+
+    @pytest.mark.parametrize(("name", "profile"), PROFILES, ids=lambda each: getattr(each, "name", each))
+    def test_nothing_that_a_patch_changes_or_cmake_reads_first_is_left_out(self, name: str, profile: Profile) -> None:
+        needed = [f"{folder}/CMakeLists.txt" for folder in profile.take]
+        if profile.patches:
+            needed += [path for patch in Series.load(paths.PATCHES / profile.patches).patches for path in patch.files]
+        for path in needed:
+            assert not profile.take or path.split("/")[0] in profile.take
+            assert not any(fnmatch(path, pattern) for pattern in profile.left_out), path
+
+    def test_every_release_of_triton_has_a_profile_with_its_patches(self) -> None:
+        triton = upstreams.load("triton")
+        for target in map(pins.target, pins.names()):
+            for version in target.triton.llvm_hashes:
+                assert triton.profile(version).patches == f"triton/{version}"
+        assert triton.default == pins.target("spirv").triton.default
+
+    def test_the_llvm_that_triton_spirvs_instructions_name_has_a_profile(self) -> None:
+        commit = "3c709802d31b5bc5ed3af8284b40593ff39b9eec"
+        source = upstreams.load("llvm").profile("triton-spirv").source
+        assert isinstance(source, GitPin) and source.commit == commit
+        assert upstreams.load("triton").profile("triton-spirv").llvm_hash == commit
+
+    def test_what_targets_name_exists_and_what_has_a_pin_of_a_suite_has_a_builder(self) -> None:
+        named = {name for target in map(pins.target, pins.names()) for name in target.upstreams}
+        # LLVM is what Triton requires; no target names it.
+        assert named | {"llvm"} == set(upstreams.names())
