@@ -12,6 +12,7 @@ import shlex
 from pathlib import Path
 
 from conan import ConanFile
+from conan.errors import ConanException
 from conan.tools.files import copy, rm, rmdir
 
 
@@ -32,4 +33,5 @@ class Pocl(ConanFile):
         # What programs are linked with; the images' load it by the ICD file.
         rmdir(self, str(prefix / "lib" / "pkgconfig"))
         rm(self, "libpocl.so", str(prefix / "lib"))
-        copy(self, "*", str(prefix), self.package_folder)
+        if not copy(self, "*", str(prefix), self.package_folder):
+            raise ConanException(f"nothing was installed below {prefix}: was it configured with another prefix before?")
