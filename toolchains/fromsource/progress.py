@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 # What NINJA_STATUS must be: steps done and in all, percentage predicted, time that passed, time left. Since Ninja 1.12.
@@ -93,7 +93,7 @@ class Watcher:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._path.open("w")
         if self._bar:
-            self._task = self._bar.add_task(self._name, total=None, detail="")
+            self._task = self._bar.add_task(self._name, total=None, left="", detail="")
             self._bar.start()
         return self
 
@@ -184,28 +184,26 @@ class Watcher:
         if self._bar:
             known = self.phase == "build" and self.steps[1] > 0
             self._bar.update(
-                self._task, total=100 if known else None, completed=self.percent, description=self._summary(),
-                detail=current.rsplit("/", 1)[-1],
+                self._task, total=100 if known else None, completed=self.percent, description=self._far(),
+                left=f"about {self.left} left" if self.left else "", detail=current.rsplit("/", 1)[-1],
             )  # fmt: skip
         elif time.monotonic() - self._said >= _EVERY:
             self._say()
 
     def _say(self) -> None:
         if not self._bar:
-            self._console.print(f"  {self._summary()}", markup=False, highlight=False, soft_wrap=True)
+            passed = int(time.monotonic() - self._start)
+            left = f", about {self.left} left" if self.left else ""
+            text = f"  {self._far()}, {passed // 60:02}:{passed % 60:02} passed{left}"
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
             self._said = time.monotonic()
 
-    def _summary(self) -> str:
-        """As "upmem-llvm: build 43 %, 940 of 2184 steps, 09:41 passed, about 12:50 left"."""
-        passed = int(time.monotonic() - self._start)
-        words = [f"{self._name}: {self.phase}".removeprefix(": ")]
+    def _far(self) -> str:
+        """As "upmem-llvm: build 43 %, 940 of 2184 steps"."""
+        text = f"{self._name}: {self.phase}".removeprefix(": ")
         if self.phase == "build" and self.steps[1]:
-            words[0] += f" {int(self.percent)} %"
-            words.append(f"{self.steps[0]} of {self.steps[1]} steps")
-        words.append(f"{passed // 60:02}:{passed % 60:02} passed")
-        if self.left:
-            words.append(f"about {self.left} left")
-        return ", ".join(words)
+            text += f" {int(self.percent)} %, {self.steps[0]} of {self.steps[1]} steps"
+        return text
 
 
 class _Run:
@@ -243,6 +241,9 @@ def _bar(console: Console) -> Progress:
     return Progress(
         BarColumn(bar_width=24),
         TextColumn("{task.description}", markup=False),
+        # Goes on while a step takes minutes and nothing is printed.
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
         TextColumn(
             "{task.fields[detail]}", style="dim", markup=False,
             table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),

@@ -31,7 +31,8 @@ _KILLED = re.compile(
 )
 # What is printed by a program that asked for memory and did not get it.
 _REFUSED = re.compile(
-    r"^LLVM ERROR: out of memory|^(?:terminate called|libc\+\+abi: terminating).*std::bad_alloc|^virtual memory exhausted"
+    r"^LLVM ERROR: out of memory|^virtual memory exhausted"
+    r"|^(?:terminate called|libc\+\+abi: terminating).*std::bad_alloc"
     r"|: out of memory allocating \d+ bytes|: memory exhausted$|: Cannot allocate memory$|^MemoryError$"
 )
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
