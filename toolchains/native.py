@@ -99,8 +99,12 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> P
 
 
 def have_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
-    """Have the image to build in in the engine; returns its name."""
-    name = f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
+    """Have the image to build in in the engine; returns its name.
+
+    Args:
+        builder: with files that are in the store; what the engine has already needs none.
+    """
+    name = builder_name(builder)
     with store.locked(name.replace("/", "-")):
         if engine.image(name) is None:
             with step(f"base image to build in from {len(builder.debs)} Debian packages"):
@@ -167,6 +171,11 @@ def _is_built(inner: str) -> bool:
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
     code = trees.digest({name: paths.ROOT / name for name in _RECIPE})
     return digest({"sources": trees.digest(sources), "builder": builder_identity(builder), "recipe": code})
+
+
+def builder_name(builder: LockedTarget) -> str:
+    """What the image to build in is called."""
+    return f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
 
 
 def builder_identity(builder: LockedTarget) -> str:
