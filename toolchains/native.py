@@ -98,12 +98,14 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> P
     return Part(name, folder / f"{name}.tar", found)
 
 
-def have_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
-    """Have the image to build in in the engine; returns its name.
+def builder_image(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
+    """Have the image to build in in the engine, as it is locked; fetches nothing if it is there. Returns its name."""
+    name = builder_name(builder)
+    return name if engine.image(name) else have_builder(fetched(builder, store), store=store, engine=engine)
 
-    Args:
-        builder: with files that are in the store; what the engine has already needs none.
-    """
+
+def have_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
+    """Have the image to build in in the engine, of files that are in the store; returns its name."""
     name = builder_name(builder)
     with store.locked(name.replace("/", "-")):
         if engine.image(name) is None:

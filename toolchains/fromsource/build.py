@@ -197,9 +197,7 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
         source = tree.prepare(want.name, want.profile, want.locked, folder=want.folder, store=store)
         required = [built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
                     for each in want.requires]  # fmt: skip
-        image = native.builder_name(want.builder)
-        if engine.image(image) is None:
-            image = native.have_builder(native.fetched(want.builder, store), store=store, engine=engine)
+        image = native.builder_image(want.builder, store=store, engine=engine)
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
         if compiler_cache:
             _console.print(f"[yellow]with a network:[/] the container may reach {compiler_cache}, and all else")

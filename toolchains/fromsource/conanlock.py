@@ -65,8 +65,7 @@ def write(store: Store, engine: Engine, path: Path = PATH) -> bool:
     builders = lock.load().builders
     if not builders:
         raise PinError("nothing is locked to build in", next="invoke pin --update")
-    builder = native.fetched(next(iter(builders.values())), store)
-    image = native.have_builder(builder, store=store, engine=engine)
+    image = native.builder_image(next(iter(builders.values())), store=store, engine=engine)
     with engine.container(image) as container:
         text = _written(container)
     changed = not path.is_file() or path.read_text() != text

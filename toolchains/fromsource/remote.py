@@ -170,7 +170,7 @@ def _required(want: Wanted) -> Iterator[Wanted]:
 def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: str) -> Iterator[Conan]:
     """Conan in a container, with this checkout's recipes and one remote."""
     check_url(url)
-    image = native.have_builder(native.fetched(want.builder, store), store=store, engine=engine)
+    image = native.builder_image(want.builder, store=store, engine=engine)
     with engine.container(image, network=network) as container:
         yield Conan(container, url, want)
 

@@ -93,7 +93,7 @@ def serve(builder: LockedTarget, *, port: int, store: Store, engine: Engine) -> 
     """Serve until interrupted, or until the container's day is over; prints a line for each request."""
     users = writer()
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    image = native.have_builder(native.fetched(builder, store), store=store, engine=engine)
+    image = native.builder_image(builder, store=store, engine=engine)
     with serving(image, engine, port=port, users=users) as container:
         console.print(f"serving at port {port} of the engine's machine; {users[0]} may write, everybody may read")
         console.print(f"what it has is in the engine's volume {VOLUME}; Ctrl-C ends it")
