@@ -177,6 +177,15 @@ def test_what_a_killed_process_left_at_work_on_a_volume_is_ended(docker: Engine,
 
 
 @pytest.mark.docker
+def test_what_a_living_process_has_at_work_on_a_volume_is_left_alone(docker: Engine, tiny: str, volume: str) -> None:
+    with docker.container(tiny, volumes={volume: "/foundry/work"}) as container:
+        with pytest.raises(EngineError, match=f"the volume {volume} is in use") as raised:
+            docker.evict(volume)
+        assert f"for process {os.getpid()} on " in raised.value.why
+        assert container.call(["echo", "untouched"]) == "untouched\n"
+
+
+@pytest.mark.docker
 def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, tiny: str, tmp_path: Path) -> None:
     size = 192 << 20
     with tarfile.open(tmp_path / "large.tar", "w") as tar, Path("/dev/urandom").open("rb") as random:

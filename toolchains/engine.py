@@ -7,9 +7,11 @@ archives instead of bind mounts, so that an engine on another machine serves as 
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import shutil
+import socket
 import sys
 import tarfile
 import uuid
@@ -43,7 +45,7 @@ _FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPErro
 _INPUT = "foundry/stdin"
 # Where the kernel counts what it killed for lack of memory, in a line "oom_kill N": cgroups of version 1 and 2.
 _OOM_COUNTERS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
-# How containers and volumes of ours are told from the user's own.
+# How containers and volumes of ours are told from the user's own. A container's says for whom it is: host and process.
 _LABEL = "org.triton-foundry.container"
 _VOLUME_LABEL = "org.triton-foundry.volume"
 # What the classic builder prints: the image that each step made, the last one being the result, and its containers.
@@ -240,14 +242,24 @@ class Engine:
                 raise EngineError(f"cannot remove the volume {name}", why=str(error)) from error
 
     def evict(self, volume: str) -> int:
-        """Remove the containers of ours that use a volume, with what runs in them; returns how many there were.
+        """Remove the containers that use a volume for a process of ours which was killed; returns how many there were.
 
-        A process that is killed leaves its container, and a build goes on in it. Only who knows that no other process
-        is at work on the volume, because it holds a lock, may call this.
+        Such a process leaves its container, and what it started goes on in it.
+
+        Raises:
+            EngineError: a container uses the volume for somebody who may be alive.
         """
         try:
-            found = self._api.containers(all=True, filters={"volume": volume, "label": _LABEL})
+            found = self._api.containers(all=True, filters={"volume": volume})
             for answer in found:
+                host, _, process = answer["Labels"].get(_LABEL, "").rpartition(" ")
+                if host != socket.gethostname() or _alive(int(process)):
+                    name = answer["Names"][0].removeprefix("/")
+                    raise EngineError(
+                        f"the volume {volume} is in use",
+                        why=f"the container {name} works with it, for process {process or '?'} on {host or '?'}",
+                        next=f"wait for that; if there is no such process any more: docker rm -f {name}",
+                    )
                 with suppress(docker.errors.NotFound):
                     self._api.remove_container(answer["Id"], force=True, v=True)
         except _FAILURES as error:
@@ -279,8 +291,8 @@ class Container:
     def __enter__(self) -> Container:
         try:
             self.id = self._api.create_container(
-                self._image, command=["sleep", _LIFETIME], entrypoint=[], labels=[_LABEL],
-                name=self._name, use_config_proxy=False,
+                self._image, command=["sleep", _LIFETIME], entrypoint=[], name=self._name, use_config_proxy=False,
+                labels={_LABEL: f"{socket.gethostname()} {os.getpid()}"},
                 host_config=self._api.create_host_config(auto_remove=True, **self._limits),
             )["Id"]  # fmt: skip
             self._api.start(self.id)
@@ -466,6 +478,16 @@ class Container:
 def _status(error: BaseException) -> int | None:
     """The HTTP status with which the engine refused; None where it did not even do that."""
     return error.status_code if isinstance(error, docker.errors.APIError) else None
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's
+    return True
 
 
 def _found(pattern: re.Pattern[str], printed: Iterable[str]) -> list[str]:
