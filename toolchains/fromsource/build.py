@@ -201,6 +201,8 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
         if compiler_cache:
             _console.print(f"[yellow]with a network:[/] the container may reach {compiler_cache}, and all else")
+        # Whoever was killed outright, and not interrupted, left Ninja at work there.
+        engine.evict(want.volume)
         with (
             step(f"{want.reference} from source"),
             engine.container(image, volumes=volumes, network="host" if compiler_cache else "none") as container,
