@@ -66,9 +66,11 @@ class Repository:
 
 
 def mirror(folder: Path, monkeypatch: pytest.MonkeyPatch, *, more: str = "") -> Path:
-    """Have git take folders below this one for what is at ADDRESS; the configuration that says so."""
-    config = folder / "gitconfig"
+    """Have git take folders below this one for what is at ADDRESS; the user's configuration, which says so."""
+    config = folder / ".gitconfig"
     config.write_text(f'[url "file://{folder}/"]\n\tinsteadOf = {ADDRESS}/\n{more}')
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for name in ("GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
     return config

@@ -435,6 +435,14 @@ class TestAFolder:
         assert other.commit != made.commit
         assert other.identity != made.identity
 
+    def test_what_is_left_of_a_repository_is_no_part_of_it(self, tmp_path: Path, store: Store) -> None:
+        given = tmp_path / "given"
+        for name in (".git/config", "lib/.git", "lib/.gitignore"):
+            (given / name).parent.mkdir(parents=True, exist_ok=True)
+            (given / name).write_text("x")
+        (given / "CMakeLists.txt").touch()
+        assert content(of_folder(given, store)) == {"CMakeLists.txt": "", "lib/.gitignore": "x"}
+
     def test_its_submodules_are_taken_as_they_are_checked_out(self, origin: Repository, store: Store) -> None:
         inner = Repository(origin.folder / "lib")
         commit = inner.commit({"lib.c": "int lib;\n"})

@@ -115,8 +115,11 @@ def test_the_hash_of_a_tag_is_no_commit(origin: Repository, tmp_path: Path) -> N
         git.fetch([origin.url], tag, tmp_path / "copy")
 
 
-def test_damaged_objects_are_refused(origin: Repository, tmp_path: Path) -> None:
+def test_damaged_objects_are_refused_whatever_the_user_lets_pass(
+    origin: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """git's own check of what it receives: a tree with an entry called '..' is none that anybody may check out."""
+    mirror(tmp_path, monkeypatch, more='[fetch "fsck"]\n\thasDotdot = ignore\n[fetch]\n\tfsckObjects = false\n')
     blob = origin.git("hash-object", "-w", "CMakeLists.txt")
     data = b"100644 ..\0" + bytes.fromhex(blob)
     (tmp_path / "data").write_bytes(data)

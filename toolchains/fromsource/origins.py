@@ -334,10 +334,12 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         raise error
 
     for top, folders, files in os.walk(folder, onerror=fail):
-        if ".git" in folders:
-            folders.remove(".git")
+        # A submodule's is a file.
+        folders[:] = [name for name in folders if name != ".git"]
         for name in (*folders, *files):
             path = Path(top, name)
+            if name == ".git":
+                continue
             if path.is_symlink() or not path.is_dir():
                 yield path.relative_to(folder).as_posix(), path
 
