@@ -49,6 +49,18 @@ def test_a_source_package_and_a_folder_are_read(folder: Path) -> None:
     assert project.profile("two").source == FolderPin()
 
 
+def test_what_profiles_have_in_common_is_said_once_and_each_may_say_otherwise(folder: Path) -> None:
+    text = '[common]\ntake = ["src"]\nassertions = true\nsource = "folder"\n[profile.one]\nversion = "1.0"\n'
+    project = load(folder, HEAD + text + '[profile.two]\nversion = "2.0"\nassertions = false\ntake = ["lib"]\n')
+    assert project.profile() == Profile("one", "1.0", FolderPin(), take=("src",), assertions=True)
+    assert project.profile("two") == Profile("two", "2.0", FolderPin(), take=("lib",))
+
+
+def test_assertions_are_on_or_off(folder: Path) -> None:
+    with pytest.raises(PinError, match="assertions is neither true nor false"):
+        load(folder, HEAD + GIT + 'assertions = "no"\n')
+
+
 def test_what_is_not_there_names_what_is(folder: Path) -> None:
     project = load(folder, HEAD + GIT)
     with pytest.raises(UsageError, match=r"(?s)project has no profile three.*known: one"):

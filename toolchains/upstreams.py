@@ -80,6 +80,7 @@ class Profile:
         take: the topmost folders and files of the tree that are needed; all if empty.
         left_out: patterns (fnmatch) of paths in the tree that are not needed: "llvm/test/*".
         llvm_hash: of a Triton, the commit of the LLVM that it goes with.
+        assertions: of an LLVM, whether it checks itself while it runs.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Profile:
     take: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     llvm_hash: str = ""
+    assertions: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,14 +147,15 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
         raise PinError(f"not TOML: {path}", why=str(error), next=f"correct {path}") from error
     match data:
         case {"default": str(default), "profile": {**entries}, "gigabytes": int() | float() as size, **rest} if (
-            default in entries and not rest.keys() - {"beside"} and _is_list(beside := rest.get("beside", []))
+            default in entries and not rest.keys() - {"beside", "common"}
+            and _is_list(beside := rest.get("beside", [])) and isinstance(common := rest.get("common", {}), dict)
         ):
-            profiles = {str(key): _profile(str(key), entry, path) for key, entry in entries.items()}
+            profiles = {str(key): _profile(str(key), common, entry, path) for key, entry in entries.items()}
             return Upstream(name, default, profiles, size, tuple(beside))
     raise PinError(
         f"not an upstream file: {path}",
         why='it has default = "PROFILE", gigabytes, maybe beside = ["RECIPE"], and [profile."NAME"] for each, that\n'
-        "default among them",
+        "default among them; [common] has what is the same in all of them",
         next=f"correct {path}",
     )
 
@@ -162,18 +165,19 @@ def _is_list(value: object) -> bool:
 
 
 # What a profile says beside its source, and what it says for each kind of source.
-_COMMON = {"version", "source", "patches", "take", "left-out", "llvm-hash"}
+_COMMON = {"version", "source", "patches", "take", "left-out", "llvm-hash", "assertions"}
 _OF_SOURCE = {"git": {"urls", "commit", "ref", "tree", "submodules"}, "debian": {"suite", "package"}, "folder": set()}
 _HASH = re.compile("[0-9a-f]{40}")
 
 
-def _profile(name: str, data: Any, path: Path) -> Profile:
-    """One profile out of its table."""
+def _profile(name: str, common: dict[str, Any], own: Any, path: Path) -> Profile:
+    """One profile out of its table, and what it has in common with the others."""
 
     def wrong(what: str) -> PinError:
         return PinError(
             f"profile {name} of {path}: {what}",
-            why='it has version, source, and maybe patches = "series", take = [...], left-out = [...], llvm-hash;\n'
+            why='it has version, source, and maybe patches = "series", take = [...], left-out = [...], llvm-hash,\n'
+            "assertions = true;\n"
             'with source = "git": urls = [...], commit (40 digits) or ref, maybe tree, and submodules.PATH = commit;\n'
             'with source = "debian": suite and package; with source = "folder" nothing more',
             next=f"correct {path}",
@@ -197,8 +201,11 @@ def _profile(name: str, data: Any, path: Path) -> Profile:
             raise wrong(f"{key} is no commit of 40 hexadecimal digits")
         return value
 
-    if not isinstance(data, dict):
+    if not isinstance(own, dict):
         raise wrong("no table")
+    data = common | own
+    if not isinstance(data.get("assertions", False), bool):
+        raise wrong("assertions is neither true nor false")
     kind = word("source", needed=True)
     if kind not in _OF_SOURCE:
         raise wrong(f"there is no source {kind}")
@@ -220,5 +227,5 @@ def _profile(name: str, data: Any, path: Path) -> Profile:
         source = FolderPin()
     return Profile(
         name, word("version", needed=True), source, word("patches"), words("take"), words("left-out"),
-        hashed("llvm-hash"),
+        hashed("llvm-hash"), data.get("assertions", False),
     )  # fmt: skip

@@ -161,6 +161,8 @@ def wanted(
     settings = {required.name: required.profile.version for required in requires}
     if name == LLVM and llvm_targets:
         settings["targets"] = ";".join(llvm_targets)
+    if chosen.assertions:
+        settings["assertions"] = "True"
     entry = locked.sources.get(f"{name}/{chosen.name}")
     described = tree.described(name, chosen, entry, folder=folder)
     return Wanted(upstream, chosen, described, entry, folder, locked.builders[suite], settings, requires)
