@@ -9,8 +9,10 @@ import tarfile
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 from repositories import Repository, mirror
@@ -87,19 +89,18 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
 @pytest.fixture
 def make(
     toy: Toy, compilers: tuple[Engine, LockedTarget], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Wanted], Built]]:
+) -> Iterator[Callable[..., Built]]:
     """Builds; what compilers did before is in a volume that goes away again."""
     engine, toy.builder = compilers
-    cache = f"foundry-test-ccache-{uuid.uuid4().hex[:8]}"
-    monkeypatch.setattr(build, "CCACHE_VOLUME", cache)
+    monkeypatch.setattr(build, "CCACHE_VOLUME", f"foundry-test-ccache-{uuid.uuid4().hex[:8]}")
     volumes = set()
 
-    def made(want: Wanted) -> Built:
-        volumes.add(want.volume)
-        return build.built(want, jobs=1, store=toy.store, engine=engine)
+    def made(want: Wanted, compiler_cache: str = "") -> Built:
+        volumes.update({want.volume, build.CCACHE_VOLUME})
+        return build.built(want, jobs=1, compiler_cache=compiler_cache, store=toy.store, engine=engine)
 
     yield made
-    for volume in (*volumes, cache):
+    for volume in volumes:
         engine.remove_volume(volume)
 
 
@@ -145,6 +146,49 @@ def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_ch
     assert changed.identity != first.identity
     assert counted(changed) == (3, 1)
     assert said(changed, tmp_path) == "as it was patched again\n"
+
+
+class Storage(BaseHTTPRequestHandler):
+    """A web server that keeps what is put: what ccache asks of a remote storage over HTTP."""
+
+    protocol_version = "HTTP/1.1"
+    kept: ClassVar[dict[str, bytes]] = {}
+
+    def do_GET(self) -> None:
+        self._answer(200 if self.path in self.kept else 404, self.kept.get(self.path, b""))
+
+    def do_PUT(self) -> None:
+        self.kept[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(201, b"")
+
+    def _answer(self, status: int, content: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.mark.docker
+def test_what_another_machine_compiled_is_taken_from_the_compiler_cache_that_both_name(
+    toy: Toy, make: Callable[..., Built], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the engine is on this machine, whose network its containers then share."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Storage) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        first = make(toy.wanted(), url)
+        assert counted(first) == (0, 4)
+        # Neither the store nor the local cache of another machine has any of it.
+        toy.store = Store(tmp_path / "other")
+        monkeypatch.setattr(build, "CCACHE_VOLUME", f"{build.CCACHE_VOLUME}-other")
+        second = make(toy.wanted(), url)
+        server.shutdown()
+    assert Storage.kept
+    assert counted(second) == (4, 0)
+    assert second.path.read_bytes() == first.path.read_bytes()
 
 
 @pytest.mark.docker
