@@ -22,7 +22,7 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.git("init", "--quiet", "--initial-branch=main")
 
     @property

@@ -399,6 +399,15 @@ class TestAFolder:
         assert made.path.read_bytes() == fetched.path.read_bytes()
         assert made.identity == fetched.identity
 
+    def test_objects_may_be_named_by_sha256(self, origin: Repository, store: Store, tmp_path: Path) -> None:
+        (tmp_path / "other").mkdir()
+        origin.git("init", "--quiet", "--object-format=sha256", str(tmp_path / "other" / "checkout"))
+        other = Repository(tmp_path / "other" / "checkout")
+        commit = other.commit({**PLAIN, "link": "-> README"})
+        made = of_folder(other.folder, store)
+        assert (len(commit), made.commit) == (64, commit)
+        assert content(made) == {**PLAIN, "link": "-> README"}
+
     def test_changes_make_it_a_folder_and_are_said(
         self, origin: Repository, store: Store, capsys: pytest.CaptureFixture[str]
     ) -> None:

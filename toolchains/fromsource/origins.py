@@ -165,7 +165,7 @@ class Commit:
             )
 
         def fetch(folder: Path) -> None:
-            git.fetch(urls, commit, folder, ref=ref, where=where, say=_console.print)
+            git.fetch(urls, commit, folder, ref=ref, where=where, say=_say)
 
         return store.part("git", commit, fetch)
 
@@ -281,7 +281,7 @@ def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
                 packed.check(names, selection, called=str(folder))
                 return CleanCheckout(selection, checkout)
             shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
-            _say_once(f"[yellow]not a commit:[/] {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
+            _say_once(f"not a commit: {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
         found = Files(selection, folder, dict(_files(folder)))
         packed.check([name for name in found.names if name in selection], selection, called=str(folder))
     except PinError as error:
@@ -291,10 +291,15 @@ def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
     return found
 
 
+def _say(text: str) -> None:
+    """Pass on what git said: brackets in it are no markup of ours."""
+    _console.print(text, markup=False)
+
+
 @cache
 def _say_once(text: str) -> None:
     """Say what a folder is, which is found out each time that it is looked at."""
-    _console.print(text)
+    _say(text)
 
 
 def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[str], list[str]]:
