@@ -1,0 +1,84 @@
+"""PoCL's recipe, with a made-up PoCL that installs as the real one does: what is packaged, and for which folder.
+
+The real one takes ten minutes of a processor; `invoke upstream pocl` compiles it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from repositories import Repository
+
+from toolchains import paths
+from toolchains.engine import Engine
+from toolchains.errors import CommandError
+from toolchains.fromsource import build, tree
+from toolchains.fromsource.build import Built, Wanted
+from toolchains.lock import LockedTarget
+from toolchains.store import Store
+from toolchains.upstreams import FolderPin, Profile, Upstream
+
+TOY = Path(__file__).parent / "toys" / "pocl-source"
+VARIABLES = build.preset("pocl")["pocl"]["cacheVariables"]  # type: ignore[index]
+PREFIX = VARIABLES["CMAKE_INSTALL_PREFIX"]
+
+
+@pytest.fixture
+def made(
+    compilers: tuple[Engine, LockedTarget], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], Built]]:
+    """Builds the made-up one."""
+    engine, builder = compilers
+    repository = Repository(tmp_path / "pocl")
+    shutil.copytree(TOY, repository.folder, dirs_exist_ok=True)
+    repository.commit()
+    monkeypatch.setattr(build, "CCACHE_VOLUME", f"foundry-test-ccache-{uuid.uuid4().hex[:8]}")
+    volumes = {build.CCACHE_VOLUME}
+
+    def make() -> Built:
+        profile = Profile("toy", "6.0", FolderPin())
+        described = tree.described("pocl", profile, None, folder=repository.folder)
+        upstream = Upstream("pocl", "toy", {"toy": profile}, 0.01)
+        want = Wanted(upstream, profile, described, None, repository.folder, builder)
+        volumes.add(want.volume)
+        return build.built(want, jobs=1, store=Store(tmp_path / "store"), engine=engine)
+
+    yield make
+    for volume in volumes:
+        engine.remove_volume(volume)
+
+
+@pytest.mark.docker
+def test_the_part_has_what_runs_and_an_icd_file_for_where_the_image_has_it(made: Callable[[], Built]) -> None:
+    with tarfile.open(made().path) as part:
+        files = {member.name: member for member in part if not member.isdir()}
+        icd = part.extractfile(files["etc/OpenCL/vendors/pocl.icd"])
+        assert icd is not None
+        library = icd.read().decode().removeprefix(f"{PREFIX}/")
+    assert set(files) == {
+        "etc/OpenCL/vendors/pocl.icd", "lib/libpocl.so.2", "lib/libpocl.so.2.13.0", "share/pocl/kernel.bc",
+    }  # fmt: skip
+    assert files[library].isfile()
+
+
+@pytest.mark.docker
+def test_a_pocl_for_another_folder_is_no_package(
+    made: Callable[[], Built], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(paths.CMAKE, tmp_path / "cmake")
+    monkeypatch.setattr(paths, "CMAKE", tmp_path / "cmake")
+    file = tmp_path / "cmake" / "CMakePresets.json"
+    file.write_text(file.read_text().replace(PREFIX, "/opt/other"))
+    with pytest.raises(CommandError, match="nothing was installed below"):
+        made()
+
+
+def test_the_image_has_it_where_it_was_configured_for() -> None:
+    lines = (paths.DOCKER / "from-source" / "pocl.Dockerfile").read_text().splitlines()
+    assert f"ADD parts/pocl.tar {PREFIX}/" in lines
+    assert f"RUN cp {VARIABLES['POCL_INSTALL_ICD_VENDORDIR']}/pocl.icd /etc/OpenCL/vendors/pocl.icd" in lines
