@@ -77,7 +77,9 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     for name in ("cmake", "recipes", "patches"):
         monkeypatch.setattr(paths, name.upper(), tmp_path / name)
     repository = Repository(tmp_path / "toy")
-    repository.commit({path.name: path.read_bytes() for path in (TOYS / "source").iterdir()})
+    files = {path.name: path.read_bytes() for path in (TOYS / "source").iterdir()}
+    # Two test runs may share an engine: what they build must not be of one identity, and so in one volume.
+    repository.commit(files | {"run": uuid.uuid4().bytes})
     mirror(tmp_path, monkeypatch)
     made = Toy(tmp_path, repository, Store(tmp_path / "store"), lock.load().builders["bookworm"])
     made.patch.parent.mkdir(parents=True)
