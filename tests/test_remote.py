@@ -1,0 +1,544 @@
+"""Built parts to and from a Conan remote: the same bytes arrive, and nothing but what this checkout would build."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchains import lock, native, paths
+from toolchains.engine import Container, Engine
+from toolchains.errors import (
+    AbsentError,
+    EngineError,
+    FetchError,
+    FoundryError,
+    HashMismatchError,
+    PinError,
+    UsageError,
+)
+from toolchains.fromsource import build, cache, conanlock, remote, server, tree
+from toolchains.fromsource.build import Wanted
+from toolchains.fromsource.choice import Choice
+from toolchains.fromsource.remote import Moved
+from toolchains.lock import LockedTarget
+from toolchains.store import Store
+from toolchains.upstreams import FolderPin, Profile, Upstream
+
+URL = "http://127.0.0.1:9300"
+# Signs that have a meaning in conan-server's configuration, or in a shell.
+USER, SECRET = "writer", "50%-$ecret:x"
+# Compiles nothing: what is tested here is what happens to a package.
+RECIPE = '''\
+import random
+from pathlib import Path
+
+from conan import ConanFile
+
+
+class Toy(ConanFile):
+    name = "toy"
+    license = "MIT"
+    python_requires = "foundry-upstream/1.0"
+    python_requires_extend = "foundry-upstream.Upstream"
+
+    def build(self) -> None:
+        pass
+
+    def package(self) -> None:
+        tool = Path(self.package_folder, "bin", "tell")
+        tool.parent.mkdir()
+        tool.write_text("#!/bin/sh\\n" + Path(self.source_folder, "word").read_text())
+        tool.chmod(0o755)
+        tool.with_name("say").symlink_to("tell")
+        # So that no compression makes a small package of it.
+        Path(self.package_folder, "noise").write_bytes(random.Random(1).randbytes(400000))
+'''
+
+
+# One more server in the container of the first, with one more user.
+SECOND = r"""
+mkdir second
+sed 's/^port: .*/port: 9302/; s/^.users.$/&\nreader: word/' server.conf >second/server.conf
+conan_server --server_dir $PWD/second >second/log 2>&1 &
+for i in $(seq 300); do
+    python3 -c 'import socket; socket.create_connection(("127.0.0.1", 9302))' 2>/dev/null && exit 0
+    sleep 0.2
+done
+cat second/log
+exit 1
+"""
+
+
+class NoEngine:
+    """Stands for an engine that is not to be used."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the engine was asked to {name}")
+
+
+NOBODY: Any = NoEngine()
+
+
+def wanted(folder: Path) -> Wanted:
+    """What building a folder would build."""
+    profile = Profile("folder", "1.0", FolderPin())
+    described = tree.described("toy", profile, None, folder=folder)
+    builder = lock.load().builders["bookworm"]
+    return Wanted(Upstream("toy", "folder", {"folder": profile}, 0.01), profile, described, None, folder, builder)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the toy's recipe and two versions of its sources, which the modules take for this checkout."""
+    folder = tmp_path_factory.mktemp("checkout")
+    (folder / "recipes" / "toy").mkdir(parents=True)
+    (folder / "recipes" / "toy" / "conanfile.py").write_text(RECIPE)
+    shutil.copytree(paths.RECIPES / "upstream", folder / "recipes" / "upstream")
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+        (folder / name / "word").write_text(f"echo {name}\n")
+        (folder / name / "CMakeLists.txt").write_text("")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(paths, "RECIPES", folder / "recipes")
+        patched.setattr(build, "CCACHE_VOLUME", f"foundry-test-ccache-{uuid.uuid4().hex[:8]}")
+        yield folder
+
+
+@pytest.fixture
+def want(checkout: Path) -> Wanted:
+    return wanted(checkout / "one")
+
+
+@pytest.fixture
+def other(checkout: Path) -> Wanted:
+    return wanted(checkout / "other")
+
+
+@dataclass
+class Room:
+    """A server, who joins its network, and a store that has both versions of the toy."""
+
+    engine: Engine
+    store: Store
+    container: Container
+
+    @property
+    def reached(self) -> dict[str, Any]:
+        return {"engine": self.engine, "network": f"container:{self.container.id}"}
+
+    def shell(self, line: str) -> str:
+        return self.container.call(["sh", "-c", line], cwd="/foundry/server")
+
+    def sent(self) -> int:
+        """How many files the server has been given."""
+        return self.shell("cat /run/conan-server.log").count('"PUT ')
+
+
+@pytest.fixture(scope="module")
+def room(
+    builder: tuple[Engine, LockedTarget], request: pytest.FixtureRequest, checkout: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Room]:  # fmt: skip
+    engine, _ = builder
+    files = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
+    image = native.have_builder(native.fetched(lock.load().builders["bookworm"], files), store=files, engine=engine)
+    store, volume = Store(tmp_path_factory.mktemp("store")), f"foundry-test-server-{uuid.uuid4().hex[:8]}"
+    with pytest.MonkeyPatch.context() as patched:
+        # The builder's files are in the user's store, and the image is in the engine.
+        patched.setattr(native, "fetched", lambda builder, store: builder)
+        patched.setattr(native, "have_builder", lambda builder, store, engine: image)
+        try:
+            for name in ("one", "other"):
+                build.built(wanted(checkout / name), store=store, engine=engine)
+            with server.serving(image, engine, network="none", volume=volume, users=(USER, SECRET)) as container:
+                yield Room(engine, store, container)
+        finally:
+            engine.remove_volume(volume)
+            engine.remove_volume(build.CCACHE_VOLUME)
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may write; nobody of the environment that the tests run in."""
+    for name in remote.given():
+        if name.startswith("CONAN_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv(remote.USER, USER)
+    monkeypatch.setenv(remote.PASSWORD, SECRET)
+
+
+@pytest.fixture
+def pushed(room: Room, want: Wanted) -> Moved:
+    return remote.push(want, URL, store=room.store, **room.reached)
+
+
+def tar(store: Store, want: Wanted) -> bytes:
+    folder = store.part("upstream", want.identity, lambda _: pytest.fail("the store does not have it"))
+    assert (folder / "toy.tgz").is_file()
+    return (folder / "toy.tar").read_bytes()
+
+
+@pytest.mark.docker
+def test_what_is_pulled_is_what_was_built_and_nobody_builds_it_again(
+    room: Room, want: Wanted, pushed: Moved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Reading needs no user.
+    monkeypatch.delenv(remote.USER)
+    monkeypatch.delenv(remote.PASSWORD)
+    store = Store(tmp_path)
+    done = remote.pull(want, URL, sha256=pushed.sha256, store=store, **room.reached)
+    assert done.moved and done.package == pushed.package
+    assert tar(store, want) == tar(room.store, want)
+    assert not build.built(want, store=store, engine=NOBODY).made
+    # A second time, neither the engine nor the remote is asked.
+    assert remote.pull(want, "http://192.0.2.1", store=store, engine=NOBODY) == replace(done, package=None, moved=False)
+
+
+@pytest.mark.docker
+def test_what_was_pulled_can_be_pushed_on(room: Room, want: Wanted, pushed: Moved, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    remote.pull(want, URL, store=store, **room.reached)
+    assert remote.push(want, URL, store=store, **room.reached) == replace(pushed, moved=False)
+
+
+@pytest.mark.docker
+def test_a_second_push_sends_nothing(room: Room, want: Wanted, pushed: Moved) -> None:
+    before = room.sent()
+    assert before > 0
+    assert remote.push(want, URL, store=room.store, **room.reached) == replace(pushed, moved=False)
+    assert room.sent() == before
+
+
+@pytest.mark.docker
+def test_a_package_of_other_sources_is_not_taken(
+    room: Room, checkout: Path, pushed: Moved, tmp_path: Path
+) -> None:
+    (checkout / "third").mkdir()
+    (checkout / "third" / "word").write_text("echo third\n")
+    (checkout / "third" / "CMakeLists.txt").write_text("")
+    want, store = wanted(checkout / "third"), Store(tmp_path)
+    with pytest.raises(AbsentError, match=r"does not have toy/1\.0 as this checkout would build it") as caught:
+        remote.pull(want, URL, store=store, **room.reached)
+    assert caught.value.exit_code == 18
+    assert "Binary package not found" in caught.value.why
+    assert not store.has_part("upstream", want.identity)
+
+
+@pytest.mark.docker
+def test_a_package_of_another_recipe_is_not_taken(
+    room: Room, checkout: Path, want: Wanted, pushed: Moved, tmp_path: Path
+) -> None:
+    recipe = checkout / "recipes" / "toy" / "conanfile.py"
+    recipe.write_text(RECIPE + "# edited\n")
+    try:
+        with pytest.raises(AbsentError, match=r"does not have toy/1\.0"):
+            remote.pull(wanted(checkout / "one"), URL, store=Store(tmp_path), **room.reached)
+    finally:
+        recipe.write_text(RECIPE)
+
+
+@pytest.mark.docker
+def test_a_part_of_another_recipe_is_not_pushed(room: Room, checkout: Path, want: Wanted, tmp_path: Path) -> None:
+    """As if what a part is named by forgot about something that Conan knows."""
+    recipe = checkout / "recipes" / "toy" / "conanfile.py"
+    built = room.store.root / "parts" / "upstream" / want.identity
+    recipe.write_text(RECIPE + "# edited\n")
+    try:
+        edited, store = wanted(checkout / "one"), Store(tmp_path)
+        assert edited.identity != built.name
+        store.part("upstream", edited.identity, lambda made: _copy(built, made))
+        with pytest.raises(PinError, match="is not the package that this checkout makes"):
+            remote.push(edited, URL, store=store, **room.reached)
+    finally:
+        recipe.write_text(RECIPE)
+
+
+def _copy(part: Path, into: Path) -> None:
+    shutil.copytree(part, into, dirs_exist_ok=True)
+
+
+def _package(moved: Moved) -> str:
+    assert moved.package
+    return f"data/toy/1.0/_/_/{moved.package.recipe}/package/{moved.package.id}"
+
+
+@pytest.mark.docker
+def test_a_package_that_stands_under_anothers_name_is_refused(
+    room: Room, other: Wanted, pushed: Moved, tmp_path: Path
+) -> None:
+    theirs = remote.push(other, URL, store=room.store, **room.reached)
+    room.shell(f"mv {_package(theirs)} kept && cp -r {_package(pushed)} {_package(theirs)}")
+    try:
+        with pytest.raises(HashMismatchError, match=r"has something else under the name of toy/1\.0") as caught:
+            remote.pull(other, URL, store=Store(tmp_path), **room.reached)
+    finally:
+        room.shell(f"rm -r {_package(theirs)} && mv kept {_package(theirs)}")
+    assert theirs.package and theirs.package.id in caught.value.why
+    assert not Store(tmp_path).has_part("upstream", other.identity)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    "damage, error",
+    [
+        ("gunzip <$F >t && sed -i s/one/two/g t && gzip <t >$F && rm t", HashMismatchError),
+        ("truncate --size=200000 $F", FetchError),
+    ],
+)
+def test_a_damaged_package_is_refused(
+    room: Room, want: Wanted, pushed: Moved, tmp_path: Path, damage: str, error: type[FoundryError]
+) -> None:
+    room.shell(f"cp -r {_package(pushed)} kept; F=$(echo {_package(pushed)}/*/conan_package.tgz); {damage}")
+    try:
+        with pytest.raises(error):
+            remote.pull(want, URL, store=Store(tmp_path), **room.reached)
+    finally:
+        room.shell(f"rm -r {_package(pushed)} && mv kept {_package(pushed)}")
+    assert not Store(tmp_path).has_part("upstream", want.identity)
+
+
+@pytest.mark.docker
+def test_a_remote_need_not_be_trusted_by_who_knows_the_sha256(
+    room: Room, want: Wanted, pushed: Moved, tmp_path: Path
+) -> None:
+    with pytest.raises(HashMismatchError, match="does not have the sha256 that was asked for") as caught:
+        remote.pull(want, URL, sha256="0" * 64, store=Store(tmp_path), **room.reached)
+    assert pushed.sha256 in caught.value.why
+    assert not Store(tmp_path).has_part("upstream", want.identity)
+    with pytest.raises(HashMismatchError):
+        remote.pull(want, URL, sha256="0" * 64, store=room.store, engine=NOBODY)
+
+
+@pytest.mark.docker
+def test_an_upload_that_broke_off_leaves_nothing_to_download_and_the_next_one_mends_it(
+    room: Room, want: Wanted, pushed: Moved, tmp_path: Path
+) -> None:
+    room.shell(f"rm -r {_package(pushed)}")
+    # The server can write no file as large as the package: a part of it is there when it fails.
+    room.shell(f"prlimit --fsize=300000:unlimited --pid $(cat {server.PID})")
+    try:
+        with pytest.raises(FetchError, match="conan upload failed"):
+            remote.push(want, URL, store=room.store, **room.reached)
+    finally:
+        room.shell(f"prlimit --fsize=unlimited:unlimited --pid $(cat {server.PID})")
+    assert "300000\n" in room.shell(f"find {_package(pushed)} -name conan_package.tgz -printf '%s\\n'")
+    with pytest.raises(AbsentError):
+        remote.pull(want, URL, store=Store(tmp_path), **room.reached)
+    assert remote.push(want, URL, store=room.store, **room.reached).moved
+    assert remote.pull(want, URL, store=Store(tmp_path), **room.reached).sha256 == pushed.sha256
+
+
+@pytest.mark.docker
+def test_a_server_that_is_down_is_said(room: Room, want: Wanted, tmp_path: Path) -> None:
+    for port in (1, 9301):
+        with pytest.raises(FetchError, match=f"127.0.0.1:{port} does not answer") as caught:
+            remote.pull(want, f"http://127.0.0.1:{port}", store=Store(tmp_path), **room.reached)
+        assert "Connection refused" in caught.value.why
+    with pytest.raises(FetchError, match="does not answer"):
+        remote.push(want, "http://127.0.0.1:9301", store=room.store, **room.reached)
+
+
+@pytest.mark.docker
+def test_a_wrong_password_is_said_and_written_nowhere(
+    room: Room, other: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.shell("rm -rf data/toy data/foundry-upstream")
+    monkeypatch.setenv(remote.PASSWORD, "Wr0ng-pa55word")
+    with pytest.raises(FetchError, match="does not accept this user with this password") as caught:
+        remote.push(other, URL, store=room.store, **room.reached)
+    log = (paths.LOGS / "cache-toy.log").read_text()
+    assert "Wrong user or password" in log
+    assert "Wr0ng-pa55word" not in log + str(caught.value) + room.shell("cat /run/conan-server.log")
+
+
+@pytest.mark.docker
+def test_a_push_without_a_user_says_which_variables_to_set(
+    room: Room, other: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.shell("rm -rf data/toy data/foundry-upstream")
+    monkeypatch.delenv(remote.PASSWORD)
+    monkeypatch.delenv(remote.USER)
+    with pytest.raises(FetchError, match="wants to know who asks") as caught:
+        remote.push(other, URL, store=room.store, **room.reached)
+    assert remote.USER in caught.value.next and remote.PASSWORD in caught.value.next
+    # For this remote only.
+    monkeypatch.setenv(f"{remote.USER}_FOUNDRY", USER)
+    monkeypatch.setenv(f"{remote.PASSWORD}_FOUNDRY", SECRET)
+    assert remote.push(other, URL, store=room.store, **room.reached).moved
+
+
+@pytest.mark.docker
+def test_who_may_only_read_cannot_push(room: Room, want: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
+    room.shell(SECOND)
+    monkeypatch.setenv(remote.USER, "reader")
+    monkeypatch.setenv(remote.PASSWORD, "word")
+    with pytest.raises(FetchError, match="does not let this user do that"):
+        remote.push(want, "http://127.0.0.1:9302", store=room.store, **room.reached)
+
+
+@pytest.mark.docker
+def test_a_port_that_is_taken_is_said(room: Room) -> None:
+    image = native.have_builder(lock.load().builders["bookworm"], store=room.store, engine=room.engine)
+    network, volume = f"container:{room.container.id}", f"foundry-test-server-{uuid.uuid4().hex[:8]}"
+    try:
+        with (
+            pytest.raises(UsageError, match="something listens at port 9300"),
+            server.serving(image, room.engine, network=network, volume=volume, users=(USER, SECRET)),
+        ):
+            pass
+        with (
+            pytest.raises(EngineError, match="conan-server does not start") as caught,
+            server.serving(image, room.engine, network=network, volume=volume, port=99999, users=(USER, SECRET)),
+        ):
+            pass
+    finally:
+        room.engine.remove_volume(volume)
+    assert "Traceback" in caught.value.why
+
+
+@pytest.mark.docker
+def test_conan_lock_is_what_conan_resolves(
+    builder: tuple[Engine, LockedTarget], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    with pytest.MonkeyPatch.context() as own:
+        # Whatever another test's checkout is.
+        own.setattr(paths, "RECIPES", paths.ROOT / "toolchains" / "recipes")
+        store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
+        assert conanlock.write(store, builder[0], tmp_path / "conan.lock")
+        assert not conanlock.write(store, builder[0], tmp_path / "conan.lock")
+    assert json.loads((tmp_path / "conan.lock").read_text()) == json.loads(conanlock.PATH.read_text())
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
+    with pytest.raises(UsageError, match="has a user or a password in it") as caught:
+        remote.check_url("https://me:hunter2@example.org/conan")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["", "example.org", "ftp://example.org", "file:///srv/conan", "http://"])
+def test_what_is_no_address_of_a_remote_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="not the address of a Conan remote"):
+        remote.check_url(url)
+
+
+def test_what_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> None:
+    with pytest.raises(AbsentError, match=r"the store has no toy/1\.0"):
+        remote.push(want, URL, store=Store(tmp_path), engine=NOBODY)
+    with pytest.raises(AbsentError, match=r"not built here: toy/1\.0"):
+        cache.push([want], URL, Store(tmp_path), named=False)
+
+
+def test_conan_gets_the_users_proxies_and_passwords_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (f"{remote.PASSWORD}_FOUNDRY", "https_proxy", "CONAN_HOME", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "value")
+    given = remote.given()
+    assert {f"{remote.PASSWORD}_FOUNDRY", "https_proxy", remote.USER, remote.PASSWORD} <= given.keys()
+    assert not {"CONAN_HOME", "AWS_SECRET_ACCESS_KEY", "HOME"} & given.keys()
+
+
+@pytest.mark.parametrize("user, password", [("", SECRET), (USER, ""), ("a:b", SECRET), (USER, "a\nb"), (USER, " a")])
+def test_a_server_needs_a_user_whom_it_can_write_down(
+    user: str, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(remote.USER, user)
+    monkeypatch.setenv(remote.PASSWORD, password)
+    with pytest.raises(UsageError) as caught:
+        server.writer()
+    assert remote.PASSWORD in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "action, options, said",
+    [
+        ("fetch", {}, "does not do fetch"),
+        ("pull", {"url": ""}, "needs a remote"),
+        ("serve", {"port": "70000"}, "is no port"),
+        ("push", {"expect": "0" * 64}, "--expect is for `cache pull`"),
+        ("pull", {"target": "nothing"}, "there is no target nothing"),
+        ("pull", {"target": "spirv", "only": "upmem-llvm"}, "spirv takes no upmem-llvm"),
+    ],
+)
+def test_what_the_verb_cannot_do_is_said_before_anything_is_done(
+    action: str, options: dict[str, str], said: str
+) -> None:
+    given = {"url": URL, "target": "", "expect": "", "port": ""} | options
+    names = tuple(filter(None, [given.pop("only", "")]))
+    with pytest.raises(UsageError, match=said):
+        cache.act(action, Choice(names), **given)
+
+
+def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
+    want: Wanted, other: Wanted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = []
+
+    def pull(each: Wanted, url: str, **_: Any) -> Moved:
+        asked.append(each)
+        if each.source == want.source:
+            raise AbsentError("not there", why="asked for it")
+        return Moved("toy", None, "0" * 64, True)
+
+    monkeypatch.setattr(cache.remote, "pull", pull)
+    monkeypatch.setattr(cache.host, "ensure", lambda: None)
+    monkeypatch.setattr(cache.engine, "connect", NoEngine)
+    store = Store(tmp_path)
+    with pytest.raises(AbsentError, match="does not have all that this checkout would build") as caught:
+        cache.pull([want, other], URL, "", store)
+    assert asked == [want, other] and "asked for it" in caught.value.why
+    # Of what is not there, at least what it is made of.
+    asked.clear()
+    with pytest.raises(AbsentError):
+        cache.pull([replace(want, requires=(other,))], URL, "", store)
+    assert asked[-1] == other
+    with pytest.raises(UsageError, match="--expect is of one part, and these are 2"):
+        cache.pull([want, other], URL, "0" * 64, store)
+
+
+@pytest.fixture
+def locked_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A conan.lock that agrees, to be edited."""
+    monkeypatch.setattr(paths, "RECIPES", paths.ROOT / "toolchains" / "recipes")
+    return Path(shutil.copy(conanlock.PATH, tmp_path))
+
+
+def test_conan_lock_agrees_with_the_lock(locked_versions: Path) -> None:
+    assert list(conanlock.disagreements(lock.load(), locked_versions)) == []
+
+
+@pytest.mark.parametrize(
+    "edit, said",
+    [
+        (lambda data: data["requires"].remove("upmem-llvm/13.0.1"), "does not have upmem-llvm/13.0.1 (debian-13)"),
+        (lambda data: data["requires"].append("zlib/1.3.1"), "has zlib/1.3.1, which no profile makes"),
+        (lambda data: data["python_requires"].clear(), "does not have foundry-upstream/1.0"),
+        (lambda data: data.pop("requires"), "is no lockfile of Conan's"),
+    ],
+)
+def test_a_conan_lock_of_other_versions_is_said(locked_versions: Path, edit: Any, said: str) -> None:
+    data = json.loads(locked_versions.read_text())
+    edit(data)
+    locked_versions.write_text(json.dumps(data))
+    (found,) = conanlock.disagreements(lock.load(), locked_versions)
+    assert said in found and "invoke cache lock" in found
+
+
+def test_a_missing_conan_lock_is_said(tmp_path: Path) -> None:
+    (found,) = conanlock.disagreements(lock.load(), tmp_path / "conan.lock")
+    assert "there is no" in found
+
+
+def test_a_source_package_of_another_version_than_its_profile_is_said(locked_versions: Path) -> None:
+    locked = lock.load()
+    source = replace(locked.sources["upmem-llvm/debian-13"], version="1:13.0.2-1")
+    (found,) = conanlock.disagreements(
+        replace(locked, sources={**locked.sources, "upmem-llvm/debian-13": source}), locked_versions
+    )
+    assert "upmem-llvm/debian-13 is version 13.0.1, and its source package 1:13.0.2-1" in found
