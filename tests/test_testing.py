@@ -145,7 +145,9 @@ def test_all_checks_are_commands_and_images_are_made_before_tests_run_in_them(
     expected = ["ruff check .", "mypy", "pytest --allow-drift", "build dpu", "build dpu", "e2e dpu", "e2e dpu"]
     assert [call for call, words in zip(called, expected, strict=True) if words not in call] == []
     for call in called[3:]:
-        assert call.endswith("--allow-drift --sdk=/the/sdk.tar")
+        assert "--allow-drift --sdk=/the/sdk.tar" in call
+        # Whatever somebody built from source on this machine.
+        assert call.endswith("--from-source=none") == ("e2e" in call)
     inside = [number for number, part in enumerate(parts) if not part.beside]
     assert inside == [5, 6], "after ruff, mypy, pytest and the two images"
     assert [part.junit is None for part in parts] == [True, True, False, True, True, False, False, False, False]
@@ -187,12 +189,13 @@ def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
     assert testing.suites(target, "another release") == {}
 
 
-def test_cores_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
+def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
     locked = lock.load()
     spirv, dpu, torch = (locked.targets[name] for name in ("spirv", "dpu", "vsi-torch"))
-    runs = testing.core_runs([dpu, spirv, torch])
-    assert runs == [("dpu", "3.9.0"), ("spirv", "3.9.0"), ("vsi-torch", "3.2.0"), ("spirv", "3.6.0")]
-    assert testing.core_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
+    assert testing.runs([dpu, spirv, torch]) == [
+        ("dpu", "3.9.0"), ("spirv", "3.9.0"), ("vsi-torch", "3.2.0"), ("spirv", "3.6.0"),
+    ]  # fmt: skip
+    assert testing.runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
 
 
 def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> None:
@@ -212,13 +215,6 @@ def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> No
     targets = [lock.load().targets[name] for name in ("dpu", "vsi", "vsi-torch")]
     found = [testing.own_recipes(target, targets) for target in targets]
     assert found == [["upmem-emulator", "dpu-legalize"], ["vsi-reference-sdk"], ["vsi-vpex-reference"]]
-
-
-def test_without_cores_tests_a_targets_own_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("core", "spirv"):
-        (tmp_path / name / "tests").mkdir(parents=True)
-    monkeypatch.setattr(paths, "BACKENDS", tmp_path)
-    assert testing.suites(lock.load().targets["spirv"], "3.6.0", core=False) == {"spirv": tmp_path / "spirv/tests"}
 
 
 def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: Path) -> None:

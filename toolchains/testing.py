@@ -84,14 +84,14 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
 
 
 def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget]) -> Iterator[Part]:
-    runs = core_runs(targets)
+    chosen = runs(targets)
     for image in images:
         name, release = image.target.name, image.release
-        recipes = own_recipes(image.target, targets)
-        folders = suites(image.target, release, core=(name, release) in runs, recipes=recipes)
-        if folders:
+        if (name, release) in chosen:
+            folders = suites(image.target, release, recipes=own_recipes(image.target, targets))
             title = f"tests of {', '.join(folders)} in the image of {image.title}"
-            inside = partial(image.tests, folders, without=_repeated(image, targets, first=(name, release) == runs[0]))
+            first = (name, release) == chosen[0]
+            inside = partial(image.tests, folders, without=_repeated(image, targets, first=first))
             yield Part(title, inside, image.junit("backends"))
 
 
@@ -102,19 +102,19 @@ def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) ->
     return ["anywhere"] * (not first) + ["any_release"] * (not own)
 
 
-def core_runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
-    """The targets and releases of Triton with which core's tests are run, of all that these targets have.
+def runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
+    """The targets and releases of Triton whose images tests are run in, of all that these targets have.
 
-    What core does depends on a target's mapping and tools, and on how a release writes its IR, but not on both at once.
-    So they are run for each target with its default release, and for each other release with one target: that with the
-    fewest native parts, where kernels run soonest. Each target's own tests and e2e are run with every release.
+    What is tested depends on a target's mapping and tools, and on how a release writes its IR, but not on both at once.
+    So tests are run for each target with its default release, and for each other release with one target: that with the
+    fewest native parts, where kernels run soonest. e2e is run with every release of every target.
     """
-    runs = [(target.name, target.default_triton) for target in targets]
+    chosen = [(target.name, target.default_triton) for target in targets]
     for release in sorted({release for target in targets for release in target.tritons}):
         having = [target for target in targets if release in target.tritons]
-        if not any((target.name, release) in runs for target in having):
-            runs.append((min(having, key=lambda target: len(target.recipes)).name, release))
-    return runs
+        if not any((target.name, release) in chosen for target in having):
+            chosen.append((min(having, key=lambda target: len(target.recipes)).name, release))
+    return chosen
 
 
 def own_recipes(target: LockedTarget, targets: Sequence[LockedTarget]) -> list[str]:
@@ -123,19 +123,16 @@ def own_recipes(target: LockedTarget, targets: Sequence[LockedTarget]) -> list[s
     return [recipe for recipe in target.recipes if recipe not in before]
 
 
-def suites(
-    target: LockedTarget, release: str, *, core: bool = True, recipes: Sequence[str] | None = None
-) -> dict[str, Path]:
+def suites(target: LockedTarget, release: str, *, recipes: Sequence[str] | None = None) -> dict[str, Path]:
     """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
 
     Recipes have nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the
     whole folder, since its tests use its sources' headers and tables.
 
     Args:
-        core: whether core's are among them.
         recipes: those of the target's recipes whose tests are among them; all if not given.
     """
-    own = {name: paths.BACKENDS / name / "tests" for name in (*["core"] * core, target.backend)}
+    own = {name: paths.BACKENDS / name / "tests" for name in ("core", target.backend)}
     if release == target.default_triton:
         own |= {name: paths.RECIPES / name for name in (target.recipes if recipes is None else recipes)}
     return {name: folder for name, folder in own.items() if folder.is_dir()}
