@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from urllib.parse import urlsplit
 
 from rich.console import Console
 
@@ -44,6 +45,8 @@ _ENVIRONMENT = {
     "CCACHE_DIR": CCACHE,
     # The time of clang's file is the image's, which says nothing about what is in it.
     "CCACHE_COMPILERCHECK": "content",
+    # ccache's own limit, 5 GB, is for programs of less than LLVM's size.
+    "CCACHE_MAXSIZE": "20G",
     "NINJA_STATUS": progress.STATUS,
 }
 _UPSTREAM = ("upstream.cmake", "upstream.profile")
@@ -202,7 +205,9 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
         image = native.builder_image(want.builder, store=store, engine=engine)
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
         if compiler_cache:
-            _console.print(f"[yellow]with a network:[/] the container may reach {compiler_cache}, and all else")
+            # A user and a password may stand before the host.
+            where = urlsplit(compiler_cache).netloc.rpartition("@")[2]
+            _console.print(f"[yellow]with a network:[/] the container may reach {where}, and all else")
         # Whoever was killed outright, and not interrupted, left Ninja at work there.
         engine.evict(want.volume)
         with (

@@ -138,7 +138,7 @@ def _part(want: Wanted, store: Store) -> Path:
         raise AbsentError(
             f"the store has no {want.reference} as this checkout would build it",
             why=f"parts/upstream/{want.identity} is not in {store.root}",
-            next=f"invoke upstream {want.name}, which builds it",
+            next=f"invoke upstream --build={want.name}, which builds it",
         )
 
     return store.part("upstream", want.identity, absent)
@@ -150,7 +150,7 @@ def _compare(tar: Path, sha256: str, want: Wanted) -> None:
         raise HashMismatchError(
             f"{want.reference} does not have the sha256 that was asked for",
             why=f"sha256 {found}\nasked  {sha256.lower()}",
-            next=f"find out who made either; invoke upstream {want.name} builds it here, and says its sha256",
+            next=f"find out who made either; invoke upstream --build={want.name} builds it here, and says its sha256",
         )
 
 
