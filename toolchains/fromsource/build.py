@@ -24,7 +24,7 @@ from rich.console import Console
 
 from .. import lock, native, paths, trees, upstreams
 from ..engine import Container, Engine
-from ..errors import CommandError, PinError
+from ..errors import CommandError, FileError, PinError
 from ..lock import LockedSource, LockedTarget, digest
 from ..steps import step
 from ..store import Store
@@ -200,6 +200,8 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
     def build(folder: Path) -> None:
         # First what costs minutes: a Triton whose tree asks for another LLVM must not find that out an hour later.
         source = tree.prepare(want.name, want.profile, want.locked, folder=want.folder, store=store)
+        if source.identity != want.source.identity:
+            raise FileError(f"{want.folder} changed since it was looked at", next="the same command again")
         required = [built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
                     for each in want.requires]  # fmt: skip
         image = native.builder_image(want.builder, store=store, engine=engine)
