@@ -255,11 +255,26 @@ class Conan:
     def upload(self, reference: str, *options: str) -> bool:
         """Give the remote a recipe, or with a package_id a package too; returns whether it did not have it.
 
-        A package's manifest goes last, and the remote knows a package by that: an upload that broke off left nothing
-        that could be downloaded, and the next one begins anew.
+        A remote knows a package by its manifest, which goes last: who is killed in between leaves nothing that could be
+        downloaded. But where the remote fails at one file Conan goes on with the next, and would take what is there
+        then for the package, now and ever after. So that is removed again.
         """
-        answer = json.loads(self._ask("upload", reference, "-r", REMOTE, "--confirm", "--format", "json", *options))
+        try:
+            answer = json.loads(self._ask("upload", reference, "-r", REMOTE, "--confirm", "--format", "json", *options))
+        except FetchError:
+            if ":" in reference:
+                self._run("remove", f"{reference}#{self._revision(reference)}", "-r", REMOTE, "--confirm")
+            raise
         return any(_uploaded(answer[REMOTE]))
+
+    def _revision(self, package: str) -> str:
+        """The revision of a package in the cache: Conan's digest of its files."""
+        found = json.loads(self._call("list", f"{package}#latest", "--cache", "--format", "json"))
+        while "packages" not in found:
+            found = next(iter(found.values()))
+        (entry,) = found["packages"].values()
+        (revision,) = entry["revisions"]
+        return str(revision)
 
     def download(self, wanted: Package) -> None:
         """Have a package of the remote's in the cache, checked as far as that goes without trusting the remote.
