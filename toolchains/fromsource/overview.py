@@ -20,22 +20,23 @@ _console = Console(highlight=False)
 def show() -> None:
     """Print projects, their profiles, what each is taken from, and whether it has been built here."""
     store = Store(paths.cache(), offline=True)
-    table = Table(title="upstream projects: toolchains/upstreams")
-    for heading in ("project", "profile", "version", "source", "patches", "LLVM", "for", "built here"):
-        table.add_column(heading, no_wrap=heading in ("project", "profile"))
+    # Fits 80 columns: profiles and what they are taken from are what one types.
+    table = Table("project", "profile", "source", "built here", box=None, header_style="bold")
+    table.columns[2].no_wrap = True
     for name in upstreams.names():
         upstream = upstreams.load(name)
         users = _users(name)
         for number, profile in enumerate(upstream.profiles.values()):
             default = " (default)" if profile.name == upstream.default else ""
+            llvm = f", LLVM {profile.llvm_hash[:8]}" if profile.llvm_hash else ""
             table.add_row(
-                "" if number else name, profile.name + default, profile.version, str(profile.source),
-                profile.patches or "-", profile.llvm_hash[:12] or "-",
-                "" if number else ", ".join(target.name for target in users) or "-",
+                "" if number else name, profile.name + default, f"{profile.source}{llvm}",
                 ", ".join(_built(name, profile.name, users, store)) or "-",
             )  # fmt: skip
+        targets = ", ".join(dict.fromkeys(target.backend for target in users)) or "no target"
+        table.add_row("", f"[dim]for {targets}[/]", end_section=True)
     _console.print(table)
-    _console.print("build one alone: invoke upstream --build=NAME; in an image: invoke build TARGET --from-source=NAME")
+    _console.print("\nbuild one alone: invoke upstream --build=NAME\nin an image:     invoke build TARGET --from-source=NAME")
 
 
 def make(name: str, target: str, choice: Choice) -> None:
