@@ -36,7 +36,8 @@ def show() -> None:
         targets = ", ".join(dict.fromkeys(target.backend for target in users)) or "no target"
         table.add_row("", f"[dim]for {targets}[/]", end_section=True)
     _console.print(table)
-    _console.print("\nbuild one alone: invoke upstream --build=NAME\nin an image:     invoke build TARGET --from-source=NAME")
+    _console.print("\nbuild one alone: invoke upstream --build=NAME")
+    _console.print("in an image:     invoke build TARGET --from-source=NAME")
 
 
 def make(name: str, target: str, choice: Choice) -> None:
