@@ -140,8 +140,8 @@ func @twice(%pointer: !llvm.ptr<i32>) {
 """
 TYPED_LINES = """
 mlir-opt --convert-std-to-llvm twice.mlir -o twice_llvm.mlir
-mlir-translate --mlir-to-llvmir twice_llvm.mlir -o twice.ll
-echo 'target triple = "dpu-upmem-dpurte"' >>twice.ll
+echo 'target triple = "dpu-upmem-dpurte"' >twice.ll
+mlir-translate --mlir-to-llvmir twice_llvm.mlir >>twice.ll
 opt -dpu-legalize -S twice.ll -o legal.ll
 opt -O2 -S legal.ll -o -
 """
