@@ -33,6 +33,8 @@ _HOME, _LOG = "/foundry/server", "/run/conan-server.log"
 _PATIENCE = 60
 _KNOCK = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"
 _START = f'conan_server --server_dir {_HOME} >{_LOG} 2>&1 & echo $! >{PID}'
+# Not kill -0: nobody in the container takes note of a child's end, so a process that ended is still one, a zombie.
+_ALIVE = f'grep -q "^State:[[:space:]]*[RSDTI]" /proc/$(cat {PID})/status'
 
 
 def writer() -> tuple[str, str]:
@@ -83,7 +85,7 @@ def serving(
         container.call(["sh", "-c", _START], env={"PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"})
         end = time.monotonic() + _PATIENCE
         while not _answers(container, port):
-            if container.run(["sh", "-c", f"kill -0 $(cat {PID})"]).status != 0 or time.monotonic() > end:
+            if container.run(["sh", "-c", _ALIVE]).status != 0 or time.monotonic() > end:
                 raise EngineError("conan-server does not start", why=container.run(["cat", _LOG]).stdout)
             time.sleep(0.2)
         yield container
