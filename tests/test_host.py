@@ -94,21 +94,21 @@ def test_with_permission_what_is_missing_is_installed_and_the_engine_started(
     host.ensure()
     assert machine.done == [
         "apt-get update",
-        "apt-get install -y --no-install-recommends mmdebstrap binutils docker.io",
+        "apt-get install -y --no-install-recommends mmdebstrap binutils git docker.io",
         "dockerd --bridge=none --iptables=false --ip-forward=false",
     ]
 
 
 def test_an_engine_that_is_installed_is_only_started(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
     host.ensure()
     assert machine.done == ["dockerd --bridge=none --iptables=false --ip-forward=false"]
 
 
 def test_a_machine_that_has_everything_is_left_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    machine.programs |= {"mmdebstrap", "strip"}
+    machine.programs |= {"mmdebstrap", "strip", "git"}
     machine.answers = True
     host.ensure()
     host.doctor()
@@ -118,7 +118,7 @@ def test_a_machine_that_has_everything_is_left_alone(machine: Machine, monkeypat
 def test_what_only_fetching_and_making_need_stops_nobody_who_has_an_engine(machine: Machine) -> None:
     machine.answers = True
     host.ensure()
-    with pytest.raises(MissingToolError, match="mmdebstrap, strip"):
+    with pytest.raises(MissingToolError, match="mmdebstrap, strip, git"):
         host.doctor()
 
 
@@ -144,7 +144,7 @@ def test_an_engine_of_the_users_that_does_not_answer_is_not_replaced(
     with pytest.raises(MissingToolError, match="a container engine") as caught:
         host.ensure()
     assert "tcp://build.example:2375" in caught.value.why
-    assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends mmdebstrap binutils"]
+    assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends mmdebstrap binutils git"]
 
 
 @pytest.mark.parametrize("pid", ["", "999999999", str(os.getpid())], ids=["empty", "of no process", "of another one"])
@@ -152,14 +152,14 @@ def test_the_pidfile_of_a_dockerd_that_is_gone_is_removed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, pid: str
 ) -> None:
     monkeypatch.setenv("CI", "true")
-    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
     host._PIDFILE.write_text(pid)
     host.ensure()
     assert not host._PIDFILE.exists()
 
 
 def test_the_pidfile_of_a_dockerd_that_runs_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
     monkeypatch.setenv("CI", "true")
     # Whatever runs this test stands for the daemon.
     monkeypatch.setattr(host, "_DOCKERD", (Path("/proc/self/comm").read_text().strip(), "--bridge=none"))
@@ -172,7 +172,7 @@ def test_the_pidfile_of_a_dockerd_that_runs_stays(machine: Machine, monkeypatch:
 def test_a_dockerd_that_ends_at_once_is_an_error_with_what_it_printed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    machine.programs |= {"mmdebstrap", "strip", "dockerd"}
+    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
     monkeypatch.setenv("CI", "true")
     monkeypatch.setattr(paths, "LOGS", tmp_path)
 

@@ -67,6 +67,7 @@ def requirements() -> list[Requirement]:
         _program("dpkg-deb", "dpkg", "reads what packages say of themselves"),
         _program("mmdebstrap", "mmdebstrap", "makes the base image"),
         _program("strip", "binutils", "takes debug information out of Triton"),
+        _program("git", "git", "fetches what is built from a commit"),
     ]
     if os.geteuid() != 0:
         # It prints no version: asked for one, it says how it is used.
