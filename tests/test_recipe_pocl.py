@@ -79,6 +79,8 @@ def test_a_pocl_for_another_folder_is_no_package(
 
 
 def test_the_image_has_it_where_it_was_configured_for() -> None:
-    lines = (paths.DOCKER / "from-source" / "pocl.Dockerfile").read_text().splitlines()
-    assert f"ADD parts/pocl.tar {PREFIX}/" in lines
-    assert f"RUN cp {VARIABLES['POCL_INSTALL_ICD_VENDORDIR']}/pocl.icd /etc/OpenCL/vendors/pocl.icd" in lines
+    text = (paths.DOCKER / "from-source" / "pocl.Dockerfile").read_text()
+    assert f"ADD parts/pocl.tar {PREFIX}/\n" in text
+    assert f"RUN cp {VARIABLES['POCL_INSTALL_ICD_VENDORDIR']}/pocl.icd /etc/OpenCL/vendors/pocl.icd" in text
+    # An SDK's driver that is Debian's PoCL would be a second one in the process.
+    assert f'ln -sf {PREFIX}/lib/libpocl.so.2 "$driver"' in text
