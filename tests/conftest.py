@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import elves
 import pytest
+from tiny import tiny_image
 
 from toolchains import building, engine, host, lock, native, paths
 from toolchains.engine import Container, Engine
@@ -16,6 +17,19 @@ from toolchains.store import Store
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--allow-drift", action="store_true", help="take current versions of packages that are gone")
+
+
+@pytest.fixture(scope="module")
+def docker() -> Engine:
+    """The engine."""
+    return engine.connect()
+
+
+@pytest.fixture(scope="module")
+def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An image of a few megabytes, there for one module's tests."""
+    with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
+        yield name
 
 
 @pytest.fixture(scope="session")

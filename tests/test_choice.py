@@ -70,17 +70,15 @@ def test_a_choice_is_said_in_the_words_that_are_read() -> None:
 
 @pytest.mark.parametrize("given", [Choice(("pocl",)), Choice(folders={"gcc": Path("/x")})])
 def test_what_a_target_does_not_take_is_refused_with_what_it_does(
-    dpu: tuple[LockedTarget, LockedTriton], tmp_path: Path, given: Choice
+    dpu: tuple[LockedTarget, LockedTriton], given: Choice
 ) -> None:
     with pytest.raises(UsageError, match="takes no") as caught:
-        given.sourced(*dpu, Store(tmp_path))
+        given.sourced(*dpu)
     assert "upmem-llvm" in caught.value.why
 
 
-def test_an_image_from_source_has_names_and_a_label_of_its_own(
-    dpu: tuple[LockedTarget, LockedTriton], tmp_path: Path
-) -> None:
-    sourced = Choice(("upmem-llvm",)).sourced(*dpu, Store(tmp_path))
+def test_an_image_from_source_has_names_and_a_label_of_its_own(dpu: tuple[LockedTarget, LockedTriton]) -> None:
+    sourced = Choice(("upmem-llvm",)).sourced(*dpu)
     assert image.identity(*dpu, sourced=sourced) != image.identity(*dpu)
     assert image.moving_names(*dpu, sourced=sourced) == [
         "triton-foundry/dpu-source:3.9.0", "triton-foundry/dpu-source:latest",
@@ -106,13 +104,12 @@ def test_what_has_been_built_is_there_and_said(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
     store = Store(tmp_path)
-    (want,) = Choice(("upmem-llvm",)).sourced(*dpu, store).wanted
+    (want,) = Choice(("upmem-llvm",)).sourced(*dpu).wanted
     store.part("upstream", want.identity, lambda folder: None)
     assert choice.there("dpu", "") == Choice(("upmem-llvm",))
+    assert "from source: upmem-llvm has been built here" in capsys.readouterr().err
 
 
-def test_a_source_that_only_a_user_can_give_asks_for_it(
-    dpu: tuple[LockedTarget, LockedTriton], tmp_path: Path
-) -> None:
+def test_a_source_that_only_a_user_can_give_asks_for_it(dpu: tuple[LockedTarget, LockedTriton]) -> None:
     with pytest.raises(PinError, match="--source"):
-        Choice(("upmem-llvm",), profiles={"upmem-llvm": "upmem-12"}).sourced(*dpu, Store(tmp_path))
+        Choice(("upmem-llvm",), profiles={"upmem-llvm": "upmem-12"}).sourced(*dpu)

@@ -19,23 +19,11 @@ from typing import Any
 
 import pytest
 import urllib3.exceptions
-from tiny import tiny_image
 
 from toolchains import engine, trees
 from toolchains.engine import Container, Engine
 from toolchains.errors import CommandError, EngineError, UnsafeArchiveError
 from toolchains.paths import ROOT
-
-
-@pytest.fixture(scope="module")
-def docker() -> Engine:
-    return engine.connect()
-
-
-@pytest.fixture(scope="module")
-def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
-        yield name
 
 
 @pytest.fixture

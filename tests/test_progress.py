@@ -181,9 +181,9 @@ def test_ninja_killed_goes_on_where_it_was_and_so_does_its_percentage(
     seen: list[tuple[int, float]] = []
     with engine.container(image) as container, Watcher(Console(), tmp_path / "log", "toy") as watcher:
         (tmp_path / "build.ninja").write_text(NINJA)
-        container.copy_into(tmp_path / "build.ninja", "/work/build.ninja")
-        container.call(["sh", "-c", "echo > /work/dies"])
-        whole = len(container.call(["ninja", "-t", "commands", "all"], cwd="/work").splitlines())
+        container.copy_into(tmp_path / "build.ninja", "/foundry/work/build.ninja")
+        container.call(["sh", "-c", "echo > /foundry/work/dies"])
+        whole = len(container.call(["ninja", "-t", "commands", "all"], cwd="/foundry/work").splitlines())
 
         def run() -> int:
             def line(text: str) -> None:
@@ -193,12 +193,12 @@ def test_ninja_killed_goes_on_where_it_was_and_so_does_its_percentage(
 
             watcher.line(f"{progress.WHOLE}{whole}")
             argv = ["ninja", "-j1", "all"]
-            return container.run(argv, cwd="/work", env={"NINJA_STATUS": progress.STATUS}, line=line).status
+            return container.run(argv, cwd="/foundry/work", env={"NINJA_STATUS": progress.STATUS}, line=line).status
 
         assert run() == 137
         killed = len(seen)
         assert run() == 0
-        steps = timings.read(container.call(["cat", "/work/.ninja_log"]))
+        steps = timings.read(container.call(["cat", "/foundry/work/.ninja_log"]))
     assert seen[:killed] == [(1, 20), (2, 40), (3, 60)]
     assert seen[killed:] == [(4, 80), (5, 100)]
     assert sorted(step.output for step in steps) == ["1", "2", "3", "4", "5"]

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
-from tiny import tiny_image
 
-from toolchains import engine
 from toolchains.engine import Engine
 from toolchains.errors import FileError
 from toolchains.fromsource import resources
 
 GB = 10**9
-
-
-@pytest.fixture(scope="module")
-def docker() -> Engine:
-    return engine.connect()
-
-
-@pytest.fixture(scope="module")
-def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
-        yield name
 
 
 @pytest.mark.parametrize(

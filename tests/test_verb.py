@@ -7,13 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny import tiny_image
 
-from toolchains import engine, paths
+from toolchains import paths
 from toolchains.engine import Engine
 from toolchains.errors import FileError
 from toolchains.verb import explained
@@ -121,17 +119,6 @@ def test_a_full_disk_is_said_to_be_full_and_where_there_is_how_much_room() -> No
     error = explained(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert f"GB free at {paths.cache()}" in error.why
     assert "FOUNDRY_CACHE" in error.next
-
-
-@pytest.fixture(scope="module")
-def docker() -> Engine:
-    return engine.connect()
-
-
-@pytest.fixture(scope="module")
-def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
-        yield name
 
 
 @pytest.mark.docker
