@@ -99,7 +99,7 @@ class Upstream:
 
     Attributes:
         default: the profile that is built unless another is asked for.
-        gigabytes: what the tree and everything compiled take on a disk, as measured.
+        gigabytes: what the tree and everything compiled take on a disk, with room to spare.
         beside: recipes of ours whose sources are compiled into it.
     """
 
