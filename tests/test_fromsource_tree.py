@@ -329,7 +329,7 @@ class TestASourcePackage:
         assert not store.root.exists()
         made = self.prepare(lock, store)
         assert (made.identity, made.commit, made.patches) == (before.identity, before.commit, "")
-        assert tree.identity("tool", profile(self.PIN), lock, folder=None) == before.identity
+        assert tree.described("tool", profile(self.PIN), lock, folder=None).identity == before.identity
 
     @pytest.mark.parametrize(
         ("files", "top", "complaint"),
@@ -355,7 +355,7 @@ class TestASourcePackage:
         lock = publish(_orig_tar_xz=archived({"CMakeLists.txt": "", **files} if top else files, top=top))
         with pytest.raises(UnsafeArchiveError, match=complaint):
             self.prepare(lock, store)
-        assert not store.has_part("source", tree.identity("tool", profile(self.PIN), lock, folder=None))
+        assert not store.has_part("source", tree.described("tool", profile(self.PIN), lock, folder=None).identity)
 
     def test_links_that_stay_are_kept_and_circles_lead_nowhere(
         self, publish: Callable[..., LockedSource], store: Store
@@ -550,7 +550,7 @@ class TestWhatIsTaken:
     def test_it_is_part_of_the_name(self, origin: Repository) -> None:
         pin = GitPin((origin.url,), "1" * 40)
         shapes = [{}, {"take": ("llvm",)}, {"left_out": ("llvm",)}, {"llvm_hash": "1" * 40}, {"llvm_hash": "2" * 40}]
-        names = {tree.identity("tool", profile(pin, **shape), locked(pin), folder=None) for shape in shapes}
+        names = {tree.described("tool", profile(pin, **shape), locked(pin), folder=None).identity for shape in shapes}
         assert len(names) == len(shapes)
 
     def test_a_pointer_of_git_lfs_in_the_place_of_a_file_is_refused(self, origin: Repository, store: Store) -> None:
@@ -583,7 +583,7 @@ class TestPatches:
         series(patches, PATCH.replace("patched", "otherwise"), "tool/2.0")
         pin = GitPin((origin.url,), "1" * 40)
         names = {
-            tree.identity("tool", profile(pin, patches=name), locked(pin), folder=None)
+            tree.described("tool", profile(pin, patches=name), locked(pin), folder=None).identity
             for name in ("", "tool/1.0", "tool/2.0")
         }
         assert len(names) == 3
@@ -595,7 +595,7 @@ class TestPatches:
         pin = GitPin((origin.url,), origin.commit({"src/main.c": "moved\nint main;\n"}))
         with pytest.raises(HunkError, match=r"0001\.patch, hunk 1 of src/main\.c does not fit"):
             of_git(pin, store, patches="tool/1.0")
-        name = tree.identity("tool", profile(pin, patches="tool/1.0"), locked(pin), folder=None)
+        name = tree.described("tool", profile(pin, patches="tool/1.0"), locked(pin), folder=None).identity
         assert not store.has_part("source", name)
 
     def test_a_file_that_is_left_out_or_no_text_cannot_be_patched(

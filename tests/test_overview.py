@@ -34,7 +34,7 @@ def test_what_has_been_built_is_listed_with_the_suite_that_it_was_built_for(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Store(cache)
-    want = build.wanted("upmem-llvm", "bookworm", llvm_targets=pins.target("dpu").llvm_targets, store=store)
+    want = build.wanted("upmem-llvm", "bookworm", llvm_targets=pins.target("dpu").llvm_targets)
 
     def row() -> str:
         overview.show()

@@ -55,7 +55,7 @@ def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool,
     release = image.release(target, triton)
     folder = _place(into)
     store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
-    sourced = choice.sourced(target, release, store) if choice else None
+    sourced = choice.sourced(target, release) if choice else None
     used, top = image.gather(target, release, store=store, engine=_engine, sourced=sourced)
     middle = image.python_layer(used, release, store, sourced, _engine() if sourced else None)
     with step(f"base image from {len(used.debs)} Debian packages"):

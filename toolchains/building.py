@@ -48,7 +48,7 @@ def have(
     host.ensure()
     docker = engine.connect()
     release = image.release(target, triton)
-    sourced = choice.sourced(target, release, store) if choice else None
+    sourced = choice.sourced(target, release) if choice else None
     return docker, image.build(
         target, release, store=store, engine=docker, cache=cache, sdk=checked, sourced=sourced
     )

@@ -50,9 +50,9 @@ _ENVIRONMENT = {
     "NINJA_STATUS": progress.STATUS,
 }
 _UPSTREAM = ("upstream.cmake", "upstream.profile")
-_BASE_RECIPE = "upstream"
 _TIMINGS = "timings.json"
-LLVM = "llvm"
+# The recipe that the others build on, and the project that Triton's requires.
+BASE, LLVM = "upstream", "llvm"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -85,6 +85,13 @@ class Wanted:
     def reference(self) -> str:
         """Conan's name for it: "upmem-llvm/13.0.1"."""
         return f"{self.name}/{self.profile.version}"
+
+    @property
+    def all_required(self) -> Iterator[Wanted]:
+        """What it requires, and what that does, the innermost first."""
+        for each in self.requires:
+            yield from each.all_required
+            yield each
 
     @property
     def options(self) -> dict[str, str]:
@@ -133,7 +140,7 @@ class Built:
 
 def wanted(
     name: str, suite: str, *, profiles: Mapping[str, str] | None = None, folders: Mapping[str, Path] | None = None,
-    llvm_targets: Sequence[str] = (), store: Store,
+    llvm_targets: Sequence[str] = (),
 ) -> Wanted:  # fmt: skip
     """What building a project would build.
 
@@ -157,9 +164,7 @@ def wanted(
     requires: tuple[Wanted, ...] = ()
     if chosen.llvm_hash:
         known = {LLVM: llvm_profile(chosen), **(profiles or {})}
-        requires = (
-            wanted(LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets, store=store),
-        )
+        requires = (wanted(LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets),)
     # llvm: which version of that package the recipe requires.
     settings = {required.name: required.profile.version for required in requires}
     if name == LLVM and llvm_targets:
@@ -282,7 +287,7 @@ class _Build:
         for file in sorted((paths.RECIPES / self.want.name).iterdir()):
             if file.is_file():
                 self.container.copy_into(file, f"{WORK}/{file.name}")
-        self._call("conan", "export", f"{SOURCES}/recipes/{_BASE_RECIPE}")
+        self._call("conan", "export", f"{SOURCES}/recipes/{BASE}")
         for part in self.required:
             self.container.copy_into(part.conan, f"/foundry/{part.name}.tgz")
             self._call("conan", "cache", "restore", f"/foundry/{part.name}.tgz")
@@ -296,7 +301,7 @@ class _Build:
             "conan", verb, f"{WORK}/conanfile.py", "--version", self.want.profile.version, "--output-folder", WORK,
             "--profile:all", f"{SOURCES}/cmake/upstream.profile", "--no-remote",
             *(word for option in _options(self.want, "&") for word in ("-o", option)),
-            *(word for each in _all_required(self.want) for option in _options(each, f"{each.name}/*")
+            *(word for each in self.want.all_required for option in _options(each, f"{each.name}/*")
               for word in ("-o", option)),
             *(word for name, value in confs.items() for word in ("-c", f"user.foundry:{name}={value}")),
         ]  # fmt: skip
@@ -325,15 +330,9 @@ def _options(want: Wanted, pattern: str) -> list[str]:
     return [f"{pattern}:{name}={value}" for name, value in sorted(want.options.items())]
 
 
-def _all_required(want: Wanted) -> Iterator[Wanted]:
-    for each in want.requires:
-        yield each
-        yield from _all_required(each)
-
-
 def _checkout(upstream: Upstream) -> Iterator[tuple[str, Path]]:
     """What of this checkout is needed in the container, by its name below SOURCES."""
-    yield f"recipes/{_BASE_RECIPE}/conanfile.py", paths.RECIPES / _BASE_RECIPE / "conanfile.py"
+    yield f"recipes/{BASE}/conanfile.py", paths.RECIPES / BASE / "conanfile.py"
     for file in (*_UPSTREAM, "CMakePresets.json"):
         yield f"cmake/{file}", paths.CMAKE / file
     for recipe in upstream.beside:

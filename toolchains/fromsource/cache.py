@@ -16,7 +16,6 @@ from .choice import TRITON, Choice
 from .remote import Moved
 
 ACTIONS = ("push", "pull", "serve", "lock")
-_LLVM = "llvm"
 _console = Console(highlight=False, soft_wrap=True)
 
 
@@ -138,7 +137,7 @@ def _wanted(choice: Choice, target: str, store: Store) -> Iterator[Wanted]:
             try:
                 want = build.wanted(
                     name, each.suite, profiles={TRITON: each.default_triton, **choice.profiles},
-                    folders=choice.folders, llvm_targets=pins.target(each.name).llvm_targets, store=store,
+                    folders=choice.folders, llvm_targets=pins.target(each.name).llvm_targets,
                 )  # fmt: skip
             except PinError as error:
                 if choice.names:
@@ -155,7 +154,7 @@ def _wanted(choice: Choice, target: str, store: Store) -> Iterator[Wanted]:
 def _takes(target: LockedTarget) -> tuple[str, ...]:
     """What a target takes that is built from source: with a Triton, the LLVM that it requires."""
     names = pins.target(target.name).upstreams
-    return (*names, _LLVM) if TRITON in names and _LLVM not in names else tuple(names)
+    return (*names, build.LLVM) if TRITON in names and build.LLVM not in names else tuple(names)
 
 
 def _locked(name: str) -> LockedTarget:

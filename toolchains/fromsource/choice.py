@@ -74,7 +74,7 @@ class Choice:
     jobs: int = 0
     compiler_cache: str = ""
 
-    def sourced(self, target: LockedTarget, locked: LockedTriton, store: Store) -> Sourced:
+    def sourced(self, target: LockedTarget, locked: LockedTriton) -> Sourced:
         """What is to be built for a target's image.
 
         Args:
@@ -96,7 +96,7 @@ class Choice:
         wanted = tuple(
             build.wanted(
                 name, target.suite, profiles={TRITON: locked.version, **self.profiles}, folders=self.folders,
-                llvm_targets=file.llvm_targets, store=store,
+                llvm_targets=file.llvm_targets,
             )
             for name in self.names or file.upstreams
         )  # fmt: skip
@@ -139,7 +139,7 @@ def there(name: str, triton: str) -> Choice | None:
 
 def _is_there(choice: Choice, target: LockedTarget, locked: LockedTriton, store: Store) -> bool:
     try:
-        (want,) = choice.sourced(target, locked, store).wanted
+        (want,) = choice.sourced(target, locked).wanted
     except FoundryError:
         # What nobody can build here, such as a source that was never resolved, was not built either.
         return False

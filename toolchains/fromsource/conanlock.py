@@ -1,8 +1,8 @@
 """toolchains/conan.lock: which versions the recipes may require of each other, as Conan writes it down.
 
 lock.json locks sources, this file the packages that are made of them, and they have to agree: a package's version is
-that of its profile in toolchains/upstreams, and a Debian source package's upstream version is the same. Builds are
-given the file, so that a recipe cannot come to require what is locked nowhere.
+that of its profile in toolchains/upstreams, and a Debian source package's upstream version is the same; `pin --check`
+compares them. A build need not be given the file: it says itself, by an option, which version a recipe requires.
 
 `invoke cache lock` writes it, by `conan lock create` in a container of the builder, without a network. Revisions and
 times are left out: the recipes lie in this checkout, and git knows which they are.
@@ -22,10 +22,9 @@ from ..errors import PinError
 from ..lock import Lock
 from ..store import Store
 from ..upstreams import Profile, Upstream
-from . import build
+from .build import BASE, LLVM, llvm_profile
 
 PATH = paths.ROOT / "toolchains" / "conan.lock"
-BASE = "upstream"
 _NEXT = "invoke cache lock"
 _ENVIRONMENT = {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
 _SOURCES, _PROFILE, _MADE = "/foundry/src", "/foundry/src/upstream.profile", "/foundry/conan.lock"
@@ -107,7 +106,7 @@ def _options(profile: Profile) -> dict[str, str]:
     """What decides what a recipe requires: a Triton's, in which version."""
     if not profile.llvm_hash:
         return {}
-    return {build.LLVM: upstreams.load(build.LLVM).profile(build.llvm_profile(profile)).version}
+    return {LLVM: upstreams.load(LLVM).profile(llvm_profile(profile)).version}
 
 
 def _profiles() -> Iterator[tuple[Upstream, Profile]]:

@@ -64,7 +64,7 @@ def make(name: str, target: str, choice: Choice) -> None:
     store = Store(paths.cache())
     want = build.wanted(
         name, locked.suite, profiles=choice.profiles, folders=choice.folders,
-        llvm_targets=pins.target(locked.name).llvm_targets, store=store,
+        llvm_targets=pins.target(locked.name).llvm_targets,
     )  # fmt: skip
     host.ensure()
     made = build.built(
@@ -86,7 +86,7 @@ def _built(name: str, profile: str, users: list[LockedTarget], store: Store) -> 
     for suite in dict.fromkeys(user.suite for user in users):
         targets = next(pins.target(user.name).llvm_targets for user in users if user.suite == suite)
         try:
-            want = build.wanted(name, suite, profiles={name: profile}, llvm_targets=targets, store=store)
+            want = build.wanted(name, suite, profiles={name: profile}, llvm_targets=targets)
         except FoundryError:
             # Nobody knows what it would be: a source that was never resolved, or that only a user can give.
             continue

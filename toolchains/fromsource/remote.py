@@ -37,7 +37,7 @@ from ..errors import AbsentError, CommandError, FetchError, HashMismatchError, P
 from ..steps import step
 from ..store import Store
 from . import package
-from .build import Wanted
+from .build import BASE, Wanted
 
 # What Conan calls the remote; CONAN_PASSWORD_FOUNDRY is for it alone.
 REMOTE = "foundry"
@@ -98,7 +98,7 @@ def push(want: Wanted, url: str, *, store: Store, engine: Engine, network: str =
     with step(f"push {want.reference}"), _connected(want, url, store, engine, network) as conan:
         found = conan.package(want)
         conan.restore(folder / f"{want.name}.tgz", found)
-        for reference in (conan.base, *(each.reference for each in _required(want))):
+        for reference in (conan.base, *(each.reference for each in want.all_required)):
             conan.upload(reference, "--only-recipe")
         moved = conan.upload(str(found))
     return Moved(want.name, found, _sha256(folder / f"{want.name}.tar"), moved)
@@ -159,13 +159,6 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _required(want: Wanted) -> Iterator[Wanted]:
-    """What a project requires, the innermost first."""
-    for each in want.requires:
-        yield from _required(each)
-        yield each
-
-
 @contextmanager
 def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: str) -> Iterator[Conan]:
     """Conan in a container, with this checkout's recipes and one remote."""
@@ -219,14 +212,14 @@ class Conan:
             container.copy_into(bundle, _CERTIFICATES)
             self.environment["REQUESTS_CA_BUNDLE"] = _CERTIFICATES
         self._call("remote", "add", REMOTE, url, "--force")
-        self.base = self._export("upstream")
-        for each in (*_required(want), want):
+        self.base = self._export(BASE)
+        for each in (*want.all_required, want):
             self._export(each.name, each.profile.version)
         container.copy_into(paths.CMAKE / posixpath.basename(_PROFILE), _PROFILE)
 
     def package(self, want: Wanted) -> Package:
         """What a build of this checkout would be called by a remote."""
-        options = [(each.name, *option) for each in (*_required(want), want) for option in each.options.items()]
+        options = [(each.name, *option) for each in (*want.all_required, want) for option in each.options.items()]
         text = self._call(
             "graph", "info", "--requires", want.reference, "--profile:all", _PROFILE, "--no-remote", "--format", "json",
             *(word for name, key, value in options for word in ("-o", f"{name}/*:{key}={value}")),

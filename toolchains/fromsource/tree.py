@@ -72,11 +72,6 @@ def described(upstream: str, profile: Profile, locked: LockedSource | None, *, f
     return _described(upstream, profile, _origin(upstream, profile, locked, folder))
 
 
-def identity(upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None) -> str:
-    """The name of the tree's part; see described."""
-    return described(upstream, profile, locked, folder=folder).identity
-
-
 def prepare(
     upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None, store: Store
 ) -> Source:
