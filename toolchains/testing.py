@@ -7,7 +7,8 @@
                      and of the recipes that its native parts are made by
     e2e              the kernels, as `invoke e2e` runs them
 
-The last two for every target, and for variants with parts of their own, with every pinned release of Triton.
+The last two for every target, and for variants with parts of their own: e2e with every pinned release of Triton, tests
+with those that runs() chooses.
 
 A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
 parts; a run in which no test was executed has failed.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from .. import engine, host, lock, paths, pins
+from .. import building, engine, host, lock, paths, pins
 from ..errors import AbsentError, PinError, UsageError
 from ..lock import LockedTarget
 from ..store import Store
@@ -39,9 +39,9 @@ def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port
         raise UsageError("--expect is for `cache pull`", next="cache --help")
     store = Store(paths.cache())
     if action == "push":
-        push(list(_wanted(choice, target, store)), url, store, named=bool(choice.names))
+        push(list(_wanted(choice, target)), url, store, named=bool(choice.names))
     elif action == "pull":
-        pull(list(_wanted(choice, target, store)), url, expect, store)
+        pull(list(_wanted(choice, target)), url, expect, store)
     elif action == "serve":
         host.ensure()
         server.serve(_builder(target), port=int(port or server.PORT), store=store, engine=engine.connect())
@@ -116,14 +116,14 @@ def _say(done: Moved, want: Wanted, what: str) -> None:
     _console.print(f"  sha256 {done.sha256}" + (f"\n  {done.package}" if done.package else ""))
 
 
-def _wanted(choice: Choice, target: str, store: Store) -> Iterator[Wanted]:
+def _wanted(choice: Choice, target: str) -> Iterator[Wanted]:
     """The projects that are meant, as they would be built: of several targets that would get the same one, once.
 
     Raises:
         UsageError: a project that no target takes, or not this one; no such target.
         PinError: the source of one that was named is not locked.
     """
-    targets = [_locked(target)] if target else [each for each in lock.load().targets.values() if _takes(each)]
+    targets = [building.locked(target)] if target else [each for each in lock.load().targets.values() if _takes(each)]
     unknown = [name for name in choice.names if not any(name in _takes(each) for each in targets)]
     if unknown:
         raise UsageError(
@@ -157,17 +157,10 @@ def _takes(target: LockedTarget) -> tuple[str, ...]:
     return (*names, build.LLVM) if TRITON in names and build.LLVM not in names else tuple(names)
 
 
-def _locked(name: str) -> LockedTarget:
-    targets = lock.load().targets
-    if name not in targets:
-        raise UsageError(f"there is no target {name}", next=f"choose one of: {', '.join(targets)}")
-    return targets[name]
-
-
 def _builder(target: str) -> LockedTarget:
     """The builder whose image conan-server runs in."""
     builders = lock.load().builders
-    suite = _locked(target).suite if target else next(iter(builders), "")
+    suite = building.locked(target).suite if target else next(iter(builders), "")
     if suite not in builders:
         raise PinError("nothing is locked that conan-server is in", next="invoke pin --update")
     return builders[suite]
