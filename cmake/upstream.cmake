@@ -22,14 +22,7 @@ if(FOUNDRY_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${FOUNDRY_CCACHE})
 endif()
 
-foreach(language C CXX ASM)
-  string(APPEND CMAKE_${language}_FLAGS_INIT
-    " -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build")
-endforeach()
+include(${CMAKE_CURRENT_LIST_DIR}/reproducible.cmake)
 foreach(language C CXX)
   string(APPEND CMAKE_${language}_FLAGS_INIT " -w")
-  # D: members without times and owners.
-  set(CMAKE_${language}_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
-  set(CMAKE_${language}_ARCHIVE_APPEND "<CMAKE_AR> qD <TARGET> <LINK_FLAGS> <OBJECTS>")
-  set(CMAKE_${language}_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
 endforeach()

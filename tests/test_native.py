@@ -41,7 +41,8 @@ def append(path: Path) -> None:
     path.write_text(path.read_text() + "\n")
 
 
-@pytest.mark.parametrize("file", ["told.c", "CMakeLists.txt", "conanfile.py", "../../cmake/foundry.cmake"])
+@pytest.mark.parametrize("file", ["told.c", "CMakeLists.txt", "conanfile.py", "../../cmake/foundry.cmake",
+                                  "../../cmake/reproducible.cmake"])  # fmt: skip
 def test_an_edit_in_what_is_built_changes_the_name(toy: Path, locked: LockedTarget, file: str) -> None:
     before = native.identity("toy", locked)
     append(toy / file)

@@ -27,7 +27,7 @@ from .store import Store
 # Folders among a recipe's sources that are no part of its package: an edit there builds nothing.
 _NOT_BUILT = ("tests", "conformance", "calibration")
 # Of cmake/, what the project's own recipes share; the rest is for upstream's projects.
-_SHARED = ("foundry.cmake", "foundry.profile")
+_SHARED = ("foundry.cmake", "foundry.profile", "reproducible.cmake")
 # What decides how a package becomes a part.
 _RECIPE = ("toolchains/native.py", "toolchains/prefix.py")
 # Conan's own notes on the package; one of them carries the time.

@@ -49,7 +49,7 @@ _ENVIRONMENT = {
     "CCACHE_MAXSIZE": "20G",
     "NINJA_STATUS": progress.STATUS,
 }
-_UPSTREAM = ("upstream.cmake", "upstream.profile")
+_UPSTREAM = ("upstream.cmake", "upstream.profile", "reproducible.cmake")
 _TIMINGS = "timings.json"
 # The recipe that the others build on, and the project that Triton's requires.
 BASE, LLVM = "upstream", "llvm"
