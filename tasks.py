@@ -85,7 +85,7 @@ def build(
     --sdk-sha256=HEX the sha256 that it must have
     --sdk-version=X  its version, where its topmost folder does not say it
     --from-source[=NAMES]  build what the target otherwise takes prebuilt, all of it or these with commas between them;
-                     `invoke upstream` lists what there is. The image's names are triton-foundry/spirv-source:...
+                     `./foundry upstream` lists what there is. The image's names are triton-foundry/spirv-source:...
                      LLVM takes an hour or more the first time: a build that was interrupted goes on where it was
     --source=NAME=PATH     take the sources of NAME from this folder; may be given several times
     --profile=NAME=PROFILE which of its pinned sources; may be given several times
@@ -288,9 +288,9 @@ def cache(
     lock   write toolchains/conan.lock anew, after a change in toolchains/recipes or toolchains/upstreams
 
         export CONAN_LOGIN_USERNAME=me CONAN_PASSWORD=...      the machine that built: who may write
-        invoke cache serve &  invoke cache push --remote=http://localhost:9300
-        invoke cache pull --remote=http://THAT-MACHINE:9300    any other: reading needs no user
-        invoke build dpu --from-source                         compiles nothing
+        ./foundry cache serve &  ./foundry cache push --remote=http://localhost:9300
+        ./foundry cache pull --remote=http://THAT-MACHINE:9300    any other: reading needs no user
+        ./foundry build dpu --from-source                         compiles nothing
 
     --remote=URL     conan-server, Artifactory or whatever else Conan 2 knows; seen from the engine's machine
     --only=NAMES     these projects, with commas between them; all that targets take without it

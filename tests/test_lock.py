@@ -145,7 +145,7 @@ def test_a_lock_whose_sources_or_builders_were_edited_is_refused(tmp_path: Path,
     path = tmp_path / "lock.json"
     lock.save(with_sources(), path)
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(PinError, match=r"(?s)digests.*invoke pin --update"):
+    with pytest.raises(PinError, match=r"(?s)digests.*./foundry pin --update"):
         lock.load(path)
 
 
@@ -211,7 +211,7 @@ def test_what_pins_it_came_from_is_in_the_locks_digest_and_not_in_the_targets() 
 )
 def test_an_edited_lock_is_refused(file: Path, old: str, new: str) -> None:
     file.write_text(file.read_text().replace(old, new, 1))
-    with pytest.raises(PinError, match=r"(?s)digests.*invoke pin --update"):
+    with pytest.raises(PinError, match=r"(?s)digests.*./foundry pin --update"):
         lock.load(file)
 
 
@@ -223,7 +223,7 @@ def test_a_malformed_lock_is_refused(file: Path, text: str) -> None:
 
 
 def test_a_lock_that_is_not_there_is_told_so(tmp_path: Path) -> None:
-    with pytest.raises(PinError, match=r"(?s)no lock.*invoke pin --update"):
+    with pytest.raises(PinError, match=r"(?s)no lock.*./foundry pin --update"):
         lock.load(tmp_path / "lock.json")
 
 

@@ -502,7 +502,7 @@ class TestTheVerb:
     def test_check_refuses_pins_that_changed_since(self, world: World, console: Console) -> None:
         pinning.resolve(world.store, console)
         world.targets[0] = replace(world.targets[0], suite="bookworm")
-        with pytest.raises(PinError, match=r"(?s)plain: suite is bookworm, locked is trixie.*invoke pin --update"):
+        with pytest.raises(PinError, match=r"(?s)plain: suite is bookworm, locked is trixie.*./foundry pin --update"):
             pinning.verify(world.store, console)
 
     def test_check_notices_a_file_that_changed_in_the_store(self, world: World, console: Console) -> None:
@@ -512,7 +512,7 @@ class TestTheVerb:
         for damaged in (file, other):
             damaged.chmod(0o644)
             damaged.write_bytes(bytes(damaged.stat().st_size))
-        with pytest.raises(HashMismatchError, match=rf"(?s){file.name}.*{other.name}.*next: invoke pin --fetch"):
+        with pytest.raises(HashMismatchError, match=rf"(?s){file.name}.*{other.name}.*next: ./foundry pin --fetch"):
             pinning.verify(world.store, console)
 
     def test_fetch_brings_again_what_check_found_damaged(
@@ -568,7 +568,7 @@ class TestTheVerb:
         pinning.verify(world.store, console)
         assert "project/tag: its repository was never reached" in self.printed(console)
         pinning.show(console)
-        assert "not resolved: invoke pin --update" in self.printed(console)
+        assert "not resolved: ./foundry pin --update" in self.printed(console)
 
     def test_fetch_brings_builders_and_the_sources_of_default_profiles_and_says_how_much(
         self, world: World, console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

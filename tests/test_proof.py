@@ -124,7 +124,7 @@ def test_the_advice_leads_into_the_image_that_failed(start: Start) -> None:
     start(1)
     with pytest.raises(ProofError) as caught:
         proof.e2e("spirv", triton="3.6.0", allow_drift=True)
-    assert caught.value.next == "invoke shell spirv --triton=3.6.0 --allow-drift"
+    assert caught.value.next == "./foundry shell spirv --triton=3.6.0 --allow-drift"
 
 
 def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
@@ -143,7 +143,7 @@ def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(building.pins, "names", lambda: ["spirv", "toy"])
-    with pytest.raises(PinError, match=r"(?s)toy\.toml is not in the lock.*invoke pin --update"):
+    with pytest.raises(PinError, match=r"(?s)toy\.toml is not in the lock.*./foundry pin --update"):
         building.locked("toy")
     with pytest.raises(UsageError, match="there is no target other"):
         building.locked("other")

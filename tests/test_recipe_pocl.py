@@ -1,6 +1,6 @@
 """PoCL's recipe, with a made-up PoCL that installs as the real one does: what is packaged, and for which folder.
 
-The real one takes ten minutes of a processor; `invoke upstream pocl` compiles it.
+The real one takes ten minutes of a processor; `./foundry upstream pocl` compiles it.
 """
 
 from __future__ import annotations

@@ -527,7 +527,7 @@ def test_a_conan_lock_of_other_versions_is_said(locked_versions: Path, edit: Any
     edit(data)
     locked_versions.write_text(json.dumps(data))
     (found,) = conanlock.disagreements(lock.load(), locked_versions)
-    assert said in found and "invoke cache lock" in found
+    assert said in found and "./foundry cache lock" in found
 
 
 def test_a_missing_conan_lock_is_said(tmp_path: Path) -> None:

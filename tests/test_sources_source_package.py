@@ -79,7 +79,7 @@ def test_files_arrive_as_they_are_and_nothing_is_unpacked(
 def test_a_superseded_package_is_gone(archive: DebianArchive, packages: SourcePackages, tmp_path: Path) -> None:
     old = archive.add_source("tool", "1.0-1", FILES)
     archive.add_source("tool", "1.0-2", FILES)
-    with pytest.raises(GoneError, match=r"(?s)1 of the locked source packages.*tool 1\.0-1.*invoke pin --update"):
+    with pytest.raises(GoneError, match=r"(?s)1 of the locked source packages.*tool 1\.0-1.*./foundry pin --update"):
         packages.fetch(old, tmp_path, lambda done: None)
 
 

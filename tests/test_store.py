@@ -117,7 +117,7 @@ class TestOffline:
         assert fetch(Store(tmp_path / "store", offline=True), [locked]) == [locked]
 
     def test_the_path_of_what_is_not_there_is_an_error(self, index: Index, store: Store) -> None:
-        with pytest.raises(OfflineError, match=r"top 1\.0 .*(?s:.*)invoke pin --fetch"):
+        with pytest.raises(OfflineError, match=r"top 1\.0 .*(?s:.*)./foundry pin --fetch"):
             store.path(index.add("top", "1.0"))
 
 

@@ -66,7 +66,7 @@ def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool,
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     _console.print(f"[bold]{folder / FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
     _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
-    _console.print(f"        invoke bake {name} --adopt={folder / RESULT}")
+    _console.print(f"        ./foundry bake {name} --adopt={folder / RESULT}")
 
 
 def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, names: Sequence[str]) -> None:
@@ -123,7 +123,9 @@ def adopt(name: str, file: Path, *, triton: str) -> None:
     target = building.locked(name)
     release = image.release(target, triton)
     if not file.is_file():
-        raise UsageError(f"there is no file {file}", next=f"invoke bake {name} --into=DIR, and let a builder bake it")
+        raise UsageError(
+            f"there is no file {file}", next=f"./foundry bake {name} --into=DIR, and let a builder bake it"
+        )
     host.ensure()
     docker = engine.connect()
     tag, *moving = _names(file, target, release)
@@ -155,7 +157,7 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
             f"{file} is not an image of {target.name} with Triton {release.version} as locked now",
             why=f"its tags: {', '.join(tags) or 'none'}\nits target and lock: {', '.join(found)}\n"
             f"this checkout's: {target.name}, {target.digest}",
-            next=f"invoke bake {target.name} --into=DIR, and let a builder bake that",
+            next=f"./foundry bake {target.name} --into=DIR, and let a builder bake that",
         )
     return sorted(tags, key=lambda tag: moves[tag])
 
@@ -215,7 +217,7 @@ def _member(tar: tarfile.TarFile, name: str) -> Any:
 
 def _place(into: str) -> Path:
     if not into:
-        raise UsageError("a folder to write to is needed", next="invoke bake TARGET --into=DIR")
+        raise UsageError("a folder to write to is needed", next="./foundry bake TARGET --into=DIR")
     folder = Path(into).resolve()
     if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
         raise UsageError(f"{folder} is there, and not an empty folder", next="name another one, or remove it")

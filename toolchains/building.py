@@ -64,7 +64,7 @@ def locked(name: str) -> LockedTarget:
     targets = lock.load().targets
     if name not in targets:
         if name in pins.names():
-            raise PinError(f"{name}.toml is not in the lock", next="invoke pin --update")
+            raise PinError(f"{name}.toml is not in the lock", next="./foundry pin --update")
         raise UsageError(f"there is no target {name}", next=f"choose one of: {', '.join(targets)}")
     return targets[name]
 
@@ -111,7 +111,7 @@ def shell_command(
 ) -> str:  # fmt: skip
     """What to type for a shell in the very image that have() gives for the same arguments."""
     words = options(triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice)
-    return " ".join(["invoke shell", name, *map(shlex.quote, words)])
+    return " ".join(["./foundry shell", name, *map(shlex.quote, words)])
 
 
 def options(

@@ -83,7 +83,7 @@ def release(target: LockedTarget, version: str | None) -> LockedTriton:
         raise UsageError(
             f"Triton {version} is not pinned for {target.name}",
             why=f"pinned: {', '.join(target.tritons)}",
-            next="choose one of these, or add it to toolchains/pins/triton.toml and: invoke pin --update triton",
+            next="choose one of these, or add it to toolchains/pins/triton.toml and: ./foundry pin --update triton",
         )
     return target.tritons[version]
 
@@ -274,7 +274,7 @@ def _recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
 
 def _builder(target: LockedTarget) -> LockedTarget:
     if target.builder is None:
-        raise PinError(f"{target.name} has recipes and nothing to build them in", next="invoke pin --update")
+        raise PinError(f"{target.name} has recipes and nothing to build them in", next="./foundry pin --update")
     return target.builder
 
 

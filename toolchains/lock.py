@@ -15,7 +15,7 @@ from typing import Any
 from . import paths
 from .errors import PinError
 
-_RESOLVE = "invoke pin --update"
+_RESOLVE = "./foundry pin --update"
 
 
 @dataclass(frozen=True)

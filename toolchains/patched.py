@@ -89,7 +89,7 @@ def package(what: Patched, target: LockedTarget) -> Artifact:
     if found is None:
         raise PinError(
             f"{target.name} has no package {what.package} to patch",
-            next=f"correct toolchains/pins/{what.component}.toml, then: invoke pin --update {what.component}",
+            next=f"correct toolchains/pins/{what.component}.toml, then: ./foundry pin --update {what.component}",
         )
     return found
 

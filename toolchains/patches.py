@@ -191,7 +191,7 @@ class Series:
             raise PatchError(
                 f"the patches in {self.folder} are not those of its revision {number}",
                 why="they changed since; two different series must not make wheels of the same name",
-                next=f"invoke patch refresh --triton {self.folder.name}",
+                next=f"./foundry patch refresh --triton {self.folder.name}",
             )
         return number
 
@@ -361,7 +361,7 @@ def misfit(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkErr
     return HunkError(
         f"{patch.name}, hunk {hunk.number} of {path} does not fit",
         why=why,
-        next="invoke patch refresh, if the lines only moved; otherwise rewrite the hunk for this release",
+        next="./foundry patch refresh, if the lines only moved; otherwise rewrite the hunk for this release",
     )
 
 

@@ -1,14 +1,14 @@
-"""`invoke patch`: where the series of each release stands, and the way of an edit into a patch.
+"""`./foundry patch`: where the series of each release stands, and the way of an edit into a patch.
 
 An edit goes this way:
 
-    invoke patch apply --triton 3.9.0                  unpacks the wheel's Python files to build/triton-3.9.0, patched
+    ./foundry patch apply --triton 3.9.0               unpacks the wheel's Python files to build/triton-3.9.0, patched
     ... edit there ...
-    invoke patch refresh --triton 3.9.0 --tree build/triton-3.9.0 --into 0003-compile-only-mode.patch
+    ./foundry patch refresh --triton 3.9.0 --tree build/triton-3.9.0 --into 0003-compile-only-mode.patch
 
 The series of Debian packages, such as torch's, are in the status too; they are edited by hand.
 
-A new release: copy the series' folder, then `invoke patch refresh --triton NEW` finds the hunks that only moved, and
+A new release: copy the series' folder, then `./foundry patch refresh --triton NEW` finds the hunks that only moved, and
 names the ones that must be rewritten.
 """
 
@@ -33,7 +33,7 @@ _COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits":
 
 
 def act(action: str, *, release: str, tree: str, into: str) -> None:
-    """Do what `invoke patch ACTION` says; see there.
+    """Do what `./foundry patch ACTION` says; see there.
 
     Raises:
         UsageError: no such action or release. PatchError: the series does not fit.
@@ -46,7 +46,7 @@ def act(action: str, *, release: str, tree: str, into: str) -> None:
         case "refresh":
             anew(release, Path(tree) if tree else None, into or None)
         case _:
-            raise UsageError(f"there is no action {action}", next="invoke patch status, apply or refresh")
+            raise UsageError(f"there is no action {action}", next="./foundry patch status, apply or refresh")
 
 
 def status(release: str, tree: Path | None) -> None:
@@ -67,7 +67,7 @@ def status(release: str, tree: Path | None) -> None:
             failed = next((state.error for state in found if state.error), failed)
             states = [(state.patch, state.state) for state in found]
         number, digest = patches.read_revision(series.folder)
-        edited = "" if digest == series.digest else ", edited since: invoke patch refresh"
+        edited = "" if digest == series.digest else ", edited since: ./foundry patch refresh"
         console.print(_table(f"Triton {version}, revision {number}{edited}", states))
     if not release and tree is None:
         for target, what in _packages():
@@ -109,7 +109,7 @@ def apply(release: str, tree: Path | None) -> None:
             _unpack(_wheel(target, locked), tree)
     applied = Series.load(patches.folder(version)).apply(FolderTree.detect(tree))
     print(f"{tree}: {applied or 'no'} patches applied{'' if applied else ', it has all of them'}")
-    print(f"to edit one: change files there, then  invoke patch refresh --triton {version} --tree {tree} --into NAME")
+    print(f"to edit one: change files there; then ./foundry patch refresh --triton {version} --tree {tree} --into NAME")
 
 
 def anew(release: str, tree: Path | None, into: str | None) -> None:
@@ -126,7 +126,7 @@ def _releases(release: str) -> dict[str, tuple[LockedTarget, LockedTriton]]:
     targets = lock.load().targets.values()
     found = {version: (target, locked) for target in targets for version, locked in target.tritons.items()}
     if release and release not in found:
-        raise UsageError(f"Triton {release} is not locked", why=f"locked: {', '.join(found)}", next="invoke pin")
+        raise UsageError(f"Triton {release} is not locked", why=f"locked: {', '.join(found)}", next="./foundry pin")
     return {release: found[release]} if release else found
 
 

@@ -53,7 +53,7 @@ class Pinned:
             raise UsageError(
                 f"no target has a component {name}, and no project or builder is called so",
                 why=f"known: {', '.join(sorted({each.name for each in known}))}",
-                next="invoke pin",
+                next="./foundry pin",
             )
         return found
 

@@ -1,11 +1,11 @@
 """The verb `pin`: show what is pinned, resolve it anew, check it, fetch it.
 
-    invoke pin                  what is pinned, and what that resolved to
-    invoke pin --update         resolve everything against the archives as they are now; show what changed
-    invoke pin --update NAME    only component NAME, and what is resolved together with it: packages with packages,
+    ./foundry pin               what is pinned, and what that resolved to
+    ./foundry pin --update      resolve everything against the archives as they are now; show what changed
+    ./foundry pin --update NAME only component NAME, and what is resolved together with it: packages with packages,
                                 wheels with wheels, Triton alone; or the builder, or the sources of the project, NAME
-    invoke pin --check          do the lock, the pins and the files agree?
-    invoke pin --fetch          bring all that the lock names into the store, for builds without a network; of sources
+    ./foundry pin --check       do the lock, the pins and the files agree?
+    ./foundry pin --fetch       bring all that the lock names into the store, for builds without a network; of sources
                                 the Debian packages of default profiles
 
 --check goes this way:
@@ -38,7 +38,7 @@ _MEGA = 1e6
 
 
 def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -> None:
-    """Do what `invoke pin` says; see there.
+    """Do what `./foundry pin` says; see there.
 
     Args:
         update: None for no, True for every component, or a component's name.
@@ -149,7 +149,8 @@ def verify(store: Store, console: Console) -> None:
         OfflineError, FetchError, GoneError: a Triton wheel is not in the store and cannot be had.
     """
     lock, wanted = locks.load(), _pinned()
-    _refuse("the lock was not resolved from these pins", agreement.disagreements(lock, wanted), "invoke pin --update")
+    disagreements = agreement.disagreements(lock, wanted)
+    _refuse("the lock was not resolved from these pins", disagreements, "./foundry pin --update")
     _refuse("the pins contradict each other", agreement.contradictions(wanted), "correct one of the two files named")
     _refuse("conan.lock does not agree with lock and pins", conanlock.disagreements(lock), "what is said of each")
     console.print(
@@ -157,7 +158,7 @@ def verify(store: Store, console: Console) -> None:
         "the lock"
     )
     for name in agreement.unresolved(lock, wanted):
-        console.print(f"{name}: its repository was never reached, so that it is not locked: invoke pin --update")
+        console.print(f"{name}: its repository was never reached, so that it is not locked: ./foundry pin --update")
     for target in lock.targets.values():
         store.fetch([t.wheel for t in target.tritons.values()], suite=target.suite, python=target.python)
     artifacts = {artifact.sha256: artifact for artifact in lock.artifacts()}.values()
@@ -215,7 +216,7 @@ def _resolved(profile: Profile, locked: LockedSource | None, upstream: Upstream)
     if isinstance(profile.source, FolderPin):
         return f"--source {upstream.name}=PATH"
     if locked is None:
-        return "not resolved: invoke pin --update"
+        return "not resolved: ./foundry pin --update"
     return locked.commit[:12] or locked.version
 
 
@@ -238,4 +239,4 @@ def _rows(pin: Pin, locked: Sequence[LockedTarget]) -> Iterator[tuple[str, str]]
 
 
 def _versions(name: str, artifacts: Iterator[Artifact]) -> str:
-    return ", ".join(sorted({a.version for a in artifacts if a.name == name})) or "not resolved: invoke pin --update"
+    return ", ".join(sorted({a.version for a in artifacts if a.name == name})) or "not resolved: ./foundry pin --update"

@@ -208,7 +208,7 @@ def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PIN
     path = folder / f"{name}.toml"
     if not path.is_file():
         known = ", ".join(names(folder))
-        raise UsageError(f"there is no target {name}", why=f"known: {known}", next="invoke pin")
+        raise UsageError(f"there is no target {name}", why=f"known: {known}", next="./foundry pin")
     data = _read(path)
     match data:
         case {"extends": str(parent), **more} if more and all(
@@ -289,7 +289,7 @@ def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.
         raise UsageError(
             f"nothing can be built from source for {suite}",
             why=f"known: {', '.join(suites(folder))}",
-            next="invoke pin",
+            next="./foundry pin",
         )
     match _read(path):
         case {"python": str(python), "components": [*listed], **rest} if not rest:

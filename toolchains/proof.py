@@ -100,7 +100,7 @@ def bench(
     folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
     status, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
     if status == _USAGE:
-        raise UsageError(f"there is no measurement {only}", next="invoke --help bench")
+        raise UsageError(f"there is no measurement {only}", next="./foundry bench --help")
     if status != 0:
         raise ProofError(f"the measurements of {target} did not come to an end", next=how.shell(variant))
     print(f"results in {results}")

@@ -50,7 +50,7 @@ class Store:
             OfflineError: it has not been fetched.
         """
         if not self.has(artifact):
-            raise OfflineError(f"{artifact} is not in the store {self.root}", next="invoke pin --fetch")
+            raise OfflineError(f"{artifact} is not in the store {self.root}", next="./foundry pin --fetch")
         return self._place(artifact)
 
     def has(self, artifact: Artifact) -> bool:
@@ -78,7 +78,7 @@ class Store:
             raise OfflineError(
                 f"{len(missing)} of {len(artifacts)} files are not in the store {self.root}",
                 why="\n".join(f"{artifact.filename}  sha256 {artifact.sha256}" for artifact in missing),
-                next="invoke pin --fetch, on a machine with a network",
+                next="./foundry pin --fetch, on a machine with a network",
             )
         debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
         packages = [artifact for artifact in artifacts if artifact.kind == "source"]
@@ -152,7 +152,7 @@ class Store:
             raise type(damaged[0])(
                 f"files in the store {self.root} were damaged; they have been removed from it: {len(damaged)}",
                 why="\n".join(f"{error.what}\n{error.why}" for error in damaged),
-                next="invoke pin --fetch",
+                next="./foundry pin --fetch",
             )
 
     def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
@@ -275,7 +275,7 @@ def check_file(file: Path, artifact: Artifact) -> None:
         raise HashMismatchError(
             f"{artifact.filename} is not the file that was locked",
             why=f"sha256 {found}, {size} bytes\nlocked {artifact.sha256}, {artifact.size} bytes",
-            next="the same command again; if it stays so, find out who changed the file before: invoke pin --update",
+            next="the same command again; if it stays so, find out who changed the file before: ./foundry pin --update",
         )
     if artifact.kind == "wheel":
         with zipfile.ZipFile(file) as archive:

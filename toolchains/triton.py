@@ -61,7 +61,7 @@ def llvm_hash(library: IO[bytes]) -> str:
         raise LlvmHashError(
             f"libtriton.so names {len(found)} LLVM commits",
             why=", ".join(sorted(found)) or "it has no string of the form: LLVM version 1.2.3 (40 hexadecimal digits)",
-            next="check that the locked wheel is a Triton release: invoke pin --check",
+            next="check that the locked wheel is a Triton release: ./foundry pin --check",
         )
     return found.pop()
 
@@ -80,7 +80,7 @@ def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
             why=f"in libtriton.so: {found}\nin the pin:      {pinned}",
             next=f"if {file.name} is the wheel you want, write {found} as the "
             f"{'llvm-version' if locked.llvm_version else 'llvm-hash'} of {locked.version} in toolchains/pins; "
-            "if the pin is right, change the version that it belongs to. Then: invoke pin --update",
+            "if the pin is right, change the version that it belongs to. Then: ./foundry pin --update",
         )
 
 

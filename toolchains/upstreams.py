@@ -120,7 +120,7 @@ class Upstream:
         except KeyError:
             known = ", ".join(self.profiles)
             raise UsageError(
-                f"{self.name} has no profile {name}", why=f"known: {known}", next="invoke upstream"
+                f"{self.name} has no profile {name}", why=f"known: {known}", next="./foundry upstream"
             ) from None
 
 
@@ -139,7 +139,7 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
     path = folder / f"{name}.toml"
     if not path.is_file():
         raise UsageError(
-            f"there is no upstream {name}", why=f"known: {', '.join(names(folder))}", next="invoke upstream"
+            f"there is no upstream {name}", why=f"known: {', '.join(names(folder))}", next="./foundry upstream"
         )
     try:
         data = tomllib.loads(path.read_text())

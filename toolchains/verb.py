@@ -54,7 +54,7 @@ def verb(
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:
-        # Where a verb takes a target, invoke reads the --help of `invoke build --help` as its name.
+        # Where a verb takes a target, invoke reads the --help of `./foundry build --help` as its name.
         if any(value in ("--help", "-h") for value in kwargs.values()):
             program.print_task_help(function.__name__)
             return

@@ -160,7 +160,7 @@ def wanted(
     folder = (folders or {}).get(name)
     locked = lock.load()
     if suite not in locked.builders:
-        raise PinError(f"nothing is locked to build in for {suite}", next="invoke pin --update")
+        raise PinError(f"nothing is locked to build in for {suite}", next="./foundry pin --update")
     requires: tuple[Wanted, ...] = ()
     if chosen.llvm_hash:
         known = {LLVM: llvm_profile(chosen), **(profiles or {})}

@@ -20,7 +20,7 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port: str) -> None:
-    """Do what `invoke cache` says; see there.
+    """Do what `./foundry cache` says; see there.
 
     Args:
         choice: which projects, and which of their sources; all that targets take if it names none.
@@ -30,13 +30,17 @@ def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port
         port: to serve at.
     """
     if action not in ACTIONS:
-        raise UsageError(f"`cache` does not do {action}", why=f"it does: {', '.join(ACTIONS)}", next="cache --help")
+        raise UsageError(
+            f"`cache` does not do {action}", why=f"it does: {', '.join(ACTIONS)}", next="./foundry cache --help"
+        )
     if action in ("push", "pull") and not url:
-        raise UsageError(f"`cache {action}` needs a remote", next=f"cache {action} --remote=http://HOST:{server.PORT}")
+        raise UsageError(
+            f"`cache {action}` needs a remote", next=f"./foundry cache {action} --remote=http://HOST:{server.PORT}"
+        )
     if port and not (port.isdecimal() and 0 < int(port) < 65536):
         raise UsageError(f"--port={port} is no port", next=f"--port={server.PORT}")
     if expect and action != "pull":
-        raise UsageError("--expect is for `cache pull`", next="cache --help")
+        raise UsageError("--expect is for `cache pull`", next="./foundry cache --help")
     store = Store(paths.cache())
     if action == "push":
         push(list(_wanted(choice, target)), url, store, named=bool(choice.names))
@@ -72,7 +76,8 @@ def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
         _say(done, want, f"pushed to {url}" if done.moved else f"{url} has it already")
     if absent and (named or not there):
         raise AbsentError(
-            "not built here: " + ", ".join(want.reference for want in absent), next="invoke upstream, for what there is"
+            "not built here: " + ", ".join(want.reference for want in absent),
+            next="./foundry upstream, for what there is",
         )
 
 
@@ -127,7 +132,8 @@ def _wanted(choice: Choice, target: str) -> Iterator[Wanted]:
     unknown = [name for name in choice.names if not any(name in _takes(each) for each in targets)]
     if unknown:
         raise UsageError(
-            f"{target or 'no target'} takes no {', '.join(unknown)} that is built from source", next="invoke upstream"
+            f"{target or 'no target'} takes no {', '.join(unknown)} that is built from source",
+            next="./foundry upstream",
         )
     seen: set[str] = set()
     for each in targets:
@@ -162,5 +168,5 @@ def _builder(target: str) -> LockedTarget:
     builders = lock.load().builders
     suite = building.locked(target).suite if target else next(iter(builders), "")
     if suite not in builders:
-        raise PinError("nothing is locked that conan-server is in", next="invoke pin --update")
+        raise PinError("nothing is locked that conan-server is in", next="./foundry pin --update")
     return builders[suite]

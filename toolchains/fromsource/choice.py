@@ -91,7 +91,7 @@ class Choice:
             raise UsageError(
                 f"{target.name} takes no {', '.join(unknown or unused)} that is built from source",
                 why=f"it takes: {', '.join(file.upstreams) or 'none'}",
-                next="invoke upstream",
+                next="./foundry upstream",
             )
         wanted = tuple(
             build.wanted(

@@ -4,7 +4,7 @@ lock.json locks sources, this file the packages that are made of them, and they 
 that of its profile in toolchains/upstreams, and a Debian source package's upstream version is the same; `pin --check`
 compares them. A build need not be given the file: it says itself, by an option, which version a recipe requires.
 
-`invoke cache lock` writes it, by `conan lock create` in a container of the builder, without a network. Revisions and
+`./foundry cache lock` writes it, by `conan lock create` in a container of the builder, without a network. Revisions and
 times are left out: the recipes lie in this checkout, and git knows which they are.
 """
 
@@ -25,7 +25,7 @@ from ..upstreams import Profile, Upstream
 from .build import BASE, LLVM, llvm_profile
 
 PATH = paths.ROOT / "toolchains" / "conan.lock"
-_NEXT = "invoke cache lock"
+_NEXT = "./foundry cache lock"
 _ENVIRONMENT = {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
 _SOURCES, _PROFILE, _MADE = "/foundry/src", "/foundry/src/upstream.profile", "/foundry/conan.lock"
 
@@ -63,7 +63,7 @@ def write(store: Store, engine: Engine, path: Path = PATH) -> bool:
     """
     builders = lock.load().builders
     if not builders:
-        raise PinError("nothing is locked to build in", next="invoke pin --update")
+        raise PinError("nothing is locked to build in", next="./foundry pin --update")
     image = native.builder_image(next(iter(builders.values())), store=store, engine=engine)
     with engine.container(image) as container:
         text = _written(container)

@@ -36,8 +36,8 @@ def show() -> None:
         targets = ", ".join(dict.fromkeys(target.backend for target in users)) or "no target"
         table.add_row("", f"[dim]for {targets}[/]", end_section=True)
     _console.print(table)
-    _console.print("\nbuild one alone: invoke upstream --build=NAME")
-    _console.print("in an image:     invoke build TARGET --from-source=NAME")
+    _console.print("\nbuild one alone: ./foundry upstream --build=NAME")
+    _console.print("in an image:     ./foundry build TARGET --from-source=NAME")
 
 
 def make(name: str, target: str, choice: Choice) -> None:
@@ -58,7 +58,7 @@ def make(name: str, target: str, choice: Choice) -> None:
         raise UsageError(
             f"{target or 'no target'} takes {name} from source",
             why=f"known: {', '.join(user.name for user in users) or 'none'}",
-            next="invoke upstream",
+            next="./foundry upstream",
         )
     locked = found[0]
     store = Store(paths.cache())

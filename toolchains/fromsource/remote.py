@@ -138,7 +138,7 @@ def _part(want: Wanted, store: Store) -> Path:
         raise AbsentError(
             f"the store has no {want.reference} as this checkout would build it",
             why=f"parts/upstream/{want.identity} is not in {store.root}",
-            next=f"invoke upstream --build={want.name}, which builds it",
+            next=f"./foundry upstream --build={want.name}, which builds it",
         )
 
     return store.part("upstream", want.identity, absent)
@@ -150,7 +150,7 @@ def _compare(tar: Path, sha256: str, want: Wanted) -> None:
         raise HashMismatchError(
             f"{want.reference} does not have the sha256 that was asked for",
             why=f"sha256 {found}\nasked  {sha256.lower()}",
-            next=f"find out who made either; invoke upstream --build={want.name} builds it here, and says its sha256",
+            next=f"find out who made either; ./foundry upstream --build={want.name} builds it and prints its sha256",
         )
 
 
@@ -282,7 +282,7 @@ class Conan:
             raise AbsentError(
                 f"{self._url} does not have {wanted.reference} as this checkout would build it",
                 why=f"{answer['error']}\nasked for {wanted}",
-                next="build it (--from-source), and invoke cache push; or pull in the checkout that it was pushed from",
+                next="build it (--from-source), then ./foundry cache push; or pull in the checkout it was pushed from",
             )
         self._ask("download", str(wanted), "-r", REMOTE)
         damaged, _, text = self._run("cache", "check-integrity", str(wanted))
@@ -293,7 +293,7 @@ class Conan:
             raise HashMismatchError(
                 f"{self._url} has something else under the name of {wanted.reference}",
                 why=self._tail(text) if damaged else f"asked for package_id {wanted.id}\nit is of {claimed}",
-                next="remove it there, and invoke cache push from a machine that built it",
+                next="remove it there, and ./foundry cache push from a machine that built it",
             )
 
     def _export(self, recipe: str, version: str = "") -> str:

@@ -100,7 +100,7 @@ def serve(builder: LockedTarget, *, port: int, store: Store, engine: Engine) -> 
         console.print(f"serving at port {port} of the engine's machine; {users[0]} may write, everybody may read")
         console.print(f"what it has is in the engine's volume {VOLUME}; Ctrl-C ends it")
         container.run(["sh", "-c", f"tail --lines=+1 --follow --pid=$(cat {PID}) {_LOG}"], line=print)
-    raise EngineError(f"conan-server ended by itself; what it has is still in {VOLUME}", next="invoke cache serve")
+    raise EngineError(f"conan-server ended by itself; what it has is still in {VOLUME}", next="./foundry cache serve")
 
 
 def _answers(container: Container, port: int) -> bool:

@@ -137,7 +137,7 @@ def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder
     if locked is None or locked.pin != source.wanted:
         raise PinError(
             f"the source of {name} is not locked" + ("" if locked is None else " as it is pinned"),
-            next=f"invoke pin --update {upstream}; or --source={upstream}=PATH for a tree that is here",
+            next=f"./foundry pin --update {upstream}; or --source={upstream}=PATH for a tree that is here",
         )
     if isinstance(source, GitPin):
         return origins.Commit(selection, source, locked.commit, locked.tree)

@@ -48,7 +48,7 @@ class Debs:
                 raise PinError(
                     f"the packages cannot be resolved in {self._suite}",
                     why=error.why,
-                    next="correct the packages in toolchains/pins, then: invoke pin --update",
+                    next="correct the packages in toolchains/pins, then: ./foundry pin --update",
                 ) from error
             # 'URI' name_version_arch.deb size hash; a colon of the version is written %3a.
             files = [line.split()[1] for line in printed.splitlines() if line.startswith("'")]
@@ -67,7 +67,7 @@ class Debs:
                 raise GoneError(
                     f"{self._suite} no longer carries {len(gone)} of the locked packages",
                     why="\n".join(f"{artifact}: superseded or removed" for artifact in gone),
-                    next="--allow-drift to take the current versions this once, or: invoke pin --update",
+                    next="--allow-drift to take the current versions this once, or: ./foundry pin --update",
                 )
             try:
                 self._apt.run(

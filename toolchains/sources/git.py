@@ -109,7 +109,7 @@ def resolve(pin: GitPin) -> str:
                 return commit
         raise PinError(
             f"{url} has neither a tag nor a branch {pin.ref}", next="correct ref in toolchains/upstreams, then: "
-            "invoke pin --update",
+            "./foundry pin --update",
         )  # fmt: skip
     raise FetchError(f"no repository answered for {pin.ref}", why="\n".join(failures), next=_NETWORK)
 

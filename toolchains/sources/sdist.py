@@ -57,7 +57,7 @@ class Sdists:
             if isinstance(explained, GoneError):
                 raise PinError(
                     "no such sources", why=error.why, next="change the version in toolchains/pins, then: "
-                    "invoke pin --update",
+                    "./foundry pin --update",
                 ) from error  # fmt: skip
             raise explained from error
         entries = json.loads(answer)["install"]

@@ -68,7 +68,7 @@ class SourcePackages:
                 raise GoneError(
                     f"{self._suite} no longer carries {len(gone)} of the locked source packages",
                     why="\n".join(gone),
-                    next="invoke pin --update",
+                    next="./foundry pin --update",
                 )
             try:
                 self._apt.run(
@@ -98,5 +98,5 @@ class SourcePackages:
         return PinError(
             f"{self._suite} has no source package {package}",
             why=why,
-            next="correct the package in toolchains/upstreams, then: invoke pin --update",
+            next="correct the package in toolchains/upstreams, then: ./foundry pin --update",
         )

@@ -115,7 +115,7 @@ class Wheels:
                 raise PinError(
                     f"no such wheel for Python {self._python} on x86-64 Linux",
                     why=error.why,
-                    next="change the version in toolchains/pins, then: invoke pin --update",
+                    next="change the version in toolchains/pins, then: ./foundry pin --update",
                 ) from error
             raise explained from error
         return {wheel.name: wheel for wheel in map(_wheel, json.loads(answer)["install"])}
@@ -136,7 +136,7 @@ class Wheels:
                 raise PinError(
                     f"{wanted_by} needs {requirement} on Python {self._python}, and pip did not resolve it",
                     why="pip looked at the dependencies of another Python version, the one that runs it",
-                    next=f"add {name} to the packages of the component in toolchains/pins, then: invoke pin --update",
+                    next=f"add {name} to the component's packages in toolchains/pins, then: ./foundry pin --update",
                 )
             if name in needed:
                 continue
@@ -220,7 +220,7 @@ def explain(error: CommandError) -> FoundryError:
             next="look at the index that pip is configured for: it serves other bytes than those that were locked",
         )
     if "No matching distribution" in text and "from versions: none" not in text:
-        return GoneError("the index no longer carries a locked wheel", why=text, next="invoke pin --update")
+        return GoneError("the index no longer carries a locked wheel", why=text, next="./foundry pin --update")
     return FetchError(
         "pip could not fetch wheels", why=text, next="check the network and pip's configuration: pip config list"
     )

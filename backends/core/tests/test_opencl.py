@@ -78,6 +78,8 @@ def test_a_missing_device_is_reported_with_all_that_were_passed_over(monkeypatch
     report = str(caught.value)
     assert "0: gpu (Some Platform): takes no SPIR-V" in report
     assert "1: cpu (Some Platform): not named by FOUNDRY_SPIRV_DEVICE=gpu" in report
+    # The images have no clinfo.
+    assert "clinfo" not in report and "set FOUNDRY_SPIRV_DEVICE to the number" in report
 
 
 def test_without_any_platform_the_report_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,12 +124,13 @@ def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None
         if reason is None:
             return device
         lines.append(f"{index}: {name}: {reason}")
+    install = "install an OpenCL driver that takes SPIR-V, such as PoCL 6 (Debian: pocl-opencl-icd)"
+    choose = f"set {variable} to the number or to a part of the name of another of these devices, or {install}"
     raise DeviceError(
         f"no OpenCL device fits {variable}={wanted}" if wanted else "no OpenCL device takes SPIR-V",
         why="\n".join(lines) if lines else "no OpenCL platform is installed (see /etc/OpenCL/vendors)",
-        next=f"clinfo --list, then set {variable} to a part of a device's name" if lines
-        else "install an OpenCL driver that takes SPIR-V, such as PoCL 6 (Debian: pocl-opencl-icd)",
-    )  # fmt: skip
+        next=choose if lines else install,
+    )
 
 
 class Device:
