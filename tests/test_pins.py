@@ -249,3 +249,11 @@ class TestOurs:
     )  # fmt: skip
     def test_every_file_begins_by_saying_why_it_is_there(self, file: Path) -> None:
         assert file.read_text().startswith("# ")
+
+
+@pytest.mark.parametrize("circle", [("variant",), ("variant", "other"), ("variant", "other", "third")])
+def test_variants_that_extend_each_other_in_a_circle_are_named(root: Path, circle: tuple[str, ...]) -> None:
+    for name, parent in zip(circle, (*circle[1:], circle[0]), strict=True):
+        (root / f"targets/{name}.toml").write_text(f'extends = "{parent}"\ncomponents = ["more"]\n')
+    with pytest.raises(PinError, match=" -> ".join([*circle, circle[0]])):
+        target(root, "variant")

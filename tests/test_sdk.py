@@ -5,10 +5,14 @@ What it is checked for is tested in test_preflight.py, how a command line names 
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
 import json
+import lzma
 import os
+import socket
 import struct
 import tarfile
 from collections.abc import Mapping
@@ -429,3 +433,69 @@ class TestOurs:
         assert set(used) == {file.stem for file in paths.SDKS.glob("*.toml")}
         for name, target in used.items():
             assert vendors.Kind.read(name).replaces in target.recipes
+
+
+class TestWhatIsNoArchive:
+    """Each is an error with a cause and something to do, and none of them waits."""
+
+    def refused(self, runtime: Runtime, dpu: LockedTarget, path: Path, why: str = "") -> None:
+        with pytest.raises((SdkError, UnsafeArchiveError, UsageError)) as caught:
+            sdk.given(dpu, Given(path), runtime.store)
+        assert str(path) in str(caught.value) or path.name in str(caught.value)
+        assert why in caught.value.why and caught.value.next
+
+    @pytest.mark.parametrize("mode", ["gz", "xz", "bz2"])
+    @pytest.mark.parametrize("fault", ["flipped", "truncated", "header alone", "not a tar"])
+    def test_a_damaged_one(
+        self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, mode: str, fault: str
+    ) -> None:
+        plain = io.BytesIO()
+        with tarfile.open(fileobj=plain, mode="w") as tar:
+            info = tarfile.TarInfo(f"{TOP}/noise")
+            info.size = 1 << 16
+            # Not compressible: a change of any byte hits it.
+            tar.addfile(info, io.BytesIO(os.urandom(info.size)))
+        packed = {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(plain.getvalue())
+        middle = len(packed) // 2
+        path = tmp_path / f"sdk.tar.{mode}"
+        path.write_bytes({
+            "flipped": packed[:middle] + bytes(byte ^ 0xFF for byte in packed[middle:]),
+            "truncated": packed[:middle],
+            "header alone": packed[:10],
+            "not a tar": {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(b"no tar" * 1000),
+        }[fault])  # fmt: skip
+        self.refused(runtime, dpu, path)
+
+    @pytest.mark.parametrize("content", [b"\x28\xb5\x2f\xfd" + bytes(100), b"PK\x03\x04" + bytes(600), b"", b"text"])
+    def test_one_of_another_format(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, content: bytes) -> None:
+        path = tmp_path / "sdk.tar.zst"
+        path.write_bytes(content)
+        self.refused(runtime, dpu, path, "zstd" if content.startswith(b"\x28") else "")
+
+    @pytest.mark.parametrize("to", [f"{TOP}/a", f"./{TOP}/a", f"{TOP}/b", "gone"])
+    def test_hard_links_to_themselves_or_to_nothing(
+        self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, to: str
+    ) -> None:
+        path = tmp_path / "sdk.tar"
+        with tarfile.open(path, "w") as tar:
+            for name, target in (("a", to), ("b", f"{TOP}/a")):
+                info = tarfile.TarInfo(f"{TOP}/{name}")
+                info.type, info.linkname = tarfile.LNKTYPE, target
+                tar.addfile(info)
+        self.refused(runtime, dpu, path)
+
+    def test_a_pipe_a_socket_and_a_device_are_not_opened(
+        self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path
+    ) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "link").symlink_to("pipe")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(tmp_path / "socket"))
+            for path in (tmp_path / "pipe", tmp_path / "link", tmp_path / "socket", Path("/dev/zero")):
+                self.refused(runtime, dpu, path)
+
+    def test_nor_are_those_in_a_folder(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
+        (tmp_path / "sdk").mkdir()
+        os.mkfifo(tmp_path / "sdk/pipe")
+        with pytest.raises(UnsafeArchiveError, match=r"neither a file nor a link: .*pipe"):
+            sdk.given(dpu, Given(tmp_path / "sdk"), runtime.store)

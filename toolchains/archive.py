@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
+from . import confine
 from .errors import ImageError
 from .paths import scratch
 from .trees import EPOCH
@@ -224,10 +225,14 @@ def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
 
 def _entries(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
     """The entries of a layer by name; the root folder itself is every engine's own."""
-    entries = {posixpath.normpath(entry.name).lstrip("/"): entry for entry in tar}
+    entries = {_name(entry.name): entry for entry in tar}
     entries.pop(".", None)
-    entries.pop("", None)
     return entries
+
+
+def _name(path: str) -> str:
+    # Whole file systems have names with backslashes: units of systemd.
+    return confine.inside(path.lstrip("/") or ".", "a layer", backslash=True)
 
 
 def _link(entries: dict[str, tarfile.TarInfo]) -> None:
@@ -238,7 +243,7 @@ def _link(entries: dict[str, tarfile.TarInfo]) -> None:
     groups: dict[str, list[str]] = {}
     for name, entry in entries.items():
         if entry.islnk():
-            target = posixpath.normpath(entry.linkname).lstrip("/")
+            target = _name(entry.linkname)
             groups.setdefault(target, [target]).append(name)
     for target, names in groups.items():
         origin = entries.get(target)
@@ -256,7 +261,7 @@ def _clean(name: str, entry: tarfile.TarInfo) -> tarfile.TarInfo:
     """The entry without what depends on when and where it was made."""
     clean = tarfile.TarInfo(name)
     clean.type, clean.size = entry.type, entry.size
-    clean.linkname = posixpath.normpath(entry.linkname).lstrip("/") if entry.islnk() else entry.linkname
+    clean.linkname = _name(entry.linkname) if entry.islnk() else entry.linkname
     clean.devmajor, clean.devminor = entry.devmajor, entry.devminor
     clean.mode, clean.uid, clean.gid, clean.mtime, attributes = _metadata(entry)
     clean.pax_headers = dict(attributes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import posixpath
 import re
 import shlex
 import shutil
@@ -29,8 +30,8 @@ import urllib3.exceptions
 
 import docker
 
-from . import terminal, trees
-from .errors import CommandError, EngineError, UnsafeArchiveError
+from . import confine, terminal, trees
+from .errors import CommandError, EngineError
 from .paths import LOGS
 from .run import Completed
 
@@ -423,9 +424,8 @@ class Container:
         with tarfile.open(fileobj=data) as tar:
             for member in tar:
                 # The engine's archive starts at the last part of the name that was asked for.
-                path = destination.joinpath(*PurePosixPath(member.name).parts[1:])
-                if not path.resolve().is_relative_to(destination.resolve()):
-                    raise UnsafeArchiveError(f"an entry would leave {destination}: {member.name}")
+                parts = PurePosixPath(confine.inside(member.name, f"what came from {source}")).parts[1:]
+                path = confine.under(destination, posixpath.join(".", *parts), f"what came from {source}")
                 file = tar.extractfile(member) if member.isfile() else None
                 if file:
                     path.parent.mkdir(parents=True, exist_ok=True)

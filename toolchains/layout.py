@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, Protocol
 
-from .errors import UsageError
+from . import confine
+from .errors import PatchTargetError, UsageError
 
 Layout = Literal["source", "wheel"]
 
@@ -49,9 +50,13 @@ class FolderTree:
         )
 
     def place(self, path: str) -> Path | None:
-        """Where the tree has a file, or None for one that a wheel does not carry."""
+        """Where the tree has a file, or None for one that a wheel does not carry.
+
+        Raises:
+            PatchTargetError: the path leaves the tree, or a link in the tree does.
+        """
         inside = path if self.layout == "source" else in_wheel(path)
-        return None if inside is None else self.root / inside
+        return None if inside is None else confine.under(self.root, inside, "a patch", error=PatchTargetError)
 
     def read(self, path: str) -> str | None:
         place = self.place(path)
@@ -91,8 +96,12 @@ class WheelTree:
 
 
 def in_wheel(path: str) -> str | None:
-    """Where a wheel has a file of the source tree, or None: it carries only part of them."""
-    match path.split("/"):
+    """Where a wheel has a file of the source tree, or None: it carries only part of them.
+
+    Raises:
+        PatchTargetError: the path leaves the tree.
+    """
+    match confine.inside(path, "a patch", error=PatchTargetError).split("/"):
         case ["python", "triton", *rest]:
             return "/".join(["triton", *rest])
         case ["third_party", backend, "backend", *rest]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from . import paths
+from . import confine, durable, paths
 from .errors import PinError
 
 _RESOLVE = "./foundry pin --update"
@@ -29,6 +29,9 @@ class Artifact:
         filename: the name that the archive gives the file.
         size: in bytes.
         sha256: of the whole file, hexadecimal.
+
+    Raises:
+        PinError: a name, a version or the sha256 is none. These are used as names in the store and on command lines.
     """
 
     kind: str
@@ -37,6 +40,13 @@ class Artifact:
     filename: str
     size: int
     sha256: str
+
+    def __post_init__(self) -> None:
+        called = f"the {self.kind} {self.filename!r}"
+        confine.word(self.name, called, error=PinError)
+        confine.word(self.version, called, error=PinError)
+        confine.name(self.filename, called, error=PinError)
+        confine.sha256(self.sha256, called, error=PinError)
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -71,6 +81,12 @@ class Patched:
     package: str
     series: str
     root: str
+
+    def __post_init__(self) -> None:
+        called = f"component {self.component!r}"
+        confine.word(self.package, called, error=PinError)
+        confine.inside(self.series, called, error=PinError)
+        confine.inside(self.root.strip("/"), called, error=PinError)
 
 
 @dataclass(frozen=True)
@@ -114,6 +130,11 @@ class LockedTarget:
     digest: str = ""
     pins: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # They name folders, files and images.
+        for each in (self.name, self.suite, self.python, *self.recipes, *filter(None, (self.backend, self.sdk))):
+            confine.word(each, f"target {self.name!r}", error=PinError)
+
     @property
     def variant(self) -> bool:
         """Whether it is its backend's own target with more, or other, components."""
@@ -147,6 +168,10 @@ class LockedSource:
     tree: str = ""
     files: tuple[Artifact, ...] = ()
     pin: str = ""
+
+    def __post_init__(self) -> None:
+        for hash in filter(None, (self.commit, self.tree)):
+            confine.commit(hash, "a source", error=PinError)
 
 
 @dataclass(frozen=True)
@@ -252,6 +277,8 @@ def load(path: Path = paths.LOCK) -> Lock:
             {name: _source(entry) for name, entry in data["sources"].items()},
             {suite: _target(builder_name(suite), entry) for suite, entry in data["builders"].items()},
         )
+    except PinError as error:
+        raise PinError(f"the lock is malformed: {path}", why=str(error), next=_RESOLVE) from error
     except FileNotFoundError:
         raise PinError(f"there is no lock at {path}", next=_RESOLVE) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -273,7 +300,7 @@ def save(lock: Lock, path: Path = paths.LOCK) -> None:
         "sources": {name: _source_to_json(source) for name, source in lock.sources.items()},
         "builders": {suite: _to_json(builder) for suite, builder in lock.builders.items()},
     }
-    path.write_text(_format(data) + "\n")
+    durable.write(path, _format(data) + "\n")
 
 
 def _to_json(target: LockedTarget) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from . import paths, trees
-from .errors import PinError
+from . import confine, paths, trees
+from .errors import PatchTargetError, PinError
 from .lock import Artifact, LockedTarget, Patched, digest
 from .patches import Series
 from .run import run
@@ -33,6 +33,8 @@ class PackageTree:
     def read(self, path: str) -> str | None:
         place = self.root / path
         # A link of a package leads to where it is installed, which here is this machine.
+        if not place.is_symlink():
+            confine.under(self.root, path, "a patch", error=PatchTargetError)
         return None if place.is_symlink() or not place.is_file() else place.read_bytes().decode()
 
     def paths(self) -> Iterator[str]:

@@ -26,7 +26,7 @@ from unidiff.constants import LINE_TYPE_NO_NEWLINE
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from . import paths
+from . import confine, paths
 from .errors import HunkError, MalformedPatchError, PatchError, PatchTargetError
 from .layout import FolderTree, Tree
 
@@ -172,6 +172,7 @@ class Series:
         digest = hashlib.sha256()
         patches = []
         for name in names:
+            confine.name(name, str(listing), error=MalformedPatchError)
             try:
                 text = (folder / name).read_bytes().decode()
             except (FileNotFoundError, UnicodeDecodeError) as error:
@@ -271,7 +272,8 @@ def parse(name: str, text: str) -> Patch:
     """Read one patch.
 
     Raises:
-        MalformedPatchError: no header, a field is missing, no unified diff, or files are removed or renamed.
+        MalformedPatchError: no header, a field is missing, no unified diff, files are removed or renamed, or a path
+            leaves the tree.
     """
     header, found, body = text.partition("\n--- ")
     header = header.rstrip("\n") + "\n"
@@ -291,12 +293,14 @@ def parse(name: str, text: str) -> Patch:
     added = set()
     for file in diff:
         made = file.source_file == _NOTHING and file.target_file.startswith("b/") and len(file) == 1
-        changed = file.is_modified_file and file.source_file[2:] == file.target_file[2:]
+        names = file.source_file, file.target_file
+        changed = file.is_modified_file and names == (f"a/{file.path}", f"b/{file.path}")
         if not (made or changed) or file.path in files:
             raise MalformedPatchError(
                 f"{name} does not simply change {file.path}",
                 why="a series changes files or adds them, each once a patch; it removes and renames none",
             )
+        confine.inside(file.path, name, error=MalformedPatchError)
         if made:
             added.add(file.path)
         if any(line.line_type == LINE_TYPE_NO_NEWLINE for hunk in file for line in hunk):

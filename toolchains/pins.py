@@ -198,14 +198,24 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
     )
 
 
-def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS) -> Target:
+def target(
+    name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS, *, above: tuple[str, ...] = ()
+) -> Target:  # fmt: skip
     """Read one target; a file with `extends` makes a variant of the target that it names, see _variant.
+
+    Args:
+        above: the variants that are being read and extend this one.
 
     Raises:
         UsageError: no such target.
-        PinError: malformed.
+        PinError: malformed, or variants extend each other in a circle.
     """
     path = folder / f"{name}.toml"
+    if name in above:
+        raise PinError(
+            f"targets extend each other in a circle: {' -> '.join([*above[above.index(name):], name])}",
+            next=f"correct extends in {path}",
+        )
     if not path.is_file():
         known = ", ".join(names(folder))
         raise UsageError(f"there is no target {name}", why=f"known: {known}", next="./foundry pin")
@@ -214,7 +224,7 @@ def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PIN
         case {"extends": str(parent), **more} if more and all(
             isinstance(value, _VARIANT.get(key, ())) for key, value in more.items()
         ):
-            return _variant(name, target(parent, folder, components), more, components)
+            return _variant(name, target(parent, folder, components, above=(*above, name)), more, components)
         case {"backend": str(backend), "suite": str(suite), "python": str(python), "components": [*listed], **rest}:
             pins = tuple(component(str(item), components) for item in listed)
             sourced = {key: tuple(rest.pop(key)) for key in ("upstreams", "llvm-targets") if _words(rest.get(key))}

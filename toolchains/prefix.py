@@ -21,10 +21,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
+from . import confine
 from .errors import UnsafeArchiveError
 from .paths import scratch
 from .trees import EPOCH
 
+_OTHER = "give the archive as the vendor packed it, or the folder that it was unpacked to"
 _COMPRESSED: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 
 
@@ -88,16 +90,28 @@ def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entr
         UnsafeArchiveError: see normalise.
     """
     found: dict[str, Entry] = {}
+    files: dict[str, tarfile.TarInfo] = {}
     for member in tar:
-        name = posixpath.normpath(member.name)
-        if member.name.startswith("/") or ".." in name.split("/"):
-            raise UnsafeArchiveError(f"{called} has an entry that leaves its folder: {member.name}")
+        name = confine.inside(member.name, called)
         inside = posixpath.relpath(name, below) if below else name
         if member.isdir() or inside.startswith(".."):
             continue
         if not (member.isreg() or member.issym() or member.islnk()):
-            raise UnsafeArchiveError(f"{called} has an entry that is neither a file nor a link: {member.name}")
-        found[inside] = _member(tar, member, called)
+            raise UnsafeArchiveError(
+                f"{called} has an entry that is neither a file nor a link: {member.name}", next=_OTHER
+            )
+        if member.issym():
+            found[inside] = Entry(partial(_content, tar, member), link=member.linkname)
+            continue
+        # A hard link has no content; the file does, which must come before it.
+        file = files.get(confine.inside(member.linkname, called)) if member.islnk() else member
+        if file is None:
+            raise UnsafeArchiveError(
+                f"{called} has a hard link to a file that it does not have: {member.name}",
+                why=f"it leads to {member.linkname}, which must come before it", next=_OTHER,
+            )  # fmt: skip
+        files[name] = file
+        found[inside] = Entry(partial(_content, tar, file), file.size, bool(file.mode & 0o100))
     refuse_paths_through_links(found, called)
     return found
 
@@ -137,7 +151,7 @@ def _of_path(path: Path, status: os.stat_result) -> Entry:
         # As it is: Path would shorten "./lib".
         return Entry(partial(_opened, path), link=os.readlink(path))  # noqa: PTH115
     if not stat.S_ISREG(status.st_mode):
-        raise UnsafeArchiveError(f"neither a file nor a link: {path}")
+        raise UnsafeArchiveError(f"neither a file nor a link: {path}", next="remove it, or give a folder without it")
     return Entry(partial(_opened, path), status.st_size, bool(status.st_mode & 0o100))
 
 
@@ -145,20 +159,10 @@ def _opened(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _member(tar: tarfile.TarFile, member: tarfile.TarInfo, called: str) -> Entry:
-    def content() -> IO[bytes]:
-        file = tar.extractfile(member)
-        assert file is not None
-        return file
-
-    if member.issym():
-        return Entry(content, link=member.linkname)
-    try:
-        # A hard link has no size; the file that it leads to does.
-        origin = tar.getmember(member.linkname) if member.islnk() else member
-    except KeyError:
-        raise UnsafeArchiveError(f"{called} has a link to a file that it does not have: {member.name}") from None
-    return Entry(content, origin.size, bool(origin.mode & 0o100))
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = tar.extractfile(member)
+    assert file is not None
+    return file
 
 
 def refuse_paths_through_links(found: Mapping[str, Entry], called: str) -> None:
@@ -167,10 +171,7 @@ def refuse_paths_through_links(found: Mapping[str, Entry], called: str) -> None:
     Raises:
         UnsafeArchiveError: there is one.
     """
-    links = {name for name, entry in found.items() if entry.link}
-    for name in found:
-        if links.intersection(_parents(name)):
-            raise UnsafeArchiveError(f"{called} has an entry that would be written through a link: {name}")
+    confine.not_through({name for name, entry in found.items() if entry.link}, found, called)
 
 
 @contextmanager
@@ -189,8 +190,3 @@ def opened(source: Path) -> Iterator[tarfile.TarFile]:
         plain.seek(0)
         with tarfile.open(fileobj=plain, mode="r:") as tar:
             yield tar
-
-
-def _parents(name: str) -> set[str]:
-    parts = name.split("/")[:-1]
-    return {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}

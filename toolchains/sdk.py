@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import paths, prefix, preflight, trees, vendors
+from . import durable, paths, prefix, preflight, trees, vendors
 from .errors import HashMismatchError, SdkError, UsageError
 from .lock import LockedTarget, digest
 from .preflight import Finding
@@ -134,6 +134,10 @@ def given(target: LockedTarget, what: Given, store: Store) -> Sdk:
     supply = Supply(what.path.expanduser().absolute(), what.files)
     if not supply.path.exists():
         raise UsageError(f"there is no archive or folder {supply.path}", next="--sdk=PATH of it")
+    if not (supply.path.is_file() or supply.path.is_dir()):
+        # To open a pipe would be to wait for whoever writes to it.
+        raise UsageError(f"{supply.path} is neither a file nor a folder", why="it is a pipe, a device or a socket",
+                         next="--sdk=PATH of an archive, or of the folder that it was unpacked to")  # fmt: skip
     records = _records()
     record = records.get(str(supply), {})
     found = supply.sha256()
@@ -232,9 +236,10 @@ def _records() -> dict[str, dict[str, str]]:
         return {}
     except ValueError as error:
         raise SdkError(f"not what was written down: {_file()}", why=str(error), next=f"rm {_file()}") from error
+    if not isinstance(records, dict) or not all(isinstance(record, dict) for record in records.values()):
+        raise SdkError(f"not what was written down: {_file()}", why="it has no records of SDKs", next=f"rm {_file()}")
     return records
 
 
 def _write(records: Mapping[str, Mapping[str, str]]) -> None:
-    _file().parent.mkdir(parents=True, exist_ok=True)
-    _file().write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
+    durable.write(_file(), json.dumps(records, indent=1, sort_keys=True) + "\n")

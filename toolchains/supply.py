@@ -7,8 +7,10 @@ the other files at their places: it depends on names, contents, links and the ri
 from __future__ import annotations
 
 import hashlib
+import lzma
 import posixpath
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from . import prefix
 from .errors import HashMismatchError, SdkError
 from .prefix import Entry
 from .vendors import Kind
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,9 @@ class Supply:
                 yield self.path.name, self._folder()
                 return
             with prefix.opened(self.path) as tar:
-                below = _below(kind, prefix.of_tar(tar, self.path.name))
+                below = _below(kind, self._read(tar))
                 yield posixpath.basename(below), prefix.of_tar(tar, self.path.name, below)
-        except (tarfile.TarError, OSError, EOFError) as error:
+        except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise self._unreadable(error) from error
 
     def write(self, kind: Kind, sha256: str, target: Path) -> None:
@@ -89,6 +93,13 @@ class Supply:
             raise HashMismatchError(f"{self} changed while it was read", why=f"sha256 {found}\nbefore {sha256}",
                                     next="the same command again, once nobody changes it")  # fmt: skip
 
+    def _read(self, tar: tarfile.TarFile) -> dict[str, Entry]:
+        try:
+            return prefix.of_tar(tar, self.path.name)
+        except (ValueError, ArithmeticError, LookupError) as error:
+            # What tarfile lets through of headers that are no headers.
+            raise self._unreadable(error) from error
+
     def _folder(self) -> dict[str, Entry]:
         entries = prefix.of_folder(self.path)
         entries |= {name: prefix.of_file(path) for name, path in self.files.items()}
@@ -99,9 +110,19 @@ class Supply:
         if self.path.is_dir():
             return SdkError(f"{self} cannot be read", why=str(error), next=f"see to its rights: ls -lR {self.path}")
         return SdkError(
-            f"{self.path} cannot be read as a tar archive", why=str(error),
+            f"{self.path} cannot be read as a tar archive", why=self._compression() or str(error),
             next="give the archive as the vendor packed it, or the folder that it was unpacked to",
         )  # fmt: skip
+
+
+    def _compression(self) -> str:
+        """What is wrong with an archive that is compressed as we cannot read it."""
+        try:
+            with self.path.open("rb") as file:
+                zstd = file.read(len(_ZSTD)) == _ZSTD
+        except OSError:
+            return ""
+        return "it is compressed by zstd; gzip, bzip2 and xz can be read" if zstd else ""
 
 
 class _Hash:

@@ -11,8 +11,9 @@ import shutil
 import stat
 import zipfile
 from collections.abc import Collection, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from . import confine
 from .errors import UnsafeArchiveError
 
 # The first date that zip can express.
@@ -26,9 +27,8 @@ def entries(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
         UnsafeArchiveError: an entry would be installed outside the folder it is meant for, or is a link.
     """
     for entry in wheel.infolist():
-        path = PurePosixPath(entry.filename)
-        if path.is_absolute() or ".." in path.parts or "\\" in entry.filename:
-            raise UnsafeArchiveError(f"{wheel.filename} has an entry that leaves its folder: {entry.filename}")
+        # As the archive has it: zipfile cuts a name at a NUL.
+        confine.inside(entry.orig_filename, str(wheel.filename))
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise UnsafeArchiveError(f"{wheel.filename} has an entry that is a link: {entry.filename}")
         if not entry.is_dir():

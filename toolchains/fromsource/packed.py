@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
+from .. import confine
 from ..errors import PatchTargetError, PinError, UnsafeArchiveError
 from ..patches import Series
 from ..trees import EPOCH
@@ -164,9 +165,7 @@ class _Packing:
         self.digest = hashlib.sha256()
 
     def add(self, entry: Entry) -> None:
-        name = entry.name
-        if name.startswith("/") or ".." in name.split("/") or not name:
-            raise self._unsafe(f"an entry that leaves its folder: {name}")
+        name = confine.inside(entry.name, self.called)
         if name not in self.selection:
             if name in self.held:
                 self.unseen.add(name)
@@ -178,7 +177,7 @@ class _Packing:
             raise self._unsafe(f"a name that is no UTF-8: {name!r}") from None
         if name in self.places or name in self.links:
             raise self._unsafe(f"two entries of one name: {name}")
-        self.folders.update(_parents(name))
+        self.folders.update(confine.parents(name))
         if entry.link:
             self.links[name] = entry.link
             self._note(name, "l", hashlib.sha256(entry.link.encode()).hexdigest())
@@ -203,13 +202,13 @@ class _Packing:
                         f"a patch adds {name}, which {self.called} has",
                         why="the profile leaves it out" if name in self.unseen else "there it is a link",
                     )
-                self.folders.update(_parents(name))
+                self.folders.update(confine.parents(name))
                 self.contents[name] = text.encode()
                 mode = self.places[name][2] if name in self.places else False
                 self.places[name] = 0, len(self.contents[name]), mode
+        confine.not_through(self.links, (*self.places, *self.links), self.called)
         for name in (*self.places, *self.links):
-            through = next((folder for folder in _parents(name) if folder in self.links), None)
-            if through or name in self.folders:
+            if name in self.folders:
                 raise self._unsafe(f"an entry that would be written through another: {name}")
         for name in sorted(self.contents):
             content, executable = self.contents[name], self.places[name][2]
@@ -324,13 +323,6 @@ class _Held:
         yield from self.contents
 
 
-def _parents(name: str) -> Iterator[str]:
-    at = name.rfind("/")
-    while at > 0:
-        yield name[:at]
-        at = name.rfind("/", 0, at)
-
-
 def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> Iterator[Entry]:
     """The entries of a tar, plain or compressed, as they come.
 
@@ -359,11 +351,9 @@ def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> I
         while (member := archive.next()) is not None:
             # It would remember every entry until the end.
             archive.members = []  # type: ignore[attr-defined]
-            name = posixpath.normpath(member.name)
+            name = confine.inside(member.name, called)
             if name == ".":
                 continue
-            if member.name.startswith("/") or ".." in name.split("/"):
-                raise UnsafeArchiveError(f"{called} has an entry that leaves its folder: {member.name}")
             top = top or name.partition("/")[0]
             name = inside(name)
             if member.isdir():
@@ -371,7 +361,7 @@ def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> I
             if member.issym():
                 yield Entry(name, link=member.linkname)
             elif member.islnk():
-                yield Entry(name, same_as=inside(posixpath.normpath(member.linkname)))
+                yield Entry(name, same_as=inside(confine.inside(member.linkname, called)))
             elif member.isreg():
                 yield Entry(name, archive.extractfile(member), member.size, bool(member.mode & 0o100))
             else:

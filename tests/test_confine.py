@@ -1,0 +1,137 @@
+"""No name leads out of its folder, wherever it comes from: one rule, and everything that asks for it."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolchains import archive, confine, layout, lock, patches, wheel
+from toolchains.errors import MalformedPatchError, PatchTargetError, PinError, UnsafeArchiveError
+from toolchains.layout import FolderTree
+from toolchains.lock import LockedSource, Patched
+
+LEADING_OUT = (
+    "", "/etc/passwd", "..", "../x", "a/..", "a/../b", "python/triton/../../../x", "a/..\\x", "a\\b", "a\0b", "\0",
+)  # fmt: skip
+FIELDS = "Subject: s\nWhy: w\nUpstream: u\nUntil: u\n\n"
+
+
+@pytest.mark.parametrize("path", LEADING_OUT)
+def test_what_may_leave_its_folder_is_refused_with_the_reason(path: str) -> None:
+    with pytest.raises(UnsafeArchiveError, match=r"sdk\.tar has a path that leaves its folder") as caught:
+        confine.inside(path, "sdk.tar")
+    assert caught.value.why and caught.value.next
+
+
+@pytest.mark.parametrize("path", ["a", "a/b", "./a/b", "a//b/", "..a/b..", "a/.../b", "ü/ b"])
+def test_what_stays_is_given_in_its_normal_form(path: str) -> None:
+    assert confine.inside(path, "x") == str(Path(path))
+
+
+@pytest.mark.parametrize("text", ["a/b", ".", "..", "", "/a", "a\0"])
+def test_a_file_name_is_one_part_of_a_path(text: str) -> None:
+    with pytest.raises(UnsafeArchiveError):
+        confine.name(text, "x")
+
+
+def test_a_link_in_a_folder_leads_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "tree/inner").mkdir(parents=True)
+    (tmp_path / "tree/out").symlink_to(tmp_path)
+    (tmp_path / "tree/in").symlink_to("inner")
+    assert confine.under(tmp_path / "tree", "in/new.py", "x") == tmp_path / "tree/in/new.py"
+    with pytest.raises(UnsafeArchiveError, match=r"through a link: out/new\.py"):
+        confine.under(tmp_path / "tree", "out/new.py", "x")
+
+
+OUT = "python/triton/../../../../escaped.py"
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        f"--- /dev/null\n+++ b/{OUT}\n@@ -0,0 +1,1 @@\n+x\n",
+        f"--- a/{OUT}\n+++ b/{OUT}\n@@ -1,1 +1,1 @@\n-x\n+y\n",
+        "--- /etc/passwd\n+++ /etc/passwd\n@@ -1,1 +1,1 @@\n-x\n+y\n",
+        "--- a//etc/passwd\n+++ b//etc/passwd\n@@ -1,1 +1,1 @@\n-x\n+y\n",
+        f"--- a/python/triton/x.py\n+++ b/{OUT}\n@@ -1,1 +1,1 @@\n-x\n+y\n",
+        f"--- a/python/triton/x.py\n+++ ./{OUT}\n@@ -1,1 +1,1 @@\n-x\n+y\n",
+        "--- /dev/null\n+++ b/python/triton/a\\..\\x.py\n@@ -0,0 +1,1 @@\n+x\n",
+    ],
+)
+def test_a_patch_that_leaves_the_tree_is_refused_when_it_is_read(diff: str) -> None:
+    with pytest.raises(MalformedPatchError):
+        patches.parse("0001.patch", FIELDS + diff)
+
+
+@pytest.mark.parametrize("path", [OUT, "third_party/x/backend/../../../../y.py", "/python/triton/x.py"])
+@pytest.mark.parametrize("kind", ["source", "wheel"])
+def test_no_tree_has_a_place_outside_of_it(tmp_path: Path, path: str, kind: layout.Layout) -> None:
+    with pytest.raises(PatchTargetError):
+        FolderTree(tmp_path, kind).write(path, "x")
+
+
+def test_a_tree_is_not_written_nor_read_through_a_link_that_leads_out_of_it(tmp_path: Path) -> None:
+    (tmp_path / "tree/python/triton").mkdir(parents=True)
+    (tmp_path / "secret.py").write_text("x")
+    (tmp_path / "tree/python/triton/out").symlink_to(tmp_path)
+    (tmp_path / "tree/python/triton/file.py").symlink_to(tmp_path / "secret.py")
+    tree = FolderTree(tmp_path / "tree", "source")
+    for path in ("python/triton/out/new.py", "python/triton/file.py"):
+        with pytest.raises(PatchTargetError, match="through a link"):
+            tree.write(path, "y")
+        with pytest.raises(PatchTargetError, match="through a link"):
+            tree.read(path)
+    assert (tmp_path / "secret.py").read_text() == "x" and not (tmp_path / "new.py").exists()
+
+
+def test_a_series_names_patches_of_its_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "evil.patch").write_text(FIELDS + "--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-x\n+y\n")
+    (tmp_path / "1.0").mkdir()
+    (tmp_path / "1.0/series").write_text("../evil.patch\n")
+    with pytest.raises(MalformedPatchError, match="leaves its folder"):
+        patches.Series.load(tmp_path / "1.0")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"filename": "../../x.whl"}, {"filename": "/x.whl"}, {"filename": "a/x.whl"}, {"filename": "a\\x.whl"},
+        {"filename": "x\0.whl"}, {"filename": ""}, {"sha256": "../" + "a" * 61}, {"sha256": "a" * 63},
+        {"sha256": "A" * 64}, {"sha256": "/" + "a" * 63}, {"name": "-o=Dir::Etc=/tmp"}, {"name": "a/b"},
+        {"name": "a\nb"}, {"version": "1 --hash=x"}, {"version": "../1"},
+    ],
+)  # fmt: skip
+def test_a_lock_with_a_name_that_is_none_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
+    data = json.loads(lock.paths.LOCK.read_text())
+    data["targets"]["spirv"]["wheels"][0].update(change)
+    (tmp_path / "lock.json").write_text(json.dumps(data))
+    with pytest.raises(PinError, match="the lock is malformed"):
+        lock.load(tmp_path / "lock.json")
+
+
+def test_targets_sources_and_patched_packages_are_looked_at_as_well() -> None:
+    target = lock.load().targets["spirv"]
+    for change in ({"backend": "../x"}, {"recipes": ("a/b",)}, {"suite": "-x"}, {"sdk": ".."}):
+        with pytest.raises(PinError):
+            replace(target, **change)  # type: ignore[arg-type]
+    for make in (lambda: LockedSource("git", commit="--output=x"), lambda: Patched("c", "p", "../s", "/usr"),
+                 lambda: Patched("c", "p", "s/1", "/usr/../../x")):  # fmt: skip
+        with pytest.raises(PinError):
+            make()
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "a/.."])
+def test_neither_a_layer_nor_a_wheel_has_an_entry_outside(tmp_path: Path, path: str) -> None:
+    with tarfile.open(tmp_path / "layer.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo(path))
+    with tarfile.open(tmp_path / "layer.tar") as tar, pytest.raises(UnsafeArchiveError, match="a layer"):
+        archive._entries(tar)
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as file:
+        file.writestr(path, "")
+    with zipfile.ZipFile(tmp_path / "x.whl") as file, pytest.raises(UnsafeArchiveError, match=r"x\.whl"):
+        list(wheel.entries(file))

@@ -1,0 +1,52 @@
+"""Writes files and folders so that a name never stands for something half-written, not even after a power failure.
+
+A rename may reach the disk before the content of what was renamed. So the content is synced first, then the rename.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+
+def move(source: Path, place: Path) -> None:
+    """Rename a file or a folder, synced to the disk before and after; a file of that name is replaced."""
+    _sync_all(source)
+    missing = [folder for folder in place.parents if not folder.exists()]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(place)
+    for folder in (place.parent, *(folder.parent for folder in missing)):
+        _sync(folder)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file, or replace the one that is there; a reader sees the old text or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+        work = Path(file.name)
+        try:
+            file.write(text)
+            file.close()
+            work.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+            move(work, path)
+        except BaseException:
+            work.unlink(missing_ok=True)
+            raise
+
+
+def _sync_all(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        for inner in path.iterdir():
+            _sync_all(inner)
+    if not path.is_symlink():
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    """Have the content of a file, or the names in a folder, on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
