@@ -53,7 +53,7 @@ def container(monkeypatch: pytest.MonkeyPatch) -> FakeContainer:
 
     def have(name: str, **_: Any) -> tuple[Any, Any]:
         assert name == "dpu"
-        return types.SimpleNamespace(container=lambda name: made), types.SimpleNamespace(name="image")
+        return types.SimpleNamespace(sandbox=lambda name: made), types.SimpleNamespace(name="image")
 
     monkeypatch.setattr(building, "have", have)
     return made

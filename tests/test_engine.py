@@ -21,8 +21,8 @@ import pytest
 import urllib3.exceptions
 
 from toolchains import engine, trees
-from toolchains.engine import Container, Engine
-from toolchains.errors import CommandError, EngineError, UnsafeArchiveError
+from toolchains.engine import Container, Engine, Limits, Sandbox
+from toolchains.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
 from toolchains.paths import ROOT
 
 
@@ -153,15 +153,114 @@ with engine.connect().container(sys.argv[1], volumes={sys.argv[2]: "/foundry/wor
 
 
 @pytest.mark.docker
-def test_what_a_killed_process_left_at_work_on_a_volume_is_ended(docker: Engine, tiny: str, volume: str) -> None:
-    child = subprocess.run([sys.executable, "-c", ORPHAN, tiny, volume], cwd=ROOT, timeout=60, check=False)
-    assert child.returncode == -signal.SIGKILL
+def test_a_container_ends_with_its_owner_and_another_s_goes_on(docker: Engine, tiny: str, volume: str) -> None:
     with docker.container(tiny) as other:
-        assert docker.evict(volume) == 1
-        assert docker.evict(volume) == 0
+        child = subprocess.run([sys.executable, "-c", ORPHAN, tiny, volume], cwd=ROOT, timeout=60, check=False)
+        assert child.returncode == -signal.SIGKILL
+        # Asserts no time: it used to sleep for a day.
+        end = time.monotonic() + 120
+        while docker._api.containers(all=True, filters={"volume": volume}) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert docker._api.containers(all=True, filters={"volume": volume}) == []
         assert other.call(["echo", "untouched"]) == "untouched\n"
     docker.remove_volume(volume)
     assert docker.volumes(volume) == ()
+
+
+STILLBORN = """
+import os, signal, sys
+from toolchains import engine
+made = engine.connect()
+made._api.start = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+with made.container(sys.argv[1], volumes={sys.argv[2]: "/foundry/work"}):
+    pass
+"""
+
+
+@pytest.mark.docker
+def test_a_container_that_a_killed_process_never_started_is_removed(
+    docker: Engine, tiny: str, volume: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = subprocess.run([sys.executable, "-c", STILLBORN, tiny, volume], cwd=ROOT, timeout=60, check=False)
+    assert child.returncode == -signal.SIGKILL
+    docker.sweep()
+    left = docker._api.containers(all=True, filters={"volume": volume})
+    assert [each["State"] for each in left] == ["created"], "another process may be about to start it"
+    monkeypatch.setattr(engine, "_STILLBORN", -60)
+    assert docker.sweep() >= 1
+    assert docker._api.containers(all=True, filters={"volume": volume}) == []
+
+
+@pytest.fixture(scope="module")
+def sandbox(docker: Engine, tiny: str) -> Iterator[Sandbox]:
+    with docker.sandbox(tiny, folders=["/mnt/data"]) as running:
+        yield running
+
+
+@pytest.mark.docker
+def test_a_sandbox_has_no_rights_and_cannot_get_any(sandbox: Sandbox) -> None:
+    status = dict(line.split(":", 1) for line in sandbox.call(["cat", "/proc/self/status"]).splitlines())
+    assert {int(number) for name in ("Uid", "Gid") for number in status[name].split()} == {1000}
+    assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+    assert int(status["NoNewPrivs"]) == 1
+    # The first process as well as those that are started later.
+    assert "Uid:\t1000" in sandbox.call(["cat", "/proc/1/status"])
+    assert sandbox.call(["ls", "/sys/class/net"]) == "lo\n"
+
+
+@pytest.mark.docker
+def test_a_sandbox_is_read_only_but_for_its_folders(sandbox: Sandbox) -> None:
+    def written(folder: str) -> bool:
+        return sandbox.run(["sh", "-c", f"echo x > {folder}/file"]).status == 0
+
+    places = ("/", "/bin", "/mnt", "/foundry", "/mnt/data", "/tmp", "/dev/shm", "/foundry/home")
+    assert [place for place in places if written(place)] == list(places[3:])
+    assert sandbox.call(["sh", "-c", "cd; pwd; echo $USER"]) == "/foundry/home\nfoundry\n"
+    # A driver's cache is there, and libraries are loaded from it.
+    sandbox.call(["sh", "-c", "echo '#!/bin/sh' > /tmp/program; chmod +x /tmp/program; /tmp/program"])
+
+
+@pytest.mark.docker
+def test_what_goes_into_a_sandbox_is_its_user_s_and_comes_out(sandbox: Sandbox, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep/file").write_text("content")
+    (source / "deep/file").chmod(0o600)
+    for place in ("/foundry/a/b", "/mnt/data/c"):
+        sandbox.copy_into(source, place)
+        sandbox.call(["sh", "-c", f"cd {place}/deep; cat file; echo more >> file; rm file; echo new > file; mkdir x"])
+        sandbox.copy_out(place, tmp_path / "back")
+        assert (tmp_path / "back/deep/file").read_text() == "new\n"
+    with pytest.raises(EngineError, match="cannot write /etc/file"):
+        sandbox.copy_into(source / "deep/file", "/etc/file")
+
+
+@pytest.mark.docker
+def test_a_sandbox_leaves_no_volume(docker: Engine, tiny: str) -> None:
+    with docker.sandbox(tiny) as sandbox:
+        mounts = docker._api.inspect_container(sandbox.id)["Mounts"]
+        (volume,) = (mount["Name"] for mount in mounts if mount["Type"] == "volume")
+    assert volume not in [each["Name"] for each in docker._api.volumes()["Volumes"] or ()]
+
+
+@pytest.mark.docker
+def test_a_sandbox_has_limits_and_says_so(docker: Engine, sandbox: Sandbox) -> None:
+    info, settings = docker._api.info(), docker._api.inspect_container(sandbox.id)["HostConfig"]
+    assert 0 < settings["Memory"] == settings["MemorySwap"] < info["MemTotal"]
+    assert settings["PidsLimit"] == sandbox.limits.processes
+    assert f"{settings['Memory'] / 1e9:.1f} GB of memory, {settings['PidsLimit']} processes" in str(sandbox.limits)
+
+
+def test_what_an_engine_cannot_limit_is_said() -> None:
+    limits = Limits.of({"MemTotal": 8 << 30, "MemoryLimit": False, "NCPU": 2}, None)
+    assert str(limits) == "memory without a limit, processes without a limit"
+
+
+@pytest.mark.docker
+def test_a_sandbox_s_time_ends_what_runs_in_it_and_that_is_said(docker: Engine, tiny: str) -> None:
+    with docker.sandbox(tiny, seconds=1) as sandbox, pytest.raises(LimitError, match="sh in a container") as raised:
+        sandbox.run(["sh", "-c", "while :; do :; done"])
+    assert raised.value.why == "its time is over: the limit is 1 s"
 
 
 @pytest.mark.docker

@@ -58,7 +58,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
 
     def make(status: int, leaves: str = "junit.xml") -> FakeContainer:
         container = FakeContainer(status, leaves)
-        engine = types.SimpleNamespace(container=lambda name: container)
+        engine = types.SimpleNamespace(sandbox=lambda name, **_: container)
 
         def have(name: str, **_: Any) -> tuple[Any, Any]:
             labels = {image.LABEL + "triton": "3.9.0+foundry.1"}

@@ -17,8 +17,8 @@ from toolchains.engine import Engine
 # Two test runs may share an engine.
 NAME = f"foundry-test/tiny:{os.getpid()}"
 _TOOLS = (
-    "sh", "cat", "chmod", "df", "du", "echo", "env", "head", "ln", "ls", "mkdir", "nproc", "pwd", "rm", "sleep", "stty",
-    "test",
+    "sh", "cat", "chmod", "df", "du", "echo", "env", "head", "id", "ln", "ls", "mkdir", "nproc", "pwd", "rm", "sleep",
+    "stty", "test", "timeout",
 )  # fmt: skip
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 

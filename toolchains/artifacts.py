@@ -50,7 +50,7 @@ def pack(
     docker, made = building.have(TARGET, triton=triton, offline=offline, allow_drift=allow_drift)
     inside = f"{_HOME}/script/{source.name}"
     options = [f"--out-indices={out_indices}"] * bool(out_indices) + [f"--kernel={kernel}"] * bool(kernel)
-    with docker.container(made.name) as container:
+    with docker.sandbox(made.name) as container:
         container.copy_into(source, inside)
         command = ["python", "-m", "triton_dpu_backend.artifact", "pack", "--triton-script", inside]
         command += ["--artifact-dir", f"{_HOME}/packed", *options]
@@ -85,7 +85,7 @@ def run(
         if not path.is_file():
             raise UsageError(f"--in {index}={path}: there is no such file")
     docker, made = building.have(TARGET, triton=triton, offline=offline, allow_drift=allow_drift, given=given)
-    with docker.container(made.name) as container:
+    with docker.sandbox(made.name) as container:
         for file in folder.iterdir():
             if file.name != _BUILT:
                 container.copy_into(file, f"{_HOME}/packed/{file.name}")

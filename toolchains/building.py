@@ -99,9 +99,10 @@ def shell(
     docker, made = have(
         name, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
     )
-    with docker.container(made.name) as container:
+    target = locked(name)
+    with docker.sandbox(made.name, folders=furnishing.folders(target)) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
-        furnishing.furnish(container, locked(name))
+        furnishing.furnish(container, target)
         return container.interactive(["bash"])
 
 

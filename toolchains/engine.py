@@ -2,11 +2,15 @@
 
 Only what every such engine does is used: the classic builder without a network, no privileges, no raised limits, and
 archives instead of bind mounts, so that an engine on another machine serves as well as one on this.
+
+There are two classes of containers. A Container builds: it runs as root, because package managers and compilers install
+into it. A Sandbox runs kernels, tests and users' programs: see there for what they cannot do.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import posixpath
 import re
@@ -15,6 +19,7 @@ import shutil
 import socket
 import sys
 import tarfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,15 +36,18 @@ import urllib3.exceptions
 import docker
 
 from . import confine, terminal, trees
-from .errors import CommandError, EngineError
+from .errors import CommandError, EngineError, LimitError
 from .paths import LOGS
 from .run import Completed
 
 # An engine that says nothing for this long (seconds) is taken for dead. A command in a container may be silent longer.
 _SILENCE = 600
 _TAIL_LINES = 30
-# A container whose owner was killed ends by itself after this long, and the engine removes it.
-_LIFETIME = "24h"
+# The first process of a container reads the input that its owner holds open. When the owner is gone, however it ended,
+# the engine closes that input, this process ends, and with it all others in the container.
+_LIFELINE = ("cat",)
+# What was created this many seconds ago and never started was left by a process that was killed in between.
+_STILLBORN = 600
 # What the SDK raises: its own errors; when the engine is gone, those of requests, which are OSErrors, and of urllib3.
 _FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
 # Where a command finds its input when that does not come from a terminal.
@@ -49,6 +57,22 @@ _OOM_COUNTERS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/mem
 # How containers and volumes of ours are told from the user's own. A container's says for whom it is: host and process.
 _LABEL = "org.triton-foundry.container"
 _VOLUME_LABEL = "org.triton-foundry.volume"
+# What root needs to install files for several owners, of the capabilities that engines give.
+_BUILDING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
+# The user in a sandbox: any but root. No image needs to know it.
+_USER = 1000
+# Where a sandbox can be written to, besides the folders that are asked for.
+_WORK = "/foundry"
+_TEMPORARY = "/tmp"
+# What programs take from /etc/passwd, which has no line for that user. Caches go where a driver's library may be loaded
+# from, hence "exec".
+_IDENTITY = {"HOME": f"{_WORK}/home", "USER": "foundry", "LOGNAME": "foundry"}
+_TEMPORARY_OPTIONS = "rw,exec,nosuid,nodev,mode=1777"
+# A sandbox may take this share of the engine's memory; the rest is for the engine, the owner and other programs.
+_MEMORY_SHARE = 0.75
+# Processes and threads in a sandbox: this many, and for each pair of processors this many more. Tests run in as many
+# processes as there are processors, and each has as many threads in PoCL, and again in OpenBLAS.
+_PROCESSES, _PROCESSES_PER_PAIR = 4096, 4
 # What the classic builder prints: the image that each step made, the last one being the result, and its containers.
 _STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
 _RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12,64})$")
@@ -72,9 +96,13 @@ def connect() -> Engine:
         EngineError: none answers.
     """
     try:
-        return Engine(docker.APIClient(version="auto", timeout=_SILENCE, **docker.utils.kwargs_from_env()))
+        engine = Engine(docker.APIClient(version="auto", timeout=_SILENCE, **docker.utils.kwargs_from_env()))
     except _FAILURES as error:
         raise EngineError("no container engine answers", why=str(error), next="./foundry doctor") from error
+    # An engine that cannot list containers is reported by the request that needs it.
+    with suppress(EngineError):
+        engine.sweep()
+    return engine
 
 
 class Engine:
@@ -219,7 +247,41 @@ class Engine:
             docker.types.Mount(path, name, type="volume", labels={_VOLUME_LABEL: ""})
             for name, path in (volumes or {}).items()
         ]
-        return Container(self._api, image, given | {"network_mode": network, "mounts": mounts})
+        host = {"network_mode": network, "mounts": mounts, "security_opt": ["no-new-privileges"]}
+        return Container(self._api, image, given | host | {"cap_drop": ["ALL"], "cap_add": list(_BUILDING)})
+
+    def sandbox(self, image: str, *, folders: Sequence[str] = (), seconds: int | None = None) -> Sandbox:
+        """A container for kernels, tests and users' programs, to be used in a with statement; it exists only inside.
+
+        Args:
+            image: tag or ID.
+            folders: absolute paths that can be written to, besides /foundry and /tmp; they are made.
+            seconds: the limit on the container's life.
+        """
+        try:
+            info = self._api.info()
+        except _FAILURES as error:
+            what = "the container engine does not answer"
+            raise EngineError(what, why=str(error), next="./foundry doctor") from error
+        return Sandbox(self._api, image, Limits.of(info, seconds), (_WORK, *folders))
+
+    def sweep(self) -> int:
+        """Remove containers of ours that were created by a killed process and never started; returns how many.
+
+        Those that were started end with their owner and are removed by the engine.
+        """
+        removed = 0
+        try:
+            for answer in self._api.containers(all=True, filters={"label": _LABEL, "status": "created"}):
+                host, _, process = answer["Labels"][_LABEL].rpartition(" ")
+                old = time.time() - answer["Created"] > _STILLBORN
+                if old and host == socket.gethostname() and not _alive(int(process)):
+                    with suppress(docker.errors.NotFound):
+                        self._api.remove_container(answer["Id"], force=True, v=True)
+                        removed += 1
+        except _FAILURES as error:
+            raise EngineError("cannot remove what a killed process left", why=str(error)) from error
+        return removed
 
     def volumes(self, prefix: str = "") -> tuple[str, ...]:
         """Names of the volumes that containers of ours made, those that start with `prefix`."""
@@ -278,13 +340,15 @@ class Engine:
 class Container:
     """A running container that does nothing by itself: commands are run in it, files go in and out as archives.
 
-    It is removed at the end of the with statement, whatever happened in it, and with it all that still runs inside.
+    It is removed at the end of the with statement, whatever happened in it, and with it all that still runs inside. If
+    this process is killed, the engine ends and removes it.
     """
 
     def __init__(self, api: Any, image: str, limits: Mapping[str, Any]) -> None:
         self._api = api
         self._image = image
-        self._limits = limits
+        self._host = limits
+        self._lifeline: Any = None
         # Known before the engine is asked, so that it can be removed when the answer never arrived.
         self._name = f"foundry-{uuid.uuid4().hex}"
         self.id = ""
@@ -292,11 +356,14 @@ class Container:
     def __enter__(self) -> Container:
         try:
             self.id = self._api.create_container(
-                self._image, command=["sleep", _LIFETIME], entrypoint=[], name=self._name, use_config_proxy=False,
-                labels={_LABEL: f"{socket.gethostname()} {os.getpid()}"},
-                host_config=self._api.create_host_config(auto_remove=True, **self._limits),
+                self._image, command=[*self._first()], entrypoint=[], name=self._name, use_config_proxy=False,
+                labels={_LABEL: f"{socket.gethostname()} {os.getpid()}"}, stdin_open=True,
+                host_config=self._api.create_host_config(auto_remove=True, **self._host), **self._settings(),
             )["Id"]  # fmt: skip
+            # Before the start: the first process must not find its input closed.
+            self._lifeline = self._api.attach_socket(self.id, params={"stdin": 1, "stream": 1})
             self._api.start(self.id)
+            self._prepare()
         except BaseException as error:
             with suppress(EngineError):
                 self._remove()
@@ -315,6 +382,17 @@ class Container:
             if error is None:
                 raise
 
+    def _first(self) -> Sequence[str]:
+        """The command of the container's first process, which ends when its input does."""
+        return _LIFELINE
+
+    def _settings(self) -> Mapping[str, Any]:
+        """What the engine is told of the container's processes."""
+        return {}
+
+    def _prepare(self) -> None:
+        """Do what is to be done in the container before it is used."""
+
     def _remove(self) -> None:
         try:
             self._api.remove_container(self._name, force=True, v=True)
@@ -322,10 +400,14 @@ class Container:
             # 404, 409: it never came to be, or its time had run out and the engine removed it or is about to.
             if _status(error) not in (404, 409):
                 raise EngineError(f"cannot remove the container {self._name}", why=str(error)) from error
+        finally:
+            if self._lifeline is not None:
+                with suppress(Exception):
+                    self._lifeline.close()
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None,
-        line: Callable[[str], None] | None = None,
+        line: Callable[[str], None] | None = None, out: Callable[[str], None] | None = None,
     ) -> Completed:  # fmt: skip
         """Run a command to its end and return its exit status and what it printed.
 
@@ -334,9 +416,13 @@ class Container:
             env: added to the image's environment.
             cwd: folder to run in; the image's own if not given.
             line: called with each whole line of stdout and stderr as it comes.
+            out: called with the lines of stdout in place of `line`.
+
+        Raises:
+            LimitError: the container's time was over before the command ended.
         """
         chunks: tuple[list[bytes], list[bytes]] = ([], [])
-        lines = tuple(_Lines(line) for _ in chunks)
+        lines = (_Lines(out or line), _Lines(line))
         try:
             id = self._api.exec_create(self.id, list(argv), environment=dict(env or {}), workdir=cwd)["Id"]
             for pair in self._api.exec_start(id, stream=True, demux=True):
@@ -346,12 +432,18 @@ class Container:
                         lines[stream].feed(chunk)
             status = self._api.exec_inspect(id)["ExitCode"]
         except _FAILURES as error:
+            self._check_time(argv)
             raise EngineError(f"cannot run {argv[0]} in a container of {self._image}", why=str(error)) from error
         for cut in lines:
             cut.end()
+        if status != 0:
+            self._check_time(argv)
         stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
         # An engine that lost the process (killed for memory with its container, say) gives no status.
         return Completed(status if status is not None else 137, stdout, stderr)
+
+    def _check_time(self, argv: Sequence[str]) -> None:
+        """Raise LimitError if the container's time is over."""
 
     def call(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None,
@@ -386,9 +478,7 @@ class Container:
         return int(self._api.exec_inspect(id)["ExitCode"] or 0)
 
     def _fed(self, argv: Sequence[str], data: bytes, cwd: str | None) -> int:
-        tar = io.BytesIO()
-        trees.pack(tar, {_INPUT: data})
-        self._api.put_archive(self.id, "/", tar.getvalue())
+        self._unpack({_INPUT: data})
         sys.stdout.flush()
         words = ["sh", "-c", f'exec "$@" </{_INPUT}', "sh", *argv]
         id = self._api.exec_create(self.id, words, workdir=cwd)["Id"]
@@ -400,12 +490,16 @@ class Container:
 
     def copy_into(self, source: Path, destination: str) -> None:
         """Copy a file or a folder into the container, under exactly this absolute name; parents are made."""
-        data = io.BytesIO()
-        trees.pack(data, trees.under(source, destination))
         try:
-            self._api.put_archive(self.id, "/", data.getvalue())
+            self._unpack(trees.under(source, destination))
         except _FAILURES as error:
             raise EngineError(f"cannot copy {source} into a container of {self._image}", why=str(error)) from error
+
+    def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
+        """Write files into the container, by their names below /."""
+        data = io.BytesIO()
+        trees.pack(data, entries)
+        self._api.put_archive(self.id, "/", data.getvalue())
 
     def copy_out(self, source: str, destination: Path) -> None:
         """Copy a file, or the content of a folder, out of the container to this name.
@@ -473,6 +567,117 @@ class Container:
         """
         counted = self.run(["cat", *_OOM_COUNTERS]).stdout.splitlines()
         return any(int(line.split()[1]) > 0 for line in counted if line.startswith("oom_kill "))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a sandbox may take of the machine that the engine runs on; None where the engine cannot limit it.
+
+    Attributes:
+        memory: bytes, of all its processes, with what they write to /tmp.
+        processes: processes and threads at a time.
+        seconds: how long the container lives; None for as long as its owner.
+    """
+
+    memory: int | None
+    processes: int | None
+    seconds: int | None
+
+    @classmethod
+    def of(cls, info: Mapping[str, Any], seconds: int | None) -> Limits:
+        """The limits that fit an engine, from what it says of itself and its machine."""
+        cpus = int(info.get("NCPU") or 1)
+        return cls(
+            memory=int(info["MemTotal"] * _MEMORY_SHARE) if info.get("MemoryLimit") and info.get("MemTotal") else None,
+            processes=_PROCESSES + _PROCESSES_PER_PAIR * cpus**2 if info.get("PidsLimit") else None,
+            seconds=seconds,
+        )
+
+    def __str__(self) -> str:
+        """For people: "17.7 GB of memory, 4112 processes, 3600 s"."""
+        memory = f"{self.memory / 1e9:.1f} GB of memory" if self.memory else "memory without a limit"
+        processes = f"{self.processes} processes" if self.processes else "processes without a limit"
+        return ", ".join([memory, processes] + ([f"{self.seconds} s"] if self.seconds else []))
+
+
+class Sandbox(Container):
+    """A container that runs what may do anything: kernels, tests, users' programs.
+
+    Its processes are not root, have no capability and can get none. All of it is read-only but /foundry, /tmp and the
+    folders that were asked for, which are gone with it. It has no network, and limits on memory, processes and time.
+    HOME is /foundry/home. What is copied into it belongs to the user that its processes run as.
+    """
+
+    def __init__(self, api: Any, image: str, limits: Limits, folders: Sequence[str]) -> None:
+        host = {
+            "network_mode": "none",
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+            "read_only": True,
+            "tmpfs": {_TEMPORARY: _TEMPORARY_OPTIONS},
+            # Volumes without a name, which the engine removes with the container. Unlike a tmpfs, they can be reached
+            # by its archives.
+            "mounts": [docker.types.Mount(folder, None, type="volume") for folder in folders],
+            # The same limit with swap as without: no swap.
+            "mem_limit": limits.memory,
+            "memswap_limit": limits.memory,
+            "pids_limit": limits.processes,
+        }
+        super().__init__(api, image, {key: value for key, value in host.items() if value is not None})
+        self.limits = limits
+        self._folders = folders
+        self._end = math.inf
+
+    def _first(self) -> Sequence[str]:
+        seconds = self.limits.seconds
+        return ("timeout", "--signal=KILL", f"{seconds}", *_LIFELINE) if seconds else _LIFELINE
+
+    def _settings(self) -> Mapping[str, Any]:
+        return {"user": f"{_USER}:{_USER}", "environment": dict(_IDENTITY)}
+
+    def _prepare(self) -> None:
+        self._end = time.monotonic() + (self.limits.seconds or math.inf)
+        # A new volume is root's. Root can do this to what it owns without a capability; engines' archives cannot.
+        id = self._api.exec_create(self.id, ["chmod", "1777", *self._folders], user="0")["Id"]
+        said = self._api.exec_start(id)
+        if self._api.exec_inspect(id)["ExitCode"] != 0:
+            raise EngineError(f"cannot prepare a container of {self._image}", why=said.decode(errors="replace"))
+        self.call(["mkdir", "-p", _IDENTITY["HOME"]])
+
+    def _check_time(self, argv: Sequence[str]) -> None:
+        if time.monotonic() >= self._end:
+            raise LimitError(
+                f"{argv[0]} in a container of {self._image} was ended",
+                why=f"its time is over: the limit is {self.limits.seconds} s",
+            )
+
+    def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
+        """Write files into the folders that can be written to: the engine refuses others, and cannot reach a tmpfs."""
+        for folder in self._folders:
+            root = folder.strip("/") + "/"
+            inner = {name.removeprefix(root): source for name, source in entries.items() if name.startswith(root)}
+            if inner:
+                self._api.put_archive(self.id, folder, _of_user(inner))
+        outside = [name for name in entries if not name.startswith(tuple(f"{f.strip('/')}/" for f in self._folders))]
+        if outside:
+            raise EngineError(f"cannot write /{outside[0]}", why=f"only {', '.join(self._folders)} can be written to")
+
+
+def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
+    """A tar of files and of the folders that they are in, all of which belong to the user of a sandbox."""
+    packed, owned = io.BytesIO(), io.BytesIO()
+    trees.pack(packed, entries)
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as files, tarfile.open(fileobj=owned, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for folder in sorted({str(parent) for name in entries for parent in PurePosixPath(name).parents} - {"."}):
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, trees.EPOCH
+            entry.uid = entry.gid = _USER
+            tar.addfile(entry)
+        for entry in files:
+            entry.uid = entry.gid = _USER
+            tar.addfile(entry, files.extractfile(entry))
+    return owned.getvalue()
 
 
 def _status(error: BaseException) -> int | None:

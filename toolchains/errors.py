@@ -153,6 +153,12 @@ class ImageError(FoundryError):
     exit_code = 31
 
 
+class LimitError(FoundryError):
+    """What ran in a container was ended, because a limit on its time or its memory was reached."""
+
+    exit_code = 32
+
+
 class ProofError(FoundryError):
     """A kernel ran and its result is wrong, or it did not run at all."""
 

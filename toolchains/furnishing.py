@@ -14,6 +14,12 @@ from .lock import LockedTarget
 _PLACES = {"dpu/tritonpim": "/mnt/host_cwd", "vsi": "/foundry/triton_vsi_backend"}
 
 
+def folders(target: LockedTarget) -> tuple[str, ...]:
+    """The places outside /foundry that furnish() writes to."""
+    places = (place for name, place in _PLACES.items() if name.split("/")[0] == target.backend)
+    return tuple(place for place in places if not place.startswith("/foundry/"))
+
+
 def furnish(container: Container, target: LockedTarget) -> None:
     """Copy a backend's user folders into a container of its image; nothing, where it has none."""
     for name, place in _PLACES.items():

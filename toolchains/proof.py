@@ -151,10 +151,11 @@ def _run(
     )  # fmt: skip
     results = place(folder or target, made.info.labels[image.LABEL + "triton"], how.given, how.choice)
     shutil.rmtree(results, ignore_errors=True)
-    with docker.container(made.name) as container:
+    locked = building.locked(target)
+    with docker.sandbox(made.name, folders=furnishing.folders(locked)) as container:
         for name in folders:
             container.copy_into(paths.ROOT / name, f"{_HOME}/{name}")
-        furnishing.furnish(container, building.locked(target))
+        furnishing.furnish(container, locked)
         for peer in peers:
             _install(container, peer)
         container.call(["mkdir", _RESULTS])

@@ -190,7 +190,8 @@ class _Image:
         engine, image = building.have(
             self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
         )
-        with TemporaryDirectory() as work, engine.container(image.name) as container:
+        places = furnishing.folders(self.target)
+        with TemporaryDirectory() as work, engine.sandbox(image.name, folders=places) as container:
             distributions.copy("pytest-xdist", Path(work))
             container.copy_into(Path(work), f"{_INSIDE}/pytest")
             for name, folder in folders.items():
