@@ -1,6 +1,6 @@
 """The verbs of Triton Foundry, a few lines each; the work is done in toolchains/.
 
-Run them as `./foundry VERB ...`, or `invoke VERB ...` once ./foundry has made .venv.
+Run them as `./foundry VERB ...`, or `invoke VERB ...` in its activated .venv.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from toolchains.sdk import Given
 
 
-@verb(optional=["update"])
+@verb(group="inputs", optional=["update"])
 def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool = False, offline: bool = False) -> None:
-    """What is pinned, and what it resolved to; changes nothing unless told to.
+    """Show what is pinned and what it resolved to; update, check or fetch it.
+
+        ./foundry pin                   show it; changes nothing
+        ./foundry pin --update=numpy    take the newest versions that the pin of numpy allows
+        ./foundry pin --check --offline
 
     --update[=NAME]  resolve the pins against the archives as they are now, all, or one component, builder or project
                      that is built from source; show what changed
@@ -35,9 +39,13 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
     pinning.act(update=update, check=check, fetch=fetch, offline=offline)
 
 
-@verb
+@verb(group="inputs", actions=["status", "apply", "refresh"])
 def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str = "") -> None:
-    """The patches to Triton: `patch status`, `patch apply`, `patch refresh`.
+    """Show, apply or rewrite the patches to Triton: status, apply, refresh.
+
+        ./foundry patch status
+        ./foundry patch apply --triton=3.9.0
+        ./foundry patch refresh --triton=3.9.0 --tree=build/triton-3.9.0 --into=0003-compile-only-mode.patch
 
     status   which patches of which release are applied to, or would apply to, its wheel (or --tree); those of Debian
              packages, too
@@ -50,21 +58,26 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
     patching.act(action, release=triton, tree=tree, into=into)
 
 
-@verb
+@verb(group="project")
 def doctor(c: Context) -> None:
-    """What this machine must have, what of it was found, and what to type for what is missing."""
+    """Check that this machine has what is needed, and print what to type for what is missing."""
     from toolchains import host
 
     host.doctor()
 
 
-@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
+@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def build(
     c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
     allow_drift: bool = False, no_cache: bool = False, sizes: bool = False, sdk: str = "", sdk_sha256: str = "",
     sdk_version: str = "", from_source: str | None = None, jobs: str = "", compiler_cache: str = "",
 ) -> None:  # fmt: skip
-    """A target's image, made if what goes into it changed: `build spirv`, or `build --target spirv`.
+    """Build a target's image if what goes into it changed.
+
+        ./foundry build spirv
+        ./foundry build spirv --triton=3.6.0 --sizes
+        ./foundry build dpu --sdk=PATH
+        ./foundry build dpu --from-source=upmem-llvm
 
     The image is named by the digest of its inputs: triton-foundry/spirv:<digest>. If that name exists, nothing is done.
     triton-foundry/spirv:latest and triton-foundry/spirv:3.9.0 move along.
@@ -102,12 +115,16 @@ def build(
     )  # fmt: skip
 
 
-@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
+@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def e2e(
     c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
     allow_drift: bool = False, only: str = "", sdk: str = "", from_source: str | None = None,
 ) -> None:  # fmt: skip
-    """Prove a target: make its image if needed, run the kernels of e2e/ in it, check them against NumPy: `e2e spirv`.
+    """Prove a target: build its image, run kernels in it, compare with NumPy.
+
+        ./foundry e2e spirv
+        ./foundry e2e spirv --only='matmul 512'
+        ./foundry e2e dpu --triton=3.6.0
 
     A table on the terminal, junit.xml and results.json in build/results/<target>/<Triton's version>/; each of them says
     on which device the kernels ran. The exit status is 40 if anything was wrong.
@@ -132,12 +149,15 @@ def e2e(
     )  # fmt: skip
 
 
-@verb
+@verb(group="use")
 def bench(
     c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
     sdk: str = "",
 ) -> None:  # fmt: skip
-    """Time a target against its peers, in the variant of its image that has them: `bench spirv`.
+    """Time a target against its peers, in an image that has them.
+
+        ./foundry bench spirv
+        ./foundry bench vsi --only=matmul
 
     vec_add against the same loop in OpenCL C, matmul against CLBlast and OpenBLAS, the first launch of a kernel with
     empty and with filled caches, the cost of a launch. `bench vsi`: all of it against the spirv target on the same
@@ -147,7 +167,7 @@ def bench(
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
-    --only=NAME      take one measurement: launch, vec_add, matmul or first
+    --only=NAME      take one measurement, such as vec_add or matmul; an unknown name lists them
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains import proof
@@ -155,12 +175,14 @@ def bench(
     proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk))
 
 
-@verb
+@verb(group="pack")
 def pack(
     c: Context, triton_script: str = "", artifact_dir: str = "", out_indices: str = "", kernel: str = "",
     script: str = "", triton: str = "", offline: bool = False, allow_drift: bool = False,
 ) -> None:  # fmt: skip
-    """A Triton kernel as a folder that runs on DPUs without Triton: `pack --script add.py --artifact-dir packed/add`.
+    """Write a Triton kernel to a folder that runs on DPUs without Triton.
+
+        ./foundry pack --script=add.py --artifact-dir=packed/add
 
     In it are the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run` runs it,
     and so does backends/dpu/tritonpim/scripts/container_artifact_run.sh wherever the UPMEM SDK is.
@@ -180,13 +202,16 @@ def pack(
     )  # fmt: skip
 
 
-@verb(iterable=["arg", "len", "in_", "fill", "out"], positional=["artifact"])
+@verb(group="pack", iterable=["arg", "len", "in_", "fill", "out"], positional=["artifact"])
 def run(
     c: Context, artifact: str, arg: list[str], in_: list[str], out: list[str], fill: list[str], len: list[str],
     nr_dpus: str = "", grid: str = "", parameters: bool = False, triton: str = "", offline: bool = False,
     allow_drift: bool = False, sdk: str = "",
 ) -> None:  # fmt: skip
-    """Run a packed kernel on DPUs: `run packed/add --nr-dpus 4 --arg 3=100 --in 0=a.bin --in 1=b.bin --out 2=c.bin`.
+    """Run a packed kernel on DPUs.
+
+        ./foundry run packed/add --parameters
+        ./foundry run packed/add --nr-dpus=4 --arg=3=100 --in=0=a.bin --in=1=b.bin --out=2=c.bin
 
     IDX is the index of a parameter of the kernel. Without --in and --fill it is a trial on numbers that count up.
 
@@ -212,12 +237,14 @@ def run(
     )  # fmt: skip
 
 
-@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
+@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def shell(
     c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
     allow_drift: bool = False, sdk: str = "", from_source: str | None = None,
 ) -> None:  # fmt: skip
-    """A shell in a target's image, without a network and with the checks in /foundry/e2e: `shell spirv`.
+    """Open a shell in a target's image, without a network, with the checks in /foundry/e2e.
+
+        ./foundry shell spirv
 
     Try: python e2e/vec_add.py. What you change in there is gone afterwards.
 
@@ -235,12 +262,16 @@ def shell(
     ))  # fmt: skip
 
 
-@verb(iterable=["source", "profile"], positional=[])
+@verb(group="source", iterable=["source", "profile"], positional=[])
 def upstream(
     c: Context, source: list[str], profile: list[str], build: str = "", target: str = "", jobs: str = "",
     compiler_cache: str = "",
 ) -> None:  # fmt: skip
-    """What can be built from source, and from which sources: `upstream`; `upstream --build=NAME` builds one alone.
+    """List what can be built from source, or build one project alone.
+
+        ./foundry upstream
+        ./foundry upstream --build=upmem-llvm --jobs=2
+        ./foundry upstream --build=triton --source=PATH --source=llvm=PATH
 
     `build TARGET --from-source` then finds it in the store, as `e2e` does. docs/from-source.md is the manual.
 
@@ -260,9 +291,14 @@ def upstream(
     overview.make(build, target, chosen)
 
 
-@verb
+@verb(group="project")
 def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "") -> None:
-    """All checks: lint, types, tests on this machine and in every target's images, e2e; the last line sums them up.
+    """Run all checks: lint, types, tests here and in every target's images, e2e.
+
+        ./foundry test
+        ./foundry test --target=vsi
+
+    The last line sums them up.
 
     --target=spirv   only this target's images
     --allow-drift    as for `build`
@@ -273,12 +309,16 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
     sys.exit(testing.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
 
 
-@verb(iterable=["source", "profile"], positional=["action"])
+@verb(
+    group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"], positional=["action"]
+)
 def cache(
     c: Context, action: str, source: list[str], profile: list[str], remote: str = "", only: str = "", target: str = "",
     expect: str = "", port: str = "",
 ) -> None:  # fmt: skip
-    """What was built from source, to and from a Conan remote: `cache push`, `cache pull`, `cache serve`, `cache lock`.
+    """Share what was built from source by a Conan remote: push, pull, serve, lock.
+
+        ./foundry cache pull --remote=http://192.0.2.10:9300 --only=upmem-llvm --target=dpu
 
     push   give a remote the parts that have been built here; what it has already is not sent again
     pull   have the parts that this checkout would build, without building them. The remote is asked for exactly the
@@ -288,7 +328,8 @@ def cache(
     lock   write toolchains/conan.lock anew, after a change in toolchains/recipes or toolchains/upstreams
 
         export CONAN_LOGIN_USERNAME=me CONAN_PASSWORD=...      the machine that built: who may write
-        ./foundry cache serve &  ./foundry cache push --remote=http://localhost:9300
+        ./foundry cache serve
+        ./foundry cache push --remote=http://localhost:9300
         ./foundry cache pull --remote=http://THAT-MACHINE:9300    any other: reading needs no user
         ./foundry build dpu --from-source                         compiles nothing
 
@@ -310,12 +351,15 @@ def cache(
     cache.act(action, chosen, url=remote, target=target, expect=expect, port=port)
 
 
-@verb(optional=["from_source"], iterable=["source", "profile"], positional=["target"])
+@verb(group="source", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def bake(
     c: Context, target: str, source: list[str], profile: list[str], into: str = "", adopt: str = "", triton: str = "",
     offline: bool = False, allow_drift: bool = False, from_source: str | None = None,
 ) -> None:  # fmt: skip
-    """A target's image for a builder on another machine: `bake spirv --into=DIR`; then, in DIR, `docker buildx bake`.
+    """Write what a builder on another machine needs for a target's image.
+
+        ./foundry bake spirv --into=DIR          then, in DIR: docker buildx bake
+        ./foundry bake spirv --adopt=DIR/image.tar
 
     DIR gets docker-bake.json and a context for each layer, with all that the build needs: no step uses a network.
 
@@ -336,9 +380,9 @@ def bake(
         )  # fmt: skip
 
 
-@verb
+@verb(group="project")
 def ci(c: Context) -> None:
-    """The matrix for a CI system: every target with every release of Triton, one line of JSON (see ci/workflow.yml)."""
+    """Print the matrix for a CI system: one line of JSON, see ci/workflow.yml."""
     from toolchains import lock, matrix
 
     print(matrix.matrix(lock.load()))

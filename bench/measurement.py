@@ -1,4 +1,4 @@
-"""What `./foundry bench` prints and stores: for each measurement its rows, its ratios and what the project aims at."""
+"""What the verb `bench` prints and stores: for each measurement its rows, its ratios and what the project aims at."""
 
 from __future__ import annotations
 

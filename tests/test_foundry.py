@@ -69,10 +69,10 @@ def foundry(project: Path, env: Mapping[str, str], *arguments: str) -> tuple[int
 def test_the_first_call_makes_the_environment_and_the_second_uses_it(project: Path, index: Path) -> None:
     env = environment(index)
     status, stdout, stderr = foundry(project, env, "e2e", "spirv", "--triton", "3.6.0")
-    assert (status, stdout) == (0, f"invoke --search-root {project} e2e spirv --triton 3.6.0\n"), stderr
+    assert (status, stdout) == (0, f"invoke --search-root {project} foundry e2e spirv --triton 3.6.0\n"), stderr
     assert "making .venv" in stderr
     status, stdout, stderr = foundry(project, env)
-    assert (status, stdout, stderr) == (0, f"invoke --search-root {project} --list\n", "")
+    assert (status, stdout, stderr) == (0, f"invoke --search-root {project} foundry\n", "")
 
 
 def test_another_lock_makes_another_environment(project: Path, index: Path) -> None:
@@ -90,12 +90,12 @@ def test_an_activated_environment_is_used_and_not_made_again(project: Path, inde
     env = environment(index)
     foundry(project, env)
     active = env | {"PATH": f"{project}/.venv/bin:{env['PATH']}", "VIRTUAL_ENV": f"{project}/.venv"}
-    assert foundry(project, active) == (0, f"invoke --search-root {project} --list\n", "")
+    assert foundry(project, active) == (0, f"invoke --search-root {project} foundry\n", "")
     # The environment's own Python can replace it, too.
     write_lock(project, index, comment="# changed\n")
     status, _, stderr = foundry(project, active)
     assert (status, stderr) == (0, "making .venv from requirements.lock\n")
-    assert foundry(project, env) == (0, f"invoke --search-root {project} --list\n", "")
+    assert foundry(project, env) == (0, f"invoke --search-root {project} foundry\n", "")
 
 
 def test_a_moved_checkout_makes_its_environment_again(project: Path, index: Path, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_moved_checkout_makes_its_environment_again(project: Path, index: Path
     foundry(project, env)
     moved = project.rename(tmp_path / "moved")
     status, stdout, stderr = foundry(moved, env)
-    assert (status, stdout) == (0, f"invoke --search-root {moved} --list\n")
+    assert (status, stdout) == (0, f"invoke --search-root {moved} foundry\n")
     assert "making .venv" in stderr
 
 
@@ -115,7 +115,7 @@ def test_a_link_and_a_folder_with_an_invoke_of_its_own_do_not_mislead(
     done = subprocess.run(
         [tmp_path / "link", "doctor", "a  b"], cwd=tmp_path, env=environment(index), capture_output=True, text=True
     )
-    assert (done.returncode, done.stdout) == (0, f"invoke --search-root {project} doctor a  b\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"invoke --search-root {project} foundry doctor a  b\n"), done.stderr
 
 
 def test_a_package_with_another_hash_than_locked_is_refused_every_time(project: Path, index: Path) -> None:
@@ -169,7 +169,7 @@ def test_with_permission_a_missing_python_is_installed(
     env = environment(index, PATH=str(bare), **({"CI": "true"} if permission == "CI" else {}))
     arguments = ["doctor"] if permission == "CI" else permission.split()
     status, stdout, stderr = foundry(project, env, *arguments)
-    assert (status, stdout) == (0, f"invoke --search-root {project} doctor\n"), stderr
+    assert (status, stdout) == (0, f"invoke --search-root {project} foundry doctor\n"), stderr
     assert (tmp_path / "calls").read_text().splitlines() == [
         "update",
         "install -y --no-install-recommends python3 python3-venv",

@@ -458,7 +458,6 @@ def test_a_server_needs_a_user_whom_it_can_write_down(
 @pytest.mark.parametrize(
     "action, options, said",
     [
-        ("fetch", {}, "does not do fetch"),
         ("pull", {"url": ""}, "needs a remote"),
         ("serve", {"port": "70000"}, "is no port"),
         ("push", {"expect": "0" * 64}, "--expect is for `cache pull`"),

@@ -25,9 +25,9 @@ from toolchains import engine
 from toolchains.verb import verb
 
 @verb
-def build(c, target):
+def build(c, path):
     "What build does."
-    open(target).read()
+    open(path).read()
 
 @verb
 def wait(c, left):

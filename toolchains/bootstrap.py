@@ -1,6 +1,6 @@
 """Makes .venv from requirements.lock where it is missing or was made from another lock, then becomes invoke in it.
 
-./foundry runs this file with the machine's own Python, before there is anything else: standard library only.
+The script foundry runs this file with the machine's own Python, before there is anything else: standard library only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> None:
     python = VENV / "bin" / "python"
     # -P: a file in the current folder must not be taken for a module.
     invoke = [str(python), "-P", "-m", "invoke", "--search-root", str(ROOT)]
-    os.execv(python, [*invoke, *(arguments or ["--list"])])
+    # "foundry" has invoke look for none of its own options in what follows: toolchains/commandline.py.
+    os.execv(python, [*invoke, "foundry", *arguments])
 
 
 def wanted() -> str:

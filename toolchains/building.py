@@ -112,7 +112,7 @@ def shell_command(
 ) -> str:  # fmt: skip
     """What to type for a shell in the very image that have() gives for the same arguments."""
     words = options(triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice)
-    return " ".join(["./foundry shell", name, *map(shlex.quote, words)])
+    return f"./foundry shell {shlex.join([name, *words])}"
 
 
 def options(

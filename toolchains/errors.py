@@ -6,6 +6,9 @@ without reading text.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 
 class FoundryError(Exception):
     """A failure with a reason and a way on.
@@ -37,6 +40,18 @@ class UsageError(FoundryError):
     """A verb was called with something that does not exist: an unknown target, version or option."""
 
     exit_code = 2
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Return the known word that a mistyped one is most like; empty if none is. Dashes in front do not count."""
+    bare = {each.lstrip("-"): each for each in known}
+    return next((bare[found] for found in difflib.get_close_matches(word.lstrip("-"), bare, 1)), "")
+
+
+def suggestion(word: str, known: Sequence[str]) -> str:
+    """Return what follows a mistyped word in a message: "; did you mean spirv?"."""
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else ""
 
 
 class CommandError(FoundryError):

@@ -118,7 +118,7 @@ def _missing() -> list[Requirement]:
 
 def _error(missing: list[Requirement]) -> MissingToolError:
     provided = _can_provide() and not (_is_users_engine() and missing[-1].find is _engine)
-    offer = "./foundry --yes doctor does it; or type it yourself" if provided else "type it"
+    offer = "./foundry --yes doctor, or type it yourself" if provided else "type it"
     return MissingToolError(
         f"this machine lacks {', '.join(requirement.name for requirement in missing)}",
         why="\n".join(f"{requirement.name}: {requirement.fix()}" for requirement in missing),

@@ -1,4 +1,4 @@
-"""`./foundry patch`: where the series of each release stands, and the way of an edit into a patch.
+"""The verb `patch`: where the series of each release stands, and the way of an edit into a patch.
 
 An edit goes this way:
 
@@ -33,10 +33,10 @@ _COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits":
 
 
 def act(action: str, *, release: str, tree: str, into: str) -> None:
-    """Do what `./foundry patch ACTION` says; see there.
+    """Do what the verb `patch` says; see there.
 
     Raises:
-        UsageError: no such action or release. PatchError: the series does not fit.
+        UsageError: no such release. PatchError: the series does not fit.
     """
     match action:
         case "status":
@@ -45,8 +45,6 @@ def act(action: str, *, release: str, tree: str, into: str) -> None:
             apply(release, Path(tree) if tree else None)
         case "refresh":
             anew(release, Path(tree) if tree else None, into or None)
-        case _:
-            raise UsageError(f"there is no action {action}", next="./foundry patch status, apply or refresh")
 
 
 def status(release: str, tree: Path | None) -> None:

@@ -2,7 +2,7 @@
 
     ./foundry pin               what is pinned, and what that resolved to
     ./foundry pin --update      resolve everything against the archives as they are now; show what changed
-    ./foundry pin --update NAME only component NAME, and what is resolved together with it: packages with packages,
+    ./foundry pin --update=NAME  only component NAME, and what is resolved together with it: packages with packages,
                                 wheels with wheels, Triton alone; or the builder, or the sources of the project, NAME
     ./foundry pin --check       do the lock, the pins and the files agree?
     ./foundry pin --fetch       bring all that the lock names into the store, for builds without a network; of sources

@@ -81,6 +81,6 @@ def _number(series: Series) -> None:
     number, digest = read_revision(series.folder)
     if digest != series.digest:
         (series.folder / "revision.toml").write_text(
-            "# The N of X+foundry.N, and the series it stands for. Written by `invoke patch refresh`.\n"
+            "# The N of X+foundry.N, and the series it stands for. Written by `./foundry patch refresh`.\n"
             f'number = {number + 1}\ndigest = "{series.digest}"\n'
         )

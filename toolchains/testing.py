@@ -5,7 +5,7 @@
     tests/           pytest on this machine, with the container engine
     backends/*/tests pytest inside a target's image, where Triton, LLVM and the device are: of core, of its backend
                      and of the recipes that its native parts are made by
-    e2e              the kernels, as `./foundry e2e` runs them
+    e2e              the kernels, as the verb `e2e` runs them
 
 The last two for every target, and for variants with parts of their own: e2e with every pinned release of Triton, tests
 with those that runs() chooses.

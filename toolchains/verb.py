@@ -6,20 +6,22 @@ import errno
 import functools
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, overload
 
 from invoke.main import program
 from invoke.tasks import task
-from rich.console import Console
 
 from . import paths
+from .commandline import Foundry, fail
 from .errors import FileError, FoundryError
 
 # Who is killed by signal N is said by shells to have ended with this plus N; so is a verb that cleaned up first.
 _SIGNALLED = 128
+
+# invoke loads tasks.py, hence this, after it has read its own options and before it reads ours.
+program.__class__ = Foundry
 
 
 class Stopped(BaseException):
@@ -34,42 +36,44 @@ class Stopped(BaseException):
 def verb(function: Callable[..., None]) -> Any: ...
 @overload
 def verb(
-    *, optional: Sequence[str] = (), iterable: Sequence[str] = (), positional: Sequence[str] | None = None
+    *, group: str = "", actions: Sequence[str] = (), optional: Sequence[str] = (), iterable: Sequence[str] = (),
+    positional: Sequence[str] | None = None,
 ) -> Callable[[Callable[..., None]], Any]: ...
 def verb(
-    function: Callable[..., None] | None = None, *, optional: Sequence[str] = (), iterable: Sequence[str] = (),
-    positional: Sequence[str] | None = None,
+    function: Callable[..., None] | None = None, *, group: str = "", actions: Sequence[str] = (),
+    optional: Sequence[str] = (), iterable: Sequence[str] = (), positional: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
     """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
 
     Told to end by Ctrl-C, SIGTERM or SIGHUP, it first leaves its with statements, and containers and children end.
 
     Args:
+        group: where it stands in the overview; see commandline.GROUPS.
+        actions: what its argument `action` may be; commandline.py refuses anything else.
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         positional: names of those that need no name on the command line; by default all without a default value.
     """
     if function is None:
-        return functools.partial(verb, optional=optional, iterable=iterable, positional=positional)
+        return functools.partial(
+            verb, group=group, actions=actions, optional=optional, iterable=iterable, positional=positional
+        )
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:
-        # Where a verb takes a target, invoke reads the --help of `./foundry build --help` as its name.
-        if any(value in ("--help", "-h") for value in kwargs.values()):
-            program.print_task_help(function.__name__)
-            return
         try:
             _listen()
             function(*args, **kwargs)
         except KeyboardInterrupt:
-            _fail("interrupted", _SIGNALLED + signal.SIGINT)
+            fail("interrupted", _SIGNALLED + signal.SIGINT)
         except Stopped as stopped:
-            _fail(f"ended by {stopped}", _SIGNALLED + stopped.number)
+            fail(f"ended by {stopped}", _SIGNALLED + stopped.number)
         except FoundryError as error:
-            _fail(f"error: {error}", error.exit_code)
+            fail(f"error: {error}", error.exit_code)
         except OSError as error:
-            _fail(f"error: {explained(error)}", FileError.exit_code)
+            fail(f"error: {explained(error)}", FileError.exit_code)
 
+    vars(guarded).update(group=group, actions=actions)
     return task(optional=optional, iterable=iterable, positional=positional)(guarded)
 
 
@@ -106,8 +110,3 @@ def _listen() -> None:
         # nohup has SIGHUP ignored, and that it shall stay.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
-
-
-def _fail(text: str, status: int) -> None:
-    Console(stderr=True, soft_wrap=True).print(text, style="bold red", markup=False, highlight=False)
-    sys.exit(status)

@@ -15,12 +15,11 @@ from .build import Wanted
 from .choice import TRITON, Choice
 from .remote import Moved
 
-ACTIONS = ("push", "pull", "serve", "lock")
 _console = Console(highlight=False, soft_wrap=True)
 
 
 def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port: str) -> None:
-    """Do what `./foundry cache` says; see there.
+    """Do what the verb `cache` says; see there.
 
     Args:
         choice: which projects, and which of their sources; all that targets take if it names none.
@@ -29,14 +28,8 @@ def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port
         expect: the sha256 that the one part that is pulled must have.
         port: to serve at.
     """
-    if action not in ACTIONS:
-        raise UsageError(
-            f"`cache` does not do {action}", why=f"it does: {', '.join(ACTIONS)}", next="./foundry cache --help"
-        )
     if action in ("push", "pull") and not url:
-        raise UsageError(
-            f"`cache {action}` needs a remote", next=f"./foundry cache {action} --remote=http://HOST:{server.PORT}"
-        )
+        raise UsageError(f"`cache {action}` needs a remote", next="the same command with --remote=URL")
     if port and not (port.isdecimal() and 0 < int(port) < 65536):
         raise UsageError(f"--port={port} is no port", next=f"--port={server.PORT}")
     if expect and action != "pull":

@@ -150,7 +150,7 @@ def _compare(tar: Path, sha256: str, want: Wanted) -> None:
         raise HashMismatchError(
             f"{want.reference} does not have the sha256 that was asked for",
             why=f"sha256 {found}\nasked  {sha256.lower()}",
-            next=f"find out who made either; ./foundry upstream --build={want.name} builds it and prints its sha256",
+            next=f"find out who made either; to build it here: ./foundry upstream --build={want.name}",
         )
 
 
@@ -293,7 +293,7 @@ class Conan:
             raise HashMismatchError(
                 f"{self._url} has something else under the name of {wanted.reference}",
                 why=self._tail(text) if damaged else f"asked for package_id {wanted.id}\nit is of {claimed}",
-                next="remove it there, and ./foundry cache push from a machine that built it",
+                next="remove it there, and on a machine that built it: ./foundry cache push",
             )
 
     def _export(self, recipe: str, version: str = "") -> str:

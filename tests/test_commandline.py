@@ -1,0 +1,204 @@
+"""The command line: what is said of words that do not fit, and that every command we show anywhere parses."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from invoke.collection import Collection
+from invoke.exceptions import Exit
+
+import tasks
+from toolchains import paths, pins
+from toolchains.commandline import GROUPS, MARK, Foundry
+
+VERBS = Collection.from_module(tasks)
+Said = Callable[..., str]
+
+
+def parse(*words: str) -> Foundry:
+    """Parse a command line and run nothing."""
+    program = Foundry(namespace=VERBS)
+    program.create_config()
+    program.parse_core(["invoke", MARK, *words])
+    program.parse_collection()
+    program.parse_tasks()
+    return program
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Said:
+    def call(*words: str) -> str:
+        with pytest.raises(SystemExit) as caught:
+            parse(*words)
+        assert caught.value.code == 2
+        stdout, stderr = capsys.readouterr()
+        assert not stdout
+        # invoke's own words.
+        assert "No idea" not in stderr and "positional" not in stderr and "Flag" not in stderr
+        return stderr
+
+    return call
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Said:
+    def call(*words: str) -> str:
+        with pytest.raises(Exit) as caught:
+            parse(*words)
+        assert caught.value.code == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"], ["--list"]])
+def test_the_overview_has_every_verb_in_a_group_with_a_line_and_every_target(words: list[str], printed: Said) -> None:
+    overview = printed(*words)
+    for name, task in VERBS.tasks.items():
+        assert re.search(rf"^  {name} +\S.*$", overview, re.MULTILINE), name
+        assert task.body.group in GROUPS, f'@verb(group=...) of {name}: one of {", ".join(GROUPS)}'
+    assert all(title in overview for title in GROUPS.values())
+    assert max(map(len, overview.splitlines())) <= 100
+    assert ", ".join(pins.names()) in overview
+    assert "--search-root" not in overview
+
+
+@pytest.mark.parametrize("name", sorted(VERBS.tasks))
+@pytest.mark.parametrize("form", ["help {}", "{} --help", "{} spirv -h", "--help {}"])
+def test_a_verbs_help_names_its_options_and_has_an_example(name: str, form: str, printed: Said) -> None:
+    text = printed(*form.format(name).split())
+    assert text.startswith(f"Usage: ./foundry {name}")
+    options = [argument for argument in VERBS[name].get_arguments() if not argument.positional]
+    for argument in options:
+        assert f"--{str(argument.name).replace('_', '-').strip('-')}" in text
+    if options:
+        assert re.search(rf"^ +\./foundry {name}\b", text, re.MULTILINE), "no example"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("buidl spirv", "there is no verb buidl; did you mean build?|./foundry build spirv\n"),
+        ("zzz", "there is no verb zzz\n|known: bake, bench, build|./foundry --help"),
+        ("help zzz", "there is no verb zzz\n"),
+        ("--offline build spirv", "first word must be a verb|./foundry build --offline spirv"),
+        ("--version", "first word must be a verb"),
+        ("build", "build needs a target|known: dpu, spirv,|./foundry build dpu\n"),
+        ("build spriv --offline", "no target spriv; did you mean spirv?|./foundry build spirv --offline\n"),
+        ("test --target=dqu", "no target dqu; did you mean dpu?|./foundry test --target=dpu\n"),
+        ("build spirv --trition=3.6.0", "no option --trition; did you mean --triton?|build spirv --triton=3.6.0\n"),
+        # An option of invoke's, which would say that nothing is done and do it.
+        ("build spirv --dry", "build has no option --dry\n|known: --allow-drift,"),
+        ("build spirv --triton", "--triton needs a value"),
+        ("build spirv --triton --offline", "--triton needs a value"),
+        ("build --offline=yes spirv", "--offline takes no value|./foundry build --offline spirv\n"),
+        ("build spirv dpu", "does not take the word 'dpu'|./foundry build TARGET"),
+        ("build spirv offline", "did you mean --offline?"),
+        ("build --from-source spirv", "'spirv' may be|./foundry build spirv --from-source\n"),
+        ("patch", "patch needs an action|known: status, apply, refresh|./foundry patch status\n"),
+        ("patch stats", "no action stats; did you mean status?|./foundry patch status\n"),
+        ("cache shove --remote=x", "no action shove|known: push, pull, serve, lock"),
+    ],
+)
+def test_words_that_do_not_fit_are_named_with_what_would(line: str, said: str, refused: Said) -> None:
+    message = refused(*shlex.split(line))
+    for text in said.split("|"):
+        assert text in message
+    assert len(message.splitlines()) <= 3
+
+
+def test_invoke_itself_says_the_same() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT, "buidl"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "did you mean build?" in done.stderr
+
+
+# Where a command may stand: documents, and whatever Foundry prints.
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "backends/**/*.md", "toolchains/**/*.md", "patches/**/*.md")
+    for path in paths.ROOT.glob(pattern)
+)
+SOURCES = sorted([*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py"), *paths.ROOT.glob("bench/*.py")])
+# What ends a command in running text, or before an explanation.
+END = re.compile(r"  |\s#|[,;.:)](?=\s|$)|[`|&\n\"]|;|$")
+STANDS_FOR = {"TARGET": "spirv", "X": "spirv", "ACTION": "status", "VERB": "doctor"}
+
+
+def commands(text: str) -> Iterator[str]:
+    """The commands in a text, each as it would be typed after ./foundry or invoke."""
+    for found in re.finditer(r"(?:\./foundry|(?<![\w./-])invoke) (?=[\w-])", text):
+        rest = text[found.end() :]
+        if rest.startswith("X") or (found.group() == "invoke " and rest.split()[0] not in VERBS.tasks):
+            # A command that is put together, and invoke as a word.
+            continue
+        quoted = re.sub(r"'[^'\n]*'", lambda quote: "'" + "_" * (len(quote.group()) - 2) + "'", rest)
+        end = END.search(quoted)
+        assert end is not None
+        yield rest[: end.start()]
+
+
+def texts(path: Path) -> Iterator[str]:
+    """The texts of a Python file, docstrings among them; X for each value that is put in."""
+    tree = ast.parse(path.read_text())
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.value
+
+
+def words(command: str) -> list[str]:
+    plain = re.sub(r"\[[^]]*\]|\.\.\.", "", command).replace("--yes", "")
+    return [STANDS_FOR.get(word, word) for word in shlex.split(plain)]
+
+
+def shown() -> dict[str, Path]:
+    """All commands, each with a file that shows it."""
+    found = {command: path for path in DOCUMENTS for command in commands(path.read_text())}
+    return found | {command: path for path in SOURCES for text in texts(path) for command in commands(text)}
+
+
+def test_every_command_that_is_shown_parses(capsys: pytest.CaptureFixture[str]) -> None:
+    everything = shown()
+    assert len(everything) > 80
+    wrong = []
+    for command, path in everything.items():
+        try:
+            parse(*words(command))
+        except Exit:
+            # Its help, which was printed.
+            capsys.readouterr()
+        except (SystemExit, ValueError) as error:
+            wrong.append(f"{path.relative_to(paths.ROOT)}: {command}\n{capsys.readouterr().err or error}")
+    assert wrong == []
+
+
+def test_users_are_told_to_type_foundry() -> None:
+    """Not invoke, which is on nobody's PATH."""
+    invoked = re.compile(rf"\binvoke (?:{'|'.join(VERBS.tasks)})\b")
+    assert [text for path in SOURCES for text in texts(path) if invoked.search(text)] == []
+
+
+def test_commands_are_found_in_prose_and_blocks() -> None:
+    text = """`./foundry e2e X` runs. Then `invoke pin --update`, or
+    ./foundry build spirv --only='a, b'  # why
+    A=1 ./foundry test      everything; or ./foundry cache push, there. They invoke it."""
+    assert list(commands(text)) == [
+        "e2e X", "pin --update", "build spirv --only='a, b'", "test", "cache push",
+    ]  # fmt: skip
+
+
+def test_this_file_looks_at_the_texts_of_verbs() -> None:
+    assert inspect.getdoc(tasks.build) and any("./foundry build spirv" in text for text in texts(Path(tasks.__file__)))
