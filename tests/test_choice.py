@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import image, lock, paths, pins
+from toolchains import image, lock, paths, pins, upstreams
 from toolchains.errors import PinError, UsageError
 from toolchains.fromsource import choice
 from toolchains.fromsource.choice import Choice
@@ -68,13 +68,53 @@ def test_a_choice_is_said_in_the_words_that_are_read() -> None:
     assert choice.read(words["from-source"], [words["source"]], [words["profile"]], "", "") == made
 
 
-@pytest.mark.parametrize("given", [Choice(("pocl",)), Choice(folders={"gcc": Path("/x")})])
+@pytest.mark.parametrize(
+    "given",
+    [Choice(("pocl",)), Choice(folders={"gcc": Path("/x")}), Choice(("upmem-llvm",), {"pocl": Path("/x")})],
+)
 def test_what_a_target_does_not_take_is_refused_with_what_it_does(
     dpu: tuple[LockedTarget, LockedTriton], given: Choice
 ) -> None:
     with pytest.raises(UsageError, match="takes no") as caught:
         given.sourced(*dpu)
     assert "upmem-llvm" in caught.value.why
+
+
+def tree(folder: Path, names: tuple[str, ...]) -> Path:
+    """A folder with what a source tree is known by, at its top or in each folder that is taken of it."""
+    for place in [folder / name for name in names] or [folder]:
+        place.mkdir(parents=True)
+        (place / "CMakeLists.txt").touch()
+    return folder
+
+
+@pytest.mark.parametrize("from_source", [None, "triton", "llvm", "llvm,triton"])
+@pytest.mark.parametrize("target", ["spirv", "dpu", "vsi"])
+def test_a_folder_with_llvm_is_what_a_triton_from_source_is_built_on(
+    target: str, from_source: str | None, tmp_path: Path
+) -> None:
+    folders = {
+        "triton": tree(tmp_path / "triton", ()),
+        "llvm": tree(tmp_path / "llvm", upstreams.load("llvm").profile("triton-3.9.0").take),
+    }
+    read = choice.read(from_source, [f"{name}={folder}" for name, folder in folders.items()], [], "", "")
+    assert read is not None
+    locked = lock.load().targets[target]
+    sourced = read.sourced(locked, image.release(locked, None))
+    (triton,) = sourced.wanted
+    assert (triton.name, triton.folder) == ("triton", folders["triton"])
+    (llvm,) = triton.requires
+    assert (llvm.name, llvm.folder) == ("llvm", folders["llvm"])
+    # LLVM is linked into Triton; an image gets no folder of it.
+    assert sourced.parts == ()
+
+
+def test_a_release_whose_commit_nobody_could_ask_for_says_how_to_supply_it() -> None:
+    target = lock.load().targets["spirv"]
+    with pytest.raises(PinError, match=r"triton/3\.9\.0 is not locked") as caught:
+        Choice().sourced(target, image.release(target, None))
+    assert "v3.9.0" in caught.value.why and "not reached" in caught.value.why
+    assert "--source=triton=PATH" in caught.value.next and "./foundry pin --update=triton" in caught.value.next
 
 
 def test_an_image_from_source_has_names_and_a_label_of_its_own(dpu: tuple[LockedTarget, LockedTriton]) -> None:

@@ -176,7 +176,7 @@ class TestACommit:
 
     def test_not_locked_or_otherwise_pinned_since_is_said(self, origin: Repository) -> None:
         pin = GitPin((origin.url,), origin.commit())
-        with pytest.raises(PinError, match=r"tool/one is not locked\n.*pin --update tool; or --source=tool=PATH"):
+        with pytest.raises(PinError, match=r"(?s)tool/one is not locked\n.*--source=tool=PATH.*pin --update=tool"):
             tree.described("tool", profile(pin), None, folder=None)
         with pytest.raises(PinError, match="not locked as it is pinned"):
             tree.described("tool", profile(replace(pin, commit="3" * 40)), locked(pin), folder=None)

@@ -5,6 +5,7 @@ The file holds no addresses. Whoever has the bytes may give them: a mirror, a co
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -270,7 +271,17 @@ def load(path: Path = paths.LOCK) -> Lock:
         PinError: missing, malformed, or a digest in it does not fit its content.
     """
     try:
-        data = json.loads(path.read_text())
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise PinError(f"there is no lock at {path}", next=_RESOLVE) from None
+    return _parsed(text, path)
+
+
+# A verb asks for the lock from many places, and to read it and compute its digests takes half a second.
+@functools.lru_cache(maxsize=4)
+def _parsed(text: bytes, path: Path) -> Lock:
+    try:
+        data = json.loads(text)
         lock = Lock(
             {name: _target(name, entry) for name, entry in data["targets"].items()},
             data["digest"],
@@ -279,8 +290,6 @@ def load(path: Path = paths.LOCK) -> Lock:
         )
     except PinError as error:
         raise PinError(f"the lock is malformed: {path}", why=str(error), next=_RESOLVE) from error
-    except FileNotFoundError:
-        raise PinError(f"there is no lock at {path}", next=_RESOLVE) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
     if seal(lock.targets, lock.sources, lock.builders) != lock:

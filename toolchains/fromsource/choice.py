@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from .. import lock, paths, pins, upstreams
+from .. import lock, paths, pins
 from ..engine import Engine
-from ..errors import FoundryError, UsageError
+from ..errors import FoundryError, UsageError, suggestion
 from ..lock import LockedTarget, LockedTriton
 from ..store import Store
 from . import build
@@ -85,20 +85,22 @@ class Choice:
             PinError: a source was never resolved.
         """
         file = pins.target(target.name)
-        unknown = [name for name in (*self.names, *self.folders, *self.profiles) if name not in upstreams.names()]
-        unused = [name for name in self.names if name in upstreams.names() and name not in file.upstreams]
-        if unknown or unused:
+        # An image has LLVM only as what Triton is linked with: who names it means a Triton that is built on it.
+        takes = [*file.upstreams, *([build.LLVM] if TRITON in file.upstreams else [])]
+        unused = [name for name in dict.fromkeys([*self.names, *self.folders, *self.profiles]) if name not in takes]
+        if unused:
             raise UsageError(
-                f"{target.name} takes no {', '.join(unknown or unused)} that is built from source",
-                why=f"it takes: {', '.join(file.upstreams) or 'none'}",
+                f"{target.name} takes no {', '.join(unused)} that is built from source{suggestion(unused[0], takes)}",
+                why=f"it takes: {', '.join(takes) or 'none'}",
                 next="./foundry upstream",
             )
+        names = dict.fromkeys(TRITON if name == build.LLVM else name for name in self.names)
         wanted = tuple(
             build.wanted(
                 name, target.suite, profiles={TRITON: locked.version, **self.profiles}, folders=self.folders,
                 llvm_targets=file.llvm_targets,
             )
-            for name in self.names or file.upstreams
+            for name in names or file.upstreams
         )  # fmt: skip
         return Sourced(wanted, self.jobs, self.compiler_cache)
 

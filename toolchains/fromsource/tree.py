@@ -103,6 +103,13 @@ def prepare(
     return Source(what.name, what.identity, what.commit, what.patches, part / "tree.tar")
 
 
+def _unlocked(source: GitPin | SourcePackagePin) -> str:
+    """What of a source is missing in the lock."""
+    if isinstance(source, GitPin) and not source.commit:
+        return f"the commit of {source.ref} is not known: {source.urls[0]} was not reached when the lock was written"
+    return f"it is pinned to {source}"
+
+
 def _series(profile: Profile) -> Series | None:
     return Series.load(paths.PATCHES / profile.patches) if profile.patches else None
 
@@ -137,7 +144,9 @@ def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder
     if locked is None or locked.pin != source.wanted:
         raise PinError(
             f"the source of {name} is not locked" + ("" if locked is None else " as it is pinned"),
-            next=f"./foundry pin --update {upstream}; or --source={upstream}=PATH for a tree that is here",
+            why=_unlocked(source),
+            next=f"the same command with --source={upstream}=PATH, a folder with these sources; or, on a machine that "
+            f"reaches the address, ./foundry pin --update={upstream}",
         )
     if isinstance(source, GitPin):
         return origins.Commit(selection, source, locked.commit, locked.tree)
