@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from foundry_core.errors import UnsupportedOperation
+from foundry_core.dialects.arith import ConstantOp
+from foundry_core.errors import LoweringError, UnsupportedOperation
 from foundry_core.parse import parse
 from foundry_core.pipeline import to_structured
 
@@ -158,9 +159,64 @@ def test_structured_form_reads_back_as_it_was_written() -> None:
     assert str(parse(text)) + "\n" == text
 
 
-def test_infinities_keep_their_bits() -> None:
-    module = parse("module { tt.func public @k() { %c = arith.constant dense<0xFF800000> : tensor<4xf32> tt.return } }")
-    assert "dense<0xff800000>" in str(module)
+def constant_bits(literal: str) -> list[int]:
+    """The bits of a constant's elements; its text is read back on the way, as the next stage does."""
+    text = f"module {{ tt.func public @k() {{ %c = arith.constant {literal} tt.return }} }}"
+    first, second = parse(text), parse(str(parse(text)))
+    ops = [next(op for op in module.walk() if isinstance(op, ConstantOp)) for module in (first, second)]
+    assert ops[0].bits == ops[1].bits and ops[0].result.type == ops[1].result.type
+    return [item.data for item in ops[0].bits]
+
+
+@pytest.mark.parametrize(
+    ("literal", "bits"),
+    [
+        ("dense<0xFF800000> : tensor<4xf32>", [0xFF800000]),
+        ("dense<0x7FC00000> : tensor<4xf32>", [0x7FC00000]),
+        ("dense<0x7FA00001> : tensor<4xf32>", [0x7FA00001]),
+        ("dense<0xFFC0> : tensor<2x4xbf16>", [0xFFC0]),
+        ("dense<0x7E01> : tensor<4xf16>", [0x7E01]),
+        ("dense<0x7FF8000000000001> : tensor<4xf64>", [0x7FF8000000000001]),
+        ("dense<0x7E> : tensor<4xf8E5M2>", [0x7E]),
+        ("dense<-0.000000e+00> : tensor<4xf8E5M2>", [0x80]),
+        ("0x7FA00001 : f32", [0x7FA00001]),
+        ("0x7C01 : f16", [0x7C01]),
+        ("-0.000000e+00 : f64", [1 << 63]),
+        # The bf16 next to the decimal is above it: cut off, it would be 0x3E99.
+        ("3.007810e-01 : bf16", [0x3E9A]),
+        ("dense<3.007810e-01> : tensor<4xbf16>", [0x3E9A]),
+        ("1.401300e-45 : f32", [1]),
+        ("5.960460e-08 : f16", [1]),
+        # Just above the middle of 1 and the next f32, which is the f64 next to it.
+        ("1.00000005960464477540 : f32", [0x3F800001]),
+        ("true", [1]),
+        ("dense<true> : tensor<4xi1>", [1]),
+        ("dense<[true, false]> : tensor<2xi1>", [1, 0]),
+        ("dense<-1> : tensor<4xi8>", [0xFF]),
+        ("-9223372036854775808 : i64", [1 << 63]),
+        ("dense<[[1, -2], [3, 4]]> : tensor<2x2xi16>", [1, 0xFFFE, 3, 4]),
+        ("dense<[1.000000e+00, 0x7FC00000]> : tensor<2xf32>", [0x3F800000, 0x7FC00000]),
+        ('dense<"0x0000807F0100C0FF"> : tensor<2xf32>', [0x7F800000, 0xFFC00001]),
+        ("dense<> : tensor<0xf32>", []),
+    ],
+)
+def test_constants_keep_their_bits(literal: str, bits: list[int]) -> None:
+    assert constant_bits(literal) == bits
+
+
+@pytest.mark.parametrize(
+    ("type", "numbers"),
+    [("f16", range(0, 1 << 16, 31)), ("bf16", range(5, 1 << 16, 31)), ("f8E5M2", range(1 << 8))],
+)
+def test_numbers_of_a_narrow_type_are_read_and_printed_exactly(type: str, numbers: range) -> None:
+    literals = ", ".join(f"0x{bits:X}" for bits in numbers)
+    assert constant_bits(f"dense<[{literals}]> : tensor<{len(numbers)}x{type}>") == list(numbers)
+
+
+@pytest.mark.parametrize("literal", ["1 : f32", "0x1FFFF : f16", "dense<[1, 2]> : tensor<3xi32>", "300 : i8"])
+def test_what_is_no_constant_is_refused(literal: str) -> None:
+    with pytest.raises(LoweringError):
+        constant_bits(literal)
 
 
 # The aliases stand below the module, where Triton prints them.

@@ -117,6 +117,7 @@ def test_a_copy_between_address_spaces_names_them_and_the_alignments():
         ("3.140630e+00 : f16", "f16", "half 0xH4248"),
         ("0x7C01 : f16", "f16", "half 0xH7C01"),
         ("3.140630e+00 : bf16", "bf16", "bfloat 0xR4049"),
+        ("3.007810e-01 : bf16", "bf16", "bfloat 0xR3E9A"),
         ("true", "i1", "i1 true"),
         ("-1 : i1", "i1", "i1 true"),
         ("false", "i1", "i1 false"),

@@ -24,7 +24,6 @@ _CF = Dialect("cf", [BranchOp, ConditionalBranchOp], [])
 DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, Tile)
 
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
-_HEX_SPLAT = re.compile(r"dense<0x([0-9A-Fa-f]+)>")
 _ALIAS = re.compile(r"^#loc\d* = .*$", re.MULTILINE)
 _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 # tl.debug_barrier; of the GPU dialect until Triton 3.6.
@@ -58,14 +57,6 @@ def _aliases_first(text: str) -> str:
     for name in aliases:
         visit(name)
     return "\n".join([*ordered.values(), _ALIAS.sub("", text)])
-
-
-def _hex_as_bytes(text: str) -> str:
-    """Write infinities and NaNs, which MLIR prints as the bits of the number, in the form that xDSL reads as bits.
-
-    xDSL 0.74 takes `dense<0xFF800000>` for the integer 4286578688 even where the elements are floats.
-    """
-    return _HEX_SPLAT.sub(lambda hit: f'dense<"0x{bytes.fromhex(hit[1])[::-1].hex()}">', text)
 
 
 def _without_barriers(text: str) -> str:
@@ -104,7 +95,7 @@ def parse(text: str) -> ModuleOp:
         UnsupportedOperation: it has an operation that the lowering does not know.
         LoweringError: it is not well-formed; a defect of ours or a new syntax of a new Triton.
     """
-    text = _without_barriers(_hex_as_bytes(_aliases_first(text)))
+    text = _without_barriers(_aliases_first(text))
     made = context()
     _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations})
     try:

@@ -1,15 +1,17 @@
 """The `arith` dialect with the operations that xDSL 0.74 defines for scalars only, on tensors too.
 
 There cmpi, cmpf and select have i1 as result or condition, never a tensor of i1, and most casts verify scalars
-only; Triton uses all of them on whole tiles. The rest is xDSL's own.
+only; Triton uses all of them on whole tiles. Constants are ours because they keep every bit (literals.py). The rest is
+xDSL's own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, Arith, FastMathFlagsAttr
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i1
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, IntegerType, TensorType, i1
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import AnyAttr as Any_
 from xdsl.irdl import (
@@ -25,8 +27,9 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.traits import ConstantLike, Pure
 
+from .. import literals
 from .tt import parse_operands, print_operands
 
 
@@ -35,6 +38,73 @@ def condition_type(compared: Attribute) -> Attribute:
     if isinstance(compared, TensorType):
         return TensorType(i1, compared.get_shape())
     return i1
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A number or a tensor of numbers, by their bits.
+
+    Attributes:
+        bits: of each element in row-major order, or of one if all are equal.
+    """
+
+    name = "arith.constant"
+    bits = prop_def(ArrayAttr[IntAttr])
+    result = result_def()
+    traits = traits_def(Pure(), ConstantLike())
+
+    def __init__(self, bits: Sequence[int], type: Attribute) -> None:
+        super().__init__(result_types=[type], properties={"bits": ArrayAttr([IntAttr(item) for item in bits])})
+
+    @classmethod
+    def integer(cls, value: int, type: Attribute) -> ConstantOp:
+        """An integer, or a tensor that has it everywhere."""
+        return cls([value & (1 << literals.width(_element(type))) - 1], type)
+
+    @property
+    def element(self) -> Attribute:
+        """The type of the number or of the tensor's elements."""
+        return _element(self.result.type)
+
+    @property
+    def splat(self) -> int | None:
+        """The bits that all elements have; None if they differ or if there is no element."""
+        return self.bits.data[0].data if len(self.bits) == 1 else None
+
+    @property
+    def integers(self) -> list[int]:
+        """The elements, one if all are equal, as signed integers; empty for floats."""
+        element = self.element
+        if not isinstance(element, IntegerType | IndexType):
+            return []
+        return [literals.to_integer(item.data, element) for item in self.bits]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        attributes = parser.parse_optional_attr_dict()
+        if parser.parse_optional_keyword("dense"):
+            bits, type = literals.parse_dense(parser)
+            op = cls(bits, type)
+        else:
+            literal = literals.parse_number(parser)
+            # MLIR writes a boolean without its type.
+            scalar = parser.parse_type() if parser.parse_optional_punctuation(":") else i1
+            op = cls([literals.to_bits(literal, scalar)], scalar)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes)
+        type, bits = self.result.type, [item.data for item in self.bits]
+        text = literals.dense_text(bits, type) if isinstance(type, TensorType) else literals.to_text(bits[0], type)
+        printer.print_string(f" {text}")
+        if type != i1:
+            printer.print_string(" : ")
+            printer.print_attribute(type)
+
+
+def _element(type: Attribute) -> Attribute:
+    return type.element_type if isinstance(type, TensorType) else type
 
 
 class _Comparison(IRDLOperation):
@@ -216,7 +286,8 @@ class RemFOp(IRDLOperation):
 
 
 _OURS: list[type[Operation]] = [
-    CmpiOp, CmpfOp, SelectOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, BitcastOp, RemFOp,
+    ConstantOp, CmpiOp, CmpfOp, SelectOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, BitcastOp,
+    RemFOp,
 ]  # fmt: skip
 ArithOnTensors = Dialect(
     "arith",

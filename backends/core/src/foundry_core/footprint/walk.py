@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ..dialects import tile, tt
-from ..dialects.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from . import interval
 from .accesses import Accesses, box
 from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul, sub
@@ -134,7 +134,7 @@ class Walk:
     def _integer(self, op: Operation, operands: Sequence[Value], bits: int) -> Interval | None:
         """What an operation gives before it wraps around; None if that is not known."""
         match op:
-            case arith.ConstantOp():
+            case ConstantOp():
                 return _constant(op)
             case tt.GetProgramIdOp():
                 return self._ids[op.axis.value.data]
@@ -268,16 +268,9 @@ class Walk:
         return total
 
 
-def _constant(op: arith.ConstantOp) -> Interval | None:
-    if isinstance(op.value, DenseIntOrFPElementsAttr):
-        numbers = [float(number) for number in op.value.get_values()]
-    elif isinstance(op.value, IntegerAttr):
-        numbers = [float(op.value.value.data)]
-    else:
-        return None
-    if width(op.result.type) == 1:
-        numbers = [abs(number) for number in numbers]  # true may be written -1
-    return Interval(np.float64(min(numbers)), np.float64(max(numbers)))
+def _constant(op: ConstantOp) -> Interval | None:
+    numbers = op.integers
+    return Interval(np.float64(min(numbers)), np.float64(max(numbers))) if numbers else None
 
 
 def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, float]] | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tt
-from ..dialects.arith import ExtSIOp, TruncIOp
+from ..dialects.arith import ConstantOp, ExtSIOp, TruncIOp
 from ..errors import unsupported
 from .offsets import Offsets, shape
 from .scalars import Scalars, Writer
@@ -76,8 +76,7 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
 
     before = Builder(InsertPoint.before(loop))
     initial = loop.iter_args[index]
-    nothing = IntegerAttr(0, i64) if even else DenseIntOrFPElementsAttr.from_list(TensorType(i64, extents), [0])
-    start = before.insert(arith.ConstantOp(nothing, carried)).result
+    start = before.insert(ConstantOp.integer(0, carried)).result
 
     yielded = block.last_op
     assert yielded is not None

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tt
-from ..dialects.arith import ExtSIOp
-from .scalars import Scalar, Scalars, Writer, constant
+from ..dialects.arith import ConstantOp, ExtSIOp
+from .scalars import Scalar, Scalars, Writer
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,7 @@ def shape(value: SSAValue) -> tuple[int, ...]:
 def splat_constant(value: SSAValue) -> int | None:
     """The number that an integer constant has everywhere."""
     op = value.owner
-    if not isinstance(op, arith.ConstantOp):
-        return None
-    if isinstance(op.value, DenseIntOrFPElementsAttr):
-        numbers = op.value.get_values()
-        return int(numbers[0]) if op.value.is_splat() else None
-    return constant(value)
+    return op.integers[0] if isinstance(op, ConstantOp) and len(op.integers) == 1 else None
 
 
 def _is_narrow(value: SSAValue) -> bool:

@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
+from xdsl.dialects.builtin import IntegerType, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..dialects.arith import CmpiOp, ExtSIOp, SelectOp
+from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
 
 # A number known now, or an i64 of the program.
 Scalar: TypeAlias = int | SSAValue
@@ -44,7 +44,7 @@ class Scalars:
     def value(self, scalar: Scalar) -> SSAValue:
         """The scalar as an i64 of the program."""
         if isinstance(scalar, int):
-            return self.builder.insert(arith.ConstantOp(IntegerAttr(scalar, i64))).result
+            return self.builder.insert(ConstantOp.integer(scalar, i64)).result
         return scalar
 
     def widen(self, value: SSAValue) -> Scalar:
@@ -111,6 +111,4 @@ class Scalars:
 def constant(value: SSAValue) -> int | None:
     """The number that a scalar integer constant has."""
     op = value.owner
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr) and isinstance(value.type, IntegerType):
-        return op.value.value.data
-    return None
+    return op.integers[0] if isinstance(op, ConstantOp) and isinstance(value.type, IntegerType) else None

@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
-    FloatAttr,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -40,8 +39,6 @@ def constant(value: Attribute, of: Attribute) -> str:
             return _integer(value.value.data, of.width.data)
         case IntegerAttr() if type(of) in _WIDTHS:
             return _float(value.value.data & (1 << _WIDTHS[type(of)]) - 1, of)
-        case FloatAttr() if type(of) in _WIDTHS:
-            return _float(_bits(value.value.data, of), of)
         case StringAttr():
             return _string(value.data.encode())
         case BytesAttr():
@@ -71,19 +68,6 @@ def _integer(value: int, width: int) -> str:
     if width == 1:
         return "true" if value else "false"
     return str(value - (1 << width) if value >> (width - 1) else value)
-
-
-def _bits(value: float, of: Attribute) -> int:
-    match of:
-        case Float16Type():
-            return int.from_bytes(struct.pack("<e", value), "little")
-        case BFloat16Type():
-            # What MLIR prints of a bf16 is that number, so its lower half as an f32 is zero.
-            return int.from_bytes(struct.pack("<f", value), "little") >> 16
-        case Float32Type():
-            return int.from_bytes(struct.pack("<f", value), "little")
-        case _:
-            return int.from_bytes(struct.pack("<d", value), "little")
 
 
 def _float(bits: int, of: Attribute) -> str:

@@ -7,11 +7,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile
+from ..front.scalars import constant
 from .mlir import GLOBAL, PRIVATE, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
 from .space import Point, Space, extents
@@ -36,8 +35,7 @@ def is_unit(axis: SSAValue) -> bool:
     op = axis.owner
     if not isinstance(op, tile.AffineOp | tile.WrappedOp):
         return False
-    stride = op.stride.owner
-    return isinstance(stride, arith.ConstantOp) and stride.value == IntegerAttr(1, 64)
+    return constant(op.stride) == 1
 
 
 class Memory:

@@ -188,8 +188,12 @@ class Text:
 
     def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
         """A float constant, by its bits: no decimal rounding, and infinities and NaNs as any other."""
-        code, width = ("<f", 8) if elem == "f32" else ("<d", 16)
-        literal = f"0x{int.from_bytes(struct.pack(code, value), 'little'):0{width}X}"
+        bits = struct.pack("<f" if elem == "f32" else "<d", value)
+        return self.bits(int.from_bytes(bits, "little"), elem, lanes)
+
+    def bits(self, bits: int, elem: str, lanes: int = 1) -> Reg:
+        """A float constant that has these bits."""
+        literal = f"0x{bits:0{WIDTHS[elem] // 4}X}"
         type = vector_type(elem, lanes)
         return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
 

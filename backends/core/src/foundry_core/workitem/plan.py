@@ -15,10 +15,11 @@ reads and writes shifted views of one buffer through two arguments in one progra
 from __future__ import annotations
 
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, FloatAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import tile, tt
+from ..dialects.arith import ConstantOp
 from ..front.scalars import constant
 from .numeric import ELEMENTWISE
 
@@ -101,7 +102,7 @@ class Plan:
         op = value.owner
         if isinstance(op, Block):
             return False
-        if isinstance(op, tt.MakeRangeOp | tt.SplatOp | arith.ConstantOp):
+        if isinstance(op, tt.MakeRangeOp | tt.SplatOp | ConstantOp):
             return True
         if not isinstance(value.type, TensorType) or not isinstance(value.type.element_type, IntegerType):
             return False
@@ -162,9 +163,7 @@ def _argument(pointer: SSAValue) -> SSAValue | None:
 def _number(value: SSAValue) -> object:
     """A constant's number, so that two constants of one value are equal; else the value itself."""
     op = value.owner
-    if isinstance(op, arith.ConstantOp) and not isinstance(op.value, FloatAttr):
-        return op.value
-    return value
+    return (op.bits, value.type) if isinstance(op, ConstantOp) else value
 
 
 def _same_elements(load: tile.LoadOp, store: tile.StoreOp) -> bool:

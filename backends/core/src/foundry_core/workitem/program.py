@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import tile, tt
-from ..dialects.arith import SelectOp
+from ..dialects.arith import ConstantOp, SelectOp
 from ..dialects.llvm import AssumeOp
 from ..errors import LoweringError, unsupported
 from ..front.structured import kernel
@@ -124,7 +124,7 @@ class Program:
     def _scalar(self, op: Operation) -> Reg:
         tiles, t = self._tiles, self._text
         match op:
-            case arith.ConstantOp():
+            case ConstantOp():
                 return tiles.scalar(op.result)
             case tt.GetProgramIdOp():
                 return self._program_id(op.axis.value.data)

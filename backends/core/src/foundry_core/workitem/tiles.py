@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile, tt
+from ..dialects.arith import ConstantOp
 from ..errors import unsupported
 from ..front.scalars import constant
+from ..literals import widened
 from .buffers import Buffer, Buffers, collect
 from .memory import Memory, is_unit
 from .mlir import WIDTHS, Reg, Text
@@ -116,7 +116,7 @@ class Tiles:
     def scalar(self, value: SSAValue) -> Reg:
         """The register of a scalar; constants need no definition."""
         op = value.owner
-        if isinstance(op, arith.ConstantOp) and not is_tile(value):
+        if isinstance(op, ConstantOp) and not is_tile(value):
             return self._constant(op, 1)
         return self.scalars[value]
 
@@ -126,18 +126,15 @@ class Tiles:
             return self.text.integer(number)
         return self.text.to_index(self.scalar(value))
 
-    def _constant(self, op: arith.ConstantOp, lanes: int) -> Reg:
-        elem = element(op.result.type, op)
-        match op.value:
-            case IntegerAttr() | FloatAttr() as number:
-                known: float = number.value.data
-            case DenseIntOrFPElementsAttr() as dense if dense.is_splat():
-                known = dense.get_values()[0]
-            case _:
-                raise unsupported(op, "a constant tensor with different elements")
+    def _constant(self, op: ConstantOp, lanes: int) -> Reg:
+        elem, bits = element(op.result.type, op), op.splat
+        if bits is None:
+            raise unsupported(op, "a constant tensor with different elements")
         if elem[0] == "i":
-            return self.text.integer(int(known), elem, lanes)
-        return self.text.floating(float(known), in_register(elem), lanes)
+            return self.text.integer(op.integers[0], elem, lanes)
+        if in_register(elem) != elem:
+            bits = widened(bits, op.element)
+        return self.text.bits(bits, in_register(elem), lanes)
 
     def at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
         """The elements of a tile at a point; a scalar value is itself."""
@@ -154,7 +151,7 @@ class Tiles:
         t = self.text
         op = value.owner
         match op:
-            case arith.ConstantOp():
+            case ConstantOp():
                 return self._constant(op, point.lanes)
             case tt.SplatOp():
                 return t.broadcast(self.scalar(op.src), point.lanes)

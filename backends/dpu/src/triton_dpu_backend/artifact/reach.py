@@ -21,11 +21,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from foundry_core.dialects import tile, tt
-from foundry_core.dialects.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from foundry_core.dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from foundry_core.front.scalars import constant
 from foundry_core.front.structured import kernel
 from foundry_core.parse import parse
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 # C of an operation on two int64_t that hold signed integers. Sums are unsigned in C, where they wrap around.
@@ -145,8 +146,8 @@ class _Writer:
                 pointer, offset = self._values.get(op.ptr), self._number(op.offset)
                 if isinstance(pointer, _Pointer) and offset is not None:
                     self._values[op.result] = _Pointer(pointer.parameter, f"({pointer.offset} + {offset})")
-            case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
-                self._values[op.result] = _literal(op.value.value.data, _bits(op.result.type))
+            case ConstantOp() if (number := constant(op.result)) is not None:
+                self._values[op.result] = _literal(number, _bits(op.result.type))
             case tt.GetProgramIdOp():
                 self._values[op.result] = f"program[{op.axis.value.data}]"
             case tt.GetNumProgramsOp():
@@ -391,7 +392,7 @@ def _per_program(value: SSAValue) -> int | None:
     if isinstance(value, BlockArgument):
         return 0 if isinstance(value.block.parent_op(), tt.FuncOp) else None
     match value.owner:
-        case arith.ConstantOp():
+        case ConstantOp():
             return 0
         case tt.GetProgramIdOp():
             return 1
@@ -404,7 +405,7 @@ def _per_program(value: SSAValue) -> int | None:
             return left - right if isinstance(total, arith.SubiOp) else left + right
         case arith.MuliOp() as product:
             for one, other in ((product.lhs, product.rhs), (product.rhs, product.lhs)):
-                if isinstance(other.owner, arith.ConstantOp) and isinstance(other.owner.value, IntegerAttr):
+                if (factor := constant(other)) is not None:
                     grown = _per_program(one)
-                    return None if grown is None else grown * int(other.owner.value.value.data)
+                    return None if grown is None else grown * factor
     return None

@@ -1,0 +1,76 @@
+"""Constants keep every bit on the way from Triton's IR to a device, on whatever device the active driver has."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.tensor import Tensor
+
+
+@triton.jit
+def floats(x, chosen, out, TINY: tl.constexpr):
+    i = tl.arange(0, 8)
+    of: tl.constexpr = out.dtype.element_ty
+    NAN: tl.constexpr = float("nan")
+    INF: tl.constexpr = float("inf")
+    there = tl.load(chosen + i) > 0
+    v = tl.load(x + i)
+    tl.store(out + i, tl.where(there, v, NAN))
+    tl.store(out + 8 + i, tl.load(x + i, mask=there, other=NAN))
+    tl.store(out + 16 + i, tl.load(x + i, mask=there, other=-0.0))
+    tl.store(out + 24 + i, tl.full((8,), NAN, of))
+    tl.store(out + 32 + i, tl.full((8,), INF, of))
+    tl.store(out + 40 + i, tl.full((8,), -INF, of))
+    tl.store(out + 48 + i, tl.full((8,), -0.0, of))
+    tl.store(out + 56 + i, tl.full((8,), 0.3, of))
+    tl.store(out + 64 + i, tl.full((8,), TINY, of))
+    # Arithmetic finds a constant that its type does not hold: 1 + 0.3 is rounded.
+    tl.store(out + 72 + i, v * 0.0 + 0.3)
+    tl.store(out + 80 + i, tl.zeros((8,), of) + tl.max(tl.load(x + i, mask=i < 0, other=-INF)))
+    tl.store(out + 88, NAN)
+    tl.store(out + 89, -INF)
+    tl.store(out + 90, 0.3)
+    tl.store(out + 91, -0.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_floats_arrive_bit_for_bit(dtype: type) -> None:
+    bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    # tl.full of a bf16 goes by way of an f16 in Triton 3.9: smaller numbers are zero in its own IR.
+    tiny = 2.0**-14 if dtype is ml_dtypes.bfloat16 else float(ml_dtypes.finfo(dtype).smallest_subnormal)
+    x = np.linspace(1, 8, 8).astype(dtype)
+    chosen = np.array([1, 0, 0, 1, 1, 0, 1, 0], np.int32)
+    out = np.full(92, 77, dtype)
+    floats[(1,)](Tensor(x), Tensor(chosen), Tensor(out), TINY=tiny)
+    # A scalar is an f32 in Triton until it is stored.
+    scalar = np.float32(0.3).astype(dtype)
+    third = np.float64(0.3) if dtype is np.float64 else scalar
+    rows = [
+        *(np.where(chosen > 0, x, np.asarray(other, dtype)) for other in (np.nan, np.nan, -0.0)),
+        *(np.full(8, value, dtype) for value in (np.nan, np.inf, -np.inf, -0.0, third, tiny, third, -np.inf)),
+        np.array([np.nan, -np.inf, scalar, -0.0], dtype),
+    ]
+    np.testing.assert_array_equal(out.view(bits), np.concatenate(rows).astype(dtype).view(bits))
+
+
+@triton.jit
+def integers(out8, out16, out32, out64, wide, flags):
+    i = tl.arange(0, 8)
+    tl.store(out8 + i, tl.full((8,), -128, tl.int8))
+    tl.store(out16 + i, tl.full((8,), -32768, tl.int16))
+    tl.store(out32 + i, tl.full((8,), -2147483648, tl.int32))
+    tl.store(out64 + i, tl.full((8,), -9223372036854775808, tl.int64))
+    tl.store(wide + i, tl.full((8,), 18446744073709551615, tl.uint64))
+    tl.store(flags + i, tl.where(i < 4, tl.full((8,), True, tl.int1), tl.full((8,), False, tl.int1)))
+
+
+def test_integers_arrive_bit_for_bit() -> None:
+    outs = [np.full(8, 77, dtype) for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint64, np.int8)]
+    integers[(1,)](*map(Tensor, outs))
+    for out in outs[:4]:
+        np.testing.assert_array_equal(out, np.iinfo(out.dtype).min)
+    np.testing.assert_array_equal(outs[4], np.iinfo(np.uint64).max)
+    np.testing.assert_array_equal(outs[5], [1, 1, 1, 1, 0, 0, 0, 0])
