@@ -97,7 +97,8 @@ class VsiDriver(SynchronousDriver):
     def get_active_torch_device(self) -> torch.device:
         import torch
 
-        return torch.device("vsi" if hasattr(torch, "vsi") else "cpu")
+        # With its number, as tensors on it have one: programs compare their devices with this.
+        return torch.device("vsi", torch.vsi.current_device()) if hasattr(torch, "vsi") else torch.device("cpu")
 
     @property
     def last_launch(self) -> Launch | None:

@@ -6,6 +6,8 @@ release compiling for `vsi` is refused. Nothing here touches torch.compile on ot
 `arrange()` imports nothing; it is called by `import torch` (entry point torch.backends, see pyproject.toml) and by
 importing the package. `register()` runs when PyTorch's compiler and vpex have been imported: not before, because the
 compiler takes seconds, and because Triton imports its backends while PyTorch's compiler imports Triton.
+
+`register_device()` runs before that, as soon as PyTorch has its table of devices: has_triton() looks there.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from typing import Any, NoReturn
 
 # The releases of torch, and of Triton with each, that this was run with.
 RELEASES = {"2.6": "3.2"}
-# The last part of PyTorch's compiler to be imported, and what makes the device type.
+# The last part of PyTorch's compiler to be imported, its table of devices, and what makes the device type.
 _COMPILER = "torch._inductor.compile_fx"
+_TABLE = "torch._dynamo.device_interface"
 _DEVICE = "vpex"
 
 
@@ -33,6 +36,27 @@ def arrange() -> None:
     if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())
     _register_if_ready()
+
+
+def register_device() -> bool:
+    """Register device `vsi` with dynamo, so that has_triton() finds it; a second time does nothing.
+
+    Returns:
+        Whether it is registered now. It cannot be as long as there is no torch.vsi, and is not for other releases.
+    """
+    import torch
+    from torch._dynamo.device_interface import device_interfaces, register_interface_for_device
+    from torch.utils._triton import has_triton
+
+    if not hasattr(torch, "vsi") or ".".join(torch.__version__.split(".")[:2]) not in RELEASES:
+        return False
+    if "vsi" not in device_interfaces:
+        from .interface import VsiInterface
+
+        register_interface_for_device("vsi", VsiInterface)
+        # It remembers an answer from before there was a vsi.
+        has_triton.cache_clear()
+    return True
 
 
 def register() -> bool:
@@ -53,33 +77,30 @@ def register() -> bool:
         return False
     if common.get_scheduling_for_device("vsi") is not None:
         return True
-    from torch._dynamo.device_interface import register_interface_for_device
     from torch._inductor import utils
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
-    from torch.utils._triton import has_triton
 
     from . import matmul
     from .codegen import VsiDeviceOps, VsiScheduling
-    from .interface import VsiInterface
 
-    register_interface_for_device("vsi", VsiInterface)
+    register_device()
     # PyTorch loads its own overrides into an empty table only.
     common.get_device_op_overrides("cpu")
     common.register_device_op_overrides("vsi", VsiDeviceOps())
     utils.GPU_TYPES.append("vsi")
     utils.GPU_KERNEL_BIN_EXTS["vsi"] = ".spv"
-    # Both remember an answer from before there was a vsi.
+    # It remembers an answer from before there was a vsi.
     utils.get_gpu_type.cache_clear()
-    has_triton.cache_clear()
     matmul.register()
     common.register_backend_for_device("vsi", VsiScheduling, PythonWrapperCodegen)
     return True
 
 
 def _register_if_ready() -> None:
-    compiler = sys.modules.get(_COMPILER)
-    if compiler is not None and not getattr(compiler.__spec__, "_initializing", False):
-        register()
+    for name, registration in ((_TABLE, register_device), (_COMPILER, register)):
+        module = sys.modules.get(name)
+        if module is not None and not getattr(module.__spec__, "_initializing", False):
+            registration()
 
 
 class _Refusal:
@@ -102,7 +123,7 @@ class _Watch(MetaPathFinder):
     """Looks again whether all is there, when a module that it waits for has been imported."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in (_COMPILER, _DEVICE):
+        if name not in (_COMPILER, _TABLE, _DEVICE):
             return None
         for finder in sys.meta_path:
             if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
@@ -129,5 +150,7 @@ class _ThenRegister(Loader):
         # The module counts as one that is being imported until its loader returns.
         if module.__name__ == _COMPILER:
             register()
+        elif module.__name__ == _TABLE:
+            register_device()
         else:
             _register_if_ready()
