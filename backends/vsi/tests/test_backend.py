@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -200,8 +201,12 @@ def test_nothing_is_dumped_that_is_not_asked_for_by_both(
 ) -> None:
     monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path / folder) if folder else "")
     monkeypatch.chdir(tmp_path)
-    add(dump_standalone=asked)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        add(dump_standalone=asked)
     assert list(tmp_path.iterdir()) == []
+    # Who asks for it and names no folder is told.
+    assert ["VSI_DUMP_DIR is not set" in str(warning.message) for warning in given] == [True] * asked
 
 
 def test_torch_tensors_are_taken() -> None:
@@ -292,6 +297,7 @@ print("xdsl" in sys.modules, sum("zen-compiler" in str(line) for line in started
 def test_importing_the_package_imports_neither_triton_nor_torch(tmp_path: Path) -> None:
     script = """
 import sys
+import warnings
 import triton_vsi_backend
 print([name for name in ("triton", "torch", "numpy", "pyopencl") if name in sys.modules])
 """

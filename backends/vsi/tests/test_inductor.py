@@ -51,6 +51,31 @@ def test_device_is_registered_in_whatever_order_is_imported(order: str) -> None:
     assert script(ORDERS[order] + REGISTERED) == "True True vsi True\n"
 
 
+@pytest.mark.parametrize("order", ["import vpex", "import torch._dynamo.device_interface, vpex"])
+def test_triton_is_found_before_the_compiler_is_imported(order: str) -> None:
+    asked = "from torch.utils._triton import has_triton; print(has_triton(), f'{inductor}.compile_fx' in sys.modules)"
+    assert script(f"import sys, torch, triton; inductor = 'torch._inductor'; {order}; {asked}") == "True False\n"
+
+
+def test_tensors_are_on_the_device_that_the_driver_names() -> None:
+    import triton
+
+    active = triton.runtime.driver.active.get_active_torch_device()
+    assert torch.zeros(3, device=active).device == active
+    assert torch.zeros(3, device="vsi").device == active
+
+
+def test_an_expanded_tensor_is_not_written_to() -> None:
+    from kernels_for_torch import fill
+
+    tensor = torch.zeros(1, 8, device="vsi")
+    with pytest.raises(Exception, match="whose elements share memory"):
+        fill[(1,)](tensor.expand(4, 8), BLOCK=8)
+    assert not tensor.any()
+    fill[(1,)](tensor, BLOCK=8)
+    assert (tensor == 1).all()
+
+
 def test_a_torch_without_the_device_is_left_as_it_is() -> None:
     assert script("import torch, triton_vsi_backend" + REGISTERED) == "False False cuda False\n"
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
+
+from .failure import Failure
+from .overlap import overlaps
+
+
+class ArgumentError(Failure):
+    """An argument of a launch cannot be passed to its kernel."""
 
 
 class Parameters:
@@ -15,6 +22,8 @@ class Parameters:
             names the type of arguments that it compiles in because they are 1 or None: only its constants, by name,
             tell these (later releases have their constants by position).
         kernel: the kernel's name, for messages.
+        written: the numbers of the passed arguments that the kernel may store through; None if that is not known,
+            which counts as all.
 
     Attributes:
         types: Triton's names of the types, in the order in which the kernel takes them.
@@ -24,34 +33,66 @@ class Parameters:
         NotImplementedError: a tensor descriptor is to be passed.
     """
 
-    def __init__(self, source: Any, kernel: str) -> None:
-        named = [(name, leaf) for name, type in source.signature.items() for leaf in _leaves((type,))]
-        self._nested = any(isinstance(type, tuple) for type in source.signature.values())
+    def __init__(self, source: Any, kernel: str, written: Collection[int] | None = None) -> None:
         constants = getattr(source, "constants", {})
-        passed = [
-            (position, name, type)
-            for position, (name, type) in enumerate(named)
-            if type != "constexpr" and name not in constants
-        ]
-        for _, _, type in passed:
-            if type.startswith("tensordesc"):
-                raise NotImplementedError(
-                    f"kernel {kernel} takes a tensor descriptor from the host; pass a pointer, shape and strides, or "
-                    "make the descriptor in the kernel with tl.make_tensor_descriptor"
-                )
-        self._positions = [position for position, _, _ in passed]
-        self.names = [str(name) for _, name, _ in passed]
-        self.types: list[str] = [type for _, _, type in passed]
+        self._kernel = kernel
+        # Where each is in a launch's arguments. A parameter that is compiled in is one argument, tuple or not.
+        self._paths: list[tuple[int, ...]] = []
+        self.names: list[str] = []
+        self.types: list[str] = []
+        for position, (name, type) in enumerate(source.signature.items()):
+            for path, leaf in _leaves(type, (position,)):
+                if leaf == "constexpr" or name in constants:
+                    continue
+                if leaf.startswith("tensordesc"):
+                    raise NotImplementedError(
+                        f"kernel {kernel} takes a tensor descriptor from the host; pass a pointer, shape and strides, "
+                        "or make the descriptor in the kernel with tl.make_tensor_descriptor"
+                    )
+                self._paths.append(path)
+                self.names.append(str(name))
+                self.types.append(leaf)
+        pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
+        self._written = [i for i in pointers if written is None or i in written]
 
     def pick(self, arguments: Sequence[Any]) -> list[Any]:
-        """Those arguments of a launch that are passed."""
-        values = list(_leaves(arguments)) if self._nested else arguments
-        return [values[position] for position in self._positions]
+        """Those arguments of a launch that are passed.
+
+        Raises:
+            ArgumentError: the kernel stores through one that must not be written.
+        """
+        picked = [_at(arguments, path) for path in self._paths]
+        for i in self._written:
+            self._refuse(self.names[i], picked[i])
+        return picked
+
+    def _refuse(self, name: str, tensor: Any) -> None:
+        # triton.reinterpret wraps a tensor.
+        if getattr(getattr(tensor, "base", tensor), "readonly", False):
+            raise ArgumentError(
+                f"kernel {self._kernel} writes to {name}, which is read-only",
+                why="its NumPy array has flags.writeable = False: it is a view of bytes, a broadcast, or was set so",
+                next="pass a copy: Tensor(array.copy())",
+            )
+        if overlaps(tensor):
+            raise ArgumentError(
+                f"kernel {self._kernel} writes to {name}, whose elements share memory with each other",
+                why=f"it is a view of shape {tuple(tensor.shape)}, a broadcast or a sliding window",
+                next="pass a copy: Tensor(array.copy()), or of a torch tensor its clone(memory_format="
+                "torch.contiguous_format)",
+            )
 
 
-def _leaves(values: Sequence[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _leaves(value)
-        else:
-            yield value
+def _leaves(type: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
+    if isinstance(type, tuple):
+        for position, part in enumerate(type):
+            yield from _leaves(part, (*path, position))
+    else:
+        yield path, type
+
+
+def _at(arguments: Sequence[Any], path: tuple[int, ...]) -> Any:
+    value: Any = arguments
+    for position in path:
+        value = value[position]
+    return value

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from triton import __version__
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend
 
+from .failure import Failure
+
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
 _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
+
+
+class OptionError(Failure, ValueError):
+    """An option of a launch has a value that it cannot have."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +28,15 @@ class ProgramOptions:
     """What a launch may set by keyword, as `kernel[grid](..., num_warps=4)`, where one program is one thread of work.
 
     The options that spread a program over a GPU (num_warps, num_stages, num_ctas) are accepted, because kernels and
-    their autotuner configurations carry them, and change nothing.
+    their autotuner configurations carry them, and change nothing. They must be what a GPU could be launched with.
+
+    Attributes:
+        num_threads: of triton-cpu and triton-spirv; 0, their default, is the only value. How many threads work on a
+            launch is the device's to say.
+        threads_instead: what to use in the place of num_threads, for the message.
+
+    Raises:
+        OptionError: one has a value that it cannot have.
     """
 
     backend_name: str = ""
@@ -51,6 +66,30 @@ class ProgramOptions:
     reg_dec_producer: int = 0
     reg_inc_consumer: int = 0
     maxnreg: int | None = None
+    num_threads: int = 0
+
+    threads_instead: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        self._require("num_warps", "a power of two", lambda number: number > 0 and number & (number - 1) == 0)
+        self._require("num_ctas", "1 or more", lambda number: number > 0)
+        self._require("num_stages", "0 or more", lambda number: number >= 0)
+        if self.maxnreg is not None:
+            self._require("maxnreg", "1 or more", lambda number: number > 0)
+        if self.num_threads != 0:
+            raise OptionError(
+                f"num_threads={self.num_threads!r} is not possible on {self.backend_name}",
+                why="a launch does not choose how many threads the device works with",
+                next=f"leave it out; {self.threads_instead}",
+            )
+
+    def _require(self, name: str, what: str, holds: Callable[[int], bool]) -> None:
+        value = getattr(self, name)
+        if type(value) is not int or not holds(value):
+            raise OptionError(
+                f"{name}={value!r} of a launch, or of its triton.Config, is not possible",
+                why=f"it must be {what}, as an int",
+            )
 
     def hash(self) -> str:
         """Part of the key of Triton's cache."""
@@ -127,8 +166,10 @@ def kernel_name(module: Any) -> str:
 def make_tile(module: Any, metadata: dict[str, Any]) -> str:
     """The stage tile: structured form, and what Triton's runtime wants to know of any kernel."""
     # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
-    from .pipeline import to_structured
+    from .pipeline import read_kernel
 
     metadata["name"] = kernel_name(module)
     metadata["shared"] = 0
-    return to_structured(str(module))
+    found = read_kernel(str(module))
+    metadata["written"] = found.written
+    return found.text

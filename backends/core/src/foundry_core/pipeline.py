@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.printer import Printer
 
-from .errors import source_line
+from .errors import LoweringError, source_line
 from .front.structured import structure
+from .front.writes import written
 from .parse import parse
 from .tasklet.target import TaskletTarget
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
@@ -38,20 +39,47 @@ __all__ = ["TaskletTarget", "WorkGroupTarget", "WorkItemTarget", "to_llvm", "to_
            "to_tasklet_mlir", "to_typed_llvm", "to_work_group_mlir"]  # fmt: skip
 
 
+class Structured(NamedTuple):
+    """A kernel in structured form, and the numbers of the arguments that it may store through."""
+
+    text: str
+    written: list[int]
+
+
 def to_structured(ttir: str) -> str:
     """TTIR to structured form (dialects/tile.py).
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
     """
+    return read_kernel(ttir).text
+
+
+def read_kernel(ttir: str) -> Structured:
+    """TTIR to structured form, and what is found out about the kernel on the way.
+
+    Raises:
+        UnsupportedOperation: names the operation and its source line.
+    """
     with deep_expressions():
-        module = structure(parse(ttir))
+        module = parse(ttir)
+        stored = written(module)
+        structure(module)
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
     text = StringIO()
     Printer(text, print_debuginfo=True).print_op(module)
     # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not take it.
-    return _EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n"
+    return Structured(_EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n", stored)
+
+
+def written_arguments(ttir: str) -> list[int] | None:
+    """The numbers of the arguments that a kernel may store through; None if TTIR has what the lowering cannot read."""
+    try:
+        with deep_expressions():
+            return written(parse(ttir))
+    except LoweringError:
+        return None
 
 
 def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str:  # noqa: B008  frozen

@@ -7,6 +7,20 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from .overlap import strides_overlap
+
+# NumPy's and ml_dtypes' names of the types that Triton has pointers to.
+DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+    "float64", "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz",
+)  # fmt: skip
+_INSTEAD = {
+    "c": "pass its real and imaginary parts: array.view of the float type, with two elements for each number",
+    "M": "pass its ticks: array.view(numpy.int64)",
+    "m": "pass its ticks: array.view(numpy.int64)",
+    "O": "numpy.asarray(array.tolist(), dtype) makes an array of numbers",
+}
+
 
 class Storage:
     """The memory that a tensor is a view of: the same two questions that torch's UntypedStorage answers."""
@@ -38,7 +52,7 @@ class Tensor:
         x.numpy()
 
     Raises:
-        TypeError: not an array, or an array of Python objects.
+        TypeError: not an array, or an array of what Triton has no type for.
     """
 
     __slots__ = ("_address", "_array")
@@ -46,8 +60,8 @@ class Tensor:
     def __init__(self, array: npt.NDArray[Any]) -> None:
         if not isinstance(array, np.ndarray):
             raise TypeError(f"Tensor wraps a numpy.ndarray, not a {type(array).__name__}; numpy.asarray makes one")
-        if array.dtype.hasobject:
-            raise TypeError("an array of Python objects has no elements that a kernel could read")
+        if array.dtype.name not in DTYPES or not array.dtype.isnative:
+            raise TypeError(_refusal(array))
         self._array = array
         self._address = int(array.__array_interface__["data"][0])
 
@@ -88,6 +102,18 @@ class Tensor:
         strides = tuple(stride // size for stride in self._array.strides)
         return strides if dim is None else strides[dim]
 
+    @property
+    def readonly(self) -> bool:
+        """Whether the array must not be written to."""
+        return not self._array.flags.writeable
+
+    def overlaps(self) -> bool:
+        """Whether elements of the array share memory with each other, as those of a broadcast do."""
+        array = self._array
+        if array.flags.forc:
+            return False
+        return strides_overlap((*array.shape, array.itemsize), (*array.strides, 1))
+
     def element_size(self) -> int:
         """Size of an element in bytes."""
         return self._array.itemsize
@@ -127,3 +153,15 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self._array!r})"
+
+
+def _refusal(array: npt.NDArray[Any]) -> str:
+    dtype = array.dtype
+    if dtype.name in DTYPES:
+        why, instead = "its bytes are in the other order", "pass array.astype(array.dtype.newbyteorder('='))"
+    else:
+        why = f"Triton has {', '.join(DTYPES)}"
+        instead = f"pass a field of it: array['{dtype.names[0]}']" if dtype.names else _INSTEAD.get(
+            dtype.kind, "convert it: array.astype(...)"
+        )
+    return f"a kernel cannot take an array of {dtype} with shape {array.shape}\n  why:  {why}\n  next: {instead}"

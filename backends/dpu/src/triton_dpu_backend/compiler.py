@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
 from foundry_core.errors import ToolError
@@ -36,6 +36,7 @@ class DpuOptions(ProgramOptions):
     backend_name: str = "dpu"
     num_dpus: int = 0
     num_tasklets: int = 16
+    threads_instead: ClassVar[str] = "num_tasklets= has the tasklets of a DPU, num_dpus= the DPUs"
 
 
 def target(kind: str = "v1A") -> GPUTarget:

@@ -81,7 +81,7 @@ class DpuLauncher:
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        self._parameters = Parameters(src, metadata.name)
+        self._parameters = Parameters(src, metadata.name, metadata.written)
         self._tasklets = int(metadata.num_tasklets)
         self._asked = int(metadata.num_dpus)
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)

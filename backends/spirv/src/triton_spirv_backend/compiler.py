@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
 from foundry_core.fingerprint import fingerprint
@@ -19,6 +19,7 @@ class SpirvOptions(ProgramOptions):
 
     backend_name: str = "spirv"
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
+    threads_instead: ClassVar[str] = "the OpenCL device has them: POCL_CPU_MAX_CU_COUNT=4 in the environment for PoCL"
 
 
 _LLVM = "-llvm"

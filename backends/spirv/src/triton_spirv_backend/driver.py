@@ -87,7 +87,7 @@ class SpirvLauncher:
     """Launches one compiled kernel: picks what is passed out of what the user gave."""
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        self._parameters = Parameters(src, metadata.name)
+        self._parameters = Parameters(src, metadata.name, metadata.written)
         self._launcher: Launcher | None = None
 
     def __call__(

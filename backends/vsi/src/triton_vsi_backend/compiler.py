@@ -16,7 +16,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from foundry_core.compiling import ProgramBackend, ProgramOptions, given, kernel_name, make_ttir
 from foundry_core.fingerprint import fingerprint
@@ -52,6 +52,7 @@ class VsiOptions(ProgramOptions):
     enable_multi_engines: bool = False
     enable_multi_threads: bool = False
     dump_standalone: bool = False
+    threads_instead: ClassVar[str] = "num_warps= has the work-items of a program, with VSI_ENABLE_MULTI_THREADS=1"
 
     @property
     def threads(self) -> int:
@@ -78,8 +79,6 @@ class VsiBackend(ProgramBackend):
         options = VsiOptions(**switches | given(VsiOptions, opts) | {"arch": self.target.arch})
         if options.warp_size != _WARP:
             raise VsiError(f"warp_size={options.warp_size} cannot be had", why=f"a warp has {_WARP} work-items")
-        if options.num_warps < 1:
-            raise VsiError(f"num_warps={options.num_warps} is no number of warps", why="a program has at least one")
         return options
 
     def get_codegen_implementation(self, options: Any = None) -> dict[str, Any]:
@@ -105,16 +104,20 @@ def compile_module(module: Any, metadata: dict[str, Any], options: VsiOptions) -
         ZenCompilerError: zen-compiler refused the kernel.
     """
     # Imported by its first use: a kernel out of Triton's cache does not pay for it.
+    from foundry_core.pipeline import written_arguments
     from triton.runtime.cache import get_cache_manager
 
     from .zen_compiler import Switches, compile_ttir
 
     name = kernel_name(module)
     switches = Switches(options.enable_tc, options.enable_multi_engines, options.enable_multi_threads)
-    compiled = compile_ttir(str(module), name=name, threads=options.threads, switches=switches)
+    ttir = str(module)
+    compiled = compile_ttir(ttir, name=name, threads=options.threads, switches=switches)
     get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)
     metadata["name"] = name
     metadata["shared"] = 0
+    # zen-compiler may know operations that foundry_core does not: then any argument may be written.
+    metadata["written"] = written_arguments(ttir)
     metadata["threads"] = options.threads
     if not options.enable_multi_threads:
         metadata["num_warps"] = 0

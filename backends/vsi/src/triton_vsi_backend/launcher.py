@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,13 +37,13 @@ class VsiLauncher:
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        self._parameters = Parameters(src, metadata.name)
+        self._parameters = Parameters(src, metadata.name, metadata.written)
         self._metadata = metadata
         self._source_name = src.name
         self._launcher: Launcher | None = None
         self._commands: Commands | None = None
-        # Where it was dumped last.
-        self._dumped = ""
+        # Where it was dumped last; "" after nothing could be written.
+        self._dumped: str | None = None
 
     def __call__(
         self,
@@ -109,7 +110,15 @@ class VsiLauncher:
 
     def _dump(self, folder: str) -> None:
         """Write the kernel and its launcher, once for each folder that the environment names."""
-        if folder in ("", self._dumped):
+        if folder == self._dumped:
+            return
+        if not folder:
+            self._dumped = folder
+            warnings.warn(
+                f"dump_standalone=True wrote nothing of kernel {self._metadata.name}: {DUMP_VARIABLE} is not set; "
+                f"export {DUMP_VARIABLE}=/path/to/folder",
+                stacklevel=3,
+            )
             return
         from .standalone import dump
 

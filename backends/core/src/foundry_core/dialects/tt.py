@@ -67,7 +67,10 @@ def print_operands(printer: Printer, op: IRDLOperation) -> None:
 
 @irdl_attr_definition
 class PointerType(ParametrizedAttribute, TypeAttribute):
-    """`!tt.ptr<T>`: the address of a T in device memory; address space 1 unless said otherwise."""
+    """`!tt.ptr<T>`: the address of a T in device memory; address space 1 unless said otherwise.
+
+    `!tt.ptr<T, "constant">` is a tl.const pointer, through which Triton lets nothing be stored: the same address here.
+    """
 
     name = "tt.ptr"
     pointee: Attribute
@@ -79,7 +82,10 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
             pointee = parser.parse_type()
             space = 1
             if parser.parse_optional_punctuation(","):
-                space = parser.parse_integer()
+                word = parser.parse_optional_str_literal()
+                if word not in (None, "constant"):
+                    parser.raise_error(f'a pointer in the memory space "{word}"')
+                space = parser.parse_integer() if word is None else 1
         return [pointee, IntegerAttr(space, 32)]
 
     def print_parameters(self, printer: Printer) -> None:

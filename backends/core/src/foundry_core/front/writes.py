@@ -1,0 +1,87 @@
+"""Which of its pointer arguments a kernel may store through, read off TTIR or the structured form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ..dialects import tile, tt
+from .structured import kernel
+
+
+def written(module: ModuleOp) -> list[int]:
+    """The numbers of the arguments that a store may go to, in order.
+
+    A pointer that a loop carries, a branch passes on or a selection chooses is any of those that it can be.
+    """
+    body = kernel(module).body
+    sources = _Sources()
+    for op in body.walk():
+        sources.note(op)
+    seen: set[SSAValue] = set()
+    pending = [op.base if isinstance(op, tile.StoreOp) else op.ptr for op in body.walk() if isinstance(op, _STORES)]
+    while pending:
+        value = pending.pop()
+        if value not in seen:
+            seen.add(value)
+            pending += sources.of(value)
+    return [argument.index for argument in body.block.args if argument in seen]
+
+
+_STORES = (tt.StoreOp, tile.StoreOp)
+
+
+class _Sources:
+    """From which values a pointer comes, by operations that pass values on; of all others, from their operands."""
+
+    def __init__(self) -> None:
+        self._known: dict[SSAValue, list[SSAValue]] = {}
+
+    def of(self, value: SSAValue) -> list[SSAValue]:
+        if value in self._known:
+            return self._known[value]
+        owner = value.owner
+        if isinstance(value, BlockArgument) or isinstance(owner, Block):
+            return []
+        return [operand for operand in owner.operands if _is_pointer(operand)]
+
+    def note(self, op: Operation) -> None:
+        match op:
+            case scf.ForOp():
+                self._pass(op.iter_args, op.body.block.args[1:])
+                self._pass(op.iter_args, op.results)
+                self._pass(_last(op.body.block).operands, op.body.block.args[1:])
+                self._pass(_last(op.body.block).operands, op.results)
+            case scf.WhileOp():
+                before, after = op.before_region.block, op.after_region.block
+                self._pass(op.arguments, before.args)
+                self._pass(_last(before).operands[1:], after.args)
+                self._pass(_last(before).operands[1:], op.results)
+                self._pass(_last(after).operands, before.args)
+            case scf.IfOp():
+                for region in op.regions:
+                    if region.blocks:
+                        self._pass(_last(region.block).operands, op.results)
+            case cf.BranchOp():
+                self._pass(op.arguments, op.successor.args)
+            case cf.ConditionalBranchOp():
+                self._pass(op.then_arguments, op.then_block.args)
+                self._pass(op.else_arguments, op.else_block.args)
+
+    def _pass(self, sources: Iterable[SSAValue], targets: Iterable[SSAValue]) -> None:
+        for source, target in zip(sources, targets, strict=True):
+            if _is_pointer(target):
+                self._known.setdefault(target, []).append(source)
+
+
+def _is_pointer(value: SSAValue) -> bool:
+    element = value.type.element_type if isinstance(value.type, TensorType) else value.type
+    return isinstance(element, tt.PointerType)
+
+
+def _last(block: Block) -> Operation:
+    assert block.last_op is not None
+    return block.last_op

@@ -1,0 +1,230 @@
+"""What a launch may pass: tuples taken apart as Triton does, arrays that can be written, options that make sense."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from types import SimpleNamespace
+
+import ml_dtypes
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.arguments import ArgumentError, Parameters
+from foundry_core.compiling import OptionError, ProgramOptions
+from foundry_core.overlap import strides_overlap
+from foundry_core.tensor import Tensor
+
+RELEASE = tuple(int(part) for part in triton.__version__.split(".")[:2])
+tuples = pytest.mark.skipif(RELEASE < (3, 3), reason="Triton before 3.3 takes no tuples")
+Pair = namedtuple("Pair", ["a", "b"])
+
+
+@triton.jit
+def sums(out, shape: tl.constexpr, v, w, last):
+    tl.store(out, v[0])
+    tl.store(out + 1, v[1])
+    tl.store(out + 2, shape[0] * 100 + shape[1])
+    tl.store(out + 3, w[0][1])
+    tl.store(out + 4, w[1])
+    tl.store(out + 5, last)
+
+
+@tuples
+@pytest.mark.parametrize(("v", "w"), [((20, 30), ((7, 8), 9)), ((1, 30), ((None, 8), 9)), ((20, 1), ((1, 1), 9))])
+def test_a_constexpr_tuple_beside_other_tuples(v: tuple[int, int], w: tuple[tuple[object, int], int]) -> None:
+    # None and 1 are compiled in.
+    out = np.full(6, -1, np.int32)
+    sums[(1,)](Tensor(out), (5, 6), v, w, 40)
+    assert out.tolist() == [*v, 506, w[0][1], w[1], 40]
+
+
+@triton.jit
+def named(pair, out, shape: tl.constexpr, rest, last):
+    tl.store(out, pair.a)
+    tl.store(out + 1, pair.b)
+    tl.store(out + 2, tl.load(rest[0]))
+    tl.store(out + 3, rest[1] + last)
+
+
+@tuples
+@pytest.mark.parametrize("shape", [Pair(5, 6), ((1, 2), (None, 3))])
+def test_named_tuples_and_tensors_in_tuples(shape: tuple[object, ...]) -> None:
+    out, one = np.full(4, -1, np.int32), np.full(1, 77, np.int32)
+    named[(1,)](Pair(2, 3), Tensor(out), shape, (Tensor(one), tl.constexpr(4)), 40)
+    assert out.tolist() == [2, 3, 77, 44]
+
+
+@triton.jit
+def sequence(out, *values):
+    tl.store(out, values[0])
+    tl.store(out + 1, values[1] * 2)
+    tl.store(out + 2, values[2] * 3)
+
+
+@pytest.mark.skipif(RELEASE < (3, 9), reason="a kernel has no *arguments before 3.9")
+def test_a_kernel_with_any_number_of_arguments() -> None:
+    out = np.full(3, -1, np.int32)
+    sequence[(1,)](Tensor(out), 1, 20, 30)
+    assert out.tolist() == [1, 40, 90]
+
+
+@triton.jit
+def copy(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def chosen(x, out, n, first):
+    # A pointer that a selection and a loop pass on.
+    here = out
+    if first:
+        here = x
+    for k in range(n):
+        tl.store(here, k)
+        here += 1
+
+
+def test_what_is_only_read_may_be_read_only() -> None:
+    x = np.frombuffer(np.arange(8, dtype=np.float32).tobytes(), np.float32)
+    out = np.full(8, np.nan, np.float32)
+    copy[(1,)](Tensor(x), Tensor(out), 8, BLOCK=8)
+    np.testing.assert_array_equal(out, x)
+    same = np.full(8, np.nan, np.float32)
+    copy[(1,)](Tensor(np.broadcast_to(x, (3, 8))), Tensor(same), 8, BLOCK=8)
+    np.testing.assert_array_equal(same, x)
+
+
+def test_an_array_that_is_read_only_is_not_written_to() -> None:
+    x, out = np.arange(8, dtype=np.float32), np.frombuffer(bytes(32), np.float32)
+    with pytest.raises(ArgumentError, match="copy writes to out, which is read-only"):
+        copy[(1,)](Tensor(x), Tensor(out), 8, BLOCK=8)
+    np.testing.assert_array_equal(out, 0)
+
+
+def test_a_pointer_that_a_kernel_chooses_counts_as_written() -> None:
+    x, out = np.arange(8, dtype=np.int32), np.full(8, -1, np.int32)
+    x.flags.writeable = False
+    with pytest.raises(ArgumentError, match="chosen writes to x, which is read-only"):
+        chosen[(1,)](Tensor(x), Tensor(out), 8, 0)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda base: np.lib.stride_tricks.as_strided(base, (4, 8), (0, 4)),
+        lambda base: np.lib.stride_tricks.sliding_window_view(base, 4, writeable=True),
+        lambda base: np.lib.stride_tricks.as_strided(base, (8,), (2,)),
+    ],
+)
+def test_a_view_that_aliases_itself_is_not_written_to(view: object) -> None:
+    base = np.zeros(8, np.float32)
+    with pytest.raises(ArgumentError, match="copy writes to out, whose elements share memory"):
+        copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(view(base)), 8, BLOCK=8)
+    np.testing.assert_array_equal(base, 0)
+
+
+def test_views_without_overlap_are_written_to() -> None:
+    for view in (lambda a: a[::-1], lambda a: a.reshape(4, 4).T, lambda a: a[::2], lambda a: a[8:8]):
+        base = np.full(16, np.nan, np.float32)
+        copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(view(base)), 1, BLOCK=8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [((3, 2), (2, 3)), ((4, 3), (3, 4)), ((2, 2, 2), (1, 1, 4)), ((3, 4), (4, -1)), ((5, 7), (7, 5)), ((1, 9), (0, 1)),
+     ((2, 3), (1, 2)), ((6, 2), (2, 5)), ((0, 4), (0, 0)), ((9, 3), (3, 14))],
+)  # fmt: skip
+def test_strides_overlap_where_two_indices_have_one_place(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    places = [int(np.dot(index, strides)) for index in np.ndindex(*shape)]
+    assert strides_overlap(shape, strides) == (len(set(places)) < len(places))
+
+
+def test_a_torch_tensor_that_is_expanded_is_not_written_to() -> None:
+    source = SimpleNamespace(signature={"x": "*fp32", "out": "*fp32"})
+    expanded = SimpleNamespace(shape=(4, 8), stride=lambda: (0, 1))
+    plain = SimpleNamespace(shape=(4, 8), stride=lambda: (8, 1))
+    parameters = Parameters(source, "copy", [1])
+    assert parameters.pick([expanded, plain]) == [expanded, plain]
+    with pytest.raises(ArgumentError, match="copy writes to out"):
+        parameters.pick([plain, expanded])
+    # Of a kernel that could not be read any argument may be written.
+    with pytest.raises(ArgumentError, match="copy writes to x"):
+        Parameters(source, "copy", None).pick([expanded, plain])
+
+
+@triton.jit
+def through_const(x: tl.const, y: tl.const, out, n, which, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    from_ = x if which else y
+    total = tl.load(from_ + i, mask=i < n, other=0.0)
+    for k in range(3):
+        total += tl.load(x + i + k * BLOCK)
+    tl.store(out + i, total)
+
+
+def test_const_pointers_are_read() -> None:
+    x, y, out = np.arange(24, dtype=np.float32), np.full(8, 100, np.float32), np.full(8, np.nan, np.float32)
+    x.flags.writeable = False
+    through_const[(1,)](Tensor(x), Tensor(y), Tensor(out), 8, 0, BLOCK=8)
+    np.testing.assert_array_equal(out, y + x.reshape(3, 8).sum(0))
+
+
+@triton.jit
+def to_const(x, out: tl.const):
+    tl.store(out, tl.load(x))
+
+
+def test_nothing_is_stored_through_a_const_pointer() -> None:
+    out = np.full(1, 7, np.float32)
+    with pytest.raises(triton.compiler.errors.CompilationError, match="const"):
+        to_const[(1,)](Tensor(np.zeros(1, np.float32)), Tensor(out))
+    assert out[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("dtype", "hint"),
+    [
+        (np.complex64, "real and imaginary"),
+        (np.complex128, "real and imaginary"),
+        ("M8[s]", "numpy.int64"),
+        ("m8[ns]", "numpy.int64"),
+        ("U4", "convert"),
+        ("S4", "convert"),
+        ([("a", "f4"), ("b", "i4")], r"\['a'\]"),
+        (object, "numpy.asarray"),
+        (np.dtype(np.float32).newbyteorder(), "newbyteorder"),
+        (np.longdouble, "convert"),
+        (ml_dtypes.int4, "convert"),
+        (ml_dtypes.float8_e3m4, "convert"),
+    ],
+)
+def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: object, hint: str) -> None:
+    array = np.zeros(3, dtype)
+    with pytest.raises(TypeError, match=hint) as refused:
+        Tensor(array)
+    assert str(array.dtype) in str(refused.value) and "(3,)" in str(refused.value)
+    if array.dtype.isnative:
+        assert "bfloat16, float32" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"num_warps": 3}, {"num_warps": 0}, {"num_warps": -4}, {"num_warps": 2.5}, {"num_warps": True}, {"num_ctas": 0},
+     {"num_stages": -1}, {"num_stages": "two"}, {"num_threads": 4}, {"maxnreg": 0}],
+)  # fmt: skip
+def test_options_that_no_gpu_takes_are_refused_by_name(option: dict[str, object]) -> None:
+    ((name, value),) = option.items()
+    with pytest.raises(OptionError, match=f"{name}={value!r}"):
+        ProgramOptions(**option)
+    x, out = np.ones(8, np.float32), np.full(8, 7, np.float32)
+    with pytest.raises(OptionError, match=f"{name}={value!r}"):
+        copy[(1,)](Tensor(x), Tensor(out), 8, BLOCK=8, **option)
+    np.testing.assert_array_equal(out, 7)
+
+
+def test_options_of_gpus_change_nothing() -> None:
+    out = np.full(8, np.nan, np.float32)
+    copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, num_warps=8, num_stages=0, num_threads=0)
+    np.testing.assert_array_equal(out, 1)
