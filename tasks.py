@@ -24,7 +24,7 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
     """Show what is pinned and what it resolved to; update, check or fetch it.
 
         ./foundry pin                   show it; changes nothing
-        ./foundry pin --update=numpy    take the newest versions that the pin of numpy allows
+        ./foundry pin --update=numpy    lock what toolchains/pins/numpy.toml asks for now
         ./foundry pin --check --offline
 
     --update[=NAME]  resolve the pins against the archives as they are now, all, or one component, builder or project

@@ -6,6 +6,7 @@ With e2e/ on PYTHONPATH. Which backend that is, Triton says (TRITON_DEFAULT_BACK
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 
 import triton
@@ -13,13 +14,9 @@ from measurement import Measurement, store
 
 driver = triton.runtime.driver.active
 backend = driver.get_current_target().backend
-# What a backend is measured by needs what its image has: a backend's modules are imported there alone.
-if backend == "dpu":
-    from dpu.measurements import MEASUREMENTS
-elif backend == "vsi":
-    from against_spirv import MEASUREMENTS
-else:
-    from opencl import MEASUREMENTS
+# The module with a backend's measurements. It needs what that backend's image has, and is imported there alone.
+MODULES = {"dpu": "dpu.measurements", "vsi": "against_spirv", "spirv": "opencl"}
+MEASUREMENTS = import_module(MODULES[backend]).MEASUREMENTS
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--results", type=Path, help="folder for bench.json")

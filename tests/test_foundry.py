@@ -15,6 +15,9 @@ import pytest
 
 from toolchains import paths
 
+# Most tests make environments with venv and pip.
+pytestmark = pytest.mark.slow
+
 # Prints what it was called with, in place of the real invoke.
 INVOKE = "import sys\n\nprint('invoke', *sys.argv[1:])\n"
 
@@ -75,26 +78,17 @@ def test_the_first_call_makes_the_environment_and_the_second_uses_it(project: Pa
     assert (status, stdout, stderr) == (0, f"invoke --search-root {project} foundry\n", "")
 
 
-def test_another_lock_makes_another_environment(project: Path, index: Path) -> None:
-    env = environment(index)
-    foundry(project, env)
-    (project / ".venv" / "of-the-old-lock").touch()
-    write_lock(project, index, comment="# changed\n")
-    status, _, stderr = foundry(project, env)
-    assert status == 0
-    assert "making .venv" in stderr
-    assert not (project / ".venv" / "of-the-old-lock").exists()
-
-
-def test_an_activated_environment_is_used_and_not_made_again(project: Path, index: Path) -> None:
+def test_an_activated_environment_is_used_and_made_again_only_for_another_lock(project: Path, index: Path) -> None:
     env = environment(index)
     foundry(project, env)
     active = env | {"PATH": f"{project}/.venv/bin:{env['PATH']}", "VIRTUAL_ENV": f"{project}/.venv"}
     assert foundry(project, active) == (0, f"invoke --search-root {project} foundry\n", "")
     # The environment's own Python can replace it, too.
+    (project / ".venv" / "of-the-old-lock").touch()
     write_lock(project, index, comment="# changed\n")
     status, _, stderr = foundry(project, active)
     assert (status, stderr) == (0, "making .venv from requirements.lock\n")
+    assert not (project / ".venv" / "of-the-old-lock").exists()
     assert foundry(project, env) == (0, f"invoke --search-root {project} foundry\n", "")
 
 
@@ -166,10 +160,12 @@ def test_without_permission_a_missing_python_is_named_and_not_installed(
 def test_with_permission_a_missing_python_is_installed(
     project: Path, index: Path, bare: Path, tmp_path: Path, permission: str
 ) -> None:
+    # What the script starts once it has found a Python; what that does is tested above.
+    (project / "toolchains" / "bootstrap.py").write_text("import sys\n\nprint(*sys.argv[1:])\n")
     env = environment(index, PATH=str(bare), **({"CI": "true"} if permission == "CI" else {}))
     arguments = ["doctor"] if permission == "CI" else permission.split()
     status, stdout, stderr = foundry(project, env, *arguments)
-    assert (status, stdout) == (0, f"invoke --search-root {project} foundry doctor\n"), stderr
+    assert (status, stdout) == (0, "doctor\n"), stderr
     assert (tmp_path / "calls").read_text().splitlines() == [
         "update",
         "install -y --no-install-recommends python3 python3-venv",

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from archives import DebianArchive, artifact, wheel
@@ -22,6 +23,7 @@ from toolchains.pins import DebPin, ReleasesPin, SdistPin, System, Target, Wheel
 from toolchains.sources import Report
 from toolchains.sources.deb import Debs
 from toolchains.sources.source_package import SourcePackages
+from toolchains.sources.wheel import ConflictError
 from toolchains.store import Store
 from toolchains.upstreams import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
 
@@ -54,11 +56,12 @@ class Index:
 
     def resolve(
         self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path,
-        also: Sequence[str] = (),
+        also: Sequence[str] = (), keep: Mapping[str, str] | None = None,
     ) -> list[Artifact]:  # fmt: skip
         """As Wheels.resolve."""
         needed = {*also, *(name for pinned in pins for name in self.requires[pinned])} if dependencies else set()
         newest = {name: max(version for other, version in self.wheels if other == name) for name in needed}
+        newest |= {name: version for name, version in (keep or {}).items() if name in newest}
         return sorted((self.wheels[key] for key in {**newest, **pins}.items()), key=lambda found: found.name)
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
@@ -176,9 +179,36 @@ class TestResolving:
     def test_naming_a_component_leaves_other_kinds_as_they_were(self, world: World) -> None:
         old = world.resolve()
         world.archive.add("tool", "2")
-        world.index.add("dependency", "2.0")
-        new = world.resolve(old, LIBRARY)
-        assert [c.name for c in resolution.changes(old, new)] == ["dependency"]
+        world.index.add("library", "1.1", ["dependency"])
+        newer = replace(LIBRARY, packages={"library": "1.1"})
+        world.targets = [replace(target, pins=tuple(newer if pin == LIBRARY else pin for pin in target.pins))
+                         for target in world.targets]  # fmt: skip
+        new = world.resolve(old, newer)
+        assert [c.name for c in resolution.changes(old, new)] == ["library"]
+
+    def test_naming_a_component_leaves_what_other_wheels_require_as_it_was(self, world: World) -> None:
+        old = world.resolve()
+        world.index.add("dependency", "1.1")
+        assert world.resolve(old, LIBRARY).targets == old.targets
+        assert [wheel.version for wheel in world.resolve(old).targets["plain"].wheels] == ["1.1", "1.0"]
+
+    def test_versions_that_no_longer_fit_are_given_up_and_said(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = world.resolve()
+        world.index.add("dependency", "1.1")
+        resolve = Index.resolve
+
+        def refuse(self: Index, *args: Any, keep: Mapping[str, str] | None = None, **more: Any) -> list[Artifact]:
+            if keep:
+                raise ConflictError("the locked versions do not fit", why="dependency 1.0 is gone")
+            return resolve(self, *args, **more)
+
+        monkeypatch.setattr(Index, "resolve", refuse)
+        freed: list[str] = []
+        new = resolution.resolve(world.pinned, old, world.store, only=(LIBRARY,), freed=freed.append)
+        assert freed[0] == "plain: dependency 1.0 is gone"
+        assert [wheel.version for wheel in new.targets["plain"].wheels] == ["1.1", "1.0"]
 
     def test_naming_a_component_leaves_targets_without_it_as_they_were(self, world: World) -> None:
         old = world.resolve()

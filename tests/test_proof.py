@@ -133,10 +133,14 @@ def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
         proof.e2e("spirv", only="nonsense")
 
 
-def test_a_measurement_that_does_not_exist_is_a_usage_error(start: Start) -> None:
-    start(2)
-    with pytest.raises(UsageError, match="there is no measurement nonsense"):
-        proof.bench("spirv", only="nonsense")
+@pytest.mark.parametrize("target", ["spirv", "dpu", "vsi"])
+def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "have", None)
+    with pytest.raises(UsageError, match="there is no measurement nonsense") as caught:
+        proof.bench(target, only="nonsense")
+    assert "vec_add, matmul" in caught.value.why
 
 
 def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(

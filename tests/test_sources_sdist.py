@@ -13,6 +13,9 @@ from toolchains.errors import GoneError, HashMismatchError, PinError
 from toolchains.lock import Artifact
 from toolchains.sources.sdist import Sdists
 
+# Each test starts pip, some several times.
+pytestmark = pytest.mark.slow
+
 SETUP = "from setuptools import setup\nsetup(name={name!r}, version={version!r}, install_requires={requires!r})\n"
 
 

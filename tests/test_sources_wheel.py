@@ -11,7 +11,10 @@ import pytest
 from archives import Index, wheel
 
 from toolchains.errors import FetchError, GoneError, HashMismatchError, PinError
-from toolchains.sources.wheel import Wheels
+from toolchains.sources.wheel import ConflictError, Wheels
+
+# Each test starts pip, some several times.
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -43,6 +46,20 @@ def test_a_wheel_of_known_size_is_not_fetched(index: Index, tmp_path: Path) -> N
     (found,) = Wheels("3.13").resolve({"top": "1.0"}, dependencies=True, known={top.sha256: 4711}, into=into)
     assert found.size == 4711
     assert not into.exists()
+
+
+def test_a_dependency_stays_at_a_version_that_still_fits_and_is_a_conflict_where_it_does_not(
+    index: Index, tmp_path: Path
+) -> None:
+    index.add("top", "1.0", ["leaf"])
+    index.add("top", "2.0", ["leaf>1"])
+    old, _ = index.add("leaf", "1.0"), index.add("leaf", "2.0")
+    resolve = partial(Wheels("3.13").resolve, dependencies=True, known={}, into=tmp_path / "into")
+    assert old in resolve({"top": "1.0"}, keep={"leaf": "1.0", "unrelated": "1.0"})
+    with pytest.raises(ConflictError):
+        resolve({"top": "2.0"}, keep={"leaf": "1.0"})
+    with pytest.raises(ConflictError):
+        resolve({"top": "1.0"}, keep={"leaf": "0.9"})
 
 
 def test_dependencies_are_those_of_the_targets_python_not_of_ours(index: Index, tmp_path: Path) -> None:

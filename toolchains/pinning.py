@@ -2,8 +2,9 @@
 
     ./foundry pin               what is pinned, and what that resolved to
     ./foundry pin --update      resolve everything against the archives as they are now; show what changed
-    ./foundry pin --update=NAME  only component NAME, and what is resolved together with it: packages with packages,
-                                wheels with wheels, Triton alone; or the builder, or the sources of the project, NAME
+    ./foundry pin --update=NAME what component NAME pins. Of wheels, others keep their locked versions if these fit; of
+                                Debian packages the archive has one version, so all of a target are resolved again. Or
+                                the builder, or the sources of the project, NAME
     ./foundry pin --check       do the lock, the pins and the files agree?
     ./foundry pin --fetch       bring all that the lock names into the store, for builds without a network; of sources
                                 the Debian packages of default profiles
@@ -119,8 +120,9 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
         console.print(f"resolving everything: {error.what}", highlight=False)
         old = None
     unreachable: list[str] = []
+    freed: list[str] = []
     with console.status("asking the archives"):
-        new = resolution.resolve(wanted, old, store, only=only, unreachable=unreachable.append)
+        new = resolution.resolve(wanted, old, store, only=only, unreachable=unreachable.append, freed=freed.append)
     locks.save(new)
     changes = resolution.changes(old, new)
     if changes:
@@ -132,6 +134,8 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
                 change.kind, change.name, change.before or "-", change.after or "-", ", ".join(change.targets)
             )
         console.print(table)
+    for said in freed:
+        console.print(f"other wheels may have changed, the locked versions do not fit: {said}", markup=False)
     for said in unreachable:
         console.print(f"not reached: {said}", highlight=False, markup=False)
     before = old.digest if old else "none"

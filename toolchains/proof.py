@@ -6,6 +6,7 @@ serves as well. Which device ran the kernels stands in what is printed and in ev
 
 from __future__ import annotations
 
+import ast
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +14,14 @@ from pathlib import Path
 
 from . import building, furnishing, image, lock, paths
 from .engine import Container
-from .errors import ProofError, UsageError
+from .errors import ProofError, UsageError, suggestion
 from .fromsource.choice import Choice
 from .sdk import Given
 
 _HOME = "/foundry"
 _RESULTS = f"{_HOME}/results"
-# The exit statuses with which e2e says that it had no case to run, and bench that it was asked for what it has not.
+# The exit status with which e2e says that it had no case to run.
 _NONE = 5
-_USAGE = 2
 # What a variant with peers, and a folder with measurements, is named after.
 _BENCH = "-bench"
 # Backends whose plugins a target is timed against, on the same device; where the measurement finds them.
@@ -91,6 +91,12 @@ def bench(
         UsageError: there is no such measurement.
     """
     variant = _with_peers(target)
+    known = measurements(building.locked(variant).backend)
+    if only and only not in known:
+        raise UsageError(
+            f"there is no measurement {only} of {target}{suggestion(only, known)}", why=f"known: {', '.join(known)}",
+            next=f"./foundry bench {target}, or --only= one of these",
+        )  # fmt: skip
     command = ["python", "bench", "--results", _RESULTS, *(["--only", only] if only else [])]
     # bench/ times the kernels that e2e/ checks.
     peers = _PEERS.get(building.locked(variant).backend, ())
@@ -99,12 +105,29 @@ def bench(
     # Beside what e2e found, not in its place.
     folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
     status, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
-    if status == _USAGE:
-        raise UsageError(f"there is no measurement {only}", next="./foundry bench --help")
     if status != 0:
         raise ProofError(f"the measurements of {target} did not come to an end", next=how.shell(variant))
     print(f"results in {results}")
     return results
+
+
+def measurements(backend: str) -> list[str]:
+    """Return the names of a backend's measurements, read off bench/, whose modules can be imported in images only."""
+    modules = ast.literal_eval(_assigned(paths.ROOT / "bench" / "__main__.py", "MODULES"))
+    found = _assigned(paths.ROOT / "bench" / f"{modules[backend].replace('.', '/')}.py", "MEASUREMENTS")
+    assert isinstance(found, ast.Dict)
+    return [ast.literal_eval(key) for key in found.keys if key]
+
+
+def _assigned(path: Path, name: str) -> ast.expr:
+    """What a module's first assignment to a name assigns."""
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.Assign([ast.Name(found)], value) | ast.AnnAssign(ast.Name(found), value=ast.expr() as value) if (
+                found == name
+            ):
+                return value
+    raise LookupError(f"{path} has no {name}")
 
 
 def place(target: str, version: str, given: Given | None, choice: Choice | None = None) -> Path:

@@ -11,7 +11,7 @@ from .pinned import Named, Pinned
 from .pins import DebPin, Pin, ReleasesPin, SdistPin, System, Target, WheelPin
 from .sources import git
 from .sources.sdist import Sdists
-from .sources.wheel import Wheels
+from .sources.wheel import ConflictError, Wheels
 from .store import Store
 from .upstreams import FolderPin, GitPin, Profile, SourcePackagePin
 
@@ -26,6 +26,7 @@ def resolve(
     *,
     only: Collection[Named] = (),
     unreachable: Callable[[str], None] = lambda said: None,
+    freed: Callable[[str], None] = lambda said: None,
 ) -> Lock:
     """Resolve what is pinned against the archives as they are now.
 
@@ -35,10 +36,12 @@ def resolve(
     Args:
         old: the lock so far; wheels that it has need not be fetched to learn their size.
         only: of a component all that is of its kind in the systems that it is part of, a builder, or the sources of a
-            project; the rest stays as in the old lock, as far as it is in there. Everything if empty.
+            project; the rest stays as in the old lock, as far as it is in there. Everything if empty. Wheels that no
+            pin gives a version, since others require them, stay at their locked versions where these still fit.
+        freed: told of each target whose other wheels could not be kept at their locked versions.
         unreachable: told of each tag or branch whose repository did not answer; it stays as it was, if it was.
     """
-    resolver = _Resolver(store, old)
+    resolver = _Resolver(store, old, freed)
     targets = {}
     for target in pinned.targets:
         before = old.targets.get(target.name) if old else None
@@ -104,8 +107,9 @@ def _same_ground(target: System, before: LockedTarget) -> bool:
 class _Resolver:
     """Resolves targets one after another, asking pip once for what several have in common."""
 
-    def __init__(self, store: Store, old: Lock | None) -> None:
+    def __init__(self, store: Store, old: Lock | None, freed: Callable[[str], None]) -> None:
         self._store = store
+        self._freed = freed
         self._sizes = {a.sha256: a.size for system in (old.systems() if old else ()) for a in system.own()}
         self._answers: dict[str, tuple[Artifact, ...]] = {}
 
@@ -118,11 +122,17 @@ class _Resolver:
             return locked
         locked = before
         for part in {_PARTS[type(pin)]: None for pin in target.pins if pin in only}:
-            locked = self.part(target, locked, part)
+            locked = self.part(target, locked, part, keep={wheel.name: wheel.version for wheel in before.wheels})
         return locked
 
-    def part(self, target: System, before: LockedTarget, part: str) -> LockedTarget:
-        """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons"."""
+    def part(
+        self, target: System, before: LockedTarget, part: str, keep: Mapping[str, str] | None = None
+    ) -> LockedTarget:
+        """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons".
+
+        Args:
+            keep: versions of wheels that stay if they can; a pin's version comes first.
+        """
         pins = {**before.pins, part: target.digests[part]}
         if part == "debs":
             debs = tuple(self._store.debs(target.suite).resolve(target.packages))
@@ -131,7 +141,13 @@ class _Resolver:
             return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
         if part == "wheels":
             sdists, needs = self._sdists(target.python, target.sdists)
-            wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs)
+            # What sdists need to be built is in `needs` with the versions that they accept.
+            kept_wheels = {name: version for name, version in (keep or {}).items() if name not in target.wheels}
+            try:
+                wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs, keep=kept_wheels)
+            except ConflictError as error:
+                self._freed(f"{target.name}: {error.why}")
+                wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs)
             return replace(before, wheels=wheels, sdists=sdists, pins=pins)
         assert isinstance(target, Target), f"{target.name} has no Triton"
         pin = target.triton
@@ -152,13 +168,14 @@ class _Resolver:
         return tuple(found), tuple(needs)
 
     def _wheels(
-        self, python: str, pins: dict[str, str], *, dependencies: bool, also: Sequence[str] = ()
-    ) -> tuple[Artifact, ...]:
-        question = digest([python, pins, dependencies, also])
+        self, python: str, pins: dict[str, str], *, dependencies: bool, also: Sequence[str] = (),
+        keep: Mapping[str, str] | None = None,
+    ) -> tuple[Artifact, ...]:  # fmt: skip
+        question = digest([python, pins, dependencies, also, dict(keep or {})])
         if question not in self._answers:
             with self._store.incoming() as folder:
                 found = Wheels(python).resolve(
-                    pins, dependencies=dependencies, also=also, known=self._sizes, into=folder
+                    pins, dependencies=dependencies, also=also, keep=keep, known=self._sizes, into=folder
                 )
                 # What had to be fetched to learn its size need not come again.
                 for artifact in found:

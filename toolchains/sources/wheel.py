@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sys import executable
+from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -15,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import CommandError, FetchError, FoundryError, GoneError, HashMismatchError, PinError
 from ..lock import Artifact
+from ..paths import scratch
 from ..run import run
 from . import Report
 
@@ -34,6 +36,10 @@ class _Wheel:
     requires: tuple[str, ...]
 
 
+class ConflictError(PinError):
+    """Distributions that were to be kept at their versions cannot be."""
+
+
 class Wheels:
     """The wheels of one Python version on x86-64 Linux.
 
@@ -46,7 +52,7 @@ class Wheels:
 
     def resolve(
         self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path,
-        also: Sequence[str] = (),
+        also: Sequence[str] = (), keep: Mapping[str, str] | None = None,
     ) -> list[Artifact]:  # fmt: skip
         """The wheels of these distributions at these versions, with what they need.
 
@@ -57,12 +63,14 @@ class Wheels:
                 a wheel seen for the first time is fetched.
             into: where such a wheel is put.
             also: more distributions, as requirements: "urllib3<3".
+            keep: distribution to the version that it must have if it is needed.
 
         Raises:
+            ConflictError: the distributions do not go together at these versions, or one is gone; only with `keep`.
             PinError: no such version for this Python and platform, or a dependency that pip did not report.
         """
         wanted = [*(f"{name}=={version}" for name, version in sorted(pins.items())), *also]
-        wheels = self._report(wanted, dependencies)
+        wheels = self._report(wanted, dependencies, keep or {})
         needed = self._closure(wanted, wheels) if dependencies else list(wheels.values())
         unknown = [_artifact(wheel, size=0) for wheel in needed if wheel.sha256 not in known]
         if unknown:
@@ -99,18 +107,23 @@ class Wheels:
         finally:
             listing.unlink()
 
-    def _report(self, wanted: Sequence[str], dependencies: bool) -> dict[str, _Wheel]:
+    def _report(self, wanted: Sequence[str], dependencies: bool, keep: Mapping[str, str]) -> dict[str, _Wheel]:
         """What pip would install, by canonical name."""
         try:
-            # A folder of local wheels that this machine's pip looks into must not end up in a lock for everybody.
-            answer = self._pip(
-                "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-",
-                *([] if dependencies else ["--no-deps"]),
-                *wanted,
-                log="resolve-wheels", env={"PIP_FIND_LINKS": ""},
-            )  # fmt: skip
+            with NamedTemporaryFile("w", suffix=".txt", dir=scratch()) as constraints:
+                constraints.writelines(f"{name}=={version}\n" for name, version in sorted(keep.items()))
+                constraints.flush()
+                # A folder of local wheels that this machine's pip looks into must not end up in a lock for everybody.
+                answer = self._pip(
+                    "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-",
+                    *([] if dependencies else ["--no-deps"]),
+                    "--constraint", constraints.name, *wanted,
+                    log="resolve-wheels", env={"PIP_FIND_LINKS": ""},
+                )  # fmt: skip
         except CommandError as error:
             explained = explain(error)
+            if keep and (isinstance(explained, GoneError) or "ResolutionImpossible" in error.why):
+                raise ConflictError("the locked versions do not fit", why=explained.why) from error
             if isinstance(explained, GoneError):
                 raise PinError(
                     f"no such wheel for Python {self._python} on x86-64 Linux",
