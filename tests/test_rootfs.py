@@ -11,6 +11,7 @@ import tarfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -53,13 +54,18 @@ def test_two_runs_at_two_times_give_the_same_bytes_with_nothing_of_this_host(
     debs = essential(target, store)
     small = replace(target, debs=debs)
     digests = []
-    for run in ("one", "other"):
-        monkeypatch.setenv("POISON", run)
-        monkeypatch.setenv("LANG", "de_DE.UTF-8" if run == "one" else "C")
-        rootfs.make(small, store, tmp_path / run, "foundry-test/base:x")
-        with (tmp_path / run).open("rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-        time.sleep(1.1)
+    # Not below tmp_path, which a subordinate user may not enter.
+    with TemporaryDirectory(dir="/var/tmp", prefix="with a space ") as folder:
+        Path(folder).chmod(0o755)
+        for run in ("one", "other"):
+            monkeypatch.setenv("POISON", run)
+            if run == "other":
+                monkeypatch.setenv("TMPDIR", folder)
+            monkeypatch.setenv("LANG", "de_DE.UTF-8" if run == "one" else "C")
+            rootfs.make(small, store, tmp_path / run, "foundry-test/base:x")
+            with (tmp_path / run).open("rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+            time.sleep(1.1)
     assert digests[0] == digests[1]
     found = entries(tmp_path / "one")
     assert not {"etc/resolv.conf", "etc/hostname", "etc/apt/sources.list", "var/log/dpkg.log"} & found

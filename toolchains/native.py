@@ -81,7 +81,7 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> P
         EngineError, OfflineError: the image to build in cannot be had.
     """
     # From a copy: somebody may be editing, and what was digested is what must be built.
-    with TemporaryDirectory(prefix="foundry-") as work:
+    with TemporaryDirectory(dir=paths.scratch()) as work:
         copies = {}
         for inner, source in _sources(name).items():
             copies[inner] = Path(work, inner)

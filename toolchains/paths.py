@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from . import scratch as folders
+
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "toolchains" / "pins"
 TARGETS = ROOT / "toolchains" / "targets"
@@ -37,6 +39,11 @@ def cache() -> Path:
     return base / "triton-foundry"
 
 
+def temporary() -> Path:
+    """Return the folder for temporary files: TMPDIR, or /var/tmp, because /tmp is often in memory."""
+    return Path(os.environ.get("TMPDIR") or "/var/tmp").absolute()
+
+
 def scratch() -> Path:
-    """The folder for large temporary files: TMPDIR, else /var/tmp, since /tmp is memory on many systems."""
-    return Path(os.environ.get("TMPDIR", "/var/tmp"))
+    """Return this process's own folder for large temporary files: removed when it ends, or by the next run."""
+    return folders.folder(temporary())

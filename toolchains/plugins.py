@@ -45,7 +45,7 @@ def wheel(name: str, store: Store) -> Wheel:
         CommandError: hatchling refused; its output says why.
     """
     # From a copy: somebody may be editing, and what was digested is what must be built.
-    with TemporaryDirectory() as work:
+    with TemporaryDirectory(dir=paths.scratch()) as work:
         copies = {}
         for inner, source in _sources(name).items():
             copies[inner] = Path(work, inner)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 from . import archive, trees
 from .engine import Engine
@@ -29,6 +30,11 @@ _LEFT_BEHIND = (
     "etc/resolv.conf", "etc/hostname", "etc/apt/sources.list", "var/lib/apt", "var/cache/apt", "var/cache/debconf",
     "var/cache/ldconfig/aux-cache", "var/log/apt", "var/log/dpkg.log", "var/log/alternatives.log",
 )  # fmt: skip
+
+
+# As root, mmdebstrap mounts /proc, /sys and devpts in its folder. In namespaces that end with it, the kernel unmounts
+# them and ends what it started, even if it is killed. As another user it makes such namespaces itself.
+_ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--")
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
         _repository(folder / "debs", target.suite, target.debs, store)
         run(
             [
+                *(_ISOLATED if as_root else ()),
                 mmdebstrap, f"--mode={'root' if as_root else 'unshare'}", "--variant=essential",
                 f"--include={','.join(deb.name for deb in target.debs)}",
                 *(f"--dpkgopt={option}" for option in _path_options(target)),
@@ -92,7 +99,7 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
                 "--skip=output/dev",
                 "--customize-hook=cd \"$1\" && rm -rf " + " ".join(_LEFT_BEHIND),
                 target.suite, folder / "rootfs.tar",
-                f"deb [trusted=yes] copy://{folder / 'debs'} ./",
+                f"deb [trusted=yes] copy://{quote(str(folder / 'debs'))} ./",
             ],
             log=f"base-{target.suite}",
             env={"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(trees.EPOCH)},

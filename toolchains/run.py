@@ -16,11 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import paths, scratch
 from .errors import CommandError, MissingToolError
 from .paths import LOGS
 
-# What every child sees of our environment. TMPDIR because a host may have a small /tmp.
-_PASSED = ("HOME", "TMPDIR", "TERM")
+# What every child sees of our environment.
+_PASSED = ("HOME", "TERM")
 # What a child that may use the network sees besides: the user's own proxies, certificates and pip settings. None of
 # them can change a result, since every byte fetched is checked against the lock.
 _PASSED_NETWORK = (
@@ -49,6 +50,8 @@ def environment(extra: Mapping[str, str] | None = None, *, network: bool = False
         env |= connection()
         env |= {name: value for name, value in os.environ.items() if name.startswith(_NETWORK_PREFIX)}
     env |= {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    # What a child that is killed leaves there is removed with what we leave.
+    env["TMPDIR"] = str(paths.scratch())
     env |= extra or {}
     return env
 
@@ -96,14 +99,14 @@ def run(
     path = LOGS / f"{log}.log"
     words = [str(word) for word in argv]
     shown = shlex.join(words)
-    try:
-        child = subprocess.Popen(
-            words, cwd=cwd, env=environment(env, network=network), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
-            text=True, errors="replace", process_group=0,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor") from None
+    child_environment = environment(env, network=network)
+    if shutil.which(words[0], path=child_environment["PATH"]) is None:
+        raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor")
+    child = subprocess.Popen(
+        [*_dying_with_us(), *words], cwd=cwd, env=child_environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
+        text=True, errors="replace", process_group=0, pass_fds=scratch.locks(),
+    )  # fmt: skip
     _children.append(child)
     try:
         if line is None:
@@ -130,6 +133,12 @@ def run(
             next=next or shown,
         )
     return Completed(child.returncode, stdout, stderr)
+
+
+def _dying_with_us() -> list[str]:
+    """Return the words before a command that make the kernel kill it when this process is killed."""
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "KILL", "--"] if found else []
 
 
 def end_children() -> None:

@@ -191,7 +191,7 @@ class _Image:
             self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
         )
         places = furnishing.folders(self.target)
-        with TemporaryDirectory() as work, engine.sandbox(image.name, folders=places) as container:
+        with TemporaryDirectory(dir=paths.scratch()) as work, engine.sandbox(image.name, folders=places) as container:
             distributions.copy("pytest-xdist", Path(work))
             container.copy_into(Path(work), f"{_INSIDE}/pytest")
             for name, folder in folders.items():

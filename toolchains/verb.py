@@ -13,7 +13,7 @@ from typing import Any, overload
 from invoke.main import program
 from invoke.tasks import task
 
-from . import paths
+from . import paths, scratch
 from .commandline import Foundry, fail
 from .errors import FileError, FoundryError
 
@@ -63,6 +63,7 @@ def verb(
     def guarded(*args: Any, **kwargs: Any) -> None:
         try:
             _listen()
+            _tidy()
             function(*args, **kwargs)
         except KeyboardInterrupt:
             fail("interrupted", _SIGNALLED + signal.SIGINT)
@@ -83,7 +84,7 @@ def explained(error: OSError) -> FileError:
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         # A write that fails does not say to which file.
-        places = [Path(error.filename)] if error.filename else [paths.cache(), paths.scratch(), paths.BUILD]
+        places = [Path(error.filename)] if error.filename else [paths.cache(), paths.temporary(), paths.BUILD]
         why = "\n".join([why, *(f"{_free(place):.1f} GB free at {place}" for place in places)])
         return FileError(what, why=why, next="make room, or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -110,3 +111,10 @@ def _listen() -> None:
         # nohup has SIGHUP ignored, and that it shall stay.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
+
+
+def _tidy() -> None:
+    """Remove what killed processes left, and say so."""
+    for left in scratch.sweep(paths.temporary()):
+        size = f"{left.size / 1e6:.0f} MB"
+        print(f"removed {size} that a killed run left ({left.owner}): {left.path}", file=sys.stderr)

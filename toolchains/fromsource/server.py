@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from .. import native
+from .. import native, paths
 from ..engine import Container, Engine
 from ..errors import EngineError, UsageError
 from ..lock import LockedTarget
@@ -78,7 +78,7 @@ def serving(
     with engine.container(image, network=network, volumes={volume: _HOME}) as container:
         if _answers(container, port):
             raise UsageError(f"something listens at port {port} already", next="choose another: --port=9301")
-        with TemporaryDirectory(prefix="foundry-") as work:
+        with TemporaryDirectory(dir=paths.scratch()) as work:
             file = Path(work, "server.conf")
             file.write_text(_configuration(port, *users))
             container.copy_into(file, f"{_HOME}/server.conf")
