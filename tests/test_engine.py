@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
-from toolchains import engine, trees
+from toolchains import archive, engine, layers, trees
 from toolchains.engine import Container, Engine, Limits, Sandbox
 from toolchains.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
 from toolchains.paths import ROOT
@@ -30,13 +30,6 @@ from toolchains.paths import ROOT
 def container(docker: Engine, tiny: str) -> Iterator[Container]:
     with docker.container(tiny) as running:
         yield running
-
-
-def test_no_engine_is_an_error_that_leads_to_the_doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
-    with pytest.raises(EngineError, match="no container engine answers") as raised:
-        engine.connect()
-    assert raised.value.next == "./foundry doctor"
 
 
 @pytest.mark.docker
@@ -344,9 +337,9 @@ def test_a_container_is_gone_whatever_ended_its_use(docker: Engine, tiny: str, e
         container.run(["ls"])
 
 
-def context(dockerfile: str) -> io.BytesIO:
+def context(dockerfile: str | bytes) -> io.BytesIO:
     data = io.BytesIO()
-    trees.pack(data, {"Dockerfile": dockerfile.encode()})
+    trees.pack(data, {"Dockerfile": dockerfile if isinstance(dockerfile, bytes) else dockerfile.encode()})
     data.seek(0)
     return data
 
@@ -395,6 +388,64 @@ def test_an_interrupted_build_leaves_nothing(docker: Engine, tiny: str) -> None:
         pass
     steps = [line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ") and "Running" not in line]
     assert [docker.image(id) is None for id in steps] == [False, True]
+
+
+KILLED = """
+import io, os, signal, sys
+from toolchains import engine, trees
+data = io.BytesIO()
+trees.pack(data, {"Dockerfile": engine.labelled(sys.argv[1].encode())})
+data.seek(0)
+connected = engine.connect()
+def die(line):
+    print(line, flush=True)
+    if line.startswith(" ---> ") and "Running" not in line:
+        assert connected.image(line.removeprefix(" ---> "))
+    if line == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+with connected.build(data, arguments={}, line=die):
+    die("built")
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("point", ["at work", "built"])
+def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny: str, point: str) -> None:
+    dockerfile = f"FROM {tiny} AS first\nRUN echo 1 > /one\nFROM {tiny}\nCOPY --from=first /one /two\n"
+    dockerfile += "RUN echo at work && sleep 1000\n" if point == "at work" else ""
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED, dockerfile, point], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=100
+    )
+    assert child.returncode == -signal.SIGKILL
+    printed = child.stdout.splitlines()
+    steps = {line.removeprefix(" ---> ") for line in printed if line.startswith(" ---> ") and "Running" not in line}
+    assert len(steps) > 4
+    with docker.build(context(engine.labelled(f"FROM {tiny}\nRUN echo 3 > /three".encode())), arguments={}) as mine:
+        # Whatever else uses this engine may have done it first.
+        docker.remove_abandoned()
+        assert docker.image(mine)
+    tiny_info = docker.image(tiny)
+    assert tiny_info is not None
+    assert [id for id in steps if docker.image(id)] == [id for id in steps if tiny_info.id.startswith(f"sha256:{id}")]
+    assert docker.abandoned() == {}
+    assert docker._api.containers(all=True, filters={"ancestor": tiny, "label": archive.BUILD_LABEL}) == []
+
+
+@pytest.mark.docker
+def test_a_finished_image_does_not_name_the_process_that_built_it(
+    docker: Engine, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below, found = docker.image(tiny), []
+    assert below is not None
+    for process in ("one 1 1", "other 2 2"):
+        monkeypatch.setattr(engine.processes, "this", lambda process=process: process)
+        name = f"foundry-test/labelled:{uuid.uuid4().hex[:8]}"
+        found.append(layers.layer(docker, name, f"FROM {tiny}\nRUN echo 1 > /one\n".encode(), {}, {"a": "b"}, [], ()))
+        history = docker._api.history(name)
+        docker.remove(name)
+        assert not [step for step in history if archive.BUILD_LABEL in step["CreatedBy"]]
+    assert found[0].id == found[1].id
+    assert found[0].labels == {"a": "b"}
 
 
 @pytest.mark.docker
@@ -492,7 +543,7 @@ def test_a_build_whose_engine_vanishes_fails_as_a_build() -> None:
             raise self._failure
 
     api = Api("inspect_image", urllib3.exceptions.ProtocolError("nobody there"))
-    with pytest.raises(EngineError, match="building an image failed"), Engine(api).build(io.BytesIO(), arguments={}):
+    with pytest.raises(EngineError, match="stopped during a build"), Engine(api).build(io.BytesIO(), arguments={}):
         pytest.fail("it was not built")
     assert "inspect_image" in api.calls
 

@@ -19,6 +19,7 @@ class Machine:
     def __init__(self) -> None:
         self.programs: set[str] = {"apt-get", "dpkg-deb"}
         self.answers = False
+        self.failure: Exception = FileNotFoundError("docker.sock")
         self.done: list[str] = []
 
     def which(self, name: str) -> str | None:
@@ -46,7 +47,8 @@ class Machine:
 
     def connect(self) -> Any:
         if not self.answers:
-            raise EngineError("no container engine answers")
+            why = f"cannot connect to {os.environ.get('DOCKER_HOST', 'the socket')}"
+            raise EngineError("no container engine answers", why=why) from self.failure
 
         class Engine:
             @staticmethod
@@ -70,7 +72,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     release.write_text('ID=debian\nVERSION_ID="12"\n')
     monkeypatch.setattr(host, "_RELEASE", release)
     monkeypatch.setattr(host, "_SYSTEMD", tmp_path / "absent")
-    monkeypatch.setattr(host, "_SOCKET", tmp_path / "docker.sock")
     monkeypatch.setattr(host, "_PIDFILE", tmp_path / "docker.pid")
     for name in ("CI", "FOUNDRY_YES", "DOCKER_HOST"):
         monkeypatch.delenv(name, raising=False)
@@ -141,10 +142,32 @@ def test_an_engine_of_the_users_that_does_not_answer_is_not_replaced(
 ) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.setenv("DOCKER_HOST", "tcp://build.example:2375")
-    with pytest.raises(MissingToolError, match="a container engine") as caught:
+    with pytest.raises(EngineError, match="no container engine answers") as caught:
         host.ensure()
     assert "tcp://build.example:2375" in caught.value.why
     assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends mmdebstrap binutils git"]
+
+
+def test_an_engine_that_is_there_and_does_not_work_is_neither_replaced_nor_called_missing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.programs |= {"mmdebstrap", "strip", "git"}
+    machine.failure = TimeoutError()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(EngineError, match="no container engine answers"):
+        host.ensure()
+    with pytest.raises(EngineError):
+        host.doctor()
+    assert machine.done == []
+
+
+def test_an_installed_engine_that_is_not_started_is_an_engine_that_fails(machine: Machine) -> None:
+    machine.programs.add("dockerd")
+    with pytest.raises(EngineError) as caught:
+        host.ensure()
+    assert caught.value.exit_code == 30
+    assert caught.value.next.startswith("dockerd --bridge=none")
+    assert "mmdebstrap is missing, too: apt-get install mmdebstrap" in caught.value.why
 
 
 @pytest.mark.parametrize("pid", ["", "999999999", str(os.getpid())], ids=["empty", "of no process", "of another one"])

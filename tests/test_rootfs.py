@@ -9,15 +9,18 @@ import re
 import subprocess
 import tarfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from toolchains import lock, paths, rootfs
-from toolchains.errors import OfflineError, PinError
+from toolchains.errors import CommandError, HashMismatchError, OfflineError, PinError
 from toolchains.lock import Artifact, LockedTarget
+from toolchains.run import Completed
 from toolchains.store import Store
 
 
@@ -43,6 +46,29 @@ def test_packages_for_two_architectures_are_refused(target: LockedTarget, tmp_pa
     debs = [replace(target.debs[0], filename=f"x_1_{name}.deb") for name in ("amd64", "arm64", "all")]
     with pytest.raises(PinError, match="amd64, arm64"):
         rootfs.architecture(debs)
+
+
+@pytest.mark.parametrize("noticed_by", ["dpkg-deb", "mmdebstrap"])
+def test_a_package_that_was_damaged_in_the_store_is_named_and_taken_out(
+    target: LockedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noticed_by: str
+) -> None:
+    def run(argv: Sequence[str | Path], **_: Any) -> Completed:
+        if argv[0] == noticed_by:
+            raise CommandError(f"{noticed_by} failed", next="./foundry doctor")
+        return Completed(0, "Package: x\n", "")
+
+    monkeypatch.setattr(rootfs, "run", run)
+    monkeypatch.setattr(rootfs, "tool", lambda name, **_: name)
+    store = Store(tmp_path, offline=True)
+    deb = replace(target.debs[0], size=4, sha256=hashlib.sha256(b"good").hexdigest())
+    place = store._place(deb)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"evil")
+    with pytest.raises(HashMismatchError, match="were damaged") as raised:
+        rootfs.make(replace(target, debs=(deb,)), store, tmp_path / "image", "x:y")
+    assert deb.filename in raised.value.why
+    assert "pin --fetch" in raised.value.next
+    assert not place.exists()
 
 
 @pytest.mark.network

@@ -25,7 +25,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from toolchains import paths, rootfs
+from toolchains import paths
 from toolchains.run import run
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -112,7 +112,7 @@ def test_a_folder_that_another_user_may_have_made_is_refused(tmp_path: Path) -> 
 @pytest.mark.skipif(os.geteuid() != 0, reason="as another user than root, mmdebstrap makes its own namespaces")
 def test_what_a_killed_mmdebstrap_had_mounted_and_started_is_gone(tmp_path: Path) -> None:
     script = "mkdir $TMPDIR/proc && mount -t proc proc $TMPDIR/proc && echo at work; sh -c 'sleep 1000; echo'"
-    killed(f"run([*rootfs._ISOLATED, 'sh', '-c', {script!r}], log='t', line=die)", tmp_path)
+    killed(f"run(['sh', '-c', {script!r}], log='t', isolated=True, line=die)", tmp_path)
     (left,) = swept(tmp_path)
     assert not left.path.exists()
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()

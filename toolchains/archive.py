@@ -29,6 +29,8 @@ from .paths import scratch
 from .trees import EPOCH
 
 _CHUNK = 4 << 20
+# What tells images of an unfinished build from others, and whose they are; a finished image does not have it.
+BUILD_LABEL = "org.triton-foundry.build"
 _CREATED = datetime.fromtimestamp(EPOCH, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 _GZIP = b"\x1f\x8b"
 # An entry of this name says that its folder hides all that the layers below have in it; .wh.X says that X is gone.
@@ -171,12 +173,14 @@ class _Writer:
 
     def finish(self, config: Mapping[str, Any], name: str) -> str:
         """Add configuration and manifest; returns the image's ID."""
+        labels = config["config"].get("Labels") or {}
+        running = {**config["config"], "Labels": {key: labels[key] for key in labels if key != BUILD_LABEL}}
         content = _canonical({
             "architecture": config["architecture"],
             "os": config["os"],
             "created": _CREATED,
-            "config": {key: config["config"][key] for key in _KEPT_CONFIG if config["config"].get(key)},
-            "history": [_history(step) for step in config["history"]],
+            "config": {key: running[key] for key in _KEPT_CONFIG if running.get(key)},
+            "history": [_history(step) for step in config["history"] if not _is_label_of_a_build(step)],
             "rootfs": {"type": "layers", "diff_ids": self._layers},
         })
         id = f"sha256:{hashlib.sha256(content).hexdigest()}"
@@ -271,6 +275,10 @@ def _clean(name: str, entry: tarfile.TarInfo) -> tarfile.TarInfo:
 def _metadata(entry: tarfile.TarInfo) -> tuple[int, int, int, int, tuple[tuple[str, str], ...]]:
     attributes = sorted((key, value) for key, value in entry.pax_headers.items() if key.startswith(_KEPT_PAX))
     return entry.mode & 0o7777, entry.uid, entry.gid, min(int(entry.mtime), EPOCH), tuple(attributes)
+
+
+def _is_label_of_a_build(step: Mapping[str, Any]) -> bool:
+    return bool(step.get("empty_layer")) and f"LABEL {BUILD_LABEL}=" in step.get("created_by", "")
 
 
 def _history(step: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,12 +35,14 @@ import urllib3.exceptions
 
 import docker
 
-from . import confine, terminal, trees
+from . import archive, confine, diagnosis, processes, space, terminal, trees
 from .errors import CommandError, EngineError, LimitError
 from .paths import LOGS
 from .run import Completed
 
-# An engine that says nothing for this long (seconds) is taken for dead. A command in a container may be silent longer.
+# An engine that does not answer its first request in this time (seconds) is taken for dead.
+_PATIENCE = 10
+# One that is at work and says nothing for this long is taken for dead. A command in a container may be silent longer.
 _SILENCE = 600
 _TAIL_LINES = 30
 # The first process of a container reads the input that its owner holds open. When the owner is gone, however it ended,
@@ -48,6 +50,8 @@ _TAIL_LINES = 30
 _LIFELINE = ("cat",)
 # What was created this many seconds ago and never started was left by a process that was killed in between.
 _STILLBORN = 600
+# A step that was made this many seconds ago is of no build that is still at work, whoever's it is.
+_LONGEST_BUILD = 24 * 3600
 # What the SDK raises: its own errors; when the engine is gone, those of requests, which are OSErrors, and of urllib3.
 _FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
 # Where a command finds its input when that does not come from a terminal.
@@ -96,13 +100,25 @@ def connect() -> Engine:
         EngineError: none answers.
     """
     try:
-        engine = Engine(docker.APIClient(version="auto", timeout=_SILENCE, **docker.utils.kwargs_from_env()))
-    except _FAILURES as error:
-        raise EngineError("no container engine answers", why=str(error), next="./foundry doctor") from error
+        api = docker.APIClient(version="auto", timeout=_PATIENCE, **docker.utils.kwargs_from_env())
+        # An answer that has the API's version may be of something else, and an engine may refuse all other requests.
+        api.info()
+    except (*_FAILURES, ValueError, KeyError, TypeError) as error:
+        raise diagnosis.failed("no container engine answers", error) from error
+    api.timeout = _SILENCE
+    engine = Engine(api)
     # An engine that cannot list containers is reported by the request that needs it.
     with suppress(EngineError):
         engine.sweep()
+        engine.remove_abandoned()
     return engine
+
+
+def labelled(dockerfile: Path | bytes) -> bytes:
+    """Return a Dockerfile each of whose steps makes an image that names this process; see Engine.remove_abandoned."""
+    text = dockerfile if isinstance(dockerfile, bytes) else dockerfile.read_bytes()
+    label = f'LABEL {archive.BUILD_LABEL}="{processes.this()}"'.encode()
+    return re.sub(rb"(?mi)^FROM .*$", lambda line: line[0] + b"\n" + label, text)
 
 
 class Engine:
@@ -116,10 +132,8 @@ class Engine:
         try:
             answer = self._api.version()
         except _FAILURES as error:
-            raise EngineError(
-                "the container engine does not answer", why=str(error), next="./foundry doctor"
-            ) from error
-        return f"{answer.get('Platform', {}).get('Name') or 'Engine'} {answer['Version']}"
+            raise diagnosis.failed("the container engine does not answer", error) from error
+        return f"{answer.get('Platform', {}).get('Name') or 'Engine'} {answer.get('Version', 'unknown')}"
 
     def image(self, name: str) -> ImageInfo | None:
         """The image with this tag or ID, or None."""
@@ -128,7 +142,7 @@ class Engine:
         except docker.errors.ImageNotFound:
             return None
         except _FAILURES as error:
-            raise EngineError(f"cannot look for the image {name}", why=str(error), next="./foundry doctor") from error
+            raise diagnosis.failed(f"cannot look for the image {name}", error) from error
         return ImageInfo(
             id=answer["Id"],
             names=tuple(answer.get("RepoTags") or ()),
@@ -183,7 +197,7 @@ class Engine:
             EngineError: a step failed; carries the last lines printed and the log's path.
         """
         printed: list[str] = []
-        failure = ""
+        failure, died = "", None
         try:
             try:
                 for answer in self._api.build(
@@ -197,13 +211,25 @@ class Engine:
                         if text.strip():
                             printed.append(text)
                             line(text)
+            except docker.errors.APIError as error:
+                failure = str(error.explanation or error)
             except _FAILURES as error:
-                failure = str(error)
+                died = diagnosis.find(error, known=True)
             LOGS.mkdir(parents=True, exist_ok=True)
             log = LOGS / "docker-build.log"
             log.write_text("\n".join(printed) + "\n")
             ids = _found(_STEP, printed)
-            if failure or not ids:
+            if died or not (failure or _is_complete(printed)):
+                why = died.why if died else f"{diagnosis.address()} ended its answer before the build was done"
+                last = f"the last that it printed: {printed[-1]}\n" if printed else ""
+                raise EngineError(
+                    "the container engine stopped during a build",
+                    why=f"{why}\n{last}(whole output: {log})",
+                    next=died.next if died else diagnosis.RESTART,
+                )
+            if space.FULL.search(failure):
+                raise diagnosis.full("building an image failed", failure)
+            if failure:
                 tail = "\n".join(printed[-_TAIL_LINES:]) or failure
                 raise EngineError("building an image failed", why=f"{tail}\n(whole output: {log})")
             yield ids[-1]
@@ -225,6 +251,36 @@ class Engine:
             info = self.image(id)
             if info and not info.names:
                 self.remove(id)
+
+    def abandoned(self) -> dict[str, int]:
+        """Return what builds left whose process is dead: the images of their steps, by ID, with their size in bytes.
+
+        A build leaves them when it is killed. The size includes that of the image that the build started from.
+        """
+        try:
+            found = self._api.images(all=True, filters={"label": archive.BUILD_LABEL})
+        except _FAILURES as error:
+            raise diagnosis.failed("cannot list the engine's images", error) from error
+        return {image["Id"]: image["Size"] for image in found if _is_abandoned(image) and not _names(image)}
+
+    def remove_abandoned(self) -> int:
+        """Remove what builds left whose process is dead, and the containers of their steps; returns how many images."""
+        try:
+            for each in self._api.containers(all=True, filters={"label": archive.BUILD_LABEL}):
+                if _is_abandoned(each):
+                    with suppress(docker.errors.APIError):
+                        self._api.remove_container(each["Id"], force=True, v=True)
+        except _FAILURES as error:
+            raise diagnosis.failed("cannot remove the containers of a killed build", error) from error
+        before = left = self.abandoned()
+        while left:
+            for id in left:
+                # One that others were made from is refused until those are gone.
+                self.remove(id)
+            last, left = left, self.abandoned()
+            if len(left) == len(last):
+                break
+        return len(before) - len(left)
 
     def container(
         self, image: str, *, memory: str | None = None, cpus: float | None = None, processes: int | None = None,
@@ -333,8 +389,7 @@ class Engine:
         try:
             return request()
         except _FAILURES as error:
-            what = f"the container engine refused to {verb} an image"
-            raise EngineError(what, why=str(error), next="./foundry doctor") from error
+            raise diagnosis.failed(f"the container engine could not {verb} an image", error) from error
 
 
 class Container:
@@ -680,6 +735,16 @@ def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
     return owned.getvalue()
 
 
+def _is_abandoned(found: Mapping[str, Any]) -> bool:
+    """Whether an image or a container is of a build whose process is dead, or that began too long ago to be at work."""
+    owner = (found.get("Labels") or {}).get(archive.BUILD_LABEL, "")
+    return bool(owner) and (processes.is_dead(owner) or time.time() - found["Created"] > _LONGEST_BUILD)
+
+
+def _names(image: Mapping[str, Any]) -> list[str]:
+    return [name for name in image.get("RepoTags") or () if name != "<none>:<none>"]
+
+
 def _status(error: BaseException) -> int | None:
     """The HTTP status with which the engine refused; None where it did not even do that."""
     return error.status_code if isinstance(error, docker.errors.APIError) else None
@@ -693,6 +758,10 @@ def _alive(process: int) -> bool:
     except PermissionError:
         pass  # another user's
     return True
+
+
+def _is_complete(printed: Sequence[str]) -> bool:
+    return any(text.startswith("Successfully built ") for text in printed)
 
 
 def _found(pattern: re.Pattern[str], printed: Iterable[str]) -> list[str]:

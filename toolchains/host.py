@@ -18,13 +18,12 @@ from filelock import FileLock
 from rich.console import Console
 from rich.table import Table
 
-from . import engine, paths, run
+from . import diagnosis, engine, paths, run
 from .errors import EngineError, FoundryError, MissingToolError
 from .sources import debian
 
 _RELEASE = Path("/etc/os-release")
 _SYSTEMD = Path("/run/systemd/system")
-_SOCKET = Path("/var/run/docker.sock")
 _PIDFILE = Path("/var/run/docker.pid")
 # No bridge, so no firewall rule is touched: builds and runs use the networks none and host, which are there regardless.
 _DOCKERD = ("dockerd", "--bridge=none", "--iptables=false", "--ip-forward=false")
@@ -80,6 +79,7 @@ def doctor() -> None:
 
     Raises:
         MissingToolError: one is missing.
+        EngineError: there is an engine, and it does not work.
     """
     if _may_provide():
         _provide(_missing())
@@ -101,8 +101,8 @@ def ensure() -> None:
     The rest is needed only where something has to be fetched or made, and what needs it says so then.
 
     Raises:
-        MissingToolError: no engine answers, and none may be provided.
-        EngineError: one was installed or started, and does not answer.
+        MissingToolError: no engine is installed, and none may be.
+        EngineError: there is one, and it does not work.
     """
     missing = _missing()
     if missing and _may_provide():
@@ -116,9 +116,12 @@ def _missing() -> list[Requirement]:
     return [requirement for requirement in requirements() if requirement.find() is None]
 
 
-def _error(missing: list[Requirement]) -> MissingToolError:
-    provided = _can_provide() and not (_is_users_engine() and missing[-1].find is _engine)
-    offer = "./foundry --yes doctor, or type it yourself" if provided else "type it"
+def _error(missing: list[Requirement]) -> FoundryError:
+    failure = _engine_failure() if missing[-1].find is _engine else None
+    if failure and (_is_users_engine() or not _is_absent(failure) or shutil.which(_DOCKERD[0])):
+        others = [f"{requirement.name} is missing, too: {requirement.fix()}" for requirement in missing[:-1]]
+        return EngineError(failure.what, why="\n".join([failure.why, *others]), next=_engine_fix(failure))
+    offer = "./foundry --yes doctor, or type it yourself" if _can_provide() else "type it"
     return MissingToolError(
         f"this machine lacks {', '.join(requirement.name for requirement in missing)}",
         why="\n".join(f"{requirement.name}: {requirement.fix()}" for requirement in missing),
@@ -148,16 +151,16 @@ def _is_debian() -> bool:
 
 
 def _provide(missing: list[Requirement]) -> None:
-    """Install the packages of what is missing, and start an engine if none answers."""
+    """Install the packages of what is missing, and start an engine if none is there."""
+    failure = _engine_failure()
+    absent = failure is not None and _is_absent(failure) and not _is_users_engine()
     # An engine whose program is there only has to be started.
     packages = [
         package
         for requirement in missing
-        if requirement.find is not _engine or not shutil.which(_DOCKERD[0])
+        if requirement.find is not _engine or (absent and not shutil.which(_DOCKERD[0]))
         for package in requirement.packages
     ]
-    if _is_users_engine():
-        packages = [package for package in packages if package != "docker.io"]
     if packages:
         _say(f"installing {', '.join(packages)}")
         quiet = {"DEBIAN_FRONTEND": "noninteractive"}
@@ -166,7 +169,7 @@ def _provide(missing: list[Requirement]) -> None:
             ["apt-get", "install", "-y", "--no-install-recommends", *packages],
             log="apt-install", env=quiet, network=True,
         )  # fmt: skip
-    if _engine() is None and not _is_users_engine():
+    if absent:
         paths.BUILD.mkdir(exist_ok=True)
         with FileLock(paths.BUILD / "engine.lock"):
             # Another process may have started it while this one waited.
@@ -229,23 +232,37 @@ def _install(package: str) -> str:
 
 def _engine() -> str | None:
     try:
-        version = engine.connect().version()
+        return f"{engine.connect().version()} at {diagnosis.address()}"
     except EngineError:
         return None
-    return f"{version} at {os.environ.get('DOCKER_HOST') or _SOCKET}"
 
 
-def _engine_fix() -> str:
+def _engine_failure() -> EngineError | None:
+    """Why no engine can be used; None if one can."""
+    try:
+        engine.connect().version()
+    except EngineError as error:
+        return error
+    return None
+
+
+def _is_absent(failure: EngineError) -> bool:
+    """Whether nothing is at the engine's place. An engine that is there and does not work is not replaced."""
+    return diagnosis.find(failure.__cause__ or failure).absent
+
+
+def _engine_fix(failure: EngineError | None = None) -> str:
+    """What to type so that an engine works."""
+    failure = failure or _engine_failure()
+    if failure is None:
+        return ""
+    if _is_users_engine() or not _is_absent(failure):
+        return failure.next
     sudo = "" if os.geteuid() == 0 else "sudo "
-    if host := os.environ.get("DOCKER_HOST"):
-        return f"nothing answers at DOCKER_HOST={host}: start it, or unset DOCKER_HOST"
-    if _SOCKET.exists() and not os.access(_SOCKET, os.R_OK | os.W_OK):
-        return f"{_SOCKET} is not yours to use: sudo usermod -aG docker $USER, then log in again"
     if not shutil.which(_DOCKERD[0]):
         return f"{_install('docker.io')}, or set DOCKER_HOST to an engine"
-    if _SYSTEMD.is_dir():
-        return f"{sudo}systemctl start docker"
-    return f"{sudo}{' '.join(_DOCKERD)} &"
+    start = f"{sudo}systemctl start docker" if _SYSTEMD.is_dir() else f"{sudo}{' '.join(_DOCKERD)} &"
+    return f"{start}, or: ./foundry --yes doctor" if _can_provide() else start
 
 
 def _say(text: str) -> None:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 from . import archive, trees
-from .engine import Engine, ImageInfo
+from .engine import Engine, ImageInfo, labelled
 from .errors import EngineError
 from .paths import ROOT, scratch
 
@@ -39,7 +39,7 @@ def layer(
     with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
         with (
-            context(dockerfile, wheels, files) as packed,
+            context(labelled(dockerfile), wheels, files) as packed,
             engine.build(packed, arguments=arguments, labels=labels) as built,
             saved.open("wb") as file,
         ):

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from . import archive, trees
 from .engine import Engine
-from .errors import PinError
+from .errors import CommandError, PinError
 from .lock import Artifact, LockedTarget, digest
 from .paths import ROOT, scratch
 from .run import run, tool
@@ -30,11 +30,6 @@ _LEFT_BEHIND = (
     "etc/resolv.conf", "etc/hostname", "etc/apt/sources.list", "var/lib/apt", "var/cache/apt", "var/cache/debconf",
     "var/cache/ldconfig/aux-cache", "var/log/apt", "var/log/dpkg.log", "var/log/alternatives.log",
 )  # fmt: skip
-
-
-# As root, mmdebstrap mounts /proc, /sys and devpts in its folder. In namespaces that end with it, the kernel unmounts
-# them and ends what it started, even if it is killed. As another user it makes such namespaces itself.
-_ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--")
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,7 @@ def base(target: LockedTarget, store: Store) -> BaseImage:
     Raises:
         OfflineError: a package is not in the store.
         MissingToolError: mmdebstrap is not installed.
+        TruncatedError, HashMismatchError: a package was damaged in the store; it was removed from there.
         CommandError: mmdebstrap failed, or may not make file systems as this user.
     """
     name = identity(target)
@@ -89,22 +85,24 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
         folder = Path(work)
         folder.chmod(0o755)
         _repository(folder / "debs", target.suite, target.debs, store)
-        run(
-            [
-                *(_ISOLATED if as_root else ()),
-                mmdebstrap, f"--mode={'root' if as_root else 'unshare'}", "--variant=essential",
-                f"--include={','.join(deb.name for deb in target.debs)}",
-                *(f"--dpkgopt={option}" for option in _path_options(target)),
-                # Device nodes are the container engine's business.
-                "--skip=output/dev",
-                "--customize-hook=cd \"$1\" && rm -rf " + " ".join(_LEFT_BEHIND),
-                target.suite, folder / "rootfs.tar",
-                f"deb [trusted=yes] copy://{quote(str(folder / 'debs'))} ./",
-            ],
-            log=f"base-{target.suite}",
-            env={"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(trees.EPOCH)},
-            next="./foundry doctor",
-        )  # fmt: skip
+        argv: list[str | Path] = [
+            mmdebstrap, f"--mode={'root' if as_root else 'unshare'}", "--variant=essential",
+            f"--include={','.join(deb.name for deb in target.debs)}",
+            *(f"--dpkgopt={option}" for option in _path_options(target)),
+            # Device nodes are the container engine's business.
+            "--skip=output/dev",
+            "--customize-hook=cd \"$1\" && rm -rf " + " ".join(_LEFT_BEHIND),
+            target.suite, folder / "rootfs.tar",
+            f"deb [trusted=yes] copy://{quote(str(folder / 'debs'))} ./",
+        ]  # fmt: skip
+        env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(trees.EPOCH)}
+        # As another user than root, mmdebstrap makes namespaces itself.
+        try:
+            run(argv, log=f"base-{target.suite}", env=env, isolated=as_root, next="./foundry doctor")
+        except CommandError:
+            # Of a package that was damaged in the store, mmdebstrap only says that something failed.
+            store.verify(target.debs)
+            raise
         archive.base(
             folder / "rootfs.tar", image, name=tag, architecture=architecture(target.debs),
             env=[f"PATH={_PATH}"], command=["/bin/bash"],
@@ -121,7 +119,11 @@ def _repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store
             copy.hardlink_to(source)
         except OSError:
             shutil.copyfile(source, copy)
-        fields = run(["dpkg-deb", "--field", copy], log="dpkg-deb").stdout
+        try:
+            fields = run(["dpkg-deb", "--field", copy], log="dpkg-deb").stdout
+        except CommandError:
+            store.verify([deb])
+            raise
         entries.append(f"{fields}Filename: ./{deb.filename}\nSize: {deb.size}\nSHA256: {deb.sha256}\n")
     (folder / "Packages").write_text("\n".join(entries))
     (folder / "Release").write_text(f"Suite: {suite}\nCodename: {suite}\n")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import paths, scratch
+from . import paths, scratch, space
 from .errors import CommandError, MissingToolError
 from .paths import LOGS
 
@@ -32,6 +32,7 @@ _NETWORK_PREFIX = "PIP_"
 # What is running now, in whichever thread.
 _children: list[subprocess.Popen[str]] = []
 _TAIL_LINES = 20
+_ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--")
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def run(
     network: bool = False,
     check: bool = True,
     line: Callable[[str], None] | None = None,
+    isolated: bool = False,
     next: str = "",
 ) -> Completed:
     """Run a program to its end.
@@ -89,10 +91,13 @@ def run(
         network: also pass proxies, certificates and pip settings.
         check: raise on a non-zero exit status.
         line: called with each line of stdout and stderr as it comes, for progress.
+        isolated: in mount and PID namespaces that end with the program. Even if it is killed, the kernel unmounts what
+            it mounted, and ends what it started. Only root may ask for it.
         next: the advice that a CommandError gives.
 
     Raises:
         CommandError: exit status not zero and `check`; carries the last lines printed and the log's path.
+        FileError: the same, and it printed that a disk is full.
         MissingToolError: the program does not exist.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -103,7 +108,8 @@ def run(
     if shutil.which(words[0], path=child_environment["PATH"]) is None:
         raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor")
     child = subprocess.Popen(
-        [*_dying_with_us(), *words], cwd=cwd, env=child_environment, stdin=subprocess.DEVNULL,
+        [*_dying_with_us(), *(_ISOLATED if isolated else ()), *words],
+        cwd=cwd, env=child_environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
         text=True, errors="replace", process_group=0, pass_fds=scratch.locks(),
     )  # fmt: skip
@@ -127,6 +133,9 @@ def run(
     path.write_text(f"$ {shown}\n{stdout}{stderr}[exit status {child.returncode}]\n")
     if check and child.returncode != 0:
         tail = "\n".join((stdout + stderr).splitlines()[-_TAIL_LINES:])
+        full = [text for text in (stdout + stderr).splitlines() if space.FULL.search(text)]
+        if full:
+            raise space.error(f"{words[0]} found the disk full", f"{full[-1]}\n(whole output: {path})")
         raise CommandError(
             f"{words[0]} failed with exit status {child.returncode}",
             why=f"{tail}\n(whole output: {path})",

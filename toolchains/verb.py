@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import functools
-import shutil
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -13,7 +13,7 @@ from typing import Any, overload
 from invoke.main import program
 from invoke.tasks import task
 
-from . import paths, scratch
+from . import paths, scratch, space
 from .commandline import Foundry, fail
 from .errors import FileError, FoundryError
 
@@ -84,18 +84,10 @@ def explained(error: OSError) -> FileError:
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         # A write that fails does not say to which file.
-        places = [Path(error.filename)] if error.filename else [paths.cache(), paths.temporary(), paths.BUILD]
-        why = "\n".join([why, *(f"{_free(place):.1f} GB free at {place}" for place in places)])
-        return FileError(what, why=why, next="make room, or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk")
+        return space.error(what, why, [Path(error.filename)] if error.filename else [])
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return FileError(what, why=why, next="make it writable, or set FOUNDRY_CACHE and TMPDIR to folders that are")
     return FileError(what, why=why, next="./foundry doctor")
-
-
-def _free(place: Path) -> float:
-    """GB that are free on the file system of a path, which need not exist."""
-    place = place.absolute()
-    return shutil.disk_usage(next(path for path in (place, *place.parents) if path.exists())).free / 1e9
 
 
 def _listen() -> None:

@@ -1,0 +1,221 @@
+"""An engine that does not do what was asked: the error says which fault it is, and what to type."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from toolchains import engine
+from toolchains.errors import EngineError, FileError, FoundryError
+from toolchains.run import run
+
+Answer = Callable[[bytes], bytes | None]
+
+
+@contextmanager
+def serving(listener: socket.socket, answer: Answer) -> Iterator[None]:
+    """Something that listens: `answer` gives what it says to each request; None keeps silent."""
+    listener.listen()
+    kept = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                kept.append(connection)
+                threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+    def talk(connection: socket.socket) -> None:
+        with suppress(OSError):
+            while request := connection.recv(65536):
+                said = answer(request)
+                if said is not None:
+                    connection.sendall(said)
+                    if b"Content-Length" not in said:
+                        connection.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for connection in kept:
+            connection.close()
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where DOCKER_HOST looks for a socket; a path that is short enough for one."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        path = Path(folder, "s")
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+        for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr(engine, "_PATIENCE", 1)
+        yield path
+
+
+@contextmanager
+def listening(place: Path, answer: Answer) -> Iterator[None]:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place))
+    with serving(listener, answer):
+        yield
+
+
+def http(status: str, body: str, kind: str = "application/json") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+VERSION = http("200 OK", '{"ApiVersion": "1.41", "Version": "20.10"}')
+TOO_NEW = "client version 1.47 is too new. Maximum supported API version is 1.41"
+
+
+def old(request: bytes) -> bytes:
+    """An engine that says its version to whom gives none, and refuses the version that the client then speaks."""
+    return VERSION if request.startswith(b"GET /version") else http("400 Bad Request", f'{{"message": "{TOO_NEW}"}}')
+
+
+@pytest.mark.parametrize(
+    ("answer", "why", "next"),
+    [
+        (lambda _: None, "accepts connections and does not answer", "restart the engine"),
+        (lambda _: b"", "closed the connection", "restart the engine"),
+        (lambda _: b"SSH-2.0-OpenSSH_9.2\r\n", "is not a container engine", "correct DOCKER_HOST"),
+        (lambda _: http("200 OK", "<html>It works!</html>", "text/html"), "is not a container engine", "DOCKER_HOST"),
+        (lambda _: http("200 OK", '{"name": "search"}'), "is not a container engine", "correct DOCKER_HOST"),
+        (lambda _: http("200 OK", "[]"), "is not a container engine", "correct DOCKER_HOST"),
+        (old, TOO_NEW, "update the engine"),
+        (lambda _: http("500 Internal Server Error", '{"message": "layer db is broken"}'), "layer db is broken", "log"),
+    ],
+    ids=["silent", "hangs up", "ssh", "web server", "other json", "a list", "another version", "refuses"],
+)
+def test_what_answers_and_is_no_good_engine_is_told_apart(place: Path, answer: Answer, why: str, next: str) -> None:
+    with listening(place, answer), pytest.raises(EngineError, match="no container engine answers") as raised:
+        engine.connect()
+    assert why in raised.value.why
+    assert str(place) in raised.value.why
+    assert next in raised.value.next
+    assert raised.value.exit_code == 30
+
+
+def test_no_socket_and_one_that_nobody_listens_at_are_told_apart(place: Path) -> None:
+    assert "there is no socket" in refused().why
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+    assert "connection refused" in refused().why
+    assert "DOCKER_HOST" in refused().next
+
+
+def test_a_socket_of_others_is_named_as_one(place: Path) -> None:
+    with listening(place, lambda _: VERSION):
+        place.parent.chmod(0o755)
+        place.chmod(0o600)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)
+        else:
+            place.chmod(0)
+        try:
+            error = refused()
+        finally:
+            os.seteuid(user)
+    assert "permission denied" in error.why
+    assert "usermod -aG docker" in error.next
+
+
+@pytest.mark.parametrize("host", ["nonsense://x", "tcp://", "tcp://host.invalid:2375"])
+def test_a_docker_host_that_leads_nowhere_is_named(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("DOCKER_HOST", host)
+    assert "DOCKER_HOST" in refused().next
+
+
+def test_tls_that_the_other_side_does_not_speak_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{listener.getsockname()[1]}")
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    with TemporaryDirectory() as folder:
+        monkeypatch.setenv("DOCKER_CERT_PATH", folder)
+        assert "DOCKER_CERT_PATH" in refused().next
+        name = ssl.get_default_verify_paths().cafile or "/etc/ssl/certs/ca-certificates.crt"
+        Path(folder, "ca.pem").write_bytes(Path(name).read_bytes())
+        monkeypatch.setenv("DOCKER_TLS_VERIFY", "")
+        monkeypatch.delenv("DOCKER_CERT_PATH")
+        monkeypatch.setenv("DOCKER_HOST", f"https://127.0.0.1:{listener.getsockname()[1]}")
+        with serving(listener, lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\nspeak TLS\n"):
+            error = refused()
+    assert "TLS" in error.why
+
+
+def refused() -> EngineError:
+    with pytest.raises(EngineError) as raised:
+        engine.connect()
+    return raised.value
+
+
+STEPS = b'{"stream": "Step 1/2 : RUN pip install"}\r\n{"stream": "Collecting numpy"}\r\n'
+
+
+def dying(request: bytes) -> bytes:
+    """An engine that dies while it builds: its answer, in chunks, is cut off."""
+    if b"/build" not in request:
+        return VERSION if b"/version" in request else http("200 OK", "{}")
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(STEPS), STEPS)
+
+
+def stopping(request: bytes) -> bytes:
+    """One that ends its answer in order, and not the build."""
+    answer = dying(request)
+    return answer + b"0\r\n\r\n" if b"chunked" in answer else answer
+
+
+@pytest.mark.parametrize("answer", [dying, stopping])
+def test_an_engine_that_dies_during_a_build_is_not_blamed_on_what_was_built(place: Path, answer: Answer) -> None:
+    with listening(place, answer):
+        docker = engine.connect()
+        with (
+            pytest.raises(EngineError, match="the container engine stopped during a build") as raised,
+            docker.build(io.BytesIO(bytes(1024)), arguments={}),
+        ):
+            pytest.fail("it was not built")
+    assert "the last that it printed: Collecting numpy" in raised.value.why
+    assert "docker-build.log" in raised.value.why
+    assert "restart the engine" in raised.value.next
+
+
+def test_a_full_disk_of_the_engine_is_said_to_be_full(place: Path) -> None:
+    said = '{"error": "write /var/lib/x: no space left on device"}\r\n'
+
+    def full(request: bytes) -> bytes:
+        return http("200 OK", said) if b"/build" in request else stopping(request)
+
+    with listening(place, full):
+        docker = engine.connect()
+        with (
+            pytest.raises(FileError, match="building an image failed") as raised,
+            docker.build(io.BytesIO(bytes(1024)), arguments={}),
+        ):
+            pytest.fail("it was not built")
+    assert "the container engine's disk is full" in raised.value.why
+    assert "./foundry prune" in raised.value.next
+
+
+@pytest.mark.parametrize("said", ["E: Write error - write (28: No space left on device)", "Disk quota exceeded"])
+def test_a_child_that_found_the_disk_full_is_not_blamed_on_the_network(said: str) -> None:
+    with pytest.raises(FoundryError) as raised:
+        run(["sh", "-c", 'echo "$1" >&2; for i in 1 2 3; do echo more; done; exit 100', "sh", said], log="test-full")
+    assert isinstance(raised.value, FileError)
+    assert said in raised.value.why
+    assert "GB free at" in raised.value.why
+    assert "network" not in str(raised.value)

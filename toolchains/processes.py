@@ -1,0 +1,37 @@
+"""Names a process so that a later one can tell whether it is dead, even if another process has its number by then."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def this() -> str:
+    """Return the name of this process: machine, boot and PID namespace, number, start time in ticks since the boot."""
+    return f"{_machine()} {os.getpid()} {_start(os.getpid())}"
+
+
+def is_dead(name: str) -> bool:
+    """Whether a process is known to be dead. One of another machine, or of an earlier boot of this, never is."""
+    machine, _, rest = name.partition(" ")
+    number, _, start = rest.partition(" ")
+    return machine == _machine() and number.isdecimal() and _start(int(number)) != start
+
+
+def _machine() -> str:
+    boot = _BOOT.read_text().strip() if _BOOT.is_file() else "unknown"
+    return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def _start(number: int) -> str:
+    """When a process started; empty if there is none."""
+    try:
+        # The second field is the program's name in parentheses, which may hold spaces and parentheses.
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    # A zombie only waits for its parent.
+    return "" if fields[0] == "Z" else fields[19]
