@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from tiny import tiny_image
 
-from toolchains import archive, bake, engine, image, lock, native, paths, plugins, trees
+from toolchains import archive, bake, engine, image, layers, lock, native, paths, plugins, trees
 from toolchains.engine import ImageInfo
 from toolchains.errors import ImageError, UsageError
 from toolchains.image import Layer
@@ -50,11 +51,12 @@ def wheel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def layer(tmp_path: Path, wheel: Path) -> Layer:
+    installed = layers.Wheel(wheel, hashlib.sha256(wheel.read_bytes()).hexdigest())
     part = tmp_path / "some.tar"
     with part.open("wb") as file:
         trees.pack(file, {"bin/tool": b"a tool"})
     return Layer(
-        name=f"foundry-test/bake:{os.getpid()}", base="BASE", dockerfile=DOCKERFILE, wheels=[wheel],
+        name=f"foundry-test/bake:{os.getpid()}", base="BASE", dockerfile=DOCKERFILE, wheels=[installed],
         arguments={"PART": "toy"}, labels={"org.test": "1"}, files={"parts/toy.tar": part},
     )  # fmt: skip
 
@@ -150,6 +152,7 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     monkeypatch.setattr(image.patched, "part", lambda *_: wheel)
     monkeypatch.setattr(image.triton, "repack", lambda *_, **__: wheel)
     monkeypatch.setattr(Store, "path", lambda *_: wheel)
+    monkeypatch.setattr(Store, "sha256", lambda *_: "0" * 64)
     target, store = lock.load().targets[name], Store(tmp_path / "store", offline=True)
     release = image.release(target, "")
     used, top = image.gather(target, release, store=store, engine=lambda: None)  # type: ignore[arg-type, return-value]
@@ -201,7 +204,7 @@ def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path)
 
 
 def test_what_could_not_be_finished_leaves_no_folder(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
-    layer.wheels[0].unlink()
+    layer.wheels[0].path.unlink()
     with pytest.raises(FileNotFoundError):
         bake.write(tmp_path / "there" / "out", base, [("top", layer)], names=[])
     assert list((tmp_path / "there").iterdir()) == []

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 from repositories import Repository, mirror
+from tiny import empty_store
 
 from toolchains import lock, paths
 from toolchains.engine import Engine
@@ -81,7 +82,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     # Two test runs may share an engine: what they build must not be of one identity, and so in one volume.
     repository.commit(files | {"run": uuid.uuid4().bytes})
     mirror(tmp_path, monkeypatch)
-    made = Toy(tmp_path, repository, Store(tmp_path / "store"), lock.load().builders["bookworm"])
+    made = Toy(tmp_path, repository, empty_store(tmp_path / "store"), lock.load().builders["bookworm"])
     made.patch.parent.mkdir(parents=True)
     made.patch.write_text(PATCH)
     (made.patch.parent / "series").write_text("0001-word.patch\n")
@@ -139,7 +140,7 @@ def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_ch
     again = build.built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
     assert again == replace(first, made=False)
     # From nothing, but for what ccache has: the same bytes.
-    toy.store = Store(tmp_path / "other")
+    toy.store = empty_store(tmp_path / "other")
     other = make(toy.wanted())
     assert counted(other) == (4, 0)
     assert other.path.read_bytes() == first.path.read_bytes()
@@ -184,7 +185,7 @@ def test_what_another_machine_compiled_is_taken_from_the_compiler_cache_that_bot
         first = make(toy.wanted(), url)
         assert counted(first) == (0, 4)
         # Neither the store nor the local cache of another machine has any of it.
-        toy.store = Store(tmp_path / "other")
+        toy.store = empty_store(tmp_path / "other")
         monkeypatch.setattr(build, "CCACHE_VOLUME", f"{build.CCACHE_VOLUME}-other")
         second = make(toy.wanted(), url)
         server.shutdown()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,9 +14,9 @@ from typing import Any
 import pytest
 from tiny import tiny_image
 
-from toolchains import building, engine, image, layers, lock, paths, trees
+from toolchains import building, engine, image, layers, lock, paths, provenance, trees
 from toolchains.engine import ImageInfo
-from toolchains.errors import UsageError
+from toolchains.errors import OfflineError, UsageError
 from toolchains.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.store import Store
 
@@ -127,6 +128,10 @@ def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
         image.release(target, "1.0")
 
 
+# Of all that is noted of an image, its ID and labels count.
+MADE = ImageInfo("sha256:1", (), {}, 1, ())
+
+
 class Recorder:
     """Stands for an engine that has every image; records what it is asked for."""
 
@@ -147,10 +152,11 @@ class Recorder:
 
 def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path: Path) -> image.Image:
     store = Store(tmp_path / "empty", offline=True)
+    provenance.note(image._name("spirv", image.identity(target, triton)), MADE, store)
     return image.build(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
 
 
-def test_nothing_to_do_takes_one_inspect_and_no_file_of_the_store(
+def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
     engine = Recorder(("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}"))
@@ -193,7 +199,28 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
 
     engine = Engine(())
     store = Drifting(tmp_path / "store", allow_drift=True)
+    provenance.note(f"triton-foundry/spirv:{drifted}", MADE, store)
     assert image.build(target, triton, store=store, engine=engine).name == f"triton-foundry/spirv:{drifted}"  # type: ignore[arg-type]
+
+
+def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path
+) -> None:
+    class Other(Recorder):
+        def image(self, name: str) -> ImageInfo | None:
+            return replace(super().image(name) or MADE, id="sha256:2")
+
+    with pytest.raises(OfflineError):
+        have(target, triton, Other(()), tmp_path)
+
+
+def test_what_pip_compares_with_is_the_locks_hash_and_not_that_of_the_file(tmp_path: Path) -> None:
+    wheel = tmp_path / "toy-1.0-py3-none-any.whl"
+    wheel.write_text("swapped after it was looked at")
+    wheels = [layers.Wheel(wheel, "5" * 64)]
+    with layers.context(b"FROM scratch", wheels) as packed, tarfile.open(fileobj=packed) as tar:
+        listing = tar.extractfile("wheels/requirements.txt")
+        assert listing is not None and listing.read() == f"toy==1.0 --hash=sha256:{'5' * 64}\n".encode()
 
 
 DOCKERFILE = """
@@ -212,13 +239,14 @@ def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
     dockerfile, wheel = tmp_path / "Dockerfile", tmp_path / "toy-1.0-py3-none-any.whl"
     dockerfile.write_text(DOCKERFILE)
     wheel.write_text("a wheel")
+    wheels = [layers.Wheel(wheel, "0" * 64)]
     names = [f"foundry-test/image:{name}-{os.getpid()}" for name in ("one", "other")]
     with tiny_image(docker, tmp_path) as base:
         known = docker.image(base).layers
         try:
             made = []
             for name in names:
-                made.append(layers.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, [wheel], known))
+                made.append(layers.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, wheels, known))
                 time.sleep(1.1)
             assert made[0].id == made[1].id
             assert made[0].labels == {"org.test": "1"}

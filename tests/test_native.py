@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import empty_store
 
 from toolchains import lock, native, paths
 from toolchains.engine import Engine
@@ -85,7 +86,7 @@ class NoEngine:
 @pytest.fixture
 def built(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> Iterator[tuple[native.Part, Store]]:
     """The toy built from nothing, and the store that it is in."""
-    store = Store(tmp_path / "store")
+    store = empty_store(tmp_path / "store")
     yield native.part("toy", builder[1], store=store, engine=builder[0]), store
 
 
@@ -114,7 +115,7 @@ def test_a_second_run_builds_nothing(
 def test_a_second_build_from_nothing_gives_the_same_bytes_without_a_path_of_the_build(
     built: tuple[native.Part, Store], builder: tuple[Engine, LockedTarget], tmp_path: Path
 ) -> None:
-    other = native.part("toy", builder[1], store=Store(tmp_path / "other"), engine=builder[0])
+    other = native.part("toy", builder[1], store=empty_store(tmp_path / "other"), engine=builder[0])
     assert other.path != built[0].path
     assert other.path.read_bytes() == built[0].path.read_bytes()
     for content in members(other).values():
@@ -127,7 +128,7 @@ def test_a_compilers_error_is_shown_and_leaves_no_part(
     toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path
 ) -> None:
     (toy / "told.c").write_text("int told = nothing;\n")
-    store = Store(tmp_path / "store")
+    store = empty_store(tmp_path / "store")
     with pytest.raises(CommandError, match=r"the native part toy could not be built") as caught:
         native.part("toy", builder[1], store=store, engine=builder[0])
     assert "told.c:1:12: error: " in caught.value.why
@@ -140,6 +141,6 @@ def test_a_recipe_cannot_reach_a_network(toy: Path, builder: tuple[Engine, Locke
     asked = 'file(DOWNLOAD http://192.0.2.1/x x STATUS status TIMEOUT 20)\nmessage(FATAL_ERROR "${status}")\n'
     (toy / "CMakeLists.txt").write_text((toy / "CMakeLists.txt").read_text() + asked)
     with pytest.raises(CommandError) as caught:
-        native.part("toy", builder[1], store=Store(tmp_path / "store"), engine=builder[0])
+        native.part("toy", builder[1], store=empty_store(tmp_path / "store"), engine=builder[0])
     # curl's 7: not even a timeout, there is no way out.
     assert "7;" in caught.value.why

@@ -15,7 +15,7 @@ from repositories import Repository, mirror
 from rich.console import Console
 
 from toolchains import agreement, lock, pinned, pinning, pins, resolution, store
-from toolchains.errors import HashMismatchError, LlvmHashError, PinError, TruncatedError, UsageError
+from toolchains.errors import HashMismatchError, LlvmHashError, PartError, PinError, TruncatedError, UsageError
 from toolchains.fromsource import conanlock
 from toolchains.lock import Artifact, Lock
 from toolchains.pinned import Named, Pinned
@@ -557,6 +557,18 @@ class TestTheVerb:
         with pytest.raises(TruncatedError, match=file.name):
             pinning.verify(world.store, console)
         pinning.bring(world.store, console)
+        pinning.verify(world.store, console)
+
+    def test_check_notices_a_part_that_changed_in_the_store(
+        self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: None)
+        pinning.resolve(world.store, console)
+        part = world.store.part("native", "0" * 64, lambda folder: (folder / "x.tar").write_text("made") and None)
+        pinning.verify(world.store, console)
+        (part / "x.tar").write_text("else")
+        with pytest.raises(PartError, match=r"(?s)native/000.*x\.tar has other content"):
+            pinning.verify(world.store, console)
         pinning.verify(world.store, console)
 
     def test_check_looks_into_each_triton(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from repositories import Repository
+from tiny import empty_store
 
 from toolchains import paths
 from toolchains.engine import Engine
@@ -20,7 +21,6 @@ from toolchains.errors import CommandError
 from toolchains.fromsource import build, tree
 from toolchains.fromsource.build import Built, Wanted
 from toolchains.lock import LockedTarget
-from toolchains.store import Store
 from toolchains.upstreams import FolderPin, Profile, Upstream
 
 TOY = Path(__file__).parent / "toys" / "pocl-source"
@@ -46,7 +46,7 @@ def made(
         upstream = Upstream("pocl", "toy", {"toy": profile}, 0.01)
         want = Wanted(upstream, profile, described, None, repository.folder, builder)
         volumes.add(want.volume)
-        return build.built(want, jobs=1, store=Store(tmp_path / "store"), engine=engine)
+        return build.built(want, jobs=1, store=empty_store(tmp_path / "store"), engine=engine)
 
     yield make
     for volume in volumes:

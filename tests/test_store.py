@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from archives import DebianArchive, Index, artifact, wheel
 
-from toolchains import paths
+from toolchains import paths, verdicts
+from toolchains import store as store_module
 from toolchains.errors import (
     FoundryError,
     GoneError,
     HashMismatchError,
     OfflineError,
+    PartError,
     TruncatedError,
     UnsafeArchiveError,
 )
@@ -173,6 +179,128 @@ class TestEntry:
         assert len({kind.exit_code for kind in kinds}) == len(kinds)
 
 
+def swap(file: Path, content: bytes) -> None:
+    """Put other bytes in the place of a file's, as somebody does who does not want to be noticed."""
+    before = file.stat()
+    file.chmod(0o644)
+    file.write_bytes(content)
+    file.chmod(before.st_mode)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def flip(file: Path) -> None:
+    """Change one byte and nothing that a listing shows."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    swap(file, bytes(content))
+
+
+class TestUse:
+    """What lies in the store is looked at each time that it is used."""
+
+    @pytest.fixture(autouse=True)
+    def old(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Verdicts are given at once, not only of files that are some seconds old."""
+        monkeypatch.setattr(verdicts, "_TICK", 0)
+
+    @pytest.fixture
+    def locked(self, index: Index, store: Store) -> Artifact:
+        locked = index.add("top", "1.0", payload=1000)
+        fetch(store, [locked])
+        # A verdict is there.
+        time.sleep(0.02)
+        store.path(locked)
+        return locked
+
+    def other_wheel(self, tmp_path: Path, locked: Artifact) -> bytes:
+        (tmp_path / "other").mkdir()
+        return wheel(tmp_path / "other", "top", "1.0", files={"payload": "y" * 1000}).read_bytes()
+
+    @pytest.mark.parametrize("fault", ["another wheel", "flipped", "truncated", "empty", "longer"])
+    def test_a_damaged_file_is_refused_and_fetched_again(
+        self, store: Store, locked: Artifact, tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = store.path(locked)
+        good = file.read_bytes()
+        match fault:
+            case "another wheel":
+                other = self.other_wheel(tmp_path, locked)
+                assert len(other) == len(good) and other != good
+                swap(file, other)
+            case "flipped":
+                flip(file)
+            case "truncated":
+                swap(file, good[:-1])
+            case "empty":
+                swap(file, b"")
+            case "longer":
+                swap(file, good + b"x")
+        for user in (store, Store(store.root)):
+            with pytest.raises((HashMismatchError, TruncatedError), match=r"(?s)top-1\.0.*next: \./foundry pin --f"):
+                user.path(locked)
+        with pytest.raises(OfflineError, match=rf"(?s){locked.filename}.*damaged.*next: \./foundry pin --fetch"):
+            fetch(Store(store.root, offline=True), [locked])
+        assert fetch(store, [locked]) == [locked]
+        assert store.path(locked).read_bytes() == good
+        assert f"damaged in the store: {file}" in capsys.readouterr().err.replace("\n", "")
+
+    def test_what_cannot_be_fetched_again_is_never_used(self, index: Index, store: Store, locked: Artifact) -> None:
+        flip(store.path(locked))
+        index.remove("top")
+        with pytest.raises(FoundryError):
+            fetch(store, [locked])
+        with pytest.raises(HashMismatchError):
+            store.path(locked)
+
+    def test_what_did_not_change_is_not_hashed_again(
+        self, store: Store, locked: Artifact, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise AssertionError("hashed")
+
+        monkeypatch.setattr(store_module, "check_file", refuse)
+        Store(store.root).path(locked)
+        fetch(Store(store.root, offline=True), [locked])
+        os.utime(store.path(locked))
+        with pytest.raises(AssertionError, match="hashed"):
+            store.path(locked)
+
+    def test_another_date_alone_is_no_damage(self, index: Index, store: Store, locked: Artifact) -> None:
+        index.remove("top")
+        os.utime(store.path(locked), (1, 1))
+        assert fetch(store, [locked]) == [locked]
+
+    def test_a_verdict_is_of_one_file_and_a_damaged_one_is_none(
+        self, index: Index, store: Store, locked: Artifact
+    ) -> None:
+        other = index.add("other", "1.0")
+        fetch(store, [other])
+        flip(store.path(other))
+        first, second = (store.root / "verdicts" / each.sha256 for each in (locked, other))
+        for text in (first.read_text(), "", "0" * 64):
+            second.write_text(text)
+            with pytest.raises(HashMismatchError):
+                store.path(other)
+
+    def test_of_a_file_that_changed_just_now_no_verdict_is_noted(
+        self, index: Index, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(verdicts, "_TICK", 10**12)
+        locked = index.add("new", "1.0")
+        fetch(store, [locked])
+        store.path(locked)
+        assert not (store.root / "verdicts" / locked.sha256).exists()
+
+    def test_pin_check_asks_no_verdict(self, store: Store, locked: Artifact) -> None:
+        file = store.path(locked)
+        flip(file)
+        # Forged by somebody who may write everywhere.
+        verdicts.note(store.root / "verdicts" / locked.sha256, verdicts.fingerprint({locked.filename: file}))
+        with pytest.raises(HashMismatchError):
+            store.verify([locked])
+        assert not store.has(locked)
+
+
 class TestDrift:
     @pytest.fixture
     def archive(self, tmp_path: Path) -> DebianArchive:
@@ -235,6 +363,116 @@ class TestParts:
             store.part("kind", "digest", fail)
         assert list(place.parent.iterdir()) == []
         assert (store.part("kind", "digest", self.build([])) / "result").read_text() == "whole"
+
+
+class TestDamagedParts:
+    @pytest.fixture(autouse=True)
+    def old(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(verdicts, "_TICK", 0)
+
+    def build(self, folder: Path) -> None:
+        (folder / "deep" / "empty").mkdir(parents=True)
+        (folder / "result.tar").write_bytes(b"whole" * 100)
+        (folder / "deep" / "file").write_text("content")
+        (folder / "link").symlink_to("result.tar")
+
+    def make(self, store: Store) -> Path:
+        part = store.part("kind", "digest", self.build)
+        time.sleep(0.02)
+        assert store.has_part("kind", "digest")
+        return part
+
+    FAULTS: ClassVar[dict[str, Callable[[Path], object]]] = {
+        "flipped": lambda part: flip(part / "result.tar"),
+        "truncated": lambda part: swap(part / "result.tar", b"whole"),
+        "another": lambda part: swap(part / "result.tar", b"other" * 100),
+        "deep": lambda part: flip(part / "deep/file"),
+        "missing": lambda part: (part / "result.tar").unlink(),
+        "missing folder": lambda part: (part / "deep/empty").rmdir(),
+        "emptied": lambda part: [shutil.rmtree(part), part.mkdir()],
+        "added": lambda part: (part / "second.whl").write_text(""),
+        "link": lambda part: [(part / "link").unlink(), (part / "link").symlink_to("deep/file")],
+        "a link in its place": lambda part: [(part / "deep/file").unlink(), (part / "deep/file").symlink_to("../link")],
+        "a pipe in its place": lambda part: [(part / "deep/file").unlink(), os.mkfifo(part / "deep/file")],
+        "no manifest": lambda part: (part / "manifest.json").unlink(),
+        "a manifest cut off": lambda part: swap(part / "manifest.json", b"{"),
+        "an empty manifest": lambda part: swap(part / "manifest.json", b""),
+    }
+
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_a_damaged_part_is_named_and_built_again(
+        self, store: Store, fault: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        part = self.make(store)
+        self.FAULTS[fault](part)
+        user = Store(store.root)
+        assert not user.has_part("kind", "digest")
+        assert f"damaged in the store: {part}" in capsys.readouterr().err.replace("\n", "")
+        built = []
+        assert user.part("kind", "digest", lambda folder: [built.append(folder), self.build(folder)]) == part
+        assert len(built) == 1
+        assert (part / "result.tar").read_bytes() == b"whole" * 100 and (part / "deep/empty").is_dir()
+        assert Store(store.root).has_part("kind", "digest")
+        assert [each.name for each in part.parent.iterdir()] == ["digest"]
+
+    def test_if_it_cannot_be_built_again_it_is_not_used(self, store: Store) -> None:
+        part = self.make(store)
+        flip(part / "result.tar")
+
+        def fail(_: Path) -> None:
+            raise OfflineError("nothing to build with")
+
+        for _ in range(2):
+            with pytest.raises(OfflineError):
+                store.part("kind", "digest", fail)
+
+    def test_another_date_alone_is_no_damage(self, store: Store) -> None:
+        part = self.make(store)
+        for path in (part, *part.rglob("*")):
+            os.utime(path, (1, 1))
+        assert Store(store.root).has_part("kind", "digest")
+
+    def test_what_did_not_change_is_not_hashed_again(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.make(store)
+        monkeypatch.setattr(hashlib, "file_digest", lambda *_: 1 / 0)
+        assert Store(store.root).has_part("kind", "digest")
+
+    def test_check_finds_what_is_damaged_and_takes_it_out(self, store: Store) -> None:
+        part = self.make(store)
+        store.part("kind", "other", self.build)
+        assert store.verify_parts() == (2, [])
+        flip(part / "result.tar")
+        with pytest.raises(PartError, match=r"(?s)kind/digest.*result\.tar has other content.*next: \./foundry build"):
+            store.verify_parts()
+        assert not part.exists() and store.verify_parts() == (1, [])
+
+    def test_check_names_parts_of_before_there_were_manifests_and_keeps_them(self, store: Store) -> None:
+        part = self.make(store)
+        (part / "manifest.json").unlink()
+        assert store.verify_parts() == (0, ["kind/digest"])
+        assert part.exists()
+
+    def test_a_name_is_given_only_after_content_and_manifest_are_on_the_disk(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done: list[str] = []
+        sync, rename = os.fsync, Path.rename
+
+        def noted_sync(handle: int) -> None:
+            done.append(Path(f"/proc/self/fd/{handle}").resolve().name)
+            sync(handle)
+
+        def noted_rename(path: Path, to: Path) -> Path:
+            if to.name == "digest":
+                done.append("rename")
+            return rename(path, to)
+
+        monkeypatch.setattr(os, "fsync", noted_sync)
+        monkeypatch.setattr(Path, "rename", noted_rename)
+        store.part("kind", "digest", self.build)
+        at = done.index("rename")
+        assert {"result.tar", "file", "manifest.json", "deep", ".digest.partial"} <= set(done[:at])
+        assert "kind" in done[at:]
 
 
 # A process of its own that uses a store. It is told where, what, and what it stands in a folder with: a source there

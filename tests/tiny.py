@@ -1,4 +1,4 @@
-"""A tiny image for tests that need a container: a shell and a few tools of this host's, a few megabytes."""
+"""What tests share that need a container: an image of a few megabytes, of this host's tools, and an empty store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolchains import archive
+from toolchains import archive, paths
 from toolchains.engine import Engine
+from toolchains.store import Store
 
 # Two test runs may share an engine.
 NAME = f"foundry-test/tiny:{os.getpid()}"
@@ -44,3 +45,12 @@ def tiny_image(engine: Engine, work: Path) -> Iterator[str]:
         yield NAME
     finally:
         engine.remove(NAME)
+
+
+def empty_store(root: Path) -> Store:
+    """A store with nothing in it but the notes on the images that the user's own store made."""
+    root.mkdir(parents=True, exist_ok=True)
+    (paths.cache() / "images").mkdir(parents=True, exist_ok=True)
+    if not (root / "images").exists():
+        (root / "images").symlink_to(paths.cache() / "images")
+    return Store(root)

@@ -25,7 +25,7 @@ from typing import Any
 
 from rich.console import Console
 
-from . import archive, building, engine, host, image, layers, paths, rootfs, trees
+from . import archive, building, durable, engine, host, image, layers, paths, provenance, rootfs, trees
 from .errors import ImageError, UsageError
 from .fromsource.choice import Choice
 from .image import Layer
@@ -105,7 +105,7 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
         _normal(work)
         if folder.exists():
             folder.rmdir()
-        work.rename(folder)
+        durable.move(work, folder)
 
 
 def adopt(name: str, file: Path, *, triton: str) -> None:
@@ -133,7 +133,7 @@ def adopt(name: str, file: Path, *, triton: str) -> None:
         normal = Path(work, "image.tar")
         archive.normalise(file, normal, name=tag)
         docker.load(normal)
-    info = layers.present(docker, tag)
+    info = provenance.note(tag, layers.present(docker, tag), Store(paths.cache()))
     for other in moving:
         docker.tag(tag, other)
     _console.print(f"[bold]{tag}[/] taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")
@@ -150,9 +150,14 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
         raise ImageError(f"not an archive of one image: {file}", why=repr(error)) from error
     found = [labels.get(image.LABEL + key, "none") for key in ("target", "lock")]
     moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
-    if found != [target.name, target.digest] or list(moves.values()).count(False) != 1 or not any(
-        tag.endswith(f":{release.version}") for tag in tags
-    ):  # fmt: skip
+    # The name that is noted as this target's must be one of this target's.
+    own = {f"triton-foundry/{target.name}{more}" for more in ("", "-source")}
+    named = (
+        {tag.rpartition(":")[0] for tag in tags} <= own
+        and list(moves.values()).count(False) == 1
+        and any(tag.endswith(f":{release.version}") for tag in tags)
+    )
+    if found != [target.name, target.digest] or not named:
         raise ImageError(
             f"{file} is not an image of {target.name} with Triton {release.version} as locked now",
             why=f"its tags: {', '.join(tags) or 'none'}\nits target and lock: {', '.join(found)}\n"

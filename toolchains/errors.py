@@ -126,6 +126,12 @@ class AbsentError(FoundryError):
     exit_code = 18
 
 
+class PartError(FoundryError):
+    """A built part in the store is not what was built."""
+
+    exit_code = 19
+
+
 class PatchError(FoundryError):
     """A patch series cannot be used; the classes below say which way."""
 

@@ -9,8 +9,9 @@ A target may take a vendor SDK that the user supplies (sdk.py) in place of one n
 its own, so that it is never taken for the target's, and a label that says that it is not for pushing.
 
 Each is named by the digest of all that goes into it, and the digest needs neither the engine nor a large file to be
-read. An image whose name exists is never made again. Each is normalised after the build, so that two builds of the same
-inputs have the same ID. Gathering what goes into a layer is apart from making it: others can make it, too (bake.py).
+read. An image that exists under its name, and that this store made (provenance.py), is never made again. Each is
+normalised after the build, so that two builds of the same inputs have the same ID. Gathering what goes into a layer is
+apart from making it: others can make it, too (bake.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import layers, native, patched, patches, plugins, rootfs, trees, triton
+from . import layers, native, patched, patches, plugins, provenance, rootfs, trees, triton
 from .engine import Engine, ImageInfo
 from .errors import PinError, UsageError
 from .fromsource import wheel as compiled
@@ -52,7 +53,7 @@ class Layer:
         name: the tag of the image that it makes.
         base: the ARG that names the image that it is added to.
         dockerfile: the Dockerfile's text.
-        wheels: the Python packages that it installs, files by their own names.
+        wheels: the Python packages that it installs.
         arguments: values of further ARGs.
         labels: of the image.
         files: more files, by their names in the context.
@@ -61,7 +62,7 @@ class Layer:
     name: str
     base: str
     dockerfile: bytes
-    wheels: Sequence[Path]
+    wheels: Sequence[layers.Wheel]
     arguments: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
@@ -139,17 +140,18 @@ def build(
         FoundryError: whichever step failed.
     """
     name = _name(_repository(target, sdk, sourced), identity(target, locked, sdk=sdk, sourced=sourced))
-    info = engine.image(name) if cache else None
+    info = provenance.image(name, engine=engine, store=store) if cache else None
     made = info is None
     if info is None:
         used, top = gather(target, locked, store=store, engine=lambda: engine, sdk=sdk, sourced=sourced)
         name = top.name
         with store.locked(name.replace("/", "-")):
-            info = engine.image(name) if cache else None
+            info = provenance.image(name, engine=engine, store=store) if cache else None
             if info is None:
                 python = _python(used, locked, sourced, store=store, engine=engine, cache=cache)
                 with step(f"image {name}"):
                     info = top.make(engine, python, layers.present(engine, python).layers)
+                provenance.note(name, info, store)
     for moving in moving_names(target, locked, sdk, sourced):
         if moving not in info.names:
             engine.tag(name, moving)
@@ -190,7 +192,7 @@ def gather(
         name=_name(_repository(target, sdk, sourced), found),
         base="PYTHON",
         dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target, sourced)),
-        wheels=[wheel.path for wheel in own],
+        wheels=[layers.Wheel(wheel.path, store.sha256(wheel.path)) for wheel in own],
         arguments=sdk.arguments if sdk else {},
         labels=_labels(target, locked, drift, sdk, sourced),
         files=files,
@@ -212,15 +214,15 @@ def _python(
 ) -> str:
     """Have the image under the target's in the engine; returns its name."""
     name = _python_name(target, locked, sourced)
-    if cache and engine.image(name):
+    if cache and provenance.image(name, engine=engine, store=store):
         return name
     with step(f"base image from {len(target.debs)} Debian packages"):
         base = rootfs.base(target, store)
     with step("base image into the engine"):
-        known = base.load(engine)
+        known = base.load(engine, store)
     layer = python_layer(target, locked, store, sourced, engine)
     with step(f"Python packages: {len(target.wheels)} and Triton"):
-        layer.make(engine, base.name, known)
+        provenance.note(name, layer.make(engine, base.name, known), store)
     return name
 
 
@@ -245,7 +247,7 @@ def python_layer(
         name=_python_name(target, locked, sourced),
         base="BASE",
         dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
-        wheels=[*map(store.path, target.wheels), own],
+        wheels=[*layers.locked(target.wheels, store), layers.Wheel(own, store.sha256(own))],
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
@@ -12,7 +12,21 @@ from typing import IO
 from . import archive, trees
 from .engine import Engine, ImageInfo, labelled
 from .errors import EngineError
+from .lock import Artifact
 from .paths import ROOT, scratch
+from .store import Store
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A Python package to install: its file, and the sha256 that it must have.
+
+    The sha256 is the lock's or that of the part's manifest, never that of the file: pip compares the two.
+    """
+
+    path: Path
+    sha256: str
+
 
 # What decides how inputs become an image, beside the Dockerfiles.
 _RECIPE = ("toolchains/layers.py", "toolchains/archive.py", "toolchains/trees.py")
@@ -25,7 +39,7 @@ def identity(dockerfile: Path) -> str:
 
 def layer(
     engine: Engine, name: str, dockerfile: Path | bytes, arguments: Mapping[str, str], labels: Mapping[str, str],
-    wheels: Sequence[Path], known: Iterable[str], files: Mapping[str, Path] | None = None,
+    wheels: Sequence[Wheel], known: Iterable[str], files: Mapping[str, Path] | None = None,
 ) -> ImageInfo:  # fmt: skip
     """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine.
 
@@ -56,11 +70,11 @@ def layer(
 
 @contextmanager
 def context(
-    dockerfile: Path | bytes, wheels: Sequence[Path], files: Mapping[str, Path] | None = None
+    dockerfile: Path | bytes, wheels: Sequence[Wheel], files: Mapping[str, Path] | None = None
 ) -> Iterator[IO[bytes]]:
     """What a build gets to see: its Dockerfile, wheels, a requirements file that takes exactly these, more files."""
     entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
-    entries |= {f"wheels/{wheel.name}": wheel for wheel in wheels}
+    entries |= {f"wheels/{wheel.path.name}": wheel.path for wheel in wheels}
     entries |= files or {}
     with TemporaryFile(dir=scratch()) as file:
         trees.pack(file, entries)
@@ -80,11 +94,14 @@ def present(engine: Engine, name: str) -> ImageInfo:
     return info
 
 
-def _requirements(wheels: Sequence[Path]) -> bytes:
+def locked(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
+    """The wheels of a lock as the store has them."""
+    return [Wheel(store.path(artifact), artifact.sha256) for artifact in artifacts]
+
+
+def _requirements(wheels: Sequence[Wheel]) -> bytes:
     lines = []
-    for wheel in sorted(wheels):
-        name, version = wheel.name.split("-")[:2]
-        with wheel.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        lines.append(f"{name}=={version} --hash=sha256:{found}\n")
+    for wheel in sorted(wheels, key=lambda wheel: wheel.path.name):
+        name, version = wheel.path.name.split("-")[:2]
+        lines.append(f"{name}=={version} --hash=sha256:{wheel.sha256}\n")
     return "".join(lines).encode()

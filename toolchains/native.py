@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from . import layers, paths, prefix, rootfs, trees
+from . import layers, paths, prefix, provenance, rootfs, trees
 from .engine import Container, Engine
 from .errors import CommandError, UsageError
 from .lock import LockedTarget, digest
@@ -101,22 +101,25 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> P
 def builder_image(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
     """Have the image to build in in the engine, as it is locked; fetches nothing if it is there. Returns its name."""
     name = builder_name(builder)
-    return name if engine.image(name) else have_builder(fetched(builder, store), store=store, engine=engine)
+    if provenance.image(name, engine=engine, store=store):
+        return name
+    return have_builder(fetched(builder, store), store=store, engine=engine)
 
 
 def have_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
     """Have the image to build in in the engine, of files that are in the store; returns its name."""
     name = builder_name(builder)
     with store.locked(name.replace("/", "-")):
-        if engine.image(name) is None:
+        if provenance.image(name, engine=engine, store=store) is None:
             with step(f"base image to build in from {len(builder.debs)} Debian packages"):
                 base = rootfs.base(builder, store)
             with step("base image into the engine"):
-                known = base.load(engine)
+                known = base.load(engine, store)
             with step("Conan, CMake and Ninja"):
-                wheels = [*map(store.path, builder.wheels)]
+                wheels = layers.locked(builder.wheels, store)
                 sdists = {f"sdists/{sdist.filename}": store.path(sdist) for sdist in builder.sdists}
-                layers.layer(engine, name, _dockerfile(), {"BASE": base.name}, {}, wheels, known, sdists)
+                made = layers.layer(engine, name, _dockerfile(), {"BASE": base.name}, {}, wheels, known, sdists)
+            provenance.note(name, made, store)
     return name
 
 

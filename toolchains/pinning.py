@@ -14,7 +14,9 @@
     2. every target, builder and project: its plugin, suite, Python, components and sources against what the lock was
        resolved from; Tritons' LLVMs as they are pinned for wheels and for sources; conan.lock
     3. every file that is in the store: size and sha256; a damaged one is removed, --fetch brings it again
-    4. every Triton: the LLVM commit inside its libtriton.so against the pin; a wheel that is not there is fetched
+    4. every part that was built here, against the manifest that was written when it was made; a damaged one is removed,
+       the next build makes it again
+    5. every Triton: the LLVM commit inside its libtriton.so against the pin; a wheel that is not there is fetched
 """
 
 from __future__ import annotations
@@ -149,6 +151,7 @@ def verify(store: Store, console: Console) -> None:
     Raises:
         PinError: the pins are not what the lock was resolved from, or contradict each other.
         TruncatedError, HashMismatchError, UnsafeArchiveError: a file in the store is not the one that was locked.
+        PartError: a built part in the store is not what was built.
         LlvmHashError: a Triton has another LLVM than pinned.
         OfflineError, FetchError, GoneError: a Triton wheel is not in the store and cannot be had.
     """
@@ -172,6 +175,10 @@ def verify(store: Store, console: Console) -> None:
     console.print(
         f"store: {len(here)} files have the locked sha256" + (f", {absent} are not there yet" if absent else "")
     )
+    whole, unlisted = store.verify_parts()
+    console.print(f"store: {whole} built parts are as they were made")
+    for name in unlisted:
+        console.print(f"  {name} has no manifest, an earlier version made it; it is built again when it is used")
     for locked in {t.wheel.sha256: t for target in lock.targets.values() for t in target.tritons.values()}.values():
         check_llvm_hash(locked, store.path(locked.wheel))
         said = f" says LLVM {locked.llvm_version}, and no commit" if locked.llvm_version else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from . import archive, trees
+from . import archive, provenance, trees
 from .engine import Engine
 from .errors import CommandError, PinError
 from .lock import Artifact, LockedTarget, digest
@@ -39,13 +39,14 @@ class BaseImage:
     name: str
     archive: Path
 
-    def load(self, engine: Engine) -> tuple[str, ...]:
+    def load(self, engine: Engine, store: Store) -> tuple[str, ...]:
         """Have it in the engine; returns the digests of its layers."""
-        info = engine.image(self.name)
+        info = provenance.image(self.name, engine=engine, store=store)
         if info is None:
             engine.load(self.archive)
             info = engine.image(self.name)
-        assert info is not None
+            assert info is not None
+            provenance.note(self.name, info, store)
         return info.layers
 
 

@@ -1,7 +1,10 @@
 """The store: a folder in which every file and every built part has the digest of its content or inputs as its name.
 
 Layout: artifacts/<first two digits>/<sha256>/<file name> for what was fetched, parts/<kind>/<digest>/ for what was
-built. A name exists only when what it names is whole: all work is done beside it and moved there by rename.
+built. A name exists only when what it names is whole: all work is done beside it, synced to the disk, and moved there
+by rename. What lies there may be damaged later, so it is looked at each time that it is used: a fetched file has the
+sha256 of the lock, a part is as its manifest says (manifest.py). What was right and did not change since is not hashed
+again (verdicts.py). What is damaged is fetched or built again.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from . import wheel
-from .errors import FoundryError, GoneError, HashMismatchError, OfflineError, TruncatedError
+from . import confine, durable, manifest, verdicts, wheel
+from .errors import FoundryError, GoneError, HashMismatchError, OfflineError, PartError, TruncatedError
 from .lock import Artifact
 from .sources import Source
 from .sources.deb import Debs
@@ -42,23 +45,59 @@ class Store:
         self._offline = offline
         self._allow_drift = allow_drift
         self._console = Console(stderr=True)
+        self._said: set[Path] = set()
 
     def path(self, artifact: Artifact) -> Path:
-        """Where an artifact lies.
+        """Where an artifact lies, seen to be what the lock says.
 
         Raises:
             OfflineError: it has not been fetched.
+            TruncatedError, HashMismatchError: it was damaged in the store.
         """
+        place = self._place(artifact)
         if not self.has(artifact):
             raise OfflineError(f"{artifact} is not in the store {self.root}", next="./foundry pin --fetch")
-        return self._place(artifact)
+        if damage := self._damage(artifact):
+            raise type(damage)(
+                f"{damage.what}: it was damaged in the store", why=f"{place}\n{damage.why}",
+                next="./foundry pin --fetch, which fetches it again",
+            )  # fmt: skip
+        return place
 
     def has(self, artifact: Artifact) -> bool:
-        """Whether an artifact has been fetched."""
+        """Whether an artifact has been fetched; it may be damaged."""
         return self._place(artifact).is_file()
 
+    def _damage(self, artifact: Artifact) -> FoundryError | None:
+        """What is wrong with a file of the store; None for one that is as locked."""
+        place, verdict = self._place(artifact), self.root / "verdicts" / artifact.sha256
+        found = verdicts.fingerprint({artifact.filename: place})
+        if verdicts.known(verdict, found):
+            return None
+        try:
+            check_file(place, artifact)
+        except (TruncatedError, HashMismatchError) as error:
+            return error
+        verdicts.note(verdict, found)
+        return None
+
+    def _whole(self, artifact: Artifact) -> bool:
+        """Whether an artifact has been fetched and is as locked; one that is damaged is named, once."""
+        if not self.has(artifact):
+            return False
+        damage = self._damage(artifact)
+        if damage:
+            self._say(self._place(artifact), f"{damage.what}\n{damage.why}")
+        return damage is None
+
+    def _say(self, place: Path, why: str) -> None:
+        if place not in self._said:
+            self._said.add(place)
+            self._console.print(f"[yellow]damaged in the store:[/] {place}", highlight=False, soft_wrap=True)
+            self._console.print("  " + why.replace("\n", "\n  "), highlight=False, markup=False, soft_wrap=True)
+
     def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
-        """Have all of these in the store, checked.
+        """Have all of these in the store, checked; what is damaged there is fetched again.
 
         Args:
             suite: the Debian suite that debs and source packages are from.
@@ -68,16 +107,19 @@ class Store:
             What is to be used: the artifacts asked for, or, where drift is allowed and happened, other versions.
 
         Raises:
-            OfflineError: something is missing and the network may not be used; lists all of it.
+            OfflineError: something is missing or damaged and the network may not be used; lists all of it.
             GoneError, FetchError, TruncatedError, HashMismatchError: what did arrive and was right is kept.
         """
-        missing = [artifact for artifact in artifacts if not self.has(artifact)]
+        missing = [artifact for artifact in artifacts if not self._whole(artifact)]
         if not missing:
             return list(artifacts)
         if self._offline:
             raise OfflineError(
-                f"{len(missing)} of {len(artifacts)} files are not in the store {self.root}",
-                why="\n".join(f"{artifact.filename}  sha256 {artifact.sha256}" for artifact in missing),
+                f"{len(missing)} of {len(artifacts)} files are not in the store {self.root}, or are damaged there",
+                why="\n".join(
+                    f"{artifact.filename}  sha256 {artifact.sha256}" + "  damaged" * self.has(artifact)
+                    for artifact in missing
+                ),
                 next="./foundry pin --fetch, on a machine with a network",
             )
         debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
@@ -129,13 +171,11 @@ class Store:
             TruncatedError, HashMismatchError: it is not; the file stays where it is.
         """
         check_file(file, artifact)
-        place = self._place(artifact)
-        place.parent.mkdir(parents=True, exist_ok=True)
         file.chmod(0o444)
-        file.rename(place)
+        durable.move(file, self._place(artifact))
 
     def verify(self, artifacts: Sequence[Artifact]) -> None:
-        """Check files that have been fetched; what is damaged by now is taken out, so that it is fetched again.
+        """Hash files that have been fetched; what is damaged by now is taken out, so that it is fetched again.
 
         Raises:
             TruncatedError, HashMismatchError: some were damaged; lists all of them.
@@ -144,7 +184,7 @@ class Store:
         damaged: list[FoundryError] = []
         for artifact in artifacts:
             try:
-                check_file(self.path(artifact), artifact)
+                check_file(self._place(artifact), artifact)
             except (TruncatedError, HashMismatchError) as error:
                 self._place(artifact).unlink()
                 damaged.append(error)
@@ -155,33 +195,87 @@ class Store:
                 next="./foundry pin --fetch",
             )
 
+    def verify_parts(self) -> tuple[int, list[str]]:
+        """Hash all that was built; what is damaged is taken out, so that it is built again.
+
+        Returns:
+            How many parts are as their manifests say, and the names of those that have no manifest: they are built
+            again when they are used.
+
+        Raises:
+            PartError: some were damaged; lists all of them.
+        """
+        whole, unlisted, damaged = 0, [], []
+        for place in sorted((self.root / "parts").glob("*/[!.]*")):
+            kind = place.parent.name
+            with self.locked(f"{kind}-{place.name}"):
+                damage = manifest.damage(place)
+                if damage is None:
+                    whole += 1
+                elif damage.unlisted:
+                    unlisted.append(f"{kind}/{place.name}")
+                else:
+                    damaged.append(f"{kind}/{place.name}\n{damage.why}")
+                    _discard(place)
+        if damaged:
+            raise PartError(
+                f"parts in the store {self.root} were damaged; they have been removed from it: {len(damaged)}",
+                why="\n".join(damaged), next="./foundry build TARGET, which builds those that it needs again",
+            )  # fmt: skip
+        return whole, unlisted
+
     def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
-        """A built thing, named by the digest of its inputs; built only if that name does not exist.
+        """A built thing, named by the digest of its inputs; built if that name does not exist, or is damaged.
 
         Args:
             kind: what sort of thing, a folder under parts/.
             digest: of everything that goes into it.
             build: fills the empty folder that it is given.
         """
-        place = self.root / "parts" / kind / digest
-        if place.is_dir():
+        place = self._part(kind, digest)
+        if self.has_part(kind, digest):
             return place
         with self.locked(f"{kind}-{digest}"):
-            if place.is_dir():
+            if self.has_part(kind, digest):
                 return place
             work = place.with_name(f".{digest}.partial")
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
             try:
                 build(work)
-                work.rename(place)
+                manifest.write(work)
+                _discard(place)
+                durable.move(work, place)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
         return place
 
     def has_part(self, kind: str, digest: str) -> bool:
-        """Whether a thing of this name has been built; see part."""
-        return (self.root / "parts" / kind / digest).is_dir()
+        """Whether a thing of this name has been built and is whole; one that is damaged is named, once. See part."""
+        place, verdict = self._part(kind, digest), self.root / "verdicts" / f"{kind}-{digest}"
+        if not place.is_dir():
+            return False
+        found = verdicts.fingerprint(manifest.contents(place) | {manifest.FILE: place / manifest.FILE}
+                                     if (place / manifest.FILE).exists() else {})  # fmt: skip
+        if verdicts.known(verdict, found):
+            return True
+        damage = manifest.damage(place)
+        if damage:
+            self._say(place, damage.why)
+            return False
+        verdicts.note(verdict, found)
+        return True
+
+    def sha256(self, file: Path) -> str:
+        """What a part's manifest has of a file at the top of the part."""
+        entry = (manifest.read(file.parent) or {}).get(file.name)
+        if entry is None:
+            raise PartError(f"the manifest of a part does not have {file.name}", why=str(file.parent),
+                            next="./foundry pin --check, then the same command again")  # fmt: skip
+        return str(entry["sha256"])
+
+    def _part(self, kind: str, digest: str) -> Path:
+        return self.root / "parts" / confine.name(kind, "a part") / confine.name(digest, "a part")
 
     def _place(self, artifact: Artifact) -> Path:
         return self.root / "artifacts" / artifact.sha256[:2] / artifact.sha256 / artifact.filename
@@ -204,11 +298,11 @@ class Store:
 
     def _bring(self, source: Source, artifacts: Sequence[Artifact], noun: str) -> None:
         """Fetch what is missing of one kind, check it and take it in."""
-        if all(map(self.has, artifacts)):
+        if all(map(self._whole, artifacts)):
             return
         with self.incoming() as folder:
             # Another process may have brought them while we waited for the lock.
-            missing = [artifact for artifact in artifacts if not self.has(artifact)]
+            missing = [artifact for artifact in artifacts if not self._whole(artifact)]
             if not missing:
                 return
             try:
@@ -252,6 +346,15 @@ class Store:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.update(task, completed=done)
             bar.update(task, completed=total)
+
+
+def _discard(place: Path) -> None:
+    """Remove a part, if it is there. Whoever has files of it open can read on."""
+    if place.exists():
+        gone = place.with_name(f".{place.name}.gone")
+        shutil.rmtree(gone, ignore_errors=True)
+        place.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def check_file(file: Path, artifact: Artifact) -> None:

@@ -1,0 +1,100 @@
+"""An image counts only if this store made it, whatever its name and its labels say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny import tiny_image
+
+from toolchains import engine as engines
+from toolchains import provenance
+from toolchains.engine import Engine, ImageInfo
+from toolchains.store import Store
+
+NAME = "triton-foundry/spirv:0123456789abcdef"
+MADE = ImageInfo("sha256:" + "1" * 64, (NAME,), {"org.triton-foundry.target": "spirv"}, 1, ())
+
+
+class OneImage:
+    """Stands for an engine that has one image under every name."""
+
+    def __init__(self, info: ImageInfo | None) -> None:
+        self._info = info
+
+    def image(self, name: str) -> ImageInfo | None:
+        return self._info
+
+
+def found(info: ImageInfo | None, store: Store) -> ImageInfo | None:
+    return provenance.image(NAME, engine=OneImage(info), store=store)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    provenance._say.cache_clear()
+    return Store(tmp_path)
+
+
+def test_what_was_made_is_taken_also_by_another_process(store: Store) -> None:
+    provenance.note(NAME, MADE, store)
+    assert found(MADE, Store(store.root)) == MADE
+    # Tags and the size that an engine counts are not the image.
+    assert found(replace(MADE, names=(), size=2), store) is not None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(MADE, id="sha256:" + "2" * 64), replace(MADE, labels={"org.triton-foundry.target": "vsi"}),
+        replace(MADE, labels={}), None,
+    ],
+)  # fmt: skip
+def test_another_under_its_name_is_not_taken_and_said(
+    store: Store, other: ImageInfo | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    provenance.note(NAME, MADE, store)
+    assert found(other, store) is None
+    assert (NAME in capsys.readouterr().err) == (other is not None)
+
+
+def test_nor_is_one_that_nobody_noted_or_of_which_the_note_is_damaged(store: Store) -> None:
+    assert found(MADE, store) is None
+    provenance.note(NAME, MADE, store)
+    for text in ("", "{", "{}", "[1]", '[{"id": "x"}]'):
+        provenance._place(store, NAME).write_text(text)
+        assert found(MADE, store) is None
+    provenance.note(NAME, MADE, store)
+    assert found(MADE, store) == MADE
+
+
+def test_an_engine_with_other_ids_for_the_same_content_does_not_displace_the_first(store: Store) -> None:
+    other = replace(MADE, id="sha256:" + "3" * 64)
+    for info in (MADE, other, MADE):
+        provenance.note(NAME, info, store)
+    assert found(MADE, store) == MADE and found(other, store) == other
+
+
+def test_names_that_differ_have_notes_that_differ(store: Store) -> None:
+    names = ["triton-foundry/a:1", "triton-foundry/a-1", "triton-foundry-a:1", "triton/foundry-a:1"]
+    assert len({provenance._place(store, name) for name in names}) == len(names)
+
+
+@pytest.mark.docker
+def test_an_image_that_was_retagged_or_committed_under_the_name_is_found_out(store: Store, tmp_path: Path) -> None:
+    docker: Engine = engines.connect()
+    with tiny_image(docker, tmp_path) as name:
+        info = docker.image(name)
+        assert info is not None
+        provenance.note(name, info, store)
+        assert provenance.image(name, engine=docker, store=store) == info
+        with docker.container(name) as container:
+            container.call(["sh", "-c", "echo evil >/evil"])
+            docker._api.commit(container.id, *name.split(":"))
+        try:
+            changed = docker.image(name)
+            assert changed is not None and changed.id != info.id
+            assert provenance.image(name, engine=docker, store=store) is None
+        finally:
+            docker.remove(name)

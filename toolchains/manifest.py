@@ -1,0 +1,96 @@
+"""The manifest of a built part: what was in it when it was made, each file with its size and sha256.
+
+It lies in the part, and is written before the part gets its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FILE = "manifest.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is wrong with a part.
+
+    Attributes:
+        unlisted: it has no manifest: an earlier version of this program made it.
+    """
+
+    why: str
+    unlisted: bool = False
+
+
+def write(folder: Path) -> None:
+    """Write the manifest of all that is in a folder."""
+    entries = {name: _entry(path) for name, path in contents(folder).items()}
+    (folder / FILE).write_text(json.dumps({"format": _FORMAT, "files": entries}, indent=1, sort_keys=True) + "\n")
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The entries of a part's manifest by name; None where there is none that can be read."""
+    try:
+        data = json.loads((folder / FILE).read_bytes())
+        entries = data["files"] if data["format"] == _FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return entries if isinstance(entries, dict) else None
+
+
+def damage(folder: Path) -> Damage | None:
+    """What differs between a part and its manifest; None for a part that is whole."""
+    if not (folder / FILE).exists():
+        return Damage("it has no manifest: an earlier version made it", unlisted=True)
+    wanted = read(folder)
+    if wanted is None:
+        return Damage(f"its {FILE} cannot be read")
+    found = contents(folder)
+    for name in sorted(wanted.keys() | found.keys() - {FILE}):
+        if name not in found:
+            return Damage(f"{name} is missing")
+        if name not in wanted:
+            return Damage(f"{name} was added")
+        try:
+            entry = _entry(found[name])
+        except OSError as error:
+            return Damage(f"{name} cannot be read: {error.strerror}")
+        if entry != wanted[name]:
+            return Damage(f"{name} has other content\nfound  {_show(entry)}\nmade   {_show(wanted[name])}")
+    return None
+
+
+def contents(folder: Path) -> dict[str, Path]:
+    """Everything below a folder, folders included, by name; the manifest itself is left out."""
+    found = {}
+    for top, folders, files in os.walk(folder):
+        for path in (Path(top, name) for name in (*folders, *files)):
+            found[path.relative_to(folder).as_posix()] = path
+    found.pop(FILE, None)
+    return found
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return {"link": os.readlink(path)}  # noqa: PTH115
+    if stat.S_ISDIR(status.st_mode):
+        return {"folder": True}
+    if not stat.S_ISREG(status.st_mode):
+        return {"special": stat.S_IFMT(status.st_mode)}
+    with path.open("rb") as file:
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "size": status.st_size}
+
+
+def _show(entry: Any) -> str:
+    match entry:
+        case {"sha256": str(sha256), "size": int(size)}:
+            return f"sha256 {sha256}, {size} bytes"
+    return json.dumps(entry)
