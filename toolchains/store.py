@@ -90,10 +90,10 @@ class Store:
             self._say(self._place(artifact), f"{damage.what}\n{damage.why}")
         return damage is None
 
-    def _say(self, place: Path, why: str) -> None:
+    def _say(self, place: Path, why: str, what: str = "damaged in the store") -> None:
         if place not in self._said:
             self._said.add(place)
-            self._console.print(f"[yellow]damaged in the store:[/] {place}", highlight=False, soft_wrap=True)
+            self._console.print(f"[yellow]{what}:[/] {place}", highlight=False, soft_wrap=True)
             self._console.print("  " + why.replace("\n", "\n  "), highlight=False, markup=False, soft_wrap=True)
 
     def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
@@ -261,7 +261,7 @@ class Store:
             return True
         damage = manifest.damage(place)
         if damage:
-            self._say(place, damage.why)
+            self._say(place, damage.why, *["cannot be verified"] * damage.unlisted)
             return False
         verdicts.note(verdict, found)
         return True
