@@ -23,7 +23,7 @@ import elves
 import pytest
 from elves import Runtime
 
-from toolchains import image, lock, paths, preflight, sdk, vendors
+from toolchains import image, lock, paths, preflight, provenance, sdk, vendors
 from toolchains.errors import HashMismatchError, PinError, SdkError, UnsafeArchiveError, UsageError
 from toolchains.lock import LockedTarget
 from toolchains.sdk import Given
@@ -311,14 +311,14 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
         tags: list[str] = []  # noqa: RUF012
 
         def image(self, name: str) -> image.ImageInfo:
-            self.asked = name
-            return image.ImageInfo("sha256:1", (), {}, 1, ())
+            return info
 
         def tag(self, name: str, other: str) -> None:
             self.tags.append(other)
 
-    engine = Recorder()
+    engine, info = Recorder(), image.ImageInfo("sha256:1", (), {}, 1, ())
     store = Store(tmp_path / "store", offline=True)
+    provenance.note(image._name("dpu-sdk", image.identity(dpu, triton, sdk=found)), info, store)
     made = image.build(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
     assert made.name.startswith("triton-foundry/dpu-sdk:")
     assert engine.tags == [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
