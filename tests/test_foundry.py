@@ -78,6 +78,19 @@ def test_the_first_call_makes_the_environment_and_the_second_uses_it(project: Pa
     assert (status, stdout, stderr) == (0, f"invoke --search-root {project} foundry\n", "")
 
 
+@pytest.mark.parametrize("damage", ["python is gone", "python leads nowhere"])
+def test_an_environment_without_a_python_is_made_again(project: Path, index: Path, damage: str) -> None:
+    env = environment(index)
+    foundry(project, env)
+    python = project / ".venv" / "bin" / "python"
+    python.unlink()
+    if damage == "python leads nowhere":
+        python.symlink_to("/no/such/python")
+    status, stdout, stderr = foundry(project, env)
+    assert (status, stdout) == (0, f"invoke --search-root {project} foundry\n"), stderr
+    assert "making .venv" in stderr
+
+
 def test_an_activated_environment_is_used_and_made_again_only_for_another_lock(project: Path, index: Path) -> None:
     env = environment(index)
     foundry(project, env)

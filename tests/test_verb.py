@@ -16,6 +16,7 @@ from toolchains.engine import Engine
 from toolchains.errors import FileError
 from toolchains.verb import explained
 
+FOUNDRY = paths.ROOT / "foundry"
 TASKS = """
 import os
 import sys
@@ -119,6 +120,26 @@ def test_a_full_disk_is_said_to_be_full_and_where_there_is_how_much_room() -> No
     error = explained(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert f"GB free at {paths.cache()}" in error.why
     assert "FOUNDRY_CACHE" in error.next
+
+
+@pytest.mark.parametrize("words", [["ci"], ["--help"], ["help", "build"], ["pin"]])
+def test_a_reader_that_has_seen_enough_is_no_error(words: list[str]) -> None:
+    out, into = os.pipe()
+    os.close(out)
+    child = subprocess.run([FOUNDRY, *words], stdin=subprocess.DEVNULL, stdout=into, stderr=subprocess.PIPE, text=True)
+    os.close(into)
+    # rich ends with 1 by itself.
+    assert (child.returncode in (1, 141), child.stderr) == (True, "")
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["--help"]])
+def test_output_fits_a_terminal_that_knows_ascii_only(words: list[str]) -> None:
+    child = subprocess.run(
+        [FOUNDRY, *words], stdin=subprocess.DEVNULL, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    printed = (child.stdout + child.stderr).decode("ascii")
+    assert "Traceback" not in printed
+    assert len(printed) > 20
 
 
 @pytest.mark.docker

@@ -47,8 +47,11 @@ def wanted() -> str:
 
 
 def is_current() -> bool:
-    """Whether .venv is whole and made from what it should be."""
-    return STAMP.is_file() and STAMP.read_text() == wanted()
+    """Whether .venv is whole and made from what it should be.
+
+    Its python is a link to one of the machine's, which an upgrade may have removed.
+    """
+    return os.access(VENV / "bin" / "python", os.X_OK) and STAMP.is_file() and STAMP.read_text() == wanted()
 
 
 def make() -> None:

@@ -8,10 +8,15 @@ In the activated environment, `invoke VERB` works too; options of invoke's befor
 from __future__ import annotations
 
 import inspect
+import io
+import os
 import re
+import select
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from invoke.exceptions import Exit, ParseError
@@ -46,6 +51,16 @@ class Foundry(Program):
         Raises:
             Exit: help was asked for and printed, or the words do not fit, which was said; status 2.
         """
+        prepare_streams()
+        with until_nobody_reads():
+            self._parse_tasks()
+
+    def execute(self) -> None:
+        """Run the verb."""
+        with until_nobody_reads():
+            super().execute()
+
+    def _parse_tasks(self) -> None:
         words = list(self.core.unparsed)
         asked = self.args.help.value
         if words[:1] == [MARK]:
@@ -205,6 +220,46 @@ class Foundry(Program):
     def _arguments(self, name: str) -> dict[str, Argument]:
         """A verb's options by the flags that name them."""
         return dict(_flags(self.collection[name].get_arguments()))
+
+
+def prepare_streams() -> None:
+    """Print a question mark for what the terminal's encoding does not have, such as ASCII where LC_ALL is C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def until_nobody_reads() -> Iterator[None]:
+    """End quietly, as a program that SIGPIPE ends, when nobody reads the output any more: `./foundry ci | head -0`.
+
+    Python ignores the signal, so that a closed connection of another kind does not end the process.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not is_output_closed():
+            raise
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            if _is_closed(stream):
+                # What is still in a buffer is written at the end, and would fail again.
+                os.dup2(null, stream)
+        sys.exit(128 + signal.SIGPIPE)
+
+
+def is_output_closed() -> bool:
+    """Whether stdout or stderr is a pipe that nobody reads."""
+    return _is_closed(1) or _is_closed(2)
+
+
+def _is_closed(stream: int) -> bool:
+    poll = select.poll()
+    poll.register(stream, 0)
+    return any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0))
 
 
 def _flags(arguments: Sequence[Argument]) -> Iterator[tuple[str, Argument]]:

@@ -14,7 +14,7 @@ from invoke.main import program
 from invoke.tasks import task
 
 from . import paths, scratch, space
-from .commandline import Foundry, fail
+from .commandline import Foundry, fail, is_output_closed
 from .errors import FileError, FoundryError
 
 # Who is killed by signal N is said by shells to have ended with this plus N; so is a verb that cleaned up first.
@@ -72,6 +72,8 @@ def verb(
         except FoundryError as error:
             fail(f"error: {error}", error.exit_code)
         except OSError as error:
+            if isinstance(error, BrokenPipeError) and is_output_closed():
+                raise
             fail(f"error: {explained(error)}", FileError.exit_code)
 
     vars(guarded).update(group=group, actions=actions)
