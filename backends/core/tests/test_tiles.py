@@ -587,3 +587,37 @@ def test_an_unsupported_operation_is_refused_by_name_and_line() -> None:
     assert refused.value.operation == "tt.scan"
     line = prefix_sum.fn.__code__.co_firstlineno + 3
     assert refused.value.place.endswith(f"test_tiles.py:{line}")
+
+
+@triton.jit
+def waits(out, n):
+    while n > 0:
+        pass
+    k = n
+    while k > 0:
+        k = k | 1
+    while tl.load(out + n) == 0:
+        k += 1
+    tl.store(out, 7)
+
+
+def test_a_loop_that_only_waits_is_kept() -> None:
+    out = np.full(1, 1, np.int32)
+    kernel = waits[(1,)](Tensor(out), 0)
+    assert out.tolist() == [7]
+    # Each loop has an effect that no compiler takes out.
+    assert kernel.asm["tile"].count("tile.keep") == 3
+    assert kernel.asm["llir"].count("store volatile") == 3
+
+
+@triton.jit
+def counts_down(out, n):
+    while tl.load(out) > n:
+        tl.store(out, tl.load(out) - 1)
+
+
+def test_a_loop_that_carries_nothing() -> None:
+    out = np.full(1, 9, np.int32)
+    kernel = counts_down[(1,)](Tensor(out), 4)
+    assert out.tolist() == [4]
+    assert "tile.keep" not in kernel.asm["tile"]

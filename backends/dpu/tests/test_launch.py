@@ -604,3 +604,22 @@ def test_memory_beside_an_array_is_not_touched() -> None:
     script = _AT_THE_EDGE.format(folder=str(__file__).rpartition("/")[0])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@triton.jit
+def spins(out, n, USED: tl.constexpr):
+    k = n
+    while k > 0:
+        k = k | 1
+    tl.store(out, k if USED else 7)
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_loop_that_never_ends_runs_into_the_limit(used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPU_EMULATOR_MAX_CYCLES", "1000000")
+    out = np.full(1, -1, np.int32)
+    with pytest.raises(DpuError, match="DPU_EMULATOR_MAX_CYCLES"):
+        spins[(1,)](Tensor(out), 2, USED=used)
+    assert out.tolist() == [-1]
+    spins[(1,)](Tensor(out), 0, USED=used)
+    assert out.tolist() == [0 if used else 7]

@@ -135,7 +135,30 @@ def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any
 
 
 def make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
-    """The stage ttir: Triton's own clean-up, the passes that its other backends run before they leave TTIR."""
+    """The stage ttir: Triton's own clean-up, after which a `while` that only waits is still there."""
+    _keep_loops(module)
+    return clean_up(module, metadata)
+
+
+def _keep_loops(module: Any) -> None:
+    """Put a barrier into the condition of every `while`.
+
+    MLIR deletes a loop whose result nobody uses if it has no effect, also one that never ends. The front takes the
+    barriers out again where a loop is kept for another reason (front/structured.py).
+    """
+    builder = ir.builder(module.context)
+    builder.set_loc("", 0, 0)
+
+    def keep(op: Any) -> None:
+        if op.get_name() == "scf.condition":
+            builder.set_insertion_point_to_start(op.get_block())
+            builder.create_barrier()
+
+    module.walk(keep)
+
+
+def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
+    """Run the passes that Triton's other backends run before they leave TTIR."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     passes.common.add_inliner(manager)

@@ -26,8 +26,10 @@ DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, Tile)
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
 _ALIAS = re.compile(r"^#loc\d* = .*$", re.MULTILINE)
 _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
-# tl.debug_barrier; of the GPU dialect until Triton 3.6.
-_BARRIER = re.compile(r"^ *(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
+# tl.debug_barrier, and what compiling.py puts into loops; of the GPU dialect until Triton 3.6.
+_BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
+# MLIR leaves the parentheses out where a loop carries nothing; xDSL 0.74 wants them.
+_CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 
 
@@ -60,12 +62,12 @@ def _aliases_first(text: str) -> str:
 
 
 def _without_barriers(text: str) -> str:
-    """Leave out what makes the threads of a program wait for each other.
+    """Replace what makes the threads of a program wait for each other by an operation that only has an effect.
 
-    In Triton's own order of a program's loads and stores, which every mapping keeps, it changes nothing: Inductor and
-    users put it where a GPU's backend does not keep that order.
+    In Triton's own order of a program's loads and stores, which every mapping keeps, a barrier changes nothing:
+    Inductor and users put it where a GPU's backend does not keep that order. But a loop with one is not deleted.
     """
-    return _BARRIER.sub("", text)
+    return _BARRIER.sub(r"\1tile.keep\n", text)
 
 
 def _refuse_unknown(text: str, known: set[str]) -> None:
@@ -95,7 +97,7 @@ def parse(text: str) -> ModuleOp:
         UnsupportedOperation: it has an operation that the lowering does not know.
         LoweringError: it is not well-formed; a defect of ours or a new syntax of a new Triton.
     """
-    text = _without_barriers(_aliases_first(text))
+    text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_aliases_first(text)))
     made = context()
     _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations})
     try:

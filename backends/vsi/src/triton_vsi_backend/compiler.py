@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, given, kernel_name, make_ttir
+from foundry_core.compiling import ProgramBackend, ProgramOptions, clean_up, given, kernel_name
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
@@ -89,7 +89,8 @@ class VsiBackend(ProgramBackend):
         def spv(module: Any, metadata: dict[str, Any]) -> bytes:
             return compile_module(module, metadata, options)
 
-        stages["ttir"] = make_ttir
+        # What a `while` without effects means is zen-compiler's affair: no barriers are added for its sake.
+        stages["ttir"] = clean_up
         stages["spv"] = spv
 
     def hash(self) -> str:

@@ -107,6 +107,14 @@ class RangeOp(IRDLOperation):
         super().__init__(operands=[low, high], result_types=[RangeType()])
 
 
+@irdl_op_definition
+class KeepOp(IRDLOperation):
+    """Nothing, as an effect: a loop that has it is not deleted, also if it never ends and nobody uses its result."""
+
+    name = "tile.keep"
+    assembly_format = "attr-dict"
+
+
 # The place of an access reads:  %base[%start, %axis0, %axis1] (+ %gather)? (in [%range0, %range1])? (where %mask)?
 
 
@@ -272,4 +280,4 @@ class StoreOp(IRDLOperation):
         )
 
 
-Tile = Dialect("tile", [AffineOp, WrappedOp, IndexedOp, RangeOp, LoadOp, StoreOp], [AxisType, RangeType])
+Tile = Dialect("tile", [AffineOp, WrappedOp, IndexedOp, RangeOp, KeepOp, LoadOp, StoreOp], [AxisType, RangeType])

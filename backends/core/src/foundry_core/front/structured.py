@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -56,7 +56,19 @@ def structure(module: ModuleOp) -> ModuleOp:
     for op in reversed(replaced):
         Rewriter.erase_op(op)
     dce(module)
+    for op in list(body.walk()):
+        if isinstance(op, tile.KeepOp) and not _keeps(op):
+            Rewriter.erase_op(op)
     return module
+
+
+def _keeps(op: tile.KeepOp) -> bool:
+    """Whether the loop around the operation could be deleted without it: nothing else in it has an effect.
+
+    Whether its results are used says little: what uses them may be deleted.
+    """
+    loop = op.parent_op()
+    return isinstance(loop, scf.WhileOp) and not any(isinstance(inner, tile.StoreOp) for inner in loop.walk())
 
 
 class _Accesses:

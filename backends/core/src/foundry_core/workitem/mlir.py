@@ -248,6 +248,11 @@ class Text:
         alignment = f"{{alignment = {max(1, WIDTHS[value.elem] // 8)} : i64}}"
         self.line(f"llvm.store {value.name}, {address} {alignment} : {value.type}, {space}")
 
+    def volatile_store(self) -> None:
+        """An effect that no compiler takes out: a store of a number that nobody reads, to private memory."""
+        zero = self.integer(0, "i32")
+        self.line(f"llvm.store volatile {zero.name}, {self.private('i32', 1)} {{alignment = 4 : i64}} : i32, {PRIVATE}")
+
     def copy(self, target: str, target_space: str, source: str, source_space: str, length: Reg, alignment: int) -> None:
         """Copy bytes that do not overlap; both addresses are multiples of `alignment`."""
         attributes = f"{{llvm.align = {alignment} : i64}}"

@@ -105,6 +105,8 @@ class Program:
                 tiles.memory.store(op)
             case tile.WrappedOp():
                 tiles.memory.prepare(op)
+            case tile.KeepOp():
+                t.volatile_store()
             case tile.AffineOp() | tile.IndexedOp() | tile.RangeOp() | AssumeOp():
                 pass
             case tt.DotOp():
