@@ -224,6 +224,14 @@ def test_options_that_no_gpu_takes_are_refused_by_name(option: dict[str, object]
     np.testing.assert_array_equal(out, 7)
 
 
+@pytest.mark.parametrize(("name", "near"), [("num_wraps", "num_warps"), ("BLOK", "BLOCK"), ("zzz", "num_stages")])
+def test_an_option_that_there_is_not_is_named_with_the_nearest(name: str, near: str) -> None:
+    x, out = np.ones(8, np.float32), np.full(8, 7, np.float32)
+    with pytest.raises(OptionError, match=f"no option {name}(?s:.*){near}"):
+        copy[(1,)](Tensor(x), Tensor(out), n=8, BLOCK=8, **{name: 4})
+    np.testing.assert_array_equal(out, 7)
+
+
 def test_options_of_gpus_change_nothing() -> None:
     out = np.full(8, np.nan, np.float32)
     copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, num_warps=8, num_stages=0, num_threads=0)

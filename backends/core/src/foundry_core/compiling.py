@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -17,6 +19,12 @@ from .failure import Failure
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
 _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
+
+
+# Keywords of a launch that Triton refuses itself, with a reason.
+_TRITONS_OWN = ("device", "device_type", "stream")
+# Between Triton's kernel and `given`: the backend's parse_options, and in some releases one function more.
+_CALLERS = 4
 
 
 class OptionError(Failure, ValueError):
@@ -130,8 +138,36 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
 
 
 def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:
-    """Those of a launch's keywords that a dataclass of options knows."""
+    """Those of a launch's keywords that a dataclass of options knows.
+
+    Raises:
+        OptionError: one is neither an option nor a parameter of the kernel.
+    """
+    _refuse_unknown(list(known.__dataclass_fields__), options)
     return {name: options[name] for name in known.__dataclass_fields__ if options.get(name) is not None}
+
+
+def _refuse_unknown(known: list[str], options: dict[str, Any]) -> None:
+    """Say which keyword of a launch is wrong, and what may have been meant; Triton's own error is a bare KeyError.
+
+    Triton hands the kernel's own parameters over among the options, if they are given by keyword. Only the function of
+    Triton's that called the backend knows these: its `self` is the kernel.
+    """
+    unknown = [name for name in options if name not in known and name not in _TRITONS_OWN]
+    frame = sys._getframe() if unknown else None
+    for _ in range(_CALLERS):
+        frame = frame.f_back if frame else None
+        parameters = getattr(frame.f_locals.get("self"), "arg_names", None) if frame else None
+        if parameters is None:
+            continue
+        wrong = [name for name in unknown if name not in parameters]
+        if wrong:
+            near = difflib.get_close_matches(wrong[0], [*known, *parameters], 1)
+            raise OptionError(
+                f"a launch has no option {wrong[0]}",
+                why=f"it is no parameter of the kernel either, which has {', '.join(parameters)}",
+                next=f"did you mean {near[0]}?" if near else f"the options are {', '.join(sorted(known))}",
+            )
 
 
 def make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
