@@ -27,6 +27,9 @@ from toolchains.sources.wheel import ConflictError
 from toolchains.store import Store
 from toolchains.upstreams import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
 
+# Each test starts apt several times.
+pytestmark = pytest.mark.slow
+
 TOOLS = DebPin("tools", ("tool",), ("/usr/share/doc/*",))
 LIBRARY = WheelPin("library", {"library": "1.0"})
 TRITON = ReleasesPin("triton", "triton", "2.0", {"1.0": "a" * 40, "2.0": "b" * 40})

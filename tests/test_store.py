@@ -65,6 +65,7 @@ def fetch(store: Store, artifacts: Sequence[Artifact]) -> list[Artifact]:
     return store.fetch(artifacts, suite="trixie", python="3.13")
 
 
+@pytest.mark.slow
 class TestFetching:
     def test_a_file_lies_under_its_hash_with_its_own_name(self, index: Index, store: Store) -> None:
         locked = index.add("top", "1.0")
@@ -107,6 +108,7 @@ class TestFetching:
         assert final_names(store) == [wheel_.filename]
 
 
+@pytest.mark.slow
 class TestOffline:
     def test_everything_missing_is_listed(self, index: Index, tmp_path: Path) -> None:
         here, first, second = index.add("here", "1.0"), index.add("first", "1.0"), index.add("second", "1.0")
@@ -532,6 +534,7 @@ else:
 """
 
 
+@pytest.mark.slow
 class TestProcesses:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:

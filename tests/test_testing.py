@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -35,6 +37,15 @@ def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> Part
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_the_front_of_the_lowering_is_tested_on_a_machine_without_triton() -> None:
+    """As CONTRIBUTING.md says, by a bare pytest."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    file = paths.BACKENDS / "core" / "tests" / "test_front.py"
+    done = subprocess.run([Path(sys.executable).with_name("pytest"), "-q", file], env=environment, capture_output=True)
+    assert done.returncode == 0, done.stdout.decode()
 
 
 def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
