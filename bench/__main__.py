@@ -1,34 +1,38 @@
-"""All measurements of the active backend in one run: `python bench [--results FOLDER] [--only NAME]`.
+"""All measurements of the active backend in one run: `python bench [--only NAME]`.
 
-With e2e/ on PYTHONPATH. Which backend that is, Triton says (TRITON_DEFAULT_BACKEND where several are installed).
+With e2e/ on PYTHONPATH, whose supervise.py runs and reports them. Which backend that is, Triton says
+(TRITON_DEFAULT_BACKEND where several are installed).
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib import import_module
-from pathlib import Path
+from typing import Any
 
-import triton
-from measurement import Measurement, store
+from report import Case, run_script
 
-driver = triton.runtime.driver.active
-backend = driver.get_current_target().backend
 # The module with a backend's measurements. It needs what that backend's image has, and is imported there alone.
 MODULES = {"dpu": "dpu.measurements", "vsi": "against_spirv", "spirv": "opencl"}
-MEASUREMENTS = import_module(MODULES[backend]).MEASUREMENTS
+# Seconds for a measurement, which is many launches of several candidates.
+LIMIT = 3600
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--results", type=Path, help="folder for bench.json")
-parser.add_argument("--only", choices=MEASUREMENTS, help="take this measurement alone")
-options = parser.parse_args()
 
-print(f"bench on Triton {triton.__version__}\nran on {driver.ran()}\n", flush=True)
-taken: list[Measurement] = []
-for name, measure in MEASUREMENTS.items():
-    if options.only in (None, name):
-        for measurement in measure():
-            print(measurement.table(), end="\n\n", flush=True)
-            taken.append(measurement)
-if options.results:
-    store(options.results / "bench.json", {"triton": triton.__version__, **driver.ran().as_dict()}, taken)
+def cases() -> Iterator[Case]:
+    import triton
+
+    backend = triton.runtime.driver.active.get_current_target().backend
+    for name, measure in import_module(MODULES[backend]).MEASUREMENTS.items():
+        yield Case("bench", name, lambda measure=measure: taken(measure))  # type: ignore[misc]
+
+
+def taken(measure: Callable[[], Any]) -> dict[str, Any]:
+    """Measure; the numbers, and the tables for the terminal."""
+    measurements = list(measure())
+    assert measurements, "nothing was measured"
+    tables = "\n\n".join(measurement.table() for measurement in measurements)
+    return {"measurements": [asdict(measurement) for measurement in measurements], "table": tables}
+
+
+run_script("bench", cases, exact=True, limit=LIMIT)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from measure import Times
 
@@ -66,13 +64,6 @@ class Measurement:
         if self.aim:
             lines.append(f"  aim: {self.aim}")
         return "\n".join(lines)
-
-
-def store(path: Path, ran: Mapping[str, str], measurements: Sequence[Measurement]) -> None:
-    """Write all of it as JSON; times in seconds."""
-    document = {"ran": dict(ran), "measurements": [asdict(measurement) for measurement in measurements]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def _time(seconds: float) -> str:

@@ -3,7 +3,7 @@
 The flows are run by the command lines that TritonPIM documents, in a copy of its folder as the container has it at
 /mnt/host_cwd (backends/dpu/tritonpim); results are compared with NumPy.
 
-    python e2e/dpu.py [--results FOLDER] [--only TEXT]
+    python e2e/dpu.py [--only TEXT]
 """
 
 from __future__ import annotations

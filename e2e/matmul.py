@@ -6,7 +6,7 @@ Stability of Numerical Algorithms, 2nd edition, section 3.1); products of two f1
 worse. The result is then rounded to C's type, by at most half a unit in the last place. The exact product is NumPy's in
 float64, whose own error, 2^-29 of the allowed one, is neglected. Each element must stay within its own bound.
 
-    python e2e/matmul.py [--results FOLDER] [--only TEXT]
+    python e2e/matmul.py [--only TEXT]
 """
 
 from __future__ import annotations

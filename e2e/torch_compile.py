@@ -7,7 +7,7 @@ A case passes only if kernels of Inductor's were launched by the plugin, and not
 device's place, where the device can tell: the reference vpex does, which also fills new memory with NaN and notices
 stores beside a tensor.
 
-    python e2e/torch_compile.py [--results FOLDER] [--only TEXT]
+    python e2e/torch_compile.py [--only TEXT]
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ modulo 2^bits) and rounded once. For f16, bf16 and f32 the sum in float64 rounde
 sum, because float64 has more than twice their precision plus two bits; for f64 it is NumPy's own addition, which IEEE
 754 defines.
 
-    python e2e/vec_add.py [--results FOLDER] [--only TEXT]
+    python e2e/vec_add.py [--only TEXT]
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ seen by what was launched: how many work-items shared a program, how many comman
 Examples, installations and launchers are run by the command lines that VeriSilicon documents, in a copy of the plugin's
 folder as the container has it at /foundry/triton_vsi_backend.
 
-    python e2e/vsi.py [--results FOLDER] [--only TEXT]
+    python e2e/vsi.py [--only TEXT]
 """
 
 from __future__ import annotations

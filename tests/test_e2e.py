@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import types
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+
+from toolchains.verdict import Verdict
 
 E2E = Path(__file__).resolve().parent.parent / "e2e"
 RAN = {"kind": "CPU OpenCL device", "device": "a device", "driver": "a driver", "memory": "zero-copy"}
@@ -80,148 +85,206 @@ def test_floats_are_poisoned_with_nan(e2e: None, dtype: type) -> None:
     assert np.isnan(Guarded((5,), dtype, fence=1).array).all()
 
 
-def report(e2e_cases: list, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    import report
+# A script with cases as e2e's, and the least of Triton that workers need; run with `python script.py`.
+_SCRIPT = """
+import atexit, ctypes, json, os, signal, subprocess, sys, time
+sys.path.append("E2E")
+from report import Case, run_script
 
-    monkeypatch.setattr(sys, "argv", ["e2e", "--results", str(folder)])
-    return report.main("title", e2e_cases)
+def where():
+    os.write(1, b"what a kernel prints ")
+    return f"{os.environ.get('MODE')} in {os.getpid()}"
+
+def raise_(error):
+    raise error
+
+def forge():
+    # All that this process could write its results to, as if the next case had passed.
+    line = json.dumps({"token": "x", "result": {"seconds": 0, "error": 0.0, "modelled": None, "failure": None}}) + "\\n"
+    for fd in range(3, 64):
+        try:
+            os.write(fd, line.encode())
+        except OSError:
+            pass
+    return 0.0
+
+def supervisor(act):
+    try:
+        act(os.getppid())
+    except OSError:
+        raise AssertionError("refused")
+    return 0.0
+
+CASES = {
+    "good": lambda: 0.5,
+    "wrong": lambda: raise_(AssertionError("3 of 8 elements are wrong")),
+    "raises": lambda: raise_(RuntimeError("no such device")),
+    "SystemExit": lambda: sys.exit(0),
+    "interrupt": lambda: raise_(KeyboardInterrupt()),
+    "_exit": lambda: os._exit(0),
+    "segfault": lambda: ctypes.string_at(0),
+    "loops": lambda: [None for _ in iter(int, 1)],
+    "sleeps in a child": lambda: subprocess.run(["sleep", "1000"]),
+    "closes all": lambda: os.closerange(0, 64),
+    "forges": forge,
+    "dies at exit": lambda: atexit.register(os._exit, 3) and 0.0,
+    "too large": lambda: 1.5,
+    "not a number": lambda: float("nan"),
+    "writes to the supervisor": lambda: supervisor(lambda pid: open(f"/proc/{pid}/fd/1", "wb")),
+    "kills the supervisor": lambda: supervisor(lambda pid: os.kill(pid, signal.SIGKILL) or time.sleep(60)),
+}
+run_script("title", lambda: [
+    *(Case("k", name, CASES[name]) for name in NAMES),
+    Case("k", "plain", where),
+    Case("k", "a1", where, {"MODE": "A"}),
+    Case("k", "b", where, {"MODE": "B"}),
+    Case("k", "a2", where, {"MODE": "A"}),
+    Case("k", "same", where, anywhere=True),
+])
+"""
+_TRITON = f"""
+from types import SimpleNamespace as n
+__version__ = "0.0"
+class Ran:
+    as_dict = lambda self: {RAN!r}
+runtime = n(driver=n(active=n(ran=Ran)))
+"""
 
 
-def test_a_failed_case_fails_the_run_and_stands_in_every_report(
-    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from report import Case
+def script(folder: Path, *options: str, names: Sequence[str] = ()) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
+    """What the cases of _SCRIPT came to, as the machine that reads its records sees it, and how the script ended."""
+    (folder / "triton.py").write_text(_TRITON)
+    (folder / "script.py").write_text(_SCRIPT.replace("NAMES", repr(tuple(names))).replace("E2E", str(E2E)))
+    done = subprocess.run(
+        [sys.executable, "script.py", "--records", *options], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    verdict = Verdict()
+    for line in done.stdout.splitlines():
+        verdict.take(line)
+    verdict.conclude(f"status {done.returncode}")
+    return verdict, done
 
-    def wrong() -> float:
-        raise AssertionError("3 of 8 elements are wrong")
 
-    status = report([Case("k", "good", lambda: 0.0), Case("k", "bad", wrong)], tmp_path, monkeypatch)
-    assert status == 1
-    assert "1 passed, 1 failed" in capsys.readouterr().out
+def failures(verdict: Verdict) -> dict[str, str]:
+    return {name: result["failure"] for (_, name), result in verdict.results.items() if result["failure"] is not None}
+
+
+def test_cases_that_pass_are_proof_and_are_shown(tmp_path: Path) -> None:
+    verdict, done = script(tmp_path, names=["good"])
+    assert (done.returncode, verdict.proven, verdict.faults) == (0, True, [])
+    assert verdict.plan is not None
+    assert [name for _, name in verdict.plan] == ["good", "plain", "same", "a1", "a2", "b"]
+    assert verdict.ran == {"triton": "0.0", **RAN}
+    assert "50.0% of the allowed error" in done.stderr
+    assert "6 passed, 0 failed" in done.stderr
+    verdict.write(tmp_path)
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
     assert suite is not None
-    assert suite.get("failures") == "1"
-    assert {item.get("name"): item.get("value") for item in suite.iter("property")} == {"triton": "0.0", **RAN}
-    assert [item.get("message") for item in suite.iter("failure")] == ["3 of 8 elements are wrong"]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("6", "0", "0")
     document = json.loads((tmp_path / "results.json").read_text())
-    assert (document["passed"], document["failed"], document["ran"]["kind"]) == (1, 1, "CPU OpenCL device")
+    assert (document["planned"], document["passed"], document["ran"]["kind"]) == (6, 6, "CPU OpenCL device")
 
 
-def test_an_exception_of_a_kernel_is_a_failure_and_the_next_case_still_runs(
-    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from report import Case
+def test_each_way_to_end_a_process_is_a_failure_of_its_case_and_the_next_one_runs(tmp_path: Path) -> None:
+    expected = {
+        "wrong": "3 of 8 elements are wrong",
+        "raises": "RuntimeError: no such device",
+        "SystemExit": "SystemExit: 0",
+        "interrupt": "KeyboardInterrupt",
+        "_exit": "the process ended with status 0 before this case was done",
+        "segfault": "the process was ended by SIGSEGV before this case was done",
+        "loops": "it was ended: the limit on time is 8 s",
+        "sleeps in a child": "it was ended: the limit on time is 8 s",
+        "closes all": "the process ended with status 1 before this case was done",
+        "forges": "something other than the result of this case was written",
+        "too large": "the error is 1.5 of what is allowed",
+        "not a number": "the error is nan of what is allowed",
+        "writes to the supervisor": "refused",
+    }
+    if os.getuid() == 0:
+        del expected["writes to the supervisor"]  # nothing is refused to root, which is not who runs kernels
+    verdict, done = script(tmp_path, "--limit=8", names=list(expected))
+    found = failures(verdict)
+    assert set(found) == set(expected)
+    assert {name for name, text in expected.items() if text not in found[name]} == set()
+    assert done.returncode == 1
+    assert not verdict.proven
+    assert verdict.faults == [], "each is the failure of a case"
 
-    def crash() -> float:
-        raise RuntimeError("no such device")
 
-    assert report([Case("k", "crash", crash), Case("k", "good", lambda: 0.5)], tmp_path, monkeypatch) == 1
-    cases = json.loads((tmp_path / "results.json").read_text())["cases"]
-    assert "no such device" in cases[0]["failure"]
-    assert cases[1] | {"seconds": 0} == {
-        "suite": "k", "name": "good", "seconds": 0, "error": 0.5, "modelled": None, "failure": None,
-    }  # fmt: skip
+def test_when_the_supervisor_is_killed_the_case_is_named_and_earlier_results_are_kept(tmp_path: Path) -> None:
+    verdict, done = script(tmp_path, "--only=s", names=["good", "kills the supervisor", "SystemExit"])
+    assert done.returncode == -9
+    assert not verdict.proven
+    found = failures(verdict)
+    assert found["kills the supervisor"] == "it was running when the run broke off: status -9"
+    assert found["SystemExit"] == "not run: status -9"
+    assert verdict.faults == ["it broke off: status -9"]
+
+
+def test_a_run_without_cases_is_no_success_and_lists_the_names(tmp_path: Path) -> None:
+    verdict, done = script(tmp_path, "--only=nonsense")
+    assert (done.returncode, verdict.plan, verdict.proven) == (5, (), False)
+    assert done.stderr.splitlines()[:2] == ["the cases are:", "    k plain"]
+
+
+def test_cases_of_one_name_are_refused(tmp_path: Path) -> None:
+    verdict, done = script(tmp_path, names=["good", "good"])
+    assert done.returncode == 1
+    assert not verdict.proven
+    assert "two cases have the same name" in done.stderr
+
+
+def test_a_script_that_ends_before_it_names_its_cases_proves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "triton.py").write_text("import os\nos._exit(0)\n")
+    (tmp_path / "script.py").write_text(_SCRIPT.replace("NAMES", "()").replace("E2E", str(E2E)))
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "no case was run: the process ended with status 0" in done.stdout
+
+
+def test_a_process_that_fails_after_its_last_case_is_a_fault(tmp_path: Path) -> None:
+    verdict, _ = script(tmp_path, "--only=at exit", names=["dies at exit"])
+    assert failures(verdict) == {}
+    assert verdict.faults == ["the worker ended with status 3 after its last case: k dies at exit"]
+    assert not verdict.proven
 
 
 def test_what_a_case_cost_on_a_modelled_device_is_reported_as_modelled(
-    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import report as module
-    from report import Case
+    from report import Case, run
+    from supervise import row
 
     launches = [types.SimpleNamespace(cycles=n, dma_read_bytes=8 * n, dma_write_bytes=n) for n in (100, 23)]
-    active = module.triton.runtime.driver.active
+    active = sys.modules["triton"].runtime.driver.active
     monkeypatch.setattr(active, "profile", lambda: nullcontext(launches), raising=False)
-    assert report([Case("k", "good", lambda: 0.0)], tmp_path, monkeypatch) == 0
-    assert "modelled 123 cycles" in capsys.readouterr().out
-    assert json.loads((tmp_path / "results.json").read_text())["cases"][0]["modelled"] == {
-        "cycles": 123, "dma_bytes": 9 * 123,
-    }  # fmt: skip
+    result = {"suite": "k", "name": "good", **asdict(run(Case("k", "good", lambda: 0.0)))}
+    assert result["modelled"] == {"cycles": 123, "dma_bytes": 9 * 123}
+    assert "modelled 123 cycles" in row(result)
+    verdict = Verdict(plan=(("k", "good"),), results={("k", "good"): result})
+    verdict.write(tmp_path)
     properties = ElementTree.parse(tmp_path / "junit.xml").getroot().iterfind(".//testcase/properties/property")
     assert {item.get("name"): item.get("value") for item in properties} == {
         "modelled_cycles": "123", "modelled_dma_bytes": "1107",
     }  # fmt: skip
 
 
-def test_a_run_without_cases_is_no_success(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert report([], tmp_path, monkeypatch) == 5
-
-
-def test_where_no_name_fits_nothing_is_run_and_the_names_are_listed(
-    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from report import Case, main
-
-    def run() -> float:
-        raise AssertionError("it was run")
-
-    monkeypatch.setattr(sys, "argv", ["e2e", "--results", str(tmp_path), "--only", "nonsense"])
-    assert main("title", [Case("vec_add", "n=7 f32", run), Case("matmul", "512", run)]) == 5
-    assert capsys.readouterr().out.splitlines()[1:] == ["    vec_add n=7 f32", "    matmul 512"]
-    assert not list(tmp_path.iterdir())
-
-
-# A script with cases as e2e's, and the least of Triton that reports need; run with `python script.py`.
-_SCRIPT = """
-import os, sys
-sys.path.append("E2E")
-from report import Case, run_script
-
-def where():
-    os.write(1, b"what a kernel prints ")
-    return f"{os.environ.get('MODE')} in {os.getpid() == int(os.environ['FIRST'])}"
-
-def wrong():
-    raise AssertionError("3 of 8 elements are wrong")
-
-os.environ.setdefault("FIRST", str(os.getpid()))
-run_script("title", lambda: [
-    Case("k", "plain", where),
-    Case("k", "a1", where, {"MODE": "A"}),
-    Case("k", "b", where, {"MODE": "B"}),
-    Case("k", "a2", wrong, {"MODE": "A"}),
-    Case("k", "same", where, anywhere=True),
-    *([Case("k", "dies", lambda: os._exit(3), {"MODE": "C"}), Case("k", "next", where, {"MODE": "C"})] * DIES),
-])
-"""
-_TRITON = f"""
-from types import SimpleNamespace as n
-__version__ = "0.0"
-runtime = n(driver=n(active=n(ran=lambda: n(as_dict=lambda: {RAN!r}))))
-"""
-
-
-def script(folder: Path, *options: str, dies: bool = False) -> dict[str, dict[str, object]]:
-    """What the cases of _SCRIPT came to, by name, and under "" the exit status and what was printed."""
-    (folder / "triton.py").write_text(_TRITON)
-    (folder / "script.py").write_text(_SCRIPT.replace("DIES", str(dies)).replace("E2E", str(E2E)))
-    done = subprocess.run(
-        [sys.executable, "script.py", "--results", "results", *options], cwd=folder, capture_output=True, text=True
-    )
-    cases = json.loads((folder / "results/results.json").read_text())["cases"]
-    return {"": {"status": done.returncode, "said": done.stdout}} | {case["name"]: case for case in cases}
-
-
 def test_cases_with_variables_run_in_a_process_for_each_environment(tmp_path: Path) -> None:
-    found = script(tmp_path)
-    assert {name: case["error"] for name, case in found.items() if name and case["failure"] is None} == {
-        "plain": "None in True", "same": "None in True", "a1": "A in False", "b": "B in False",
+    verdict, _ = script(tmp_path)
+    found = {name: str(result["error"]).split(" in ") for (_, name), result in verdict.results.items()}
+    assert {name: mode for name, (mode, _) in found.items()} == {
+        "plain": "None", "same": "None", "a1": "A", "a2": "A", "b": "B",
     }  # fmt: skip
-    assert found["a2"]["failure"] == "3 of 8 elements are wrong"
-    assert found[""]["status"] == 1
-
-
-def test_when_a_process_dies_its_other_cases_fail_with_its_status(tmp_path: Path) -> None:
-    found = script(tmp_path, "--only", "k", dies=True)
-    for name in ("dies", "next"):
-        assert found[name]["failure"] == "the process with MODE=C ended with status 3 before this case was done"
-    assert found["b"]["failure"] is None
+    processes = {name: process for name, (_, process) in found.items()}
+    assert len(set(processes.values())) == 3
+    assert processes["a1"] == processes["a2"]
 
 
 def test_what_says_the_same_with_every_triton_can_be_left_out_and_that_is_said(tmp_path: Path) -> None:
-    found = script(tmp_path, "--not-anywhere")
-    assert "same" not in found
-    assert "1 that say the same with every release of Triton were left" in str(found[""]["said"])
+    verdict, done = script(tmp_path, "--not-anywhere")
+    assert ("k", "same") not in verdict.results
+    assert "1 that say the same with every release of Triton were left" in done.stderr
 
 
 class _Vsi:

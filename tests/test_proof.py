@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from toolchains import building, image, paths, proof
-from toolchains.errors import PinError, ProofError, UsageError
+from toolchains.engine import Limits
+from toolchains.errors import EngineError, FoundryError, LimitError, PinError, ProofError, UsageError
 from toolchains.run import Completed
+
+PLAN = {"plan": [["k", "a"], ["k", "b"]], "title": "e2e", "ran": {"triton": "3.9.0"}}
+
+
+def result(name: str, failure: str | None = None, **more: object) -> dict[str, Any]:
+    blank = {"suite": "k", "name": name, "seconds": 1.0, "error": 0.0, "modelled": None, "failure": failure}
+    return {"result": blank | more}
+
+
+def whole(failure: str | None = None, **more: object) -> list[dict[str, Any]]:
+    """The records of a run that came to its end."""
+    began = [{"began": ["k", name]} for name in ("a", "b")]
+    return [PLAN, began[0], result("a", **more), began[1], result("b", failure, **more), {"end": 2, "faults": []}]
 
 
 class FakeContainer:
-    """Takes every command, leaves one result file behind."""
+    """Takes every command; one sends records and prints a row."""
 
-    def __init__(self, status: int, leaves: str) -> None:
+    limits = Limits(10**9, 100, 60)
+
+    def __init__(self, records: Sequence[object], status: int | FoundryError) -> None:
+        self.records = [record if isinstance(record, str) else json.dumps(record) for record in records]
         self.status = status
-        self.leaves = leaves
         self.copied: list[str] = []
         self.called: list[str] = []
         self.commands: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
@@ -38,14 +56,20 @@ class FakeContainer:
         self.called.append(" ".join(argv))
         return ""
 
-    def run(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, line: Callable[[str], None]) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, line: Callable[[str], None],
+        out: Callable[[str], None],
+    ) -> Completed:  # fmt: skip
         self.commands.append((tuple(argv), env))
         line("a row of the table")
+        for record in self.records:
+            out(record)
+        if isinstance(self.status, FoundryError):
+            raise self.status
         return Completed(self.status, "", "")
 
-    def copy_out(self, source: str, destination: Path) -> None:
-        destination.mkdir(parents=True)
-        (destination / self.leaves).write_text("<testsuites/>")
+    def oom_killed(self) -> bool:
+        return False
 
 
 Start = Callable[..., FakeContainer]
@@ -53,11 +77,11 @@ Start = Callable[..., FakeContainer]
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Makes the next container's commands end with a status; results go to tmp_path."""
+    """Makes the next container's commands send records and end with a status; results go to tmp_path."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
 
-    def make(status: int, leaves: str = "junit.xml") -> FakeContainer:
-        container = FakeContainer(status, leaves)
+    def make(records: Sequence[object] | None = None, status: int | FoundryError = 0) -> FakeContainer:
+        container = FakeContainer(whole() if records is None else records, status)
         engine = types.SimpleNamespace(sandbox=lambda name, **_: container)
 
         def have(name: str, **_: Any) -> tuple[Any, Any]:
@@ -70,10 +94,66 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     return make
 
 
+def cases(tmp_path: Path) -> dict[str, str | None]:
+    document = json.loads((tmp_path / "spirv/3.9.0+foundry.1/results.json").read_text())
+    return {case["name"]: case["failure"] for case in document["cases"]}
+
+
+FORGED = result("b", None)
+BROKEN: dict[str, tuple[list[object], int | FoundryError]] = {
+    "nothing at all": ([], 0),
+    "no plan": (whole()[1:], 0),
+    "an empty plan": ([{**PLAN, "plan": []}, {"end": 0, "faults": []}], 0),
+    "no end": (whole()[:-1], 0),
+    "one case did not run": ([*whole()[:3], {"end": 1, "faults": []}], 0),
+    "one result is missing": ([*whole()[:4], {"end": 2, "faults": []}], 0),
+    "a case that is not planned": ([*whole()[:-1], {"began": ["k", "c"]}, result("c"), {"end": 3, "faults": []}], 0),
+    "a result before its case began": ([PLAN, result("a"), *whole()[1:]], 0),
+    "two results of a case": ([*whole("wrong")[:-1], FORGED, {"end": 2, "faults": []}], 1),
+    "a plan that changes": ([*whole()[:3], {**PLAN, "plan": [["k", "a"]]}, {"end": 1, "faults": []}], 0),
+    "a record after the end": ([*whole(), result("b")], 0),
+    "four bytes": ([*whole()[:3], "<x/>"], 0),
+    "a fault of the whole": ([*whole()[:-1], {"end": 2, "faults": ["a worker died"]}], 1),
+    "a failed case": (whole("3 of 8 are wrong"), 0),
+    "a status": (whole(), 1),
+    "a death": (whole()[:4], 137),
+    "a container that is gone": (whole()[:4], EngineError("it is gone")),
+    "a limit": (whole()[:4], LimitError("python was ended", why="its time is over: the limit is 60 s")),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_run_is_no_proof(start: Start, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records, status = BROKEN[how]
+    start(records, status)
+    with pytest.raises(ProofError, match="spirv is not proven"):
+        proof.e2e("spirv")
+    assert "is proven" not in capsys.readouterr().out
+    junit = ElementTree.parse(tmp_path / "spirv/3.9.0+foundry.1/junit.xml").getroot().find("testsuite")
+    assert junit is not None
+    if how not in ("an empty plan", "a status"):
+        assert int(junit.get("failures", "")) + int(junit.get("errors", "")) > 0
+
+
+@pytest.mark.parametrize("how", ["a death", "a container that is gone", "a limit", "no end"])
+def test_what_ends_a_run_names_the_case_and_keeps_the_results_before(start: Start, how: str, tmp_path: Path) -> None:
+    records, status = BROKEN[how]
+    start(records, status)
+    with pytest.raises(ProofError) as raised:
+        proof.e2e("spirv")
+    found = cases(tmp_path)
+    assert found["a"] is None
+    said = found["b"] or ""
+    assert how == "no end" or said.startswith("it was running when the run broke off: ")
+    reason = {"a death": "status 137", "a limit": "its time is over: the limit is 60 s"}.get(how, "")
+    assert reason in said
+    assert reason in raised.value.why
+
+
 def test_the_table_is_shown_and_the_results_come_out(
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    container = start(0)
+    container = start()
     folder = proof.e2e("spirv", only="bf16")
     assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
     assert (folder / "junit.xml").is_file()
@@ -97,38 +177,20 @@ def test_the_table_is_shown_and_the_results_come_out(
 def test_what_says_the_same_with_every_triton_is_run_with_the_default_one_or_if_asked_for(
     start: Start, target: str, options: dict[str, str], all_of_them: bool
 ) -> None:
-    container = start(0)
+    container = start()
     proof.e2e(target, **options)
     assert ("--not-anywhere" not in container.commands[0][0]) == all_of_them
 
 
-def test_a_failed_case_is_an_error_and_its_results_are_there(
-    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    start(1)
-    with pytest.raises(ProofError) as caught:
-        proof.e2e("spirv")
-    assert "junit.xml" in caught.value.why
-    assert (tmp_path / "spirv" / "3.9.0+foundry.1" / "junit.xml").is_file()
-    assert "is proven" not in capsys.readouterr().out
-
-
-def test_a_run_that_breaks_off_before_the_first_case_points_to_no_file(start: Start) -> None:
-    start(1, leaves="core")
-    with pytest.raises(ProofError, match="it broke off") as caught:
-        proof.e2e("spirv")
-    assert "junit.xml" not in str(caught.value)
-
-
 def test_the_advice_leads_into_the_image_that_failed(start: Start) -> None:
-    start(1)
+    start([], 1)
     with pytest.raises(ProofError) as caught:
         proof.e2e("spirv", triton="3.6.0", allow_drift=True)
     assert caught.value.next == "./foundry shell spirv --triton=3.6.0 --allow-drift"
 
 
 def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
-    start(5)
+    start([{**PLAN, "plan": []}], 5)
     with pytest.raises(UsageError, match="no case has 'nonsense' in its name"):
         proof.e2e("spirv", only="nonsense")
 
@@ -157,7 +219,7 @@ def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) 
     stale = tmp_path / "spirv" / "3.9.0+foundry.1" / "stale.json"
     stale.parent.mkdir(parents=True)
     stale.write_text("{}")
-    start(0)
+    start()
     proof.e2e("spirv")
     assert not stale.exists()
 
@@ -166,21 +228,23 @@ def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) 
 def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_of_e2e(
     start: Start, tmp_path: Path, name: str, image: str
 ) -> None:
-    container = start(0)
+    container = start()
     assert proof.bench(name) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
     assert container.copied[:2] == ["/foundry/e2e", "/foundry/bench"]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 
 
 def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(start: Start) -> None:
-    container = start(0)
+    container = start()
     proof.bench("vsi")
     assert "/foundry/spirv" in container.copied
     assert [line for line in container.called if line.endswith("--target /foundry/peers /foundry/spirv")]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e:/foundry/peers"
 
 
-def test_a_measurement_that_breaks_off_is_an_error(start: Start) -> None:
-    start(1)
+def test_a_measurement_that_breaks_off_is_an_error(start: Start, tmp_path: Path) -> None:
+    start([*whole(data={"measurements": [{"title": "m"}], "table": ""})[:4]], 0)
     with pytest.raises(ProofError, match="did not come to an end"):
         proof.bench("spirv")
+    document = json.loads((tmp_path / "spirv-bench/3.9.0+foundry.1/bench.json").read_text())
+    assert document["measurements"] == [{"title": "m"}], "what was measured before is kept"

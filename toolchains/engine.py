@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import docker.errors
 import docker.types
@@ -408,7 +408,7 @@ class Container:
         self._name = f"foundry-{uuid.uuid4().hex}"
         self.id = ""
 
-    def __enter__(self) -> Container:
+    def __enter__(self) -> Self:
         try:
             self.id = self._api.create_container(
                 self._image, command=[*self._first()], entrypoint=[], name=self._name, use_config_proxy=False,

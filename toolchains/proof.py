@@ -7,21 +7,24 @@ serves as well. Which device ran the kernels stands in what is printed and in ev
 from __future__ import annotations
 
 import ast
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import building, furnishing, image, lock, paths
-from .engine import Container
-from .errors import ProofError, UsageError, suggestion
+from .engine import Container, Sandbox
+from .errors import FoundryError, ProofError, UsageError, suggestion
 from .fromsource.choice import Choice
 from .sdk import Given
+from .verdict import Verdict
 
 _HOME = "/foundry"
-_RESULTS = f"{_HOME}/results"
-# The exit status with which e2e says that it had no case to run.
+# The exit status with which e2e/supervise.py says that it had no case to run.
 _NONE = 5
+# How long a run may take (seconds), whatever becomes of its supervisor, which ends each case in much less.
+_SECONDS = 4 * 3600
 # What a variant with peers, and a folder with measurements, is named after.
 _BENCH = "-bench"
 # Backends whose plugins a target is timed against, on the same device; where the measurement finds them.
@@ -51,20 +54,19 @@ def e2e(
         ProofError: a case failed; the results are there all the same. Or the run broke off before it had any.
         UsageError: no case's name contains `only`.
     """
-    command = ["python", "e2e", "--results", _RESULTS, "--only", only]
+    command = ["python", "e2e", "--records", "--only", only]
     locked = building.locked(target)
     # Asked for by name, a case is run with any release.
     if not only and (locked.variant or triton not in ("", locked.default_triton)):
         command.append("--not-anywhere")
     how = _How(triton, offline, allow_drift, given, choice)
-    status, results = _run(target, ["e2e"], command, {}, how)
-    if status == _NONE:
+    verdict, results = _run(target, ["e2e"], command, {}, how)
+    if verdict.plan == () and only:
         raise UsageError(f"no case has {only!r} in its name",
                          next="take a part of one of the names above, or leave out --only")  # fmt: skip
-    if status != 0:
-        junit = results / "junit.xml"
-        why = f"the failed cases are in {junit}" if junit.is_file() else "it broke off, see above; there are no results"
-        raise ProofError(f"{target} is not proven", why=why, next=how.shell(target))
+    verdict.write(results)
+    if not verdict.proven:
+        raise ProofError(f"{target} is not proven", why=_why(verdict, results / "junit.xml"), next=how.shell(target))
     print(f"{target} is proven; results in {results}")
     return results
 
@@ -97,16 +99,21 @@ def bench(
             f"there is no measurement {only} of {target}{suggestion(only, known)}", why=f"known: {', '.join(known)}",
             next=f"./foundry bench {target}, or --only= one of these",
         )  # fmt: skip
-    command = ["python", "bench", "--results", _RESULTS, *(["--only", only] if only else [])]
+    command = ["python", "bench", "--records", "--only", only]
     # bench/ times the kernels that e2e/ checks.
     peers = _PEERS.get(building.locked(variant).backend, ())
     env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
     how = _How(triton, offline, allow_drift, given, None)
     # Beside what e2e found, not in its place.
     folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
-    status, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
-    if status != 0:
-        raise ProofError(f"the measurements of {target} did not come to an end", next=how.shell(variant))
+    verdict, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
+    taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
+    results.mkdir(parents=True, exist_ok=True)
+    document = {"ran": verdict.ran, "measurements": taken}
+    (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
+    if not verdict.proven:
+        what = f"the measurements of {target} did not come to an end"
+        raise ProofError(what, why=_why(verdict, results / "bench.json"), next=how.shell(variant))
     print(f"results in {results}")
     return results
 
@@ -135,6 +142,15 @@ def place(target: str, version: str, given: Given | None, choice: Choice | None 
     return paths.RESULTS / (target + ("-sdk" if given else "") + ("-source" if choice else "")) / version
 
 
+def _why(verdict: Verdict, written: Path) -> str:
+    """What is wrong, and where the results are."""
+    planned = len(verdict.plan or ())
+    lines = [f"{len(verdict.failed)} of {planned} cases failed or were not run"] if verdict.failed else []
+    if verdict.plan == ():
+        lines.append("there was no case to run")
+    return "\n".join([*lines, *verdict.faults, f"what was found is in {written}"])
+
+
 def _with_peers(target: str) -> str:
     variant = f"{target}{_BENCH}"
     return target if building.locked(target).variant or variant not in lock.load().targets else variant
@@ -161,8 +177,8 @@ class _How:
 def _run(
     target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How, *,
     folder: str = "", peers: Sequence[str] = (),
-) -> tuple[int, Path]:  # fmt: skip
-    """Run a command in a container of a target's image; returns its exit status and where its results are now.
+) -> tuple[Verdict, Path]:  # fmt: skip
+    """Run a command in a container of a target's image; returns what it came to and the folder for results, empty.
 
     Args:
         folder: for the results, if not named as the target is.
@@ -175,16 +191,35 @@ def _run(
     results = place(folder or target, made.info.labels[image.LABEL + "triton"], how.given, how.choice)
     shutil.rmtree(results, ignore_errors=True)
     locked = building.locked(target)
-    with docker.sandbox(made.name, folders=furnishing.folders(locked)) as container:
+    verdict = Verdict()
+    with docker.sandbox(made.name, folders=furnishing.folders(locked), seconds=_SECONDS) as container:
+        print(f"limits: {container.limits}")
         for name in folders:
             container.copy_into(paths.ROOT / name, f"{_HOME}/{name}")
         furnishing.furnish(container, locked)
         for peer in peers:
             _install(container, peer)
-        container.call(["mkdir", _RESULTS])
-        status = container.run(command, env=env, cwd=_HOME, line=lambda text: print(text, flush=True)).status
-        container.copy_out(_RESULTS, results)
-    return status, results
+        try:
+            done = container.run(
+                command, env=env, cwd=_HOME, line=lambda text: print(text, flush=True), out=verdict.take
+            )
+        except FoundryError as error:
+            # Results that came are kept.
+            verdict.conclude(str(error))
+        else:
+            verdict.conclude(f"the process in the container ended with status {done.status}{_memory(container)}")
+            if done.status not in (0, _NONE) and not verdict.failed and not verdict.faults:
+                verdict.faults.append(f"the process in the container ended with status {done.status}")
+    return verdict, results
+
+
+def _memory(container: Sandbox) -> str:
+    """A word on memory, if a process in the container was killed for lack of it."""
+    try:
+        killed = container.oom_killed()
+    except FoundryError:
+        return ", and its container is gone"
+    return f"; a process was killed for lack of memory: {container.limits}" if killed else ""
 
 
 def _install(container: Container, backend: str) -> None:

@@ -1,0 +1,147 @@
+"""What a run of cases in a container came to, judged on this machine by the records that e2e/supervise.py sends.
+
+The first record is the plan: which cases are run. A run is a success only if each of them has exactly one result, if
+none failed, and if the last record came. What was running when records stopped is an error, and so is what was not run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+# A case's suite and name.
+Key = tuple[str, str]
+
+
+@dataclass
+class Verdict:
+    """The records so far.
+
+    Attributes:
+        plan: the cases that are to be run; None before it came.
+        title, ran: what ran, on what.
+        results: by case, in the order in which they came.
+        faults: what is wrong with the run and not with one case.
+    """
+
+    plan: tuple[Key, ...] | None = None
+    title: str = ""
+    ran: Mapping[str, str] = field(default_factory=dict)
+    results: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    _began: dict[Key, None] = field(default_factory=dict)
+    _ended: bool = False
+
+    def take(self, line: str) -> None:
+        """Take a record; what is none is a fault."""
+        try:
+            record = json.loads(line)
+            if self._ended:
+                raise ValueError("it came after the last one")
+            match record:
+                case {"plan": list(plan), "title": str(title), "ran": dict(ran)} if self.plan is None:
+                    self.plan = tuple((str(suite), str(name)) for suite, name in plan)
+                    self.title, self.ran = title, {str(name): str(value) for name, value in ran.items()}
+                case {"began": [str(suite), str(name)]}:
+                    self._begin((suite, name))
+                case {"result": {"suite": str(suite), "name": str(name), "failure": str() | None} as result}:
+                    self._finish((suite, name), result)
+                case {"end": int(count), "faults": list(faults)}:
+                    self._ended = True
+                    self.faults += map(str, faults)
+                    if count != len(self.results):
+                        raise ValueError(f"{count} results were sent, {len(self.results)} came")
+                case _:
+                    raise ValueError("it is of no known kind")
+        except ValueError as error:
+            self.faults.append(f"a record cannot be used: {error}: {line[:200]}")
+
+    def _begin(self, key: Key) -> None:
+        if key not in (self.plan or ()) or key in self._began:
+            raise ValueError("the case is not planned, or began before")
+        self._began[key] = None
+
+    def _finish(self, key: Key, result: dict[str, Any]) -> None:
+        if key not in self._began or key in self.results:
+            raise ValueError("the case did not begin, or has a result")
+        self.results[key] = result
+
+    def conclude(self, why: str) -> None:
+        """Take note that no record comes any more: what has no result is an error.
+
+        Args:
+            why: what ended the run, for people.
+        """
+        if self.plan is None:
+            self.faults.append(f"it broke off before it said which cases there are: {why}")
+            return
+        if not self._ended:
+            self.faults.append(f"it broke off: {why}")
+        for key in self.plan:
+            if key not in self.results:
+                said = f"it was running when the run broke off: {why}" if key in self._began else f"not run: {why}"
+                blank = {"suite": key[0], "name": key[1], "seconds": 0.0, "error": None, "modelled": None}
+                self.results[key] = blank | {"failure": said, "broke": True}
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        return [result for result in self.results.values() if result["failure"] is not None]
+
+    @property
+    def proven(self) -> bool:
+        """Whether all that was planned, and that is something, was run to the end and is right."""
+        planned = self.plan or ()
+        return bool(planned) and set(planned) == set(self.results) and not (self.failed or self.faults) and self._ended
+
+    def write(self, folder: Path) -> None:
+        """Write junit.xml and results.json."""
+        folder.mkdir(parents=True, exist_ok=True)
+        document = {
+            "title": self.title,
+            "ran": self.ran,
+            "planned": len(self.plan or ()),
+            "passed": len(self.results) - len(self.failed),
+            "failed": len(self.failed),
+            "faults": self.faults,
+            "cases": list(self.results.values()),
+        }
+        (folder / "results.json").write_text(json.dumps(document, indent=1) + "\n")
+        self._junit(folder / "junit.xml")
+
+    def _junit(self, path: Path) -> None:
+        broken = sum(bool(result.get("broke")) for result in self.failed)
+        suite = ElementTree.Element(
+            "testsuite", name=self.title, tests=str(len(self.results) + len(self.faults)),
+            failures=str(len(self.failed) - broken), errors=str(broken + len(self.faults)), skipped="0",
+            time=f"{sum(result['seconds'] for result in self.results.values()):.3f}",
+        )  # fmt: skip
+        properties = ElementTree.SubElement(suite, "properties")
+        for name, value in self.ran.items():
+            ElementTree.SubElement(properties, "property", name=name, value=value)
+        for result in self.results.values():
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=result["suite"], name=result["name"], time=f"{result['seconds']:.3f}"
+            )
+            if result["modelled"]:
+                costs = ElementTree.SubElement(case, "properties")
+                for name, count in result["modelled"].items():
+                    ElementTree.SubElement(costs, "property", name=f"modelled_{name}", value=str(count))
+            if result["failure"] is not None:
+                _add_failure(case, "error" if result.get("broke") else "failure", result["failure"])
+        for fault in self.faults:
+            _add_failure(ElementTree.SubElement(suite, "testcase", classname="run", name="the whole"), "error", fault)
+        root = ElementTree.Element("testsuites")
+        root.append(suite)
+        ElementTree.indent(root)
+        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _add_failure(case: ElementTree.Element, kind: str, text: str) -> None:
+    # XML has no way to write most control characters.
+    text = "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+    last = (text.strip().splitlines() or ["no reason was given"])[-1]
+    ElementTree.SubElement(case, kind, message=last).text = text
