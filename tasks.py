@@ -127,7 +127,8 @@ def e2e(
         ./foundry e2e dpu --triton=3.6.0
 
     A table on the terminal, junit.xml and results.json in build/results/<target>/<Triton's version>/; each of them says
-    on which device the kernels ran. The exit status is 40 if anything was wrong.
+    on which device the kernels ran. The exit status is 40 if anything was wrong, or a case did not run to its end. A
+    case that crashes or takes more than ten minutes fails, and the next one runs.
 
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; say what is missing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import distributions, lock, paths, testing, triton
+from toolchains import distributions, lock, paths, planned, testing, triton
 from toolchains.errors import CheckError, CommandError
 from toolchains.lock import LockedTarget
 from toolchains.parts import Line, Part, run_parts
@@ -81,6 +82,47 @@ def test_a_part_that_executed_no_test_has_failed(
 def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_parts([Part("one", lambda line: None, tmp_path / "absent.xml")]) == CheckError.exit_code
     assert " 1 errors in " in last_line(capsys)
+
+
+@pytest.mark.parametrize("content", ["", "<a/>", "<testsuites>", "not XML"])
+def test_a_part_whose_results_are_damaged_has_failed(
+    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(line: Line) -> None:
+        (tmp_path / "one.xml").write_text(content)
+
+    assert run_parts([Part("one", run, tmp_path / "one.xml")]) == CheckError.exit_code
+    assert "failed: one: no test was executed" in capsys.readouterr().out
+
+
+CONFTEST = """
+def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" not in os.environ and os.environ.get("END"):
+        os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "in a test", "in the process that counts", "at the start"])
+def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> None:
+    tests, work = tmp_path / "tests", tmp_path / "work"
+    tests.mkdir()
+    work.mkdir()
+    bad = "import os\ndef test_bad(): os._exit(0)\n" if ending == "in a test" else ""
+    good = "import pytest\ndef test_a(): pass\n@pytest.mark.skip\ndef test_s(): pass\n"
+    (tests / "test_it.py").write_text(good + bad)
+    early = {"at the start": "os._exit(0)", "in the process that counts": CONFTEST}.get(ending, "")
+    (tests / "conftest.py").write_text(f"import os\n{early}\n")
+    shutil.copy(planned.__file__, work)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--numprocesses=1", "-p", "planned", "-p", "no:cacheprovider",
+         f"--rootdir={tests}", f"--junitxml={work}/junit.xml", str(tests)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": str(work), planned.VARIABLE: f"{work}/planned.txt", "END": "1"},
+    )  # fmt: skip
+    wrong = testing.incomplete(work / "planned.txt", work / "junit.xml")
+    assert (done.returncode == 0) == (ending != "in a test")
+    assert bool(wrong) == (ending in ("in the process that counts", "at the start")), wrong
+    assert ending != "in the process that counts" or "the results have 0 tests, 2 were to run" in wrong
 
 
 def test_neighbours_that_may_run_side_by_side_do_and_what_each_prints_stays_together(

@@ -47,9 +47,14 @@ class Count:
     skipped: int = 0
 
     def add(self, junit: Path) -> int:
-        """Add what a JUnit file says; returns how many tests were executed."""
+        """Add what a JUnit file says; returns how many tests were executed, 0 where it is missing or damaged."""
         executed = 0
-        for suite in ElementTree.parse(junit).getroot().iter("testsuite"):
+        try:
+            suites = list(ElementTree.parse(junit).getroot().iter("testsuite"))
+        except (OSError, ElementTree.ParseError):
+            # A run that broke off has executed nothing that can be counted.
+            return 0
+        for suite in suites:
             tests, failed, errors, skipped = (
                 int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")
             )
@@ -91,7 +96,7 @@ def run_parts(parts: Sequence[Part], *, lanes: int = os.cpu_count() or 1) -> int
         if failed:
             failures.append(part.title)
         if part.junit is not None:
-            executed = count.add(part.junit) if part.junit.is_file() else 0
+            executed = count.add(part.junit)
             if executed == 0:
                 count.errors += 1
                 failures.append(f"{part.title}: no test was executed")

@@ -20,21 +20,25 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from . import building, distributions, furnishing, host, lock, paths, proof, triton
-from .errors import CommandError, UsageError
+from . import building, distributions, furnishing, host, lock, paths, planned, proof, triton
+from .errors import CommandError, EngineError, UsageError
 from .lock import LockedTarget
-from .parts import Line, Part, run_parts
+from .parts import Count, Line, Part, run_parts
 from .run import run
 from .sdk import Given
 from .vendors import Kind
 
 _RESULTS = paths.RESULTS / "test"
 _INSIDE = "/foundry/test"
+_PLANNED = f"{_INSIDE}/planned"
+# How long the tests in an image may take (seconds).
+_SECONDS = 2 * 3600
 # Marks of tests that say the same in several images.
 _MARKS = ("anywhere: in every image", "any_release: with every release of Triton")
 # Of this process's environment, what tests on this machine need beside what every child gets.
@@ -191,27 +195,60 @@ class _Image:
             self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
         )
         places = furnishing.folders(self.target)
-        with TemporaryDirectory(dir=paths.scratch()) as work, engine.sandbox(image.name, folders=places) as container:
+        with TemporaryDirectory(dir=paths.scratch()) as work, engine.sandbox(
+            image.name, folders=places, seconds=_SECONDS
+        ) as container:
+            line(f"limits: {container.limits}")
             distributions.copy("pytest-xdist", Path(work))
+            shutil.copy(planned.__file__, work)
             container.copy_into(Path(work), f"{_INSIDE}/pytest")
             for name, folder in folders.items():
                 container.copy_into(folder, f"{_INSIDE}/{name}")
             furnishing.furnish(container, self.target)
             done = container.run(
                 ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib",
-                 "-p", "no:cacheprovider", "-ra", "-o", "markers=" + "\n".join(_MARKS),
+                 "-p", "planned", "-p", "no:cacheprovider", "-ra", "-o", "markers=" + "\n".join(_MARKS),
                  "-m", " and ".join(f"not {mark}" for mark in without),
                  f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
                 # Tests may import what lies beside them.
-                env={"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}, cwd="/tmp",
-                line=line,
+                env={"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders)),
+                     planned.VARIABLE: _PLANNED},
+                cwd="/tmp", line=line,
             )  # fmt: skip
-            container.copy_out(f"{_INSIDE}/junit.xml", self.junit("backends"))
+            killed = container.oom_killed()
+            for name, file in ((f"{_INSIDE}/junit.xml", self.junit("backends")), (_PLANNED, Path(work, "planned.txt"))):
+                # What is missing is an error below.
+                with suppress(EngineError):
+                    container.copy_out(name, file)
+            wrong = incomplete(Path(work, "planned.txt"), self.junit("backends"))
+        if killed:
+            wrong = [f"a process was killed for lack of memory: {container.limits}", *wrong]
         if done.status != 0:
             shell = building.shell_command(
                 self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
             )
-            raise CommandError(f"pytest in the image of {self.title} ended with status {done.status}", next=shell)
+            what = f"pytest in the image of {self.title} ended with status {done.status}"
+            raise CommandError(what, why="\n".join(wrong), next=shell)
+        if wrong:
+            raise CommandError(f"the tests in the image of {self.title} are not all done", why="\n".join(wrong))
+
+
+def incomplete(planned_file: Path, junit: Path) -> list[str]:
+    """Say what is missing in a run of tests in an image, if anything: tests that did not end, or the results.
+
+    Args:
+        planned_file: what planned.py wrote.
+        junit: what pytest wrote.
+    """
+    try:
+        tests, missing = planned.read(planned_file.read_text())
+    except (OSError, ValueError) as error:
+        return [f"pytest ended before it knew its tests: {error}"]
+    counted = Count()
+    counted.add(junit)
+    reported = counted.passed + counted.failed + counted.errors + counted.skipped
+    wrong = [f"{len(missing)} of {len(tests)} tests did not end, the first of them is {missing[0]}"] if missing else []
+    return wrong + ([f"the results have {reported} tests, {len(tests)} were to run"] if reported < len(tests) else [])
 
 
 def _tool(words: Sequence[str], line: Line) -> None:

@@ -1,0 +1,57 @@
+"""A pytest plugin that writes down which tests were collected and which have ended, each as soon as that is known.
+
+It is copied into the container that tests run in, and imports nothing of this project. With pytest-xdist it works in
+the process that runs no test itself, so that a test which ends its process cannot end the list.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# Names the file that is written to.
+VARIABLE = "FOUNDRY_PLANNED"
+
+
+class Planned:
+    """Appends a line of JSON for the collected tests, and one for each test that has ended."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a")
+        self._planned = False
+
+    def _write(self, **event: object) -> None:
+        print(json.dumps(event), file=self._file, flush=True)
+        os.fsync(self._file.fileno())
+
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        if not self._planned:
+            self._planned = True
+            self._write(plan=list(ids))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        # A test whose process died has a single report.
+        if report.when not in ("setup", "call"):
+            self._write(ended=report.nodeid)
+
+
+def pytest_configure(config: Any) -> None:
+    if VARIABLE in os.environ and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Planned(Path(os.environ[VARIABLE])))
+
+
+def read(text: str) -> tuple[list[str], list[str]]:
+    """The tests that were collected, and those of them that did not end, from what the plugin wrote.
+
+    Raises:
+        ValueError: it wrote no list of tests, or an empty one.
+    """
+    events = [json.loads(line) for line in text.splitlines()]
+    plans = [event["plan"] for event in events if "plan" in event]
+    if not plans or not plans[0]:
+        raise ValueError("no test was collected")
+    ended = {event["ended"] for event in events if "ended" in event}
+    return plans[0], [test for test in plans[0] if test not in ended]
