@@ -107,7 +107,7 @@ _ELSEWHERE = "docker version; correct DOCKER_HOST, or unset it"
 def _start() -> str:
     if host := os.environ.get("DOCKER_HOST"):
         return f"start the engine that DOCKER_HOST={host} names, or unset DOCKER_HOST"
-    return "./foundry doctor says how to start it"
+    return "./foundry doctor, which says how to start it"
 
 
 def _refused(said: str, where: str) -> Cause:
