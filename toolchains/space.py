@@ -23,7 +23,7 @@ def error(what: str, why: str, places: Sequence[Path] = ()) -> FileError:
     return FileError(
         what,
         why="\n".join([why, *(f"{_free(place):.1f} GB free at {place}" for place in shown)]),
-        next="./foundry prune, which shows what can be removed; or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk",
+        next="./foundry prune, which shows what can go; or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk",
     )
 
 
