@@ -382,6 +382,24 @@ def bake(
 
 
 @verb(group="project")
+def prune(c: Context, remove: bool = False) -> None:
+    """Show what the store and the engine keep without need, and remove it if asked to.
+
+    Shown are fetched files, built parts and images that the lock does not name, and what killed runs left. Parts that
+    were built from source, and images named latest or after a release, stay. Everything that is removed can be fetched
+    or made again, but other checkouts of yours, with another lock, may use it. Let none of them build meanwhile.
+
+        ./foundry prune
+        ./foundry prune --remove
+
+    --remove  remove what is shown
+    """
+    from toolchains import prune as pruning
+
+    pruning.prune(remove=remove)
+
+
+@verb(group="project")
 def ci(c: Context) -> None:
     """Print the matrix for a CI system: one line of JSON, see ci/workflow.yml."""
     from toolchains import lock, matrix

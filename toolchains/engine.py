@@ -252,6 +252,14 @@ class Engine:
             if info and not info.names:
                 self.remove(id)
 
+    def named(self, pattern: str) -> dict[str, tuple[tuple[str, ...], int]]:
+        """Return the images with a name that fits a pattern, "triton-foundry/*": by ID, names and size in bytes."""
+        try:
+            found = self._api.images(filters={"reference": pattern})
+        except _FAILURES as error:
+            raise diagnosis.failed("cannot list the engine's images", error) from error
+        return {image["Id"]: (tuple(_names(image)), image["Size"]) for image in found}
+
     def abandoned(self) -> dict[str, int]:
         """Return what builds left whose process is dead: the images of their steps, by ID, with their size in bytes.
 

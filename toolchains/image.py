@@ -213,7 +213,7 @@ def _python(
     target: LockedTarget, locked: LockedTriton, sourced: Sourced | None, *, store: Store, engine: Engine, cache: bool
 ) -> str:
     """Have the image under the target's in the engine; returns its name."""
-    name = _python_name(target, locked, sourced)
+    name = python_name(target, locked, sourced)
     if cache and provenance.image(name, engine=engine, store=store):
         return name
     with step(f"base image from {len(target.debs)} Debian packages"):
@@ -244,14 +244,15 @@ def python_layer(
         with step(f"Triton {triton.version(locked)}"):
             own = triton.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
     return Layer(
-        name=_python_name(target, locked, sourced),
+        name=python_name(target, locked, sourced),
         base="BASE",
         dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
         wheels=[*layers.locked(target.wheels, store), layers.Wheel(own, store.sha256(own))],
     )
 
 
-def _python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
+def python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
+    """Return the name of the image between the base image and the target's own."""
     return _name("python", _python_identity(target, locked, sourced))
 
 

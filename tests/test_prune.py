@@ -1,0 +1,119 @@
+"""Pruning: what the lock names stays, the rest is shown first, and goes only when that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolchains import engine, lock, native, paths, prune, rootfs
+from toolchains.errors import EngineError
+
+OLD = "0" * 64
+
+
+class Docker:
+    """An engine with images and volumes, that notes what is removed."""
+
+    def __init__(self, images: dict[str, tuple[tuple[str, ...], int]]) -> None:
+        self.images = images
+        self.removed: list[str] = []
+
+    def named(self, pattern: str) -> dict[str, tuple[tuple[str, ...], int]]:
+        return self.images
+
+    def abandoned(self) -> dict[str, int]:
+        return {}
+
+    def volumes(self, prefix: str) -> tuple[str, ...]:
+        return ("triton-foundry-ccache", "triton-foundry-conan-server", "triton-foundry-llvm-0123")
+
+    def remove(self, name: str) -> None:
+        self.removed.append(name)
+
+    def remove_volume(self, name: str) -> None:
+        raise EngineError(f"cannot remove the volume {name}", why="in use")
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Docker, set[str]]:
+    locked = lock.load()
+    target = locked.targets["spirv"]
+    needed = [target.debs[0].sha256, next(iter(locked.builders.values())).debs[0].sha256]
+    kept = [f"artifacts/{each[:2]}/{each}/file" for each in needed]
+    kept += [f"parts/base/{rootfs.identity(target)}/image.tar", f"parts/upstream/{OLD}/llvm.tar"]
+    gone = [f"artifacts/00/{OLD}/old.deb", f"parts/base/{OLD}/image.tar", f"parts/native/.{OLD}.partial/file"]
+    store = tmp_path / "store"
+    for name in (*kept, *gone):
+        (store / name).parent.mkdir(parents=True)
+        (store / name).write_text("x")
+    (store / "locks").mkdir()
+    base = f"triton-foundry/base:{target.suite}-"
+    docker = Docker({
+        "1": ((f"{base}{rootfs.identity(target)[:16]}",), 1),
+        "2": ((f"{base}{'0' * 16}",), 2_000_000),
+        "3": ((f"triton-foundry/spirv:{'0' * 16}",), 3_000_000),
+        "4": ((f"triton-foundry/spirv:{'1' * 16}", "triton-foundry/spirv:latest"), 4),
+        "5": ((native.builder_name(next(iter(locked.builders.values()))),), 5),
+        "6": ((f"triton-foundry/python:{'0' * 16}",), 6_000_000),
+    })  # fmt: skip
+    monkeypatch.setenv("FOUNDRY_CACHE", str(store))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr(engine, "connect", lambda: docker)
+    return store, docker, set(kept)
+
+
+def files(store: Path) -> set[str]:
+    found = {path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file()}
+    return {name for name in found if not name.startswith("locks/")}
+
+
+def test_nothing_goes_without_being_asked_for(
+    machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, docker, _ = machine
+    before = files(store)
+    prune.prune(remove=False)
+    assert files(store) == before
+    assert docker.removed == []
+    shown = capsys.readouterr().out
+    assert "./foundry prune --remove" in shown
+    for row in ("fetched files", "built parts: base", "left unfinished", "images (they share layers)"):
+        assert row in shown
+    assert "11" in shown  # MB of the three images
+
+
+def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
+    machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, docker, kept = machine
+    prune.prune(remove=True)
+    assert files(store) == kept
+    zeros = "0" * 16
+    suite = lock.load().targets["spirv"].suite
+    assert docker.removed == [
+        f"triton-foundry/spirv:{zeros}", f"triton-foundry/python:{zeros}", f"triton-foundry/base:{suite}-{zeros}",
+    ]  # fmt: skip
+    said = " ".join(capsys.readouterr().out.split())
+    assert "removed 6 of 7" in said
+    assert "kept: triton-foundry-llvm-0123" in said
+    assert paths.cache() == store
+
+
+def test_a_part_that_is_being_built_stays(machine: tuple[Path, Docker, set[str]]) -> None:
+    store, _, _ = machine
+    (store / "locks").mkdir(exist_ok=True)
+    with prune.FileLock(store / "locks" / f"native-{OLD}"):
+        found = list(prune._store(store, lock.load()))
+    assert not [item for item in found if "partial" in item.name]
+
+
+def test_every_artifact_of_the_lock_is_found() -> None:
+    text = paths.LOCK.read_text()
+    found = {artifact.sha256 for artifact in prune._artifacts(lock.load())}
+    assert found
+    locked = lock.load()
+    for target in (*locked.targets.values(), *locked.builders.values()):
+        assert {artifact.sha256 for artifact in (*target.debs, *target.wheels, *target.sdists)} <= found
+        assert {release.wheel.sha256 for release in target.tritons.values()} <= found
+    assert all(sha256 in text for sha256 in found)
