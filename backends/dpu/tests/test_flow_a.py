@@ -95,9 +95,12 @@ def link(container: Container, tasklets: int | None, dpus: int) -> None:
 def test_the_documented_command_lines_add_any_number_of_elements(compiled: Container, tasklets: int | None, dpus: int):
     link(compiled, tasklets, dpus)
     for n in (0, 1, 2, 7, 50, 512, 513, 5000, 100000):
-        expected = f"vec_add: {n} elements on {dpus} DPUs: correct\n"
-        assert compiled.said(f"/mnt/host_cwd/bin/vec_add_host {n}") == expected
-    assert compiled.said("/mnt/host_cwd/bin/vec_add_host") == f"vec_add: 512 elements on {dpus} DPUs: correct\n"
+        said = compiled.said(f"/mnt/host_cwd/bin/vec_add_host {n}")
+        # Each DPU gets the same even number of elements; those that are left without one do not work.
+        part = -(-n // dpus) + -(-n // dpus) % 2
+        assert said == f"vec_add: {n} elements on {-(-n // part) if n else 0} of {dpus} DPUs: correct\n"
+    said = compiled.said("/mnt/host_cwd/bin/vec_add_host")
+    assert said == f"vec_add: 512 elements on {dpus} of {dpus} DPUs: correct\n"
 
 
 def test_the_ir_is_read_by_llvm_13_and_14_and_names_the_dpu(compiled: Container):
@@ -227,3 +230,18 @@ def test_tasklets_wait_for_each_other_and_share_the_heap(container: Container, t
         container.said(line)
     # Three launches: 16 tasklets' memory does not fit into WRAM three times.
     assert container.said("./reader together").split() == 3 * [str(sum(range(100, 100 + tasklets)))]
+
+
+@pytest.mark.parametrize(("has_dialect", "used"), [(True, "built"), (False, "ours")])
+def test_an_llvm_that_was_built_is_used_if_it_has_the_dialect(container: Container, has_dialect: bool, used: str):
+    built = container.folder / "built"
+    built.mkdir()
+    knows = "--convert-dpu-to-llvm" if has_dialect else "--another-pass"
+    for name in ("opt", "mlir-opt", "mlir-translate"):
+        script = f'#!/bin/sh\n[ "$1" != --help ] || exec echo "  {knows}  - a pass"\necho "built: $*"\n'
+        (built / name).write_text(script)
+        (built / name).chmod(0o755)
+    said = container.said(f"export UPMEM_OPT={built}/opt; {LOWER[0]} && {LOWER[1]}")
+    words = [line.partition("/bin/")[2].partition(" ")[2] for line in LOWER]
+    assert said == ("".join(f"built: {line}\n" for line in words) if used == "built" else "")
+    assert (container.folder / "bin/vec_add.ll").exists() == (used == "ours")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -45,14 +46,19 @@ def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(written: Folder) -> N
 
 @pytest.mark.parametrize("dpus", [1, 4, 5])
 def test_the_documented_lines_add_any_number_of_elements(written: Folder, dpus: int) -> None:
-    right = "C = A + B: {n} elements on {dpus} DPUs, all right\n"
-    assert written.said(f"export NR_DPUS={dpus}; {RUN}") == right.format(n=50, dpus=dpus)
-    for n in (0, 1, 10, 100, 100_003):
-        assert written.said(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right.format(n=n, dpus=dpus)
+    def right(n: int) -> str:
+        programs = -(-n // 1024)
+        # Each DPU gets the same number of programs; those that are left without one do not work.
+        working = -(-programs // -(-programs // dpus)) if n else 0
+        return f"C = A + B: {n} elements, {programs} programs on {working} of {dpus} DPUs, all right\n"
+
+    assert written.said(f"export NR_DPUS={dpus}; {RUN}") == right(50)
+    for n in (0, 1, 10, 100, 6 * 1024, 100_003):
+        assert written.said(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right(n)
 
 
 def test_without_nr_dpus_it_is_one(written: Folder) -> None:
-    assert written.said(RUN) == "C = A + B: 50 elements on 1 DPUs, all right\n"
+    assert written.said(RUN) == "C = A + B: 50 elements, 1 programs on 1 of 1 DPUs, all right\n"
 
 
 def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, tmp_path: Path) -> None:
@@ -112,10 +118,13 @@ def test_where_the_ir_goes_and_what_the_kernel_is_called_can_be_said(tmp_path: P
 
 def test_without_legalisation_the_ir_is_there_to_look_at(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.said("./scripts/host_triton_ir.sh", env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
+    said = folder.said("./scripts/host_triton_ir.sh", env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
+    assert "cannot be linked" in said and "container_triton_run.sh" not in said
     ir = (folder.path / "bin/triton_add.ll").read_text()
     assert "call i32 @__triton_program_id(i32 0)" in ir
-    assert "__triton_program_id" in folder.said(RUN, status=1)
+    said = folder.said(RUN, status=1)
+    assert "is as it was before dpu-legalize: it uses @__triton_program_id" in said
+    assert "unset TRITON_DPU_SKIP_LEGALIZE" in said
 
 
 @pytest.mark.parametrize("env", [{}, {"TRITON_DPU_FORCE_LEGALIZE": "1"}])
@@ -185,3 +194,48 @@ def test_local_dependencies_that_are_not_there_are_refused(tmp_path: Path, argum
     said = Folder(tmp_path).said(f"source scripts/use_local_deps.sh {arguments} && echo sourced || echo refused")
     assert why in said
     assert said.endswith("refused\n")
+
+
+LINES = ("./scripts/host_triton_ir.sh", "./scripts/host_triton_pack.py --artifact-dir artifacts/add")
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    ("variable", "why"),
+    [
+        ("TRITON_SRC", "is not a source tree of Triton\n  next: unset TRITON_SRC"),
+        ("UPMEM_OPT", "is not a program\n  next: unset UPMEM_OPT"),
+        ("TRITON_PY", "is not a program\n  next: set TRITON_PY"),
+    ],
+)
+def test_what_is_set_and_cannot_be_used_is_an_error_with_its_name(tmp_path: Path, line: str, variable: str, why: str):
+    folder = Folder(tmp_path)
+    said = folder.said(line, status=1, env={variable: "/nowhere"})
+    assert f"error: {variable}=/nowhere " in said
+    assert why in said
+    assert not list((folder.path / "artifacts").glob("*/kernel.ll"))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_python_without_triton_is_an_error_that_says_what_to_type(tmp_path: Path, line: str) -> None:
+    said = Folder(tmp_path).said(line, status=1, env={"TRITON_PY": "/usr/bin/python3"})
+    what = r"error: .*/usr/bin/python3 has no Triton with the dpu backend: .*No module named 'triton'\n"
+    assert re.search(what, said)
+    assert "  next: " in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_an_opt_without_the_pass_is_an_error_of_one_line(tmp_path: Path, line: str) -> None:
+    opt = "/usr/lib/llvm-14/bin/opt"
+    env = {"UPMEM_OPT": opt, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    said = Folder(tmp_path).said(line, status=1, env=env)
+    assert f"error: UPMEM_OPT={opt} has no pass dpu-legalize; unset UPMEM_OPT" in said
+    assert "Traceback" not in said
+
+
+def test_ir_that_is_not_legalised_is_not_packed(tmp_path: Path) -> None:
+    line = "./scripts/host_triton_pack.py --artifact-dir artifacts/add"
+    said = Folder(tmp_path).said(line, status=1, env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
+    assert "error: the IR is as it was before dpu-legalize" in said
+    assert not (tmp_path / "cwd" / "artifacts").exists()

@@ -77,7 +77,7 @@ def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(quickstart: Folder) -
 )
 def test_the_documented_lines_run_a_trial_that_says_so(quickstart: Folder, line: str) -> None:
     said = quickstart.said(line)
-    assert "on 4 DPUs" in said
+    assert "grid 1,1,1, 1 program on 1 of 4 DPUs\n" in said
     assert "array 0: no --in and no --fill: a trial with 0, 1, 2, ...\n" in said
     assert "array 2: 1 3 5 7 9 11 13 15 17 19" in said
     assert "warning" not in said

@@ -58,7 +58,13 @@ def main():
     parser.add_argument("n", type=int, nargs="?", default=100_003, help="elements; default %(default)s")
     given = parser.parse_args()
     if given.out:
-        ir = llvm_ir()
+        from foundry_core.errors import LoweringError
+
+        try:
+            ir = llvm_ir()
+        except LoweringError as error:
+            # What was wrong is in the message: a kernel that cannot be lowered, or an opt that cannot be used.
+            sys.exit(f"error: {error}")
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(ir)
         print(f"wrote {given.out}")

@@ -51,6 +51,9 @@ def legalize(ir: str, num_tasklets: int) -> str:
         done = subprocess.run(command, input=ir, capture_output=True, text=True, check=False)
     except OSError as error:
         raise ToolError(f"UPMEM_OPT={opt} cannot be run: {error.strerror}") from error
+    if "'-dpu-legalize'" in done.stderr:  # LLVM's words for an option that it does not know
+        advice = "unset UPMEM_OPT to use the installed opt, or set it to one with the pass"
+        raise ToolError(f"UPMEM_OPT={opt} has no pass dpu-legalize; {advice}")
     if done.returncode != 0:
         said = done.stderr.strip()[-4000:]
         raise ToolError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{said}")

@@ -150,6 +150,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "vec_add: %" PRIu64 " of %" PRIu32 " elements wrong\n", wrong, n);
         return EXIT_FAILURE;
     }
-    printf("vec_add: %" PRIu32 " elements on %" PRIu32 " DPUs: correct\n", n, nr_dpus);
+    uint32_t working = 0; /* Those that have an element to add. */
+    for (uint32_t d = 0; d < nr_dpus; d++)
+        working += arguments[d].n > 0;
+    printf("vec_add: %" PRIu32 " elements on %" PRIu32 " of %" PRIu32 " DPUs: correct\n", n, working, nr_dpus);
     return EXIT_SUCCESS;
 }

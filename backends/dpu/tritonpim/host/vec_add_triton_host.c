@@ -153,6 +153,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%" PRId64 " of %" PRId32 " elements are wrong\n", wrong, n);
         return EXIT_FAILURE;
     }
-    printf("C = A + B: %" PRId32 " elements on %d DPUs, all right\n", n, NR_DPUS);
+    uint32_t working = 0; /* Those that have a program to run. */
+    for (uint32_t d = 0; d < NR_DPUS; d++)
+        working += grids[d].count > 0;
+    printf("C = A + B: %" PRId32 " elements, %" PRIu32 " programs on %" PRIu32 " of %d DPUs, all right\n", n, programs,
+           working, NR_DPUS);
     return EXIT_SUCCESS;
 }

@@ -10,17 +10,25 @@ kernel=${OUT_LL:-bin/triton_add.ll} NR_DPUS=${NR_DPUS:-1}
 
 case $NR_DPUS in
 '' | *[!0-9]* | 0*)
-    echo "error: NR_DPUS=$NR_DPUS is no number of DPUs" >&2
+    echo "error: NR_DPUS=$NR_DPUS is not a number of DPUs
+  next: NR_DPUS=1 $0" >&2
     exit 1
     ;;
 esac
 
 for file in "$kernel" dpu/triton_wrapper.ll dpu/triton_args.c host/triton_args.h; do
     if [ ! -f "$file" ]; then
-        echo "error: there is no $file: run scripts/host_triton_ir.sh first" >&2
+        echo "error: there is no $file" >&2
+        echo "  next: ./scripts/host_triton_ir.sh, which writes it" >&2
         exit 1
     fi
 done
+
+if open=$(grep -o -m 1 '@__triton_program_id\|@__triton_num_programs' "$kernel"); then
+    echo "error: $kernel is as it was before dpu-legalize: it uses $open, which no DPU program defines" >&2
+    echo "  next: unset TRITON_DPU_SKIP_LEGALIZE, and run scripts/host_triton_ir.sh again" >&2
+    exit 1
+fi
 
 # What the compiler wrote into the IR about the kernel.
 fact() {
@@ -28,7 +36,8 @@ fact() {
 }
 tasklets=$(fact num_tasklets) block=$(fact block)
 if [ -z "$block" ]; then
-    echo "error: $kernel does not say how many elements a program has: write it with the dpu backend" >&2
+    echo "error: $kernel does not say how many elements a program has: the dpu backend did not write it" >&2
+    echo "  next: ./scripts/host_triton_ir.sh" >&2
     exit 1
 fi
 

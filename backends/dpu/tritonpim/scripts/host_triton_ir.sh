@@ -13,7 +13,16 @@
 #   TRITON_DPU_FORCE_LEGALIZE=1   a failure of opt is an error; it always is
 set -eu
 cd "$(dirname "$0")/.."
+root=$PWD
 . scripts/environment.sh
+if ! said=$("$TRITON_PY" -c 'import sys
+from triton.backends import backends
+sys.exit("its Triton has no backend dpu; it has: " + ", ".join(sorted(backends)) if "dpu" not in backends else 0)' 2>&1)
+then
+    echo "error: TRITON_PY=$TRITON_PY has no Triton with the dpu backend: $(printf '%s' "$said" | tail -n 1)" >&2
+    echo "  next: ./container/start_docker.sh ./scripts/host_triton_ir.sh, which runs this in the image" >&2
+    exit 1
+fi
 
 OUT_LL=${OUT_LL:-bin/triton_add.ll}
 KERNEL_NAME=${KERNEL_NAME:-add_kernel}
@@ -26,4 +35,9 @@ mkdir -p "$(dirname "$OUT_LL")"
     --dpu-args-h dpu/triton_args.h \
     --dpu-args-c dpu/triton_args.c \
     --host-args-h host/triton_args.h
-echo "next, in the container: ./scripts/container_triton_run.sh"
+if [ "${TRITON_DPU_SKIP_LEGALIZE:-}" = 1 ]; then
+    echo "$OUT_LL is as it was before dpu-legalize, since TRITON_DPU_SKIP_LEGALIZE=1: it cannot be linked." >&2
+    echo "To run the kernel: unset TRITON_DPU_SKIP_LEGALIZE, and run this script again" >&2
+else
+    echo "next, in the container: ./scripts/container_triton_run.sh"
+fi

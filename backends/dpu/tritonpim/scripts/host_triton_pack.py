@@ -3,9 +3,9 @@
 
     ./scripts/host_triton_pack.py --artifact-dir ./artifacts/add --out-indices 2
 
-The script, ./dpu_min_test.py unless --triton-script names another, must accept --out PATH and write LLVM IR there. It
-is run by TRITON_PY if that is set, or by this Python, if Triton and the dpu backend are installed there; else in the
-project's image, by `./foundry pack`.
+The script, ./dpu_min_test.py unless --triton-script names another, must accept --out PATH and write LLVM IR there.
+Which Python runs it, with which Triton and opt, is as for host_triton_ir.sh. If that Python has no Triton with the dpu
+backend, and none of TRITON_PY, TRITON_SRC and UPMEM_OPT is set, the project's image packs, by `./foundry pack`.
 """
 
 import os
@@ -32,14 +32,36 @@ def arguments():
     return [*given, "--triton-script", str(found)]
 
 
+def environment():
+    """This process's environment with Triton and opt as environment.sh chooses them, or an exit with what it said."""
+    line = 'root=$1; . "$1/scripts/environment.sh"; env -0'
+    done = subprocess.run(["sh", "-c", line, "sh", HERE.parent], stdout=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    return dict(entry.decode().split("=", 1) for entry in done.stdout.split(b"\0") if b"=" in entry)
+
+
 def main():
-    python = os.environ.get("TRITON_PY") or sys.executable
+    chosen = [name for name in ("TRITON_PY", "TRITON_SRC", "UPMEM_OPT") if os.environ.get(name)]
+    used = environment()
+    python = used["TRITON_PY"]
     command = [python, "-m", "triton_dpu_backend.artifact", "pack"]
-    here = subprocess.run([python, "-c", "import triton, triton_dpu_backend"], capture_output=True, check=False)
-    if here.returncode != 0 and (PROJECT / "foundry").is_file():
-        print(f"{python} has no Triton with the dpu backend: packing in the project's image", file=sys.stderr)
+    words = [python, "-c", "import triton, triton_dpu_backend"]
+    here = subprocess.run(words, env=used, capture_output=True, text=True, check=False)
+    if here.returncode != 0:
+        why = (here.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        what = f"{python} has no Triton with the dpu backend: {why}"
+        if not (PROJECT / "foundry").is_file():
+            sys.exit(f"error: {what}\n  next: set TRITON_PY to a Python that has them")
+        if chosen:
+            sys.exit(
+                f"error: {what}\n  why:  the project's image could pack, but it would not use {', '.join(chosen)}\n"
+                f"  next: unset {' '.join(chosen)}, to pack in the image; or set TRITON_PY to a Python that has them"
+            )
+        print(f"{what}; packing in the project's image", file=sys.stderr)
         command = [str(PROJECT / "foundry"), "pack"]
-    return subprocess.run([*command, *arguments()], check=False).returncode
+        used = os.environ
+    return subprocess.run([*command, *arguments()], env=used, check=False).returncode
 
 
 sys.exit(main())

@@ -15,6 +15,7 @@ meta.json has TritonPIM's keys (kernel, arg_count, out_indices, num_dpus when th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from .script import ScriptError, default_dpus, kernel_ir
 from .signature import Kernel, Parameter, parse, tasklets
 from .wrapper import wrapper
 
+# What dpu-legalize replaces.
+_OPEN = re.compile(r"@__triton_(program_id|num_programs)\b")
 # How many tasklets run a kernel of which nothing is known: 11 fill the pipeline, 16 every kind of DPU has.
 _TASKLETS = 16
 
@@ -59,7 +62,16 @@ def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, k
 
 
 def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Packed:
-    """Write the artifact of a kernel whose IR is there already; as pack()."""
+    """Write the artifact of a kernel whose IR is there already; as pack().
+
+    Raises:
+        ScriptError: dpu-legalize was not run on the IR; or see pack().
+    """
+    if hit := _OPEN.search(ir):
+        raise ScriptError(
+            f"the IR is as it was before dpu-legalize: it uses {hit[0]}, which no DPU program defines; "
+            "unset TRITON_DPU_SKIP_LEGALIZE and pack again"
+        )
     facts = facts_of(ir)
     results = _outs(kernel, outs, facts)
     written = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,10 +99,13 @@ def kernel_ir(script: Path) -> str:
         TRITON_CACHE_DIR: Triton's cache; a temporary one by default, since the usual place may not be writable.
 
     Raises:
-        ScriptError: it failed (what it printed is on stderr), or wrote nothing.
+        ScriptError: it failed (what it printed is on stderr), or wrote nothing; or UPMEM_OPT names nothing to run.
     """
     if not script.is_file():
         raise ScriptError(f"there is no script {script}")
+    opt = os.environ.get("UPMEM_OPT")
+    if opt and shutil.which(opt) is None:
+        raise ScriptError(f"UPMEM_OPT={opt} is not a program; unset it to use the installed opt")
     with tempfile.TemporaryDirectory() as work:
         out = Path(work, "kernel.ll")
         # Verbose as TritonPIM is: which opt legalises.

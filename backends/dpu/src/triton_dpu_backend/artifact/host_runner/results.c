@@ -61,8 +61,11 @@ int main(int count, char **words)
     if (!grid[0])
         find_grid();
     plan();
-    printf("%s: grid %" PRIu32 ",%" PRIu32 ",%" PRIu32 " on %" PRIu32 " DPU%s\n", KERNEL, grid[0], grid[1], grid[2],
-           nr_dpus, nr_dpus == 1 ? "" : "s");
+    /* A DPU without a program does nothing, see share(). */
+    uint64_t programs = (uint64_t)grid[0] * grid[1] * grid[2];
+    printf("%s: grid %" PRIu32 ",%" PRIu32 ",%" PRIu32 ", %" PRIu64 " program%s on %" PRIu32 " of %" PRIu32 " DPU%s\n",
+           KERNEL, grid[0], grid[1], grid[2], programs, programs == 1 ? "" : "s",
+           programs < nr_dpus ? (uint32_t)programs : nr_dpus, nr_dpus, nr_dpus == 1 ? "" : "s");
     for (int i = 0; i < COUNT; i++)
         if (is_pointer(i))
             describe(i);
