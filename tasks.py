@@ -185,8 +185,8 @@ def pack(
 
         ./foundry pack --script=add.py --artifact-dir=packed/add
 
-    In it are the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run` runs it,
-    and so does backends/dpu/tritonpim/scripts/container_artifact_run.sh wherever the UPMEM SDK is.
+    In it are the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run-packed` runs
+    it, and so does backends/dpu/tritonpim/scripts/container_artifact_run.sh wherever the UPMEM SDK is.
 
     --script=FILE       accepts --out PATH and writes LLVM IR there; --triton-script is the same. Default: the addition
                         in backends/dpu/tritonpim/dpu_min_test.py
@@ -204,15 +204,15 @@ def pack(
 
 
 @verb(group="pack", iterable=["arg", "len", "in_", "fill", "out"], positional=["artifact"])
-def run(
+def run_packed(
     c: Context, artifact: str, arg: list[str], in_: list[str], out: list[str], fill: list[str], len: list[str],
     nr_dpus: str = "", grid: str = "", parameters: bool = False, triton: str = "", offline: bool = False,
     allow_drift: bool = False, sdk: str = "",
 ) -> None:  # fmt: skip
     """Run a packed kernel on DPUs.
 
-        ./foundry run packed/add --parameters
-        ./foundry run packed/add --nr-dpus=4 --arg=3=100 --in=0=a.bin --in=1=b.bin --out=2=c.bin
+        ./foundry run-packed packed/add --parameters
+        ./foundry run-packed packed/add --nr-dpus=4 --arg=3=100 --in=0=a.bin --in=1=b.bin --out=2=c.bin
 
     IDX is the index of a parameter of the kernel. Without --in and --fill it is a trial on numbers that count up.
 
@@ -238,28 +238,71 @@ def run(
     )  # fmt: skip
 
 
-@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
-def shell(
-    c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
-    allow_drift: bool = False, sdk: str = "", from_source: str | None = None,
+@verb(
+    group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target", "script"], passing=True
+)
+def run(
+    c: Context, target: str, script: str, source: list[str], profile: list[str], with_: str = "", results: str = "",
+    wheels: str = "", triton: str = "", offline: bool = False, allow_drift: bool = False, sdk: str = "",
+    from_source: str | None = None,
 ) -> None:  # fmt: skip
-    """Open a shell in a target's image, without a network, with the checks in /foundry/e2e.
+    """Run a Python script of yours in a target's container.
 
-        ./foundry shell spirv
+        ./foundry run spirv script.py --size 4096
+        ./foundry run spirv-torch examples/get_started.py
+        ./foundry run dpu --with=project --results=out project/tools/script.py
 
-    Try: python e2e/vec_add.py. What you change in there is gone afterwards.
+    The script's folder is copied to /foundry/work in the container, and the script runs there. Files that it writes or
+    changes are copied back into the folder, also if it fails; nothing is deleted here. All words after the script are
+    its arguments, and its exit status is that of this verb. Options of `run` go before the script.
 
+    --with=PATH      copy this folder in place of the script's own; the script must be in it, and starts in it
+    --results=DIR    write what comes back there, and leave the copied folder alone
+    --wheels=DIR     install the wheels of this folder first. The container has no network: download them with what
+                     they need, for the image's Python, by `pip download --only-binary=:all: --python-version VERSION`
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; say what is missing
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
     """
-    from toolchains import building
+    from toolchains import passing, workplace
 
-    sys.exit(building.shell(
-        target, triton=triton, offline=offline, allow_drift=allow_drift, given=_given(target, sdk),
-        choice=_choice(from_source, source, profile),
+    sys.exit(workplace.run(
+        target, script, passing.words(), folder=with_, results=results, wheels=wheels, triton=triton, offline=offline,
+        allow_drift=allow_drift, given=_given(target, sdk), choice=_choice(from_source, source, profile),
+    ))  # fmt: skip
+
+
+@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
+def shell(
+    c: Context, target: str, source: list[str], profile: list[str], with_: str = "", results: str = "",
+    wheels: str = "", triton: str = "", offline: bool = False, allow_drift: bool = False, sdk: str = "",
+    from_source: str | None = None,
+) -> None:  # fmt: skip
+    """Open a shell in a target's container, in a copy of your folder.
+
+        ./foundry shell spirv
+        ./foundry shell spirv --with=.
+
+    The container has no network. It has an editor, nano; README.md, docs, examples and e2e in /foundry; and a Python
+    that `python -m pip install` can install wheels into. Try: python e2e/vec_add.py.
+
+    --with=PATH      copy this folder to /foundry/work, and start there. Files that are new or changed are copied back
+                     when the shell ends, however it ends; all other changes are gone
+    --results=DIR    write what comes back there, and leave the copied folder alone
+    --wheels=DIR     install the wheels of this folder first; see `run`
+    --triton=3.6.0   another pinned release than the default one
+    --offline        do not use the network; say what is missing
+    --allow-drift    as for `build`
+    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
+    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
+    """
+    from toolchains import workplace
+
+    sys.exit(workplace.shell(
+        target, folder=with_, results=results, wheels=wheels, triton=triton, offline=offline, allow_drift=allow_drift,
+        given=_given(target, sdk), choice=_choice(from_source, source, profile),
     ))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The verbs pack and run, with a container that only remembers: what goes in, what is called, what comes out."""
+"""The verbs pack and run-packed, with a container that only remembers: what goes in, what is called, what comes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs pack and run: a kernel becomes an artifact folder, and an artifact runs, in the dpu target's container.
+"""The verbs pack and run-packed: a kernel becomes an artifact folder, and an artifact runs, in dpu's container.
 
 What goes in and comes out is copied, so that an engine on another machine serves as well. In the container runs what a
 user of TritonPIM types there by hand, a script of backends/dpu/tritonpim.
@@ -56,7 +56,7 @@ def pack(
         command += ["--artifact-dir", f"{_HOME}/packed", *options]
         _run(container, command, f"{source} cannot be packed", {inside: source})
         container.copy_out(f"{_HOME}/packed", Path(artifact))
-    print(f"packed in {artifact}; next: ./foundry run {artifact} --parameters")
+    print(f"packed in {artifact}; next: ./foundry run-packed {artifact} --parameters")
     return Path(artifact)
 
 

@@ -1,4 +1,4 @@
-"""The verbs build and shell: a target's image, made when its inputs changed, and a way into it."""
+"""The verb build: a target's image, made when its inputs changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import engine, furnishing, host, image, lock, owners, paths, pins, sdk
+from . import engine, host, image, lock, owners, paths, pins, sdk
 from .errors import PinError, UsageError
 from .fromsource.choice import Choice
 from .image import Image
@@ -90,20 +90,6 @@ def build(
         _console.print(f"from source: {sourced}")
     if sizes:
         _console.print(_sizes(docker, made))
-
-
-def shell(
-    name: str, *, triton: str, offline: bool, allow_drift: bool, given: Given | None, choice: Choice | None
-) -> int:
-    """Open a shell in a target's image, with the checks in /foundry/e2e; returns its exit status."""
-    docker, made = have(
-        name, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
-    )
-    target = locked(name)
-    with docker.sandbox(made.name, folders=furnishing.folders(target)) as container:
-        container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
-        furnishing.furnish(container, target)
-        return container.interactive(["bash"])
 
 
 def shell_command(

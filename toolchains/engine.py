@@ -14,6 +14,7 @@ import math
 import os
 import posixpath
 import re
+import select
 import shlex
 import shutil
 import socket
@@ -54,6 +55,10 @@ _STILLBORN = 600
 _LONGEST_BUILD = 24 * 3600
 # What the SDK raises: its own errors; when the engine is gone, those of requests, which are OSErrors, and of urllib3.
 _FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
+# The status of a command whose process the engine lost: as if it was killed by SIGKILL.
+_LOST = 137
+# After this long (seconds) without any input, it is said that the input is being waited for.
+_PATIENCE = 5
 # Where a command finds its input when that does not come from a terminal.
 _INPUT = "foundry/stdin"
 # Where the kernel counts what it killed for lack of memory, in a line "oom_kill N": cgroups of version 1 and 2.
@@ -64,7 +69,7 @@ _VOLUME_LABEL = "org.triton-foundry.volume"
 # What root needs to install files for several owners, of the capabilities that engines give.
 _BUILDING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
 # The user in a sandbox: any but root. No image needs to know it.
-_USER = 1000
+USER = 1000
 # Where a sandbox can be written to, besides the folders that are asked for.
 _WORK = "/foundry"
 _TEMPORARY = "/tmp"
@@ -493,7 +498,7 @@ class Container:
                     if chunk:
                         chunks[stream].append(chunk)
                         lines[stream].feed(chunk)
-            status = self._api.exec_inspect(id)["ExitCode"]
+            status = self._ended(id)
         except _FAILURES as error:
             self._check_time(argv)
             raise EngineError(f"cannot run {argv[0]} in a container of {self._image}", why=str(error)) from error
@@ -502,8 +507,7 @@ class Container:
         if status != 0:
             self._check_time(argv)
         stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
-        # An engine that lost the process (killed for memory with its container, say) gives no status.
-        return Completed(status if status is not None else 137, stdout, stderr)
+        return Completed(status, stdout, stderr)
 
     def _check_time(self, argv: Sequence[str]) -> None:
         """Raise LimitError if the container's time is over."""
@@ -527,10 +531,13 @@ class Container:
         """Run a command with this process's terminal as its own; returns its exit status.
 
         Where stdin is no terminal, it is read to its end first, and becomes the input of the command. An engine on
-        another machine may offer no way to say over an open connection that the input has ended.
+        another machine may offer no way to say over an open connection that the input has ended. Where only stdout is
+        no terminal, the command has no input.
         """
         try:
-            return self._joined(argv, cwd) if sys.stdin.isatty() else self._fed(argv, sys.stdin.buffer.read(), cwd)
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                return self._joined(argv, cwd)
+            return self._fed(argv, b"" if sys.stdin.isatty() else _input(), cwd)
         except _FAILURES as error:
             raise EngineError(f"cannot open {argv[0]} in a container of {self._image}", why=str(error)) from error
 
@@ -538,7 +545,12 @@ class Container:
         id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
         stream = self._api.exec_start(id, tty=True, socket=True)
         terminal.join(stream, lambda rows, columns: self._api.exec_resize(id, rows, columns))
-        return int(self._api.exec_inspect(id)["ExitCode"] or 0)
+        return self._ended(id)
+
+    def _ended(self, id: str) -> int:
+        """The exit status of a command. An engine that lost the process (killed with its container, say) gives none."""
+        status = self._api.exec_inspect(id)["ExitCode"]
+        return _LOST if status is None else int(status)
 
     def _fed(self, argv: Sequence[str], data: bytes, cwd: str | None) -> int:
         self._unpack({_INPUT: data})
@@ -549,7 +561,7 @@ class Container:
             for chunk, file in zip(pair, (sys.stdout.buffer, sys.stderr.buffer), strict=True):
                 file.write(chunk or b"")
                 file.flush()
-        return int(self._api.exec_inspect(id)["ExitCode"] or 0)
+        return self._ended(id)
 
     def copy_into(self, source: Path, destination: str) -> None:
         """Copy a file or a folder into the container, under exactly this absolute name; parents are made."""
@@ -696,7 +708,7 @@ class Sandbox(Container):
         return ("timeout", "--signal=KILL", f"{seconds}", *_LIFELINE) if seconds else _LIFELINE
 
     def _settings(self) -> Mapping[str, Any]:
-        return {"user": f"{_USER}:{_USER}", "environment": dict(_IDENTITY)}
+        return {"user": f"{USER}:{USER}", "environment": dict(_IDENTITY)}
 
     def _prepare(self) -> None:
         self._end = time.monotonic() + (self.limits.seconds or math.inf)
@@ -735,10 +747,10 @@ def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
         for folder in sorted({str(parent) for name in entries for parent in PurePosixPath(name).parents} - {"."}):
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, trees.EPOCH
-            entry.uid = entry.gid = _USER
+            entry.uid = entry.gid = USER
             tar.addfile(entry)
         for entry in files:
-            entry.uid = entry.gid = _USER
+            entry.uid = entry.gid = USER
             tar.addfile(entry, files.extractfile(entry))
     return owned.getvalue()
 
@@ -751,6 +763,13 @@ def _is_abandoned(found: Mapping[str, Any]) -> bool:
 
 def _names(image: Mapping[str, Any]) -> list[str]:
     return [name for name in image.get("RepoTags") or () if name != "<none>:<none>"]
+
+
+def _input() -> bytes:
+    """All of stdin. A stdin that somebody holds open and never writes to would look like a command that hangs."""
+    if not select.select([sys.stdin], [], [], _PATIENCE)[0]:
+        print("reading stdin to its end first; for no input: </dev/null", file=sys.stderr, flush=True)
+    return sys.stdin.buffer.read()
 
 
 def _status(error: BaseException) -> int | None:

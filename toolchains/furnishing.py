@@ -20,6 +20,20 @@ def folders(target: LockedTarget) -> tuple[str, ...]:
     return tuple(place for place in places if not place.startswith("/foundry/"))
 
 
+# What the project's users read and try; the folder of a backend's own examples is below the common one.
+_INSTRUCTIONS = {"README.md": "/foundry/README.md", "docs": "/foundry/docs", "examples": "/foundry/examples"}
+
+
+def instruct(container: Container, target: LockedTarget) -> None:
+    """Copy documents and examples into a container: the project's, and those of the target's backend."""
+    for name, place in _INSTRUCTIONS.items():
+        container.copy_into(paths.ROOT / name, place)
+    own = paths.BACKENDS / target.backend
+    for name, place in {"README.md": f"docs/{target.backend}.md", "examples": f"examples/{target.backend}"}.items():
+        if (own / name).exists():
+            container.copy_into(own / name, f"/foundry/{place}")
+
+
 def furnish(container: Container, target: LockedTarget) -> None:
     """Copy a backend's user folders into a container of its image; nothing, where it has none."""
     for name, place in _PLACES.items():

@@ -12,7 +12,7 @@ from typing import IO
 # The date that everything built here carries: 2026-01-01 in seconds. Files that are older keep their own.
 EPOCH = 1767225600
 # What tools leave behind in source folders.
-_LITTER = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+LITTER = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 
 def files(folder: Path) -> dict[str, Path]:
@@ -20,7 +20,7 @@ def files(folder: Path) -> dict[str, Path]:
     found = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
-        if path.is_file() and not _LITTER.intersection(name.parts):
+        if path.is_file() and not LITTER.intersection(name.parts):
             found[name.as_posix()] = path
     return dict(sorted(found.items()))
 
@@ -31,7 +31,7 @@ def digest(entries: Mapping[str, Path]) -> str:
     for name in sorted(entries):
         path = entries[name]
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        whole.update(f"{name}\0{_mode(path):o}\0{content}\n".encode())
+        whole.update(f"{name}\0{mode(path):o}\0{content}\n".encode())
     return whole.hexdigest()
 
 
@@ -55,12 +55,13 @@ def pack(file: IO[bytes], entries: Mapping[str, Path | bytes]) -> None:
                 entry.mode, entry.size = 0o644, len(source)
                 tar.addfile(entry, io.BytesIO(source))
             else:
-                entry.mode, entry.size = _mode(source), source.stat().st_size
+                entry.mode, entry.size = mode(source), source.stat().st_size
                 with source.open("rb") as content:
                     tar.addfile(entry, content)
 
 
-def _mode(path: Path) -> int:
+def mode(path: Path) -> int:
+    """Return the permissions that a file has in a tar: whether its owner may execute it."""
     # Of the nine permissions git keeps one; the others depend on who cloned with which umask.
     return 0o755 if path.stat().st_mode & 0o100 else 0o644
 

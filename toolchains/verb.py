@@ -16,6 +16,7 @@ from invoke.tasks import task
 from . import paths, scratch, space
 from .commandline import Foundry, fail, is_output_closed
 from .errors import FileError, FoundryError
+from .passing import take
 
 # Who is killed by signal N is said by shells to have ended with this plus N; so is a verb that cleaned up first.
 _SIGNALLED = 128
@@ -37,11 +38,12 @@ def verb(function: Callable[..., None]) -> Any: ...
 @overload
 def verb(
     *, group: str = "", actions: Sequence[str] = (), optional: Sequence[str] = (), iterable: Sequence[str] = (),
-    positional: Sequence[str] | None = None,
+    positional: Sequence[str] | None = None, passing: bool = False,
 ) -> Callable[[Callable[..., None]], Any]: ...
 def verb(
     function: Callable[..., None] | None = None, *, group: str = "", actions: Sequence[str] = (),
     optional: Sequence[str] = (), iterable: Sequence[str] = (), positional: Sequence[str] | None = None,
+    passing: bool = False,
 ) -> Any:  # fmt: skip
     """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
 
@@ -53,11 +55,15 @@ def verb(
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         positional: names of those that need no name on the command line; by default all without a default value.
+        passing: whether all words after the last positional one are for somebody else; see passing.py.
     """
     if function is None:
         return functools.partial(
-            verb, group=group, actions=actions, optional=optional, iterable=iterable, positional=positional
-        )
+            verb, group=group, actions=actions, optional=optional, iterable=iterable, positional=positional,
+            passing=passing,
+        )  # fmt: skip
+    if passing:
+        take(function, len(positional or ()))
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:

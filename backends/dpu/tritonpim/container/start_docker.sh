@@ -11,7 +11,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 foundry=$root/../../../foundry
 
 if ! command -v docker >/dev/null; then
-    echo "error: there is no docker command; ./foundry doctor says what to install, and ./foundry run needs none" >&2
+    echo "error: there is no docker command; ./foundry doctor says what to install, and ./foundry shell dpu needs none" >&2
     exit 1
 fi
 image=${DPU_IMAGE:-triton-foundry/dpu:latest}

@@ -1,0 +1,113 @@
+"""Vector addition: how far it is from the reference, and its memory throughput over sizes as a table and a plot.
+
+    ./foundry run spirv examples/get_started.py                        NumPy arrays
+    ./foundry run spirv-torch examples/get_started.py                  torch's CPU tensors, with torch as a provider
+    ./foundry run dpu examples/get_started.py --sizes 4096 65536       sizes of your choice, in elements
+
+It writes vector-add-performance.png and .csv into the current folder; `./foundry run` copies them out. On the emulator
+of DPUs the time is that of the emulation; `./foundry bench dpu` has modelled times.
+"""
+
+import argparse
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+from foundry_core.tensor import Tensor
+
+BLOCK_SIZE = 1024
+# Each element is read twice and written once, in f32.
+BYTES_PER_ELEMENT = 3 * 4
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, output_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(output_ptr + offsets, x + y, mask=mask)
+
+
+def launch(x: Any, y: Any, output: Any, n_elements: int) -> None:
+    """output = x + y."""
+    add_kernel[(triton.cdiv(n_elements, BLOCK_SIZE),)](x, y, output, n_elements, BLOCK_SIZE=BLOCK_SIZE)
+
+
+def arrays(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two arrays of random numbers, and one for the result that a kernel has to overwrite."""
+    x, y = np.random.default_rng(0).random((2, size), np.float32)
+    return x, y, np.full(size, np.nan, np.float32)
+
+
+def additions(size: int) -> dict[str, tuple[np.ndarray, Callable[[], object]]]:
+    """For each provider the array that its addition writes, and the addition."""
+    x, y, output = arrays(size)
+    by_numpy = np.full_like(output, np.nan)
+    found = {"numpy": (by_numpy, lambda: np.add(x, y, out=by_numpy))}
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        # These tensors are views of the arrays.
+        a, b, c = map(torch.from_numpy, (x, y, output))
+        by_torch = np.full_like(output, np.nan)
+        d = torch.from_numpy(by_torch)
+        found["torch"] = (by_torch, lambda: torch.add(a, b, out=d))
+        return {"triton": (output, lambda: launch(a, b, c, size)), **found}
+    return {"triton": (output, lambda: launch(Tensor(x), Tensor(y), Tensor(output), size)), **found}
+
+
+def largest_difference(size: int) -> tuple[str, float]:
+    """The provider that Triton is compared with, torch if it is there, and the largest difference to it."""
+    found = additions(size)
+    for _, add in found.values():
+        add()
+    reference = "torch" if "torch" in found else "numpy"
+    # NaN, which is what an element is that nobody wrote, is larger than every difference.
+    return reference, float(np.max(np.abs(found["triton"][0] - found[reference][0])))
+
+
+def gigabytes_per_second(size: int, provider: str) -> tuple[float, float, float]:
+    """Median, lowest and highest throughput of one addition."""
+    _, add = additions(size)[provider]
+    quantiles = [0.5, 0.2, 0.8]
+    median, low, high = triton.testing.do_bench(add, quantiles=quantiles, warmup=5, rep=20)
+
+    def throughput(milliseconds: float) -> float:
+        return size * BYTES_PER_ELEMENT * 1e-9 / (milliseconds * 1e-3)
+
+    return throughput(median), throughput(high), throughput(low)
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--sizes", type=int, nargs="+", default=[2**power for power in range(12, 23)])
+    sizes = words.parse_args().sizes
+    providers = list(additions(1))
+    # One more than a multiple of the block, so that the last program has a mask.
+    reference, difference = largest_difference(96 * BLOCK_SIZE + 1)
+    print(triton.runtime.driver.active.ran())
+    print(f"The maximum difference between {reference} and triton is {difference}")
+    if not difference == 0:
+        raise SystemExit("error: triton and the reference must agree in every bit: there is one rounding in a sum")
+    report = triton.testing.perf_report(
+        triton.testing.Benchmark(
+            x_names=["size"],
+            x_vals=sizes,
+            x_log=True,
+            line_arg="provider",
+            line_vals=providers,
+            line_names=[name.capitalize() for name in providers],
+            ylabel="GB/s",
+            plot_name="vector-add-performance",
+            args={},
+        )
+    )(gigabytes_per_second)
+    report.run(print_data=True, save_path=".")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""A user's folder in a container: what is copied in, what comes back, and what a script and a shell see of it."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from toolchains import passing, paths, workplace
+from toolchains.errors import UnsafeArchiveError, UsageError
+from toolchains.workplace import Place
+
+SCRIPT = """
+import os, pathlib, sys
+import gift
+print(sys.argv[1:], gift.WORD, sys.stdin.read())
+print("to stderr", file=sys.stderr)
+here = pathlib.Path.cwd()
+assert here == pathlib.Path("/foundry/work") and pathlib.Path("empty").is_dir()
+pathlib.Path("deep/er").mkdir(parents=True)
+pathlib.Path("deep/er/new.bin").write_bytes(bytes(range(256)))
+pathlib.Path("changed.txt").write_text("after")
+pathlib.Path("same.txt").write_text("same")
+pathlib.Path("deleted.txt").unlink()
+pathlib.Path("link").symlink_to("/etc/passwd")
+sys.exit(7)
+"""
+
+
+def foundry(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT]
+    return subprocess.run([*invoke, *words], input=stdin, capture_output=True, text=True, timeout=1200, check=False)
+
+
+def tar(path: Path, files: Mapping[str, bytes]) -> Path:
+    with tarfile.open(path, "w") as packed:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            packed.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def wheel(folder: Path, *, needs: str = "") -> None:
+    """A wheel of one module, gift, in a folder that is made."""
+    folder.mkdir()
+    said = "Metadata-Version: 2.1\nName: gift\nVersion: 1\n" + (f"Requires-Dist: {needs}\n" if needs else "")
+    with zipfile.ZipFile(folder / "gift-1-py3-none-any.whl", "w") as file:
+        file.writestr("gift.py", "WORD = 'unwrapped'\n")
+        file.writestr("gift-1.dist-info/METADATA", said)
+        file.writestr("gift-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr("gift-1.dist-info/RECORD", "")
+
+
+def test_what_follows_a_script_is_the_scripts() -> None:
+    def run(c: object, target: str, script: str, with_: str = "", offline: bool = False) -> None: ...
+
+    def cut(line: str) -> list[str]:
+        return passing.cut(line.split(), run, 2)[1]
+
+    assert cut("spirv x.py") == []
+    assert cut("spirv x.py --help -v --offline") == ["--help", "-v", "--offline"]
+    assert cut("--offline spirv --with=. x.py a") == ["a"]
+    assert cut("spirv --with . x.py a --with b") == ["a", "--with", "b"]
+    assert cut("spirv --help") == []
+
+
+def test_nothing_from_a_container_lands_outside_the_folder(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (folder / "way").symlink_to(outside)
+    (folder / "leak").symlink_to(outside / "leaked")
+    packed = tar(tmp_path / "x.tar", {"../up": b"1", "way/out": b"2", "leak": b"3", "/etc/foundry": b"4", "in": b"5"})
+    with pytest.raises(UnsafeArchiveError, match="4 files were not copied out") as caught:
+        workplace.unpack(packed, folder)
+    assert all(name in caught.value.why for name in ("../up", "way/out", "leak", "/etc/foundry"))
+    assert (folder / "in").read_bytes() == b"5"
+    assert sorted(tmp_path.iterdir()) == [folder, outside, packed]
+    assert not any(outside.iterdir())
+    assert not Path("/etc/foundry").exists()
+
+
+def test_a_home_is_not_copied_unless_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home" / "me"))
+    script = tmp_path / "home" / "x.py"
+    script.parent.mkdir()
+    script.touch()
+    with pytest.raises(UsageError, match="would be copied") as caught:
+        workplace.run("spirv", str(script), [])
+    assert "--with=PATH" in caught.value.next
+
+
+def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    script = tmp_path / "x.py"
+    script.touch()
+    for given, why in (
+        ({"script": str(tmp_path)}, "not a Python script"),
+        ({"script": str(tmp_path / "nowhere.py")}, "not a Python script"),
+        ({"script": str(script), "folder": str(tmp_path / "in")}, "is not in"),
+        ({"script": str(script), "folder": str(script)}, "no such folder"),
+        ({"script": str(script), "wheels": str(tmp_path)}, "nothing to install"),
+        ({"script": str(script), "results": str(script)}, "not a folder"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            workplace.run("spirv", given.pop("script"), [], **given)
+    with pytest.raises(UsageError, match="--results needs a folder"):
+        Place.of(None, results="x", wheels="")
+
+
+@pytest.mark.docker
+def test_a_script_runs_in_a_copy_of_its_folder_and_what_it_wrote_comes_back(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "empty").mkdir(parents=True)
+    (work / ".venv").mkdir()
+    (work / ".venv" / "large").touch()
+    (work / "x.py").write_text(SCRIPT)
+    for name in ("changed.txt", "same.txt", "deleted.txt"):
+        (work / name).write_text(name.partition(".")[0])
+        os.utime(work / name, (1, 1))
+    wheel(tmp_path / "wheels")
+    wheels = f"--wheels={tmp_path / 'wheels'}"
+    done = foundry("run", "spirv", wheels, work / "x.py", "--n=5", "a b", "--help", stdin="in")
+    assert done.returncode == 7, done.stderr
+    # Nothing but the script's own words: whatever else is said goes to stderr.
+    assert done.stdout.splitlines()[-1:] == ["['--n=5', 'a b', '--help'] unwrapped in"]
+    assert "to stderr" in done.stderr
+    assert (work / "deep" / "er" / "new.bin").read_bytes() == bytes(range(256))
+    assert (work / "changed.txt").read_text() == "after"
+    assert "link" in done.stderr and not (work / "link").exists()
+    # Neither what is as it was is written, nor is anything deleted.
+    assert {name: (work / name).stat().st_mtime for name in ("same.txt", "deleted.txt")} == {
+        "same.txt": 1, "deleted.txt": 1,
+    }  # fmt: skip
+    assert sorted(path.name for path in work.iterdir()) == [
+        ".venv", "changed.txt", "deep", "deleted.txt", "empty", "same.txt", "x.py",
+    ]  # fmt: skip
+
+
+@pytest.mark.docker
+def test_a_shell_has_instructions_an_editor_and_a_pip_and_its_changes_come_back(tmp_path: Path) -> None:
+    work, results = tmp_path / "work", tmp_path / "results"
+    work.mkdir()
+    wheel(tmp_path / "wheels")
+    wheel(work / "more")
+    line = """
+        pwd; nano --version | head -1; ls /foundry/docs/spirv.md /foundry/examples/get_started.py /foundry/README.md
+        python -m pip install --quiet --find-links more gift && python -c 'import gift, numpy; print(gift.WORD)'
+        echo kept > kept.txt
+        false
+    """
+    # The end of the input is what Ctrl-D is.
+    done = foundry("shell", "spirv", "--with", work, "--results", results, stdin=line)
+    assert done.returncode == 1, done.stderr
+    for said in ("/foundry/work", "nano", "/foundry/docs/spirv.md", "/foundry/examples/get_started.py", "unwrapped"):
+        assert said in done.stdout
+    assert (results / "kept.txt").read_text() == "kept\n"
+    assert [path.name for path in work.iterdir()] == ["more"]
+
+
+@pytest.mark.docker
+def test_a_wheel_that_needs_what_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "x.py").touch()
+    wheel(tmp_path / "wheels", needs="no-such-thing")
+    done = foundry("run", "spirv", f"--wheels={tmp_path / 'wheels'}", tmp_path / "x.py")
+    assert done.returncode != 0
+    assert "no-such-thing" in done.stderr and "pip download" in done.stderr
