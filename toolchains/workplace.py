@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from . import building, furnishing, paths, trees
+from . import building, confine, furnishing, paths, trees
 from .engine import USER, Container
 from .errors import CommandError, FoundryError, UnsafeArchiveError, UsageError
 from .fromsource.choice import Choice
@@ -323,8 +323,11 @@ def unpack(packed: Path, folder: Path) -> list[str]:
     with tarfile.open(packed) as tar:
         for member in tar:
             content = tar.extractfile(member) if member.isfile() else None
-            path = (folder / member.name).resolve()
-            if content is None or not path.is_relative_to(folder.resolve()):
+            try:
+                path = confine.under(folder, member.name, "the container")
+            except UnsafeArchiveError:
+                content = None
+            if content is None:
                 refused.append(member.name)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
