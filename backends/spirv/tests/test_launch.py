@@ -178,14 +178,6 @@ def test_a_foreign_tensor_is_taken(memory: Memory) -> None:
     assert np.array_equal(y, 3 * x)
 
 
-def test_torch_tensors_are_taken(memory: Memory) -> None:
-    torch = pytest.importorskip("torch")
-    x, y = torch.arange(1000, dtype=torch.float32), torch.zeros(1010)
-    scale(x, y[10:], 1000)
-    assert torch.equal(y[10:], 3 * x)
-    assert not y[:10].any()
-
-
 def test_threads_may_launch_the_same_kernel(memory: Memory) -> None:
     arrays = [(np.full(5000, index, np.float32), np.zeros(5000, np.float32)) for index in range(8)]
     scale(*map(Tensor, arrays[0]), 5000)  # compiled once, before the race

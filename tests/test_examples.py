@@ -1,0 +1,61 @@
+"""Examples run to their end in the images, by the command that they name, and what they write comes out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolchains import paths
+
+# A view that starts inside its tensor, as the plugin must take it; and one that is strided.
+TENSORS = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def triple(x, y, n, stride, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i * stride, mask=i < n) * 3, mask=i < n)
+
+for dtype in torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int64:
+    x, y = torch.arange(40).to(dtype), torch.zeros(50, dtype=dtype)
+    triple[(2,)](x[::2], y[10:30], 20, x[::2].stride(0), BLOCK=16)
+    assert torch.equal(y[10:30], 3 * x[::2]), dtype
+    assert not y[:10].any() and not y[30:].any(), dtype
+"""
+
+
+def run(*words: str | Path) -> str:
+    """What `./foundry run` with these words prints; it must succeed."""
+    invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT]
+    done = subprocess.run(
+        [*invoke, "run", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3000, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("target", "reference"), [("spirv-torch", "torch"), ("dpu", "numpy"), ("vsi", "numpy")]
+)
+def test_the_difference_the_table_and_the_plot_come_out(target: str, reference: str, tmp_path: Path) -> None:
+    said = run(f"--results={tmp_path}", target, paths.ROOT / "examples" / "get_started.py", "--sizes", "4096", "65536")
+    assert f"The maximum difference between {reference} and triton is 0.0\n" in said
+    table = said.partition("vector-add-performance:\n")[2].splitlines()
+    assert table[0].split()[:2] == ["size", "Triton"]
+    assert [float(line.split()[1]) for line in table[1:]] == [4096, 65536]
+    assert all(float(number) > 0 for line in table[1:] for number in line.split()[2:])
+    picture = (tmp_path / "vector-add-performance.png").read_bytes()
+    assert picture.startswith(b"\x89PNG\r\n") and len(picture) > 5000
+
+
+@pytest.mark.docker
+def test_torchs_tensors_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "tensors.py").write_text(TENSORS)
+    run("spirv-torch", tmp_path / "tensors.py")
+    said = run(f"--results={tmp_path}", "spirv-torch", paths.BACKENDS / "spirv" / "examples" / "softmax_torch.py")
+    # Of 781 terms, in f32: each addition rounds, and no value is above 1.
+    assert float(said.rpartition(" ")[2]) < 781 * 2**-24
