@@ -26,7 +26,7 @@ from invoke.parser.parser import Parser
 from invoke.program import Program
 from rich.console import Console
 
-from . import pins
+from . import passing, pins
 from .errors import FoundryError, UsageError, nearest, suggestion
 
 MARK = "foundry"
@@ -74,6 +74,7 @@ class Foundry(Program):
             elif not words:
                 super().parse_tasks()
                 return
+        words = self._own(words)
         self._help(words)
         self._check_verb(words)
         self._check_values(words)
@@ -87,6 +88,12 @@ class Foundry(Program):
         self.tasks = result
         for context in self.tasks:
             self._check_names(context, words)
+
+    def _own(self, words: list[str]) -> list[str]:
+        """The words that are not for a user's script."""
+        verb = self.collection.tasks.get(words[0]) if words else None
+        positional = getattr(verb.body, "passing", 0) if verb else 0
+        return [words[0], *passing.take(words[1:], verb.body, positional, self.argv)] if verb and positional else words
 
     def print_help(self) -> None:
         """Print the verbs, grouped by what one wants to do."""

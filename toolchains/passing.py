@@ -1,15 +1,9 @@
-"""Words of the command line that are for a user's script: invoke must not read them as options of the verb.
-
-invoke loads tasks.py after it has read its own options and before it reads those of verbs. In between, take() removes
-the words that follow the script's name.
-"""
+"""Words of the command line that are for a user's script: invoke must not read them as options of the verb."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-
-from invoke.main import program
 
 _passed: list[str] = []
 
@@ -19,23 +13,19 @@ def words() -> list[str]:
     return list(_passed)
 
 
-def take(verb: Callable[..., None], positional: int) -> None:
-    """Remove what follows a verb's last positional word from the words that invoke has yet to read.
-
-    Does nothing if the command line calls another verb.
+def take(given: Sequence[str], verb: Callable[..., None], positional: int, argv: Sequence[str]) -> list[str]:
+    """Keep what follows a verb's last positional word for words(); return the words up to it.
 
     Args:
+        given: the words behind the verb.
         positional: how many positional words the verb takes.
+        argv: the whole command line. invoke joins what follows a "--" into one text, so it is taken from here.
     """
-    core = getattr(program, "core", None)
-    if core is None or verb.__name__ not in core.unparsed[:2]:
-        return
-    start = core.unparsed.index(verb.__name__) + 1
-    own, rest = cut(core.unparsed[start:], verb, positional)
-    # invoke joins what follows a "--" into one text.
-    _, mark, *behind = [*program.argv[program.argv.index("--") - 1 :]] if "--" in program.argv else ["", ""]
-    _passed[:] = [*rest, *([mark] if rest and mark else []), *behind]
-    core.unparsed[start:] = own
+    own, rest = cut(given, verb, positional)
+    behind = list(argv[argv.index("--") + 1 :]) if "--" in argv else []
+    # Directly behind the script, a "--" only separates.
+    _passed[:] = [*rest, *(["--"] if rest and behind else []), *behind]
+    return own
 
 
 def cut(given: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:

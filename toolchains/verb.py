@@ -16,7 +16,6 @@ from invoke.tasks import task
 from . import paths, scratch, space
 from .commandline import Foundry, fail, is_output_closed
 from .errors import FileError, FoundryError
-from .passing import take
 
 # Who is killed by signal N is said by shells to have ended with this plus N; so is a verb that cleaned up first.
 _SIGNALLED = 128
@@ -55,15 +54,13 @@ def verb(
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         positional: names of those that need no name on the command line; by default all without a default value.
-        passing: whether all words after the last positional one are for somebody else; see passing.py.
+        passing: whether all words after the last positional one are for a user's script; see passing.py.
     """
     if function is None:
         return functools.partial(
             verb, group=group, actions=actions, optional=optional, iterable=iterable, positional=positional,
             passing=passing,
         )  # fmt: skip
-    if passing:
-        take(function, len(positional or ()))
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:
@@ -82,7 +79,7 @@ def verb(
                 raise
             fail(f"error: {explained(error)}", FileError.exit_code)
 
-    vars(guarded).update(group=group, actions=actions)
+    vars(guarded).update(group=group, actions=actions, passing=len(positional or ()) if passing else 0)
     return task(optional=optional, iterable=iterable, positional=positional)(guarded)
 
 
