@@ -251,6 +251,17 @@ def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
     assert testing.runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
 
 
+def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -> None:
+    locked = lock.load()
+    targets = [locked.targets[name] for name in ("dpu", "spirv", "vsi")]
+    images = [testing._Image(target, release, False, None) for target in targets for release in target.tritons]
+    titles = [part.title for part in testing._suites_in_images(images, targets) if "processor" in part.title]
+    assert titles == [
+        f"tests of library functions in the image of spirv, Triton 3.9.0, as processor {name}"
+        for name in ("sse2", "avx2")
+    ]
+
+
 def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> None:
     locked = lock.load()
     targets = [locked.targets[name] for name in ("dpu", "vsi", "vsi-torch")]

@@ -8,7 +8,8 @@
     e2e              the kernels, as the verb `e2e` runs them
 
 The last two for every target, and for variants with parts of their own: e2e with every pinned release of Triton, tests
-with those that runs() chooses.
+with those that runs() chooses. Tests with the mark every_cpu are run once more as each of _PROCESSORS. The first line
+that is printed in an image says on which device, so on which kind of processor, its tests run.
 
 A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
 parts; a run in which no test was executed has failed.
@@ -39,8 +40,19 @@ _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
 # How long the tests in an image may take (seconds).
 _SECONDS = 2 * 3600
-# Marks of tests that say the same in several images.
-_MARKS = ("anywhere: in every image", "any_release: with every release of Triton")
+_EVERY_CPU = "every_cpu"
+# Says in an image what its driver launches on.
+_DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.ran())"
+# Marks of tests that say the same in several images, and of those that do not say the same on each processor.
+_MARKS = (
+    "anywhere: in every image", "any_release: with every release of Triton", f"{_EVERY_CPU}: as each kind of processor",
+)  # fmt: skip
+# PoCL's library is compiled for some kinds of x86-64 processors, and calls pass vectors otherwise on each. PoCL takes
+# the best one that the machine has; by this variable another one, but none that the machine does not have. All tests
+# run on the best one. These are what the others differ in: registers of 16 bytes, and of 32.
+_PROCESSOR = "POCL_KERNELLIB_NAME"
+_PROCESSORS = ("sse2", "avx2")
+_POCL = "pocl-opencl-icd"
 # Of this process's environment, what tests on this machine need beside what every child gets.
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
@@ -90,6 +102,8 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
 
 def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget]) -> Iterator[Part]:
     chosen = runs(targets)
+    core = {"core": paths.BACKENDS / "core" / "tests"}
+    first_with_pocl = next(((target.name, target.default_triton) for target in targets if _has_pocl(target)), None)
     for image in images:
         name, release = image.target.name, image.release
         if (name, release) in chosen:
@@ -98,6 +112,15 @@ def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget])
             first = (name, release) == chosen[0]
             inside = partial(image.tests, folders, without=_repeated(image, targets, first=first))
             yield Part(title, inside, image.junit("backends"))
+            if first_with_pocl == (name, release):
+                for processor in _PROCESSORS:
+                    title = f"tests of library functions in the image of {image.title}, as processor {processor}"
+                    junit = image.junit(f"backends-{processor}")
+                    yield Part(title, partial(image.tests, core, processor=processor), junit)
+
+
+def _has_pocl(target: LockedTarget) -> bool:
+    return any(deb.name == _POCL for deb in target.debs)
 
 
 def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) -> list[str]:
@@ -184,13 +207,23 @@ class _Image:
         log = f"{verb}-{self.target.name}-{self.release}"
         _python(log, [*own, verb, self.target.name, *words], line, more=tuple(sdk))
 
-    def tests(self, folders: Mapping[str, Path], line: Line, *, without: Sequence[str] = ()) -> None:
+    def tests(
+        self, folders: Mapping[str, Path], line: Line, *, without: Sequence[str] = (), processor: str = ""
+    ) -> None:
         """Run tests in the image, with this machine's pytest: the image itself has no use for one.
+
+        The first line says on what device.
 
         Args:
             folders: of tests, see suites.
             without: marks of tests that are not run.
+            processor: one of _PROCESSORS, to run what is marked every_cpu as that processor.
         """
+        chosen = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
+        # Tests may import what lies beside them.
+        env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
+        env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
+        junit = self.junit(f"backends-{processor}" if processor else "backends")
         engine, image = building.have(
             self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
         )
@@ -205,22 +238,20 @@ class _Image:
             for name, folder in folders.items():
                 container.copy_into(folder, f"{_INSIDE}/{name}")
             furnishing.furnish(container, self.target)
+            container.run(["python", "-c", _DEVICE], env=env, cwd="/tmp", line=line)
             done = container.run(
                 ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib",
                  "-p", "planned", "-p", "no:cacheprovider", "-ra", "-o", "markers=" + "\n".join(_MARKS),
-                 "-m", " and ".join(f"not {mark}" for mark in without),
+                 "-m", chosen,
                  f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
-                # Tests may import what lies beside them.
-                env={"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders)),
-                     planned.VARIABLE: _PLANNED},
-                cwd="/tmp", line=line,
+                env=env, cwd="/tmp", line=line,
             )  # fmt: skip
             killed = container.oom_killed()
-            for name, file in ((f"{_INSIDE}/junit.xml", self.junit("backends")), (_PLANNED, Path(work, "planned.txt"))):
+            for name, file in ((f"{_INSIDE}/junit.xml", junit), (_PLANNED, Path(work, "planned.txt"))):
                 # What is missing is an error below.
                 with suppress(EngineError):
                     container.copy_out(name, file)
-            wrong = incomplete(Path(work, "planned.txt"), self.junit("backends"))
+            wrong = incomplete(Path(work, "planned.txt"), junit)
         if killed:
             wrong = [f"a process was killed for lack of memory: {container.limits}", *wrong]
         if done.status != 0:

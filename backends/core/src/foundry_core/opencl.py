@@ -30,6 +30,8 @@ import pyopencl as cl
 
 from .failure import Failure
 from .ran import Kind, Ran
+from .spirv import widest_call
+from .workitem.target import WorkItemTarget
 
 
 class OpenCLError(Failure):
@@ -70,6 +72,8 @@ _SCALARS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "fp32": (np.float32, float),
     "fp64": (np.float64, float),
 }
+# 16 numbers of 8 bytes: SPIR-V for OpenCL has no wider vector.
+WIDEST_VECTOR = 128
 _OVER_HOST_MEMORY = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
 
 Grid = tuple[int, int, int]
@@ -133,6 +137,33 @@ def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None
     )
 
 
+# By the end of PoCL's CL_DEVICE_VERSION, "PoCL HSTR: cpu-x86_64-pc-linux-gnu-haswell": the processors that its library
+# is compiled for, and the widest vectors that C passes in registers there (System V ABI of x86-64, section 3.2.3).
+_POCL = "Portable Computing Language"
+_PASSED_BY_POCL = {"skylake-avx512": 64, "haswell": 32, "bdver1": 32, "ivybridge": 32, "sandybridge": 32}
+
+
+def is_pocl(device: cl.Device) -> bool:
+    """Whether the device is PoCL's, whose compiler is LLVM."""
+    return bool(device.platform.name == _POCL)
+
+
+def has_fma(device: cl.Device) -> bool:
+    """Whether the device has an instruction that multiplies and adds with one rounding."""
+    return bool(device.single_fp_config & cl.device_fp_config.FMA)
+
+
+def call_bytes(device: cl.Device) -> int:
+    """The widest vectors that the device's library functions can be called with, in bytes.
+
+    With wider ones PoCL's functions give numbers that have nothing to do with the arguments.
+    """
+    if not is_pocl(device):
+        return WIDEST_VECTOR
+    found = [width for name, width in _PASSED_BY_POCL.items() if device.version.strip().endswith(f"-gnu-{name}")]
+    return found[0] if found else WorkItemTarget.call_bytes
+
+
 class Device:
     """An OpenCL device with its context and queue.
 
@@ -177,8 +208,16 @@ class Device:
         """Compile a SPIR-V module for the device.
 
         Raises:
-            BuildError: carries the device's build log.
+            BuildError: carries the device's build log, or says that the module was compiled for another device.
         """
+        calls, most = widest_call(spirv), call_bytes(self.cl)
+        if calls > most:
+            raise BuildError(
+                f"the kernel was compiled for another device than {self.cl.name.strip()}",
+                why=f"it calls library functions with vectors of {calls} bytes; this device takes up to {most}, and "
+                "would compute wrong results without a message",
+                next="compile it for this device: launch it without a target, or with the target of the active driver",
+            )
         program = cl.Program(self.context, spirv)
         try:
             program.build()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,17 +23,26 @@ class SpirvOptions(ProgramOptions):
     threads_instead: ClassVar[str] = "the OpenCL device has them: POCL_CPU_MAX_CU_COUNT=4 in the environment for PoCL"
 
 
-_LLVM = "-llvm"
+_ARCH = re.compile(r"v(?P<vector>[0-9]+)(c(?P<call>[0-9]+))?(?P<llvm>-llvm)?")
 
 
 def target(device: WorkItemTarget) -> GPUTarget:
-    """Triton's name for a device, such as v64-llvm. A warp is one work-item, one program."""
-    return GPUTarget("spirv", f"v{device.vector_bytes}{_LLVM if device.llvm_intrinsics else ''}", 1)
+    """Triton's name for a device, such as v64c32-llvm. A warp is one work-item, one program."""
+    llvm = "-llvm" if device.llvm_intrinsics else ""
+    return GPUTarget("spirv", f"v{device.vector_bytes}c{device.call_bytes}{llvm}", 1)
 
 
 def device(target: GPUTarget) -> WorkItemTarget:
-    """The inverse of `target`."""
-    return WorkItemTarget(int(target.arch.removeprefix("v").removesuffix(_LLVM)), target.arch.endswith(_LLVM))
+    """The inverse of `target`; without c, calls are as WorkItemTarget has them by default.
+
+    Raises:
+        ValueError: no such name.
+    """
+    arch = _ARCH.fullmatch(target.arch)
+    if arch is None:
+        raise ValueError(f"spirv has no target {target.arch!r}; one is called v64c32-llvm, v16c16 or v16")
+    call = int(arch["call"] or WorkItemTarget.call_bytes)
+    return WorkItemTarget(int(arch["vector"]), arch["llvm"] is not None, call)
 
 
 class SpirvBackend(ProgramBackend):

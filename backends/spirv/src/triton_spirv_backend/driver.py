@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from foundry_core.arguments import Parameters
 from foundry_core.driver import SynchronousDriver, handles
-from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find
+from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_pocl
 from foundry_core.ran import Ran
 from foundry_core.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
@@ -140,8 +140,10 @@ class SpirvDriver(SynchronousDriver):
         except DeviceError:
             # Only in compile-only mode does Triton get here without a device: any one will do.
             return target(WorkItemTarget())
-        is_pocl = opened.platform.name == "Portable Computing Language"
-        return target(WorkItemTarget(4 * opened.native_vector_width_float, llvm_intrinsics=is_pocl))
+        vector_bytes = 4 * opened.native_vector_width_float
+        # Without the instruction, LLVM calls C's fma instead: right, and slow.
+        intrinsics = is_pocl(opened) and has_fma(opened)
+        return target(WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(opened))))
 
     def cache_bytes(self) -> int:
         return int(open_device().cl.global_mem_cache_size)

@@ -42,6 +42,7 @@ from ..dialects.arith import (
 from ..errors import unsupported
 from . import libdevice
 from .mlir import WIDTHS, Reg, Text
+from .target import WorkItemTarget
 
 _NARROW = ("f8e5", "f16", "bf16")
 
@@ -80,11 +81,11 @@ def in_memory(elem: str) -> str:
 
 
 class Numeric:
-    """Writes arithmetic to a Text."""
+    """Writes arithmetic to a Text; for call_bytes, see WorkItemTarget."""
 
-    def __init__(self, text: Text, vector_bytes: int = 64) -> None:
+    def __init__(self, text: Text, call_bytes: int = WorkItemTarget.call_bytes) -> None:
         self.text = text
-        self.vector_bytes = vector_bytes
+        self.call_bytes = call_bytes
 
     # Between memory and registers.
 
@@ -307,13 +308,11 @@ class Numeric:
         return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
 
     def in_parts(self, function: Callable[[Sequence[Reg]], Reg], args: Sequence[Reg], most: int | None = None) -> Reg:
-        """What a function gives for vectors, called with as many lanes as it can take: by default a vector register.
-
-        Longer vectors are passed in memory where a device's library is compiled C, which is not how SPIR-V calls it.
+        """What a function gives for vectors, called with as many lanes as it can take: by default call_bytes.
         """
         lanes = args[0].lanes
         if most is None:
-            most = self.vector_bytes * 8 // max(WIDTHS[arg.elem] for arg in args)
+            most = self.call_bytes * 8 // max(WIDTHS[arg.elem] for arg in args)
         if lanes <= most:
             return function(args)
         t, half = self.text, lanes // 2

@@ -44,7 +44,7 @@ class Tiles:
         self.text = text
         self.plan = plan
         self.target = target
-        self.numeric = Numeric(text, target.vector_bytes)
+        self.numeric = Numeric(text, target.call_bytes)
         self.space = self._space(text)
         self.private = Buffers(text, self.space)
         self.memory = Memory(text, self.space, self.numeric, self)

@@ -1,0 +1,141 @@
+"""Calls of library functions: right on every processor, however wide the vectors are that a kernel is compiled for.
+
+CI runs these as each kind of x86-64 processor for which PoCL's library is compiled; see toolchains/testing.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.tensor import Tensor
+from generated import imported
+from kernels import structured
+from test_libdevice import BINARY, FLOATS, LARGEST, SAME, SPECIAL, UNARY, Wide, check, drawn
+
+pytest.importorskip("pyopencl", reason="this image has no OpenCL")
+
+from foundry_core import opencl
+from foundry_core.pipeline import WorkItemTarget, to_llvm, to_mlir, to_spirv
+from foundry_core.spirv import widest_call
+
+pytestmark = pytest.mark.every_cpu
+
+BLOCK = 64
+HEAD = """
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def functions(xs, ys, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+"""
+ONE = """
+    x, y = tl.load(xs + {number} * n + i), tl.load(ys + {number} * n + i)
+    tl.store(out + {number} * n + i, libdevice.{name}({arguments}))
+"""
+
+
+def rows(values: np.ndarray, count: int) -> np.ndarray:
+    """As many values, the first ones again at the end."""
+    return np.resize(values, count)
+
+
+@pytest.mark.parametrize("type", FLOATS)
+def test_every_function_of_the_library_is_right_on_this_processor(type: str, tmp_path: Path) -> None:
+    dtype = FLOATS[type]
+    functions = {name: (found, "x") for name, found in UNARY.items()}
+    functions |= {name: (found, "x, y") for name, found in BINARY.items()}
+    n = 2 * BLOCK
+    xs, ys = np.empty((len(functions), n), dtype), np.empty((len(functions), n), dtype)
+    lines = [HEAD]
+    for number, (name, ((_, _, low, high), arguments)) in enumerate(functions.items()):
+        special = [value for value in SPECIAL if arguments == "x" and not LARGEST.get(name, np.inf) < value < np.inf]
+        xs[number] = rows(np.concatenate([drawn(low, high, dtype, 1, 90), np.array(special).astype(dtype)]), n)
+        ys[number] = drawn(-abs(high), high, dtype, 2, n)
+        lines.append(ONE.format(number=number, name=name, arguments=arguments))
+    out = np.full_like(xs, -77)
+    run = imported(tmp_path / f"functions_{type}.py", "".join(lines)).functions
+    run[(n // BLOCK,)](Tensor(xs), Tensor(ys), Tensor(out), n, BLOCK=BLOCK)
+    for number, (name, ((function, error, _, _), arguments)) in enumerate(functions.items()):
+        x, y = (values[number] if name in SAME else values[number].astype(Wide) for values in (xs, ys))
+        with np.errstate(all="ignore"):
+            reference = function(x) if arguments == "x" else function(x, y)
+        try:
+            check(
+                out[number], np.asarray(reference).astype(dtype) if name == "remainder" else reference, error,
+                least=1.0 if name == "lgamma" else 0.0, signed=not name.endswith("pi"),
+            )  # fmt: skip
+        except AssertionError as wrong:
+            raise AssertionError(f"{name}: {wrong}") from wrong
+
+
+@triton.jit
+def exponential(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.exp(tl.load(x + i)))
+
+
+@triton.jit
+def product(a, b, c, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    tl.store(c + i * N + j, tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j)))
+
+
+@pytest.fixture(scope="module")
+def device() -> opencl.Device:
+    return opencl.Device(opencl.find("", variable="none"))
+
+
+def launch(device: opencl.Device, spirv: bytes, kernel: Any, *arrays: np.ndarray) -> None:
+    """Run one program of a kernel that takes these arrays and nothing else."""
+    launcher = device.launcher(device.build(spirv), kernel.__name__, ["*fp32"] * len(arrays))
+    launcher((1, 1, 1), [Tensor(array) for array in arrays])
+
+
+def compiled(kernel: Any, names: str, target: WorkItemTarget, **constants: int) -> bytes:
+    return to_spirv(to_llvm(to_mlir(structured(kernel, dict.fromkeys(names, "*fp32"), constants), target)))
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(device: opencl.Device, vector_bytes: int) -> None:
+    x = drawn(-4, 4, np.float32, 3, 64)
+    expected = np.exp(x.astype(np.float64))
+    spirv = compiled(exponential, "x", WorkItemTarget(vector_bytes), BLOCK=64)
+    assert widest_call(spirv) == 16
+    launch(device, spirv, exponential, x)
+    np.testing.assert_allclose(x, expected, rtol=4 * 2.0**-24)  # 3 ulp by OpenCL C, and rounding
+
+
+def test_what_is_imported_as_an_intrinsic_is_right_on_a_processor_without_that_instruction(
+    device: opencl.Device,
+) -> None:
+    a, b = (drawn(-1, 1, np.float32, seed, 32 * 32).reshape(32, 32) for seed in (4, 5))
+    c = np.full((32, 32), np.nan, np.float32)
+    spirv = compiled(product, "abc", WorkItemTarget(64, llvm_intrinsics=True), N=32)
+    assert b"llvm.fma.v16f32" in spirv
+    launch(device, spirv, product, a, b, c)
+    wide = a.astype(np.float64), b.astype(np.float64)
+    # gamma(32) |A| |B| (Higham, section 3.1).
+    np.testing.assert_array_less(np.abs(c - wide[0] @ wide[1]), 33 * 2.0**-24 * (np.abs(wide[0]) @ np.abs(wide[1])))
+
+
+def test_a_kernel_compiled_for_another_device_is_right_or_refused(
+    device: opencl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spirv = compiled(exponential, "x", WorkItemTarget(64, call_bytes=64), BLOCK=64)
+    assert widest_call(spirv) == 64
+    x = drawn(-4, 4, np.float32, 6, 64)
+    expected = np.exp(x.astype(np.float64))
+    if opencl.call_bytes(device.cl) >= 64:
+        launch(device, spirv, exponential, x)
+        np.testing.assert_allclose(x, expected, rtol=4 * 2.0**-24)
+        monkeypatch.setattr(opencl, "call_bytes", lambda device: 32)
+    with pytest.raises(opencl.BuildError, match=r"vectors of 64 bytes; this device takes up to (16|32)"):
+        device.build(spirv)
