@@ -32,6 +32,12 @@ _POLYNOMIALS = (
 )
 # PoCL 6 takes SPIR-V up to 1.2.
 _TRIPLE = "spirv64v1.2-unknown-unknown"
+# Integers that SPIR-V has, i1 being its Boolean. LLVM 22's SPIR-V backend widens others without masking: `& 7` of an i3
+# falls away, and results are wrong without a message.
+_INTEGERS = frozenset((1, 8, 16, 32, 64))
+_INTEGER_TYPE = re.compile(r"(?<![\w%@.$-])i([0-9]+)\b")
+# Names, strings, comments and debug locations, in which there are no types.
+_NO_TYPES = re.compile(r'[%@!#$]?"[^"]*"|;[^\n]*')
 
 # How a function is called, until llc has run, that the device's LLVM is to take for an intrinsic of its own: llc would
 # make an OpenCL instruction of the intrinsic. As long as the "llvm." that it becomes in the binary.
@@ -87,10 +93,27 @@ def mlir_to_llvm_dialect(mlir: str) -> str:
 
 
 def llvm_to_spirv(llvm: str) -> bytes:
-    """LLVM IR to validated SPIR-V."""
-    # CodeGenPrepare makes additions with overflow of comparisons, OpIAddCarry, which PoCL cannot link.
-    options = [f"-mtriple={_TRIPLE}", "-O2", "-disable-cgp", "-filetype=obj", "-o", "-"]
+    """LLVM IR to validated SPIR-V.
+
+    Raises:
+        ToolError: llc or the validator refused it, or it has integers that SPIR-V does not have.
+    """
+    _check_integers(llvm)
+    # -O0: llc's optimisations do not know what SPIR-V lacks. From -O1 on, loop strength reduction makes induction
+    # variables of types such as i3, which come out wrong (_INTEGERS), and CodeGenPrepare makes additions with overflow
+    # of comparisons, OpIAddCarry, which PoCL cannot link. The device's own compiler optimises the kernel.
+    options = [f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"]
     binary = _run("llc", options, llvm)
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     _run("spirv-val", ["--target-env", "opencl2.2", "-"], binary)
     return binary
+
+
+def _check_integers(llvm: str) -> None:
+    """Raise ToolError if LLVM IR has a value of an integer type that SPIR-V does not have."""
+    for number, line in enumerate(llvm.splitlines(), 1):
+        widths = {int(width) for width in _INTEGER_TYPE.findall(_NO_TYPES.sub("", line))} - _INTEGERS
+        if widths:
+            names = ", ".join(f"i{width}" for width in sorted(widths))
+            what = f"SPIR-V has no type {names}, which line {number} of the kernel's LLVM IR uses"
+            raise ToolError(f"{what}: {line.strip()}")

@@ -1,0 +1,127 @@
+"""Random integer expressions as Triton's source text, with their values by NumPy in int32.
+
+Triton computes on int32 as C does: `//` and `%` truncate towards zero, `>>` keeps the sign, what does not fit wraps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[np.int32]
+# An index of several terms stays within this distance of the table's middle.
+REACH = 1024
+_TERMS = 3
+TABLE = 2 * REACH * _TERMS
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Text, and what it is worth for each turn of a loop, program and element: an int32 array of 3 dimensions."""
+
+    text: str
+    values: Values
+    is_constant: bool = False
+
+
+def _divided(x: Values, y: Values) -> Values:
+    wide, by = x.astype(np.int64), y.astype(np.int64)
+    return (np.sign(wide) * np.sign(by) * (np.abs(wide) // np.abs(by))).astype(np.int32)
+
+
+def _remainder(x: Values, y: Values) -> Values:
+    return x - _divided(x, y) * y
+
+
+_PLAIN = {"+": np.add, "-": np.subtract, "*": np.multiply, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
+_CHOSEN = {"tl.minimum": np.minimum, "tl.maximum": np.maximum}
+_COMPARED = {"<": np.less, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
+_DIVISORS = (1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 1000, -2, -3, -8)
+
+
+class Generator:
+    """Draws expressions over some variables.
+
+    Args:
+        variables: values by name, as Expression has them.
+    """
+
+    def __init__(self, seed: int, variables: Mapping[str, Values]) -> None:
+        self._random = np.random.default_rng(seed)
+        self._variables = [Expression(name, values) for name, values in variables.items()]
+
+    def _pick(self, choices: Sequence[Any]) -> Any:
+        return choices[int(self._random.integers(len(choices)))]
+
+    def _constant(self) -> Expression:
+        exponent = int(self._random.integers(1, 12))
+        value = self._pick([int(self._random.integers(-20, 100)), 1 << exponent, (1 << exponent) - 1, 2**31 - 1])
+        return self._number(value)
+
+    def _number(self, value: int) -> Expression:
+        return Expression(f"({value})" if value < 0 else str(value), np.full((1, 1, 1), value, np.int32), True)
+
+    def expression(self, depth: int) -> Expression:
+        """One that is no constant."""
+        if depth == 0:
+            found: Expression = self._pick(self._variables)
+            return found
+        x = self.expression(depth - 1)
+        # A constant as often as not: what compilers fold.
+        y = self._constant() if self._random.random() < 0.5 else self.expression(int(self._random.integers(depth)))
+        match self._pick(["plain", "plain", "plain", "divide", "mask", "shift", "choose", "where"]):
+            case "divide":
+                by = self._number(self._pick(_DIVISORS))
+                if not y.is_constant and self._random.random() < 0.5:
+                    by = Expression(f"(({y.text} & 15) + 1)", (y.values & 15) + 1)
+                sign = self._pick(["//", "%"])
+                return Expression(
+                    f"({x.text} {sign} {by.text})", (_divided if sign == "//" else _remainder)(x.values, by.values)
+                )
+            case "mask":
+                mask = (1 << int(self._random.integers(1, 11))) - 1
+                return Expression(f"({x.text} & {mask})", x.values & mask)
+            case "shift":
+                if y.is_constant:
+                    by = self._number(int(self._random.integers(0, 32)))
+                else:
+                    by = Expression(f"({y.text} & 31)", y.values & 31)
+                sign = self._pick([">>", ">>", "<<"])
+                values = (np.right_shift if sign == ">>" else np.left_shift)(x.values, by.values)
+                return Expression(f"({x.text} {sign} {by.text})", values)
+            case "choose":
+                name = self._pick(list(_CHOSEN))
+                return Expression(f"{name}({x.text}, {y.text})", _CHOSEN[name](x.values, y.values))
+            case "where":
+                sign, z = self._pick(list(_COMPARED)), self.expression(int(self._random.integers(depth)))
+                chosen = np.where(_COMPARED[sign](x.values, y.values), z.values, x.values)
+                return Expression(f"tl.where({x.text} {sign} {y.text}, {z.text}, {x.text})", chosen)
+        if self._random.random() < 0.5:
+            x, y = y, x
+        sign = self._pick(list(_PLAIN))
+        values = _PLAIN[sign](x.values, y.values)
+        found = Expression(f"({x.text} {sign} {y.text})", values)
+        if (values == _PLAIN[sign](x.values.astype(np.int64), y.values)).all():
+            return found
+        # The lowering takes sums of an address in 64 bits (front/offsets.py): what wraps around is no part of one.
+        return Expression(f"({found.text} & 1023)", values & 1023)
+
+    def index(self) -> Expression:
+        """A sum of terms within REACH of 0 each."""
+        terms = [self._term() for _ in range(int(self._random.integers(1, _TERMS + 1)))]
+        total = terms[0]
+        for term in terms[1:]:
+            total = Expression(f"{total.text} + {term.text}", total.values + term.values)
+        return total
+
+    def _term(self) -> Expression:
+        term = self.expression(int(self._random.integers(1, 4)))
+        if np.abs(term.values.astype(np.int64)).max() < REACH:
+            return term
+        if self._random.random() < 0.5:
+            return Expression(f"({term.text} & {REACH - 1})", term.values & (REACH - 1))
+        return Expression(f"({term.text} % 1000)", _remainder(term.values, np.full((1, 1, 1), 1000, np.int32)))

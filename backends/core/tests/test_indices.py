@@ -1,0 +1,108 @@
+"""Loads through computed indices: random integer expressions against NumPy, many in one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from expressions import TABLE, Expression, Generator
+from foundry_core.errors import ToolError
+from foundry_core.pipeline import to_spirv
+from foundry_core.tensor import Tensor
+from generated import imported
+
+BACKEND = triton.runtime.driver.active.get_current_target().backend
+# Expressions a kernel, and kernels. A DPU's program has 4096 instructions, so its kernels are smaller; zen-compiler is
+# the lowering of spirv in a process of its own, and has another for threads, so there are fewer.
+EXPRESSIONS, KERNELS = {"dpu": (10, 60), "vsi": (40, 10)}.get(BACKEND, (40, 50))
+TURNS, PROGRAMS, BLOCK = 3, 3, 64
+N, M = 48, 7
+
+HEAD = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def indices(table, middle, out, n, m, turns, BLOCK: tl.constexpr):
+    x = table + middle
+    i = tl.arange(0, BLOCK)
+    pid = tl.program_id(0)
+    programs = tl.num_programs(0)
+"""
+ONE = "    tl.store(out + (({number} * {turns} + {turn}) * programs + pid) * BLOCK + i, tl.load(x + {index}))\n"
+
+
+def source(expressions: list[Expression], in_loop: list[Expression]) -> str:
+    """A kernel that loads through each expression, and stores what it found in a row for each turn and program."""
+    lines = [HEAD]
+    for number, each in enumerate(expressions):
+        lines.append(ONE.format(number=number, turns="turns", turn=0, index=each.text))
+    lines.append("    for turn in range(turns):\n")
+    for number, each in enumerate(in_loop, len(expressions)):
+        lines.append("    " + ONE.format(number=number, turns="turns", turn="turn", index=each.text))
+    return "".join(lines)
+
+
+def drawn(seed: int) -> Iterator[list[Expression]]:
+    """Half of the expressions outside of a loop, half inside, where its counter is one of the variables."""
+    one = np.ones((1, 1, 1), np.int32)
+    variables = {
+        "i": np.arange(BLOCK, dtype=np.int32).reshape(1, 1, -1),
+        "pid": np.arange(PROGRAMS, dtype=np.int32).reshape(1, -1, 1),
+        "(pid * BLOCK + i)": np.arange(PROGRAMS * BLOCK, dtype=np.int32).reshape(1, PROGRAMS, BLOCK),
+        "n": N * one, "m": M * one, "programs": PROGRAMS * one,
+    }  # fmt: skip
+    inside = variables | {"turn": np.arange(TURNS, dtype=np.int32).reshape(-1, 1, 1)}
+    for number, known in enumerate((variables, inside)):
+        generator = Generator(2 * seed + number, known)
+        yield [generator.index() for _ in range(EXPRESSIONS // 2)]
+
+
+@pytest.mark.parametrize("seed", range(KERNELS))
+def test_loads_through_random_indices_find_what_numpy_finds(seed: int, tmp_path: Path) -> None:
+    outside, inside = drawn(seed)
+    table = np.random.default_rng(seed).permutation(2 * TABLE).astype(np.int32)
+    poison = -77
+    out = np.full((EXPRESSIONS, TURNS, PROGRAMS, BLOCK), poison, np.int32)
+    run = imported(tmp_path / f"indices_{seed}.py", source(outside, inside)).indices
+    options = {"num_warps": 1, "enable_multi_threads": seed % 2 == 1} if BACKEND == "vsi" else {}
+    run[(PROGRAMS,)](Tensor(table), TABLE, Tensor(out), N, M, TURNS, BLOCK=BLOCK, **options)
+    wrong = []
+    for number, each in enumerate(outside + inside):
+        expected = np.full((TURNS, PROGRAMS, BLOCK), poison, np.int32)
+        turns = 1 if number < len(outside) else TURNS
+        expected[:turns] = table[TABLE + np.broadcast_to(each.values, (turns, PROGRAMS, BLOCK)).astype(np.int64)]
+        if not np.array_equal(out[number], expected):
+            wrong.append(f"{np.count_nonzero(out[number] != expected)} elements: {each.text}")
+    assert not wrong, f"seed {seed}: " + "\n".join(wrong)
+
+
+@triton.jit
+def masked(table, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(table + i + (i & 7)))
+    tl.store(out + BLOCK + i, tl.load(table + i + i % 8))
+    tl.store(out + 2 * BLOCK + i, tl.load(table + (i & 3) * 5 + i // 4 % 2))
+
+
+def test_the_lowest_bits_of_a_loops_counter_are_all_that_is_taken_of_it() -> None:
+    i = np.arange(BLOCK)
+    table = np.random.default_rng(0).permutation(2 * BLOCK).astype(np.int32)
+    out = np.full((3, BLOCK), -77, np.int32)
+    masked[(1,)](Tensor(table), Tensor(out), BLOCK=BLOCK)
+    np.testing.assert_array_equal(out, table[np.stack([i + (i & 7), i + i % 8, (i & 3) * 5 + i // 4 % 2])])
+
+
+@pytest.mark.skipif(BACKEND == "dpu", reason="a DPU's programs do not go through SPIR-V")
+@pytest.mark.parametrize("type", ["i2", "i3", "i24", "i63", "i128", "<4 x i7>"])
+def test_integers_that_spirv_lacks_are_refused_before_llc_sees_them(type: str) -> None:
+    function = "define spir_func {type} @{name}({type} %x) {{\n  %i3 = add {type} %x, %x ; i5\n  ret {type} %i3\n}}\n"
+    accepted = function.format(type="i16", name="i3") + function.format(type="<4 x i32>", name='"an i7"')
+    assert to_spirv(accepted)
+    with pytest.raises(ToolError, match=f"SPIR-V has no type i{type.strip('<>').rpartition('i')[2]}, which line 5 of"):
+        to_spirv(accepted.rpartition("define")[0] + function.format(type=type, name="f"))
