@@ -47,7 +47,12 @@ def rows(values: np.ndarray, count: int) -> np.ndarray:
     return np.resize(values, count)
 
 
-@pytest.mark.parametrize("type", FLOATS)
+# zen-compiler is not asked for Float64.
+ON_VSI = triton.runtime.driver.active.get_current_target().backend == "vsi"
+
+
+@pytest.mark.any_release
+@pytest.mark.parametrize("type", ["f32"] if ON_VSI else FLOATS)
 def test_every_function_of_the_library_is_right_on_this_processor(type: str, tmp_path: Path) -> None:
     dtype = FLOATS[type]
     functions = {name: (found, "x") for name, found in UNARY.items()}

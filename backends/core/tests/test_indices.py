@@ -63,6 +63,7 @@ def drawn(seed: int) -> Iterator[list[Expression]]:
         yield [generator.index() for _ in range(EXPRESSIONS // 2)]
 
 
+@pytest.mark.any_release
 @pytest.mark.parametrize("seed", range(KERNELS))
 def test_loads_through_random_indices_find_what_numpy_finds(seed: int, tmp_path: Path) -> None:
     outside, inside = drawn(seed)
