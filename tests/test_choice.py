@@ -50,6 +50,29 @@ def test_what_is_no_pair_is_refused(word: str) -> None:
         choice.read(None, [word], [], "", "")
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("LLVM_SYSPATH", "/llvm/build", "--source=llvm=PATH"),
+        ("LLVM_BUILD_DIR", "/llvm/build", "--source=llvm=PATH"),
+        ("LLVM_INCLUDE_DIRS", "/llvm/build/include", "--source=llvm=PATH"),
+        ("LLVM_LIBRARY_DIR", "/llvm/build/lib", "--source=llvm=PATH"),
+        ("DEBUG", "1", "assertions"),
+        ("DEBUG", "ON", "assertions"),
+    ],
+)
+def test_a_variable_of_tritons_own_build_is_refused_by_name(variable: str, value: str, said: str) -> None:
+    for from_source in (True, "triton", "pocl,triton", "llvm"):
+        with pytest.raises(UsageError, match=f"{variable}={value} cannot be used") as caught:
+            choice.read(from_source, [], [], "", "", environ={variable: value})
+        assert said in str(caught.value)
+    for environ in ({variable: ""}, {"DEBUG": "0"}):
+        assert choice.read("triton", [], [], "", "", environ=environ)
+    # It means nothing to what is neither Triton nor its LLVM, nor to a build of prebuilt parts.
+    assert choice.read("pocl", [], [], "", "", environ={variable: value})
+    assert choice.read(None, [], [], "", "", environ={variable: value}) is None
+
+
 @pytest.mark.parametrize("jobs", ["0", "-1", "many"])
 def test_jobs_is_a_number_of_compilers(jobs: str) -> None:
     with pytest.raises(UsageError, match="--jobs"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,9 @@ from .build import Built, Wanted
 
 # The upstream whose part is a wheel: it goes where the official one would.
 TRITON = "triton"
+_LLVM = "llvm"
+# By which setup.py of Triton, or the instructions for it, take an LLVM that was built before.
+_LLVM_VARIABLES = ("LLVM_SYSPATH", "LLVM_BUILD_DIR", "LLVM_INCLUDE_DIRS", "LLVM_LIBRARY_DIR")
 # Said in place of names.
 NONE = "none"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -149,17 +153,20 @@ def _is_there(choice: Choice, target: LockedTarget, locked: LockedTriton, store:
 
 
 def read(
-    from_source: str | bool | None, sources: Sequence[str], profiles: Sequence[str], jobs: str, compiler_cache: str
-) -> Choice | None:
+    from_source: str | bool | None, sources: Sequence[str], profiles: Sequence[str], jobs: str, compiler_cache: str, *,
+    environ: Mapping[str, str] = os.environ,
+) -> Choice | None:  # fmt: skip
     """The choice that options of a command line make; None where nothing is built from source.
 
     Args:
         from_source: the names with commas between them; True for all that the target takes; "none" for none.
         sources: NAME=PATH each. It implies that NAME is built from source.
         profiles: NAME=PROFILE each; the same.
+        environ: the variables of this process.
 
     Raises:
-        UsageError: one of them has not that form, or --jobs is no number.
+        UsageError: one of them has not that form, --jobs is no number, or a variable is set that Triton's own build
+            would honour and this one cannot.
     """
     folders = {name: Path(value).expanduser() for name, value in map(_pair, sources)}
     chosen = dict(map(_pair, profiles))
@@ -174,7 +181,28 @@ def read(
     names = from_source.split(",") if isinstance(from_source, str) else []
     if from_source is not True:
         names += [name for name in (*folders, *chosen) if name not in names]
+    if not names or {TRITON, _LLVM} & set(names):
+        _refuse_variables(environ)
     return Choice(tuple(names), folders, chosen, int(jobs or 0), compiler_cache)
+
+
+def _refuse_variables(environ: Mapping[str, str]) -> None:
+    """Refuse the variables by which Triton's own build takes an LLVM of this machine, or is a debug build."""
+    for variable in _LLVM_VARIABLES:
+        if environ.get(variable):
+            raise UsageError(
+                f"{variable}={environ[variable]} cannot be used here",
+                why="Triton is compiled in a container that sees no build of this machine, with the LLVM commit that "
+                "it pins",
+                next=f"unset {variable}; --source=llvm=PATH takes LLVM's sources, and ./foundry cache pull an LLVM "
+                "that was built by Foundry elsewhere",
+            )
+    if environ.get("DEBUG", "0").lower() not in ("", "0", "off", "false", "no", "n"):
+        raise UsageError(
+            f"DEBUG={environ['DEBUG']} cannot be used here",
+            why="Triton and its LLVM are compiled as releases, so that the same sources give the same bytes",
+            next="unset DEBUG; --profile=triton=3.1.0 and --profile=triton=triton-spirv have an LLVM with assertions",
+        )
 
 
 def _pair(text: str) -> tuple[str, str]:
