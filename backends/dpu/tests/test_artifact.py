@@ -135,7 +135,12 @@ def test_the_default_number_of_dpus_is_the_first_found_of_launch_configuration_a
         (f"{LAUNCH}\nadd[grid](x, num_dpus=5)", "a launch of add: 4 in line 1, 5 in line 2"),
         (f"{IN_CONFIG}\n\ntriton.Config(num_dpus=1)", "triton.Config: 16 in line 1, 1 in line 3"),
         (f"{CONSTANT}\nTRITON_DPU_NUM_DPUS = 1", "TRITON_DPU_NUM_DPUS: 32 in line 1, 1 in line 2"),
-        ("TRITON_DPU_NUM_DPUS = 0", "0 is no number of DPUs"),
+        ("TRITON_DPU_NUM_DPUS = 0", r"line 1: the number of DPUs \(TRITON_DPU_NUM_DPUS\)=0 .* from 1 to 2560"),
+        ("add[grid](x, num_dpus=2.5)", r"line 1: the number of DPUs \(a launch of add\)=2.5 .* from 1 to 2560"),
+        ("add[grid](x, num_dpus=-1)", "=-1 is not allowed"),
+        ("add[grid](x, num_dpus=True)", "=True is not allowed"),
+        ("triton.Config({}, num_dpus='4')", "='4' is not allowed"),
+        ("TRITON_DPU_NUM_DPUS = 2561", "=2561 is not allowed"),
         ("def", "the script is no Python: line 1"),
     ],
 )

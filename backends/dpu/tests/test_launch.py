@@ -216,11 +216,35 @@ def test_the_script_says_how_many_and_does_not_fight_the_environment(monkeypatch
         add_kernel.device_caches.clear()
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "many"])
+@pytest.mark.parametrize("number", ["0", "-1", "2.5", "many", "2561"])
 def test_what_is_no_number_of_dpus_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DPU_NUM_DPUS", number)
-    with pytest.raises(DpuError, match=f"TRITON_DPU_NUM_DPUS={number} is no number of DPUs"):
+    with pytest.raises(DpuError, match=f"TRITON_DPU_NUM_DPUS='?{number}'? .* from 1 to 2560"):
         add(*(Tensor(integers(64)) for _ in range(3)), 64)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5, True, "4", 2561, np.float32(4), np.bool_(True)])
+def test_a_launch_and_a_script_refuse_what_is_no_number_of_dpus(number: object) -> None:
+    tensors = [Tensor(integers(64)) for _ in range(3)]
+    with pytest.raises(ValueError, match=r"num_dpus=.* is not allowed: give an integer from 1 to 2560"):
+        add(*tensors, 64, num_dpus=number)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "TRITON_DPU_NUM_DPUS", number)
+        add_kernel.device_caches.clear()
+        try:
+            with pytest.raises(DpuError, match=r"TRITON_DPU_NUM_DPUS in the script=.* from 1 to 2560"):
+                add(*tensors, 64)
+        finally:
+            add_kernel.device_caches.clear()
+
+
+def test_numpys_integers_say_how_many_dpus_and_a_small_machine_refuses_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, out = integers(500), integers(500), poison(500)
+    assert add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=np.int64(5)).dpus == 5
+    assert np.array_equal(out, x + y)
+    monkeypatch.setenv("DPU_EMULATOR_NR_DPUS", "2")
+    with pytest.raises(DpuError, match=r"15 DPUs cannot be allocated(?s:.*)machine has 2 DPUs"):
+        add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=15)
 
 
 def test_autotune_compares_numbers_of_dpus_by_modelled_cycles() -> None:

@@ -16,6 +16,7 @@ from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
 
 from .artifact import STACK_BYTES
+from .counts import MOST_DPUS, count
 from .legalize import skipped
 
 # The most tasklets and the clock of the two kinds of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
@@ -29,12 +30,12 @@ class DpuOptions(ProgramOptions):
     """What a launch may set by keyword, as `kernel[grid](..., num_dpus=4)`. A program is one tasklet's work here.
 
     Attributes:
-        num_dpus: over how many DPUs a launch spreads its programs; 0 leaves it to the driver (see driver.py).
+        num_dpus: over how many DPUs a launch spreads its programs; None leaves it to the driver (see driver.py).
         num_tasklets: the most tasklets on a DPU. Fewer are taken if a program's tiles leave no room in WRAM for them.
     """
 
     backend_name: str = "dpu"
-    num_dpus: int = 0
+    num_dpus: int | None = None
     num_tasklets: int = 16
     threads_instead: ClassVar[str] = "num_tasklets= has the tasklets of a DPU, num_dpus= the DPUs"
 
@@ -54,13 +55,13 @@ class DpuBackend(ProgramBackend):
         return bool(target.backend == "dpu")
 
     def parse_options(self, opts: dict[str, Any]) -> DpuOptions:
-        options = DpuOptions(**given(DpuOptions, opts) | {"arch": self.target.arch})
-        most = MOST_TASKLETS[self.target.arch]
-        if not 1 <= options.num_tasklets <= most:
-            raise ValueError(f"num_tasklets={options.num_tasklets}: a DPU {self.target.arch} has 1 to {most} tasklets")
-        if options.num_dpus < 0:
-            raise ValueError(f"num_dpus={options.num_dpus} is no number of DPUs")
-        return options
+        most = {"num_dpus": MOST_DPUS, "num_tasklets": MOST_TASKLETS[self.target.arch]}
+        asked: dict[str, Any] = {
+            name: count(value, most[name], name) if name in most else value
+            for name, value in given(DpuOptions, opts).items()
+        }
+        asked["arch"] = self.target.arch
+        return DpuOptions(**asked)
 
     def add_stages(self, stages: dict[str, Any], options: DpuOptions, language: Any = None) -> None:
         # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.

@@ -20,6 +20,8 @@ from foundry_core.arguments import Parameters
 from foundry_core.footprint import Footprints
 
 from . import launches
+from .counts import MOST_DPUS
+from .counts import count as count_of
 from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats
 from .host.errors import DpuError
 from .launches import Launch
@@ -83,7 +85,7 @@ class DpuLauncher:
     def __init__(self, src: Any, metadata: Any) -> None:
         self._parameters = Parameters(src, metadata.name, metadata.written)
         self._tasklets = int(metadata.num_tasklets)
-        self._asked = int(metadata.num_dpus)
+        self._asked: int | None = metadata.num_dpus
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
         types = self._parameters.types
@@ -149,25 +151,28 @@ class DpuLauncher:
     def _dpus(self, programs: int) -> tuple[int, str]:
         """How many DPUs to run on, and what said so."""
         environment = os.environ.get(NUM_DPUS, "")
-        if environment and not (environment.isdecimal() and int(environment) > 0):
-            raise DpuError(f"{NUM_DPUS}={environment} is no number of DPUs", why="it must be 1 or more")
-        if self._asked:
+        outside = None
+        try:
+            if environment:
+                outside = count_of(int(environment) if environment.isdecimal() else environment, MOST_DPUS, NUM_DPUS)
+            script = None if self._script is None else count_of(self._script, MOST_DPUS, f"{NUM_DPUS} in the script")
+        except ValueError as error:
+            raise DpuError("a launch without a number of DPUs", why=str(error)) from None
+        if self._asked is not None:
             count, reason = self._asked, "num_dpus of the launch"
-        elif self._script is not None and environment and self._script != int(environment):
+        elif script is not None and outside is not None and script != outside:
             raise DpuError(
-                f"two numbers of DPUs: {NUM_DPUS} = {self._script} in the script, {NUM_DPUS}={environment} outside",
+                f"two numbers of DPUs: {NUM_DPUS} = {script} in the script, {NUM_DPUS}={outside} outside",
                 why="neither is the obvious one",
                 next="unset one of them, or launch with num_dpus=",
             )
-        elif self._script is not None:
-            count, reason = int(self._script), f"{NUM_DPUS} in the script"
-        elif environment:
-            count, reason = int(environment), f"{NUM_DPUS} in the environment"
+        elif script is not None:
+            count, reason = script, f"{NUM_DPUS} in the script"
+        elif outside is not None:
+            count, reason = outside, f"{NUM_DPUS} in the environment"
         else:
             full = min(self._tasklets, _FULL_PIPELINE)
             count, reason = min(-(-programs // full), _MOST_DPUS), f"one for {full} programs, {_MOST_DPUS} at most"
-        if count < 1:
-            raise DpuError(f"{NUM_DPUS} = {count} is no number of DPUs", why="it must be 1 or more")
         return (programs, "one for each program") if programs < count else (count, reason)
 
     def _load(self, dpus: Dpus, program: Program) -> tuple[int, int]:

@@ -11,7 +11,7 @@
 #define FOUNDRY_DPU_ABI_H
 
 /* Raised with every incompatible change; the program carries it in the absolute symbol of FOUNDRY_DPU_SYMBOL_ABI. */
-#define FOUNDRY_DPU_ABI_VERSION 1
+#define FOUNDRY_DPU_ABI_VERSION 2
 
 /* ---- Memory map ------------------------------------------------------------------------------------------------ */
 
@@ -39,10 +39,15 @@
  *   void __foundry_yield(void)   the same as op YIELD, but keeps every register (LLVM's preserve_allcc, SSE2), so that
  *                                the call in a loop's cold path costs the hot path nothing
  *   void __foundry_exit(void)    where a tasklet ends; the entry point may also simply return
+ *   void __foundry_access(uint32_t address, uint32_t what, uint32_t site, uint64_t value)
+ *                                an access to WRAM that is about to happen and is new in the tasklet's epoch, see
+ *                                SHADOW; keeps every register. what: FOUNDRY_DPU_ACCESS_*; site: of the source line, or
+ *                                0; value: what is stored
  */
 #define FOUNDRY_DPU_SERVICE 0x50000000 /* __foundry_service */
 #define FOUNDRY_DPU_YIELD 0x50000040   /* __foundry_yield */
 #define FOUNDRY_DPU_EXIT 0x50000080    /* __foundry_exit */
+#define FOUNDRY_DPU_ACCESS 0x500000c0  /* __foundry_access */
 
 /* Memory that the emulator keeps for the tasklet that is running, readable and writable.
  *
@@ -50,9 +55,36 @@
  *                     its modelled cost; a loop's back edge (and the entry of a recursive function) that finds it below
  *                     zero calls __foundry_yield. This is how modelled instructions are counted at all.
  *   TASKLET uint32_t  the number of the tasklet: me(), llvm.dpu.tid.i32. Constant for a tasklet's life.
+ *   SITE    uint32_t  the site of the next transfer or MRAM access, set before its service is called; 0: not known.
+ *   EPOCH   uint64_t  a byte, eight times. It changes whenever others may have learned what the tasklet has done.
+ *   SHADOW  uint32_t  address of two bytes for each byte that the tasklet may access: at (address & SHADOW_MASK), the
+ *                     EPOCH in which it has last read or written the byte; SHADOW_WRITES further on, in which it has
+ *                     last written it. An access for which all of them are the EPOCH of now is not new; for any other
+ *                     the code calls __foundry_access before it.
  */
 #define FOUNDRY_DPU_BUDGET 0x50001000
 #define FOUNDRY_DPU_TASKLET 0x50001008
+#define FOUNDRY_DPU_SITE 0x5000100c
+#define FOUNDRY_DPU_EPOCH 0x50001010
+#define FOUNDRY_DPU_SHADOW 0x50001018
+
+/* Shadows: one stride a tasklet. WRAM and the stacks do not collide under the mask. */
+#define FOUNDRY_DPU_SHADOW_BASE 0x70000000
+#define FOUNDRY_DPU_SHADOW_STRIDE 0x01000000
+#define FOUNDRY_DPU_SHADOW_WRITES 0x00800000
+#define FOUNDRY_DPU_SHADOW_MASK 0x007fffff
+
+/* Sites: zero-terminated texts "FILE:LINE", which the host takes from the program for the reports of races. A site is
+ * the address of one. */
+#define FOUNDRY_DPU_SITE_BASE 0x68000000
+
+/* What an access is: its size in bytes in the low 16 bits, and: */
+#define FOUNDRY_DPU_ACCESS_READ 0x10000
+#define FOUNDRY_DPU_ACCESS_WRITE 0x20000
+/* The tasklet waits in a loop for the value to change. */
+#define FOUNDRY_DPU_ACCESS_SPIN 0x40000
+/* `value` is what is written. */
+#define FOUNDRY_DPU_ACCESS_VALUE 0x80000
 
 #define FOUNDRY_DPU_MAX_TASKLETS 24
 
@@ -156,6 +188,8 @@
 #define FOUNDRY_DPU_SYMBOL_MRAM_END "__sys_used_mram_end"
 
 #define FOUNDRY_DPU_SECTION_HOST ".dpu_host"
+/* The texts of sites. Not loaded. */
+#define FOUNDRY_DPU_SECTION_SITES ".foundry.sites"
 
 /* ---- Poison ---------------------------------------------------------------------------------------------------- */
 

@@ -83,6 +83,25 @@ STRICTER(dma_of_a_misaligned_wram_address, "the low 3 bits are dropped: other by
     REFUSED(DEED(WRAM_WRITE, 0, 64, 2), "WRAM", "align", "8");
 }
 
+STRICTER(misaligned_dma_is_truncated_on_demand, "the low 3 bits are dropped: other bytes are moved") {
+    REFUSED(DEED(MRAM_READ, 1, 64, 20), "DPU_EMULATOR_MISALIGNED_DMA=truncate");
+    setenv("DPU_EMULATOR_MISALIGNED_DMA", "truncate", 1);
+    works(DEED(MRAM_READ, 1, 64, 20));
+    works(DEED(WRAM_READ, 1, 64, 4));
+    works(DEED(WRAM_WRITE, 0, 64, 2));
+    /* 12 bytes further is the second word of the area. */
+    struct dpu_set_t set = ready(DEED(MRAM_WRITE, 2, 8, 12));
+    uint64_t words[3] = {1, 2, 3};
+    OK(dpu_copy_to(set, "area", 0, words, sizeof words));
+    OK(dpu_launch(set, DPU_SYNCHRONOUS));
+    OK(dpu_copy_from(conformance_first(set), "area", 0, words, sizeof words));
+    EXPECT_EQUAL(words[0], 1);
+    EXPECT_EQUAL(words[1], 0); /* the buffer's contents: .bss */
+    EXPECT_EQUAL(words[2], 3);
+    OK(dpu_free(set));
+    unsetenv("DPU_EMULATOR_MISALIGNED_DMA");
+}
+
 STRICTER(dma_of_more_than_2048_bytes, "the length field wraps: fewer bytes are moved") {
     works(DEED(MRAM_READ, 1, 2048, 0));
     works(DEED(MRAM_WRITE, 1, 2048, 0));
@@ -203,7 +222,7 @@ STRICTER(half_words_of_mram_written_in_no_order, "goes well as long as the one t
     free(said);
 }
 
-STRICTER(a_barrier_for_another_number_of_tasklets, "waits for ever, or lets through too early") {
+STRICTER(a_barrier_at_which_the_wrong_number_waits, "waits for ever") {
     const uint32_t faulty[] = {BARRIER_TOO_FEW, BARRIER_TOO_MANY};
     const char *counts[] = {"3", "5"};
     for (int i = 0; i < 2; i++) {

@@ -230,3 +230,38 @@ CONFORMS(a_transfer_of_megabytes_arrives, "a transfer may be as long as MRAM is"
     free(got);
     OK(dpu_free(set));
 }
+
+/* The SDK's own answers to null pointers differ by function and version: many are a crash of the host program. */
+STRICTER(a_null_pointer_is_an_error, "an error or a crash of the host program, by the function") {
+    struct dpu_set_t set = conformance_dpus(2, "device_symbols"), dpu = conformance_first(set);
+    struct dpu_program_t *program;
+    struct dpu_symbol_t symbol;
+    uint64_t word = 0;
+    OK(dpu_load(set, conformance_program("device_symbols"), &program));
+    OK(dpu_get_symbol(program, "area", &symbol));
+    EXPECT_ERROR(dpu_copy_to(set, "area", 0, NULL, 8), DPU_ERR_INVALID_MEMORY_TRANSFER);
+    EXPECT_ERROR(dpu_copy_to_symbol(set, symbol, 0, NULL, 8), DPU_ERR_INVALID_MEMORY_TRANSFER);
+    EXPECT_ERROR(dpu_copy_from(dpu, "area", 0, NULL, 8), DPU_ERR_INVALID_MEMORY_TRANSFER);
+    EXPECT_ERROR(dpu_copy_from_symbol(dpu, symbol, 0, NULL, 8), DPU_ERR_INVALID_MEMORY_TRANSFER);
+    EXPECT_ERROR(dpu_broadcast_to(set, "area", 0, NULL, 8, DPU_XFER_DEFAULT), DPU_ERR_INVALID_MEMORY_TRANSFER);
+    EXPECT_ERROR(dpu_broadcast_to(set, "area", 0, NULL, 8, DPU_XFER_ASYNC), DPU_ERR_INVALID_MEMORY_TRANSFER);
+    EXPECT_ERROR(dpu_copy_to(set, NULL, 0, &word, 8), DPU_ERR_UNKNOWN_SYMBOL);
+    EXPECT_ERROR(dpu_copy_from(dpu, NULL, 0, &word, 8), DPU_ERR_UNKNOWN_SYMBOL);
+    EXPECT_ERROR(dpu_push_xfer(set, DPU_XFER_TO_DPU, NULL, 0, 8, DPU_XFER_DEFAULT), DPU_ERR_UNKNOWN_SYMBOL);
+    EXPECT_ERROR(dpu_get_symbol(program, NULL, &symbol), DPU_ERR_UNKNOWN_SYMBOL);
+    EXPECT_ERROR(dpu_get_symbol(program, "area", NULL), DPU_ERR_INVALID_SYMBOL_ACCESS);
+    EXPECT_ERROR(dpu_get_symbol(NULL, "area", &symbol), DPU_ERR_NO_PROGRAM_LOADED);
+    EXPECT_ERROR(dpu_load(set, NULL, NULL), DPU_ERR_ELF_NO_SUCH_FILE);
+    EXPECT_ERROR(dpu_load_from_memory(set, NULL, 8, NULL), DPU_ERR_ELF_INVALID_FILE);
+    EXPECT_ERROR(dpu_alloc(1, NULL, NULL), DPU_ERR_INVALID_DPU_SET);
+    EXPECT(dpu_get_nr_dpus(set, NULL) != DPU_OK);
+    EXPECT(dpu_get_nr_ranks(set, NULL) != DPU_OK);
+    EXPECT(dpu_log_read(dpu, NULL) != DPU_OK);
+    OK(dpu_status(set, NULL, NULL));
+    OK(dpu_prepare_xfer(set, NULL)); /* takes the buffers back */
+    OK(dpu_copy_to(set, "area", 0, NULL, 0)); /* nothing is read */
+    OK(dpu_free(set));
+    uint32_t steps = 0;
+    DPU_FOREACH(set, dpu) { steps++; }
+    EXPECT_EQUAL(steps, 0);
+}

@@ -29,14 +29,14 @@ extern "C" {
 
 int dpu_emulator_stats(struct dpu_set_t set, struct dpu_emulator_stats *out) {
     Selection selection(set);
-    if (!selection || !selection.one_dpu() || !idle(selection)) return -1;
+    if (!out || !selection || !selection.one_dpu() || !idle(selection)) return -1;
     *out = of(*selection.dpus().front());
     return 0;
 }
 
 int dpu_emulator_totals(struct dpu_set_t set, struct dpu_emulator_totals *out) {
     Selection selection(set);
-    if (!selection || !idle(selection)) return -1;
+    if (!out || !selection || !idle(selection)) return -1;
     *out = {};
     for (const dpu_t *dpu : selection.dpus()) {
         struct dpu_emulator_stats one = of(*dpu), &sum = out->sum;
@@ -54,7 +54,7 @@ int dpu_emulator_totals(struct dpu_set_t set, struct dpu_emulator_totals *out) {
 
 int dpu_emulator_fault_of(struct dpu_set_t set, struct dpu_emulator_fault *out) {
     Selection selection(set);
-    if (!selection || !selection.one_dpu() || !idle(selection)) return -1;
+    if (!out || !selection || !selection.one_dpu() || !idle(selection)) return -1;
     const dpu_t &dpu = *selection.dpus().front();
     if (!dpu.in_fault()) return -1;
     const shared::Fault &fault = dpu.control().fault;

@@ -72,6 +72,7 @@ dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream) {
     Selection selection(set);
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     if (!selection.one_dpu()) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_log_read: the set is not one DPU");
+    if (!stream) return refuse(DPU_ERR_SYSTEM, "dpu_log_read: no stream (NULL)");
     selection.settle(); // a fault's message is in the log
     const dpu_t &dpu = *selection.dpus().front();
     if (!dpu.program)

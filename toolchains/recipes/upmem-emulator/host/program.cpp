@@ -25,7 +25,8 @@ class Reader {
         if (dpu_error_t error = read_header(); error != DPU_OK) return error;
         if (dpu_error_t error = read_symbols(program); error != DPU_OK) return error;
         if (dpu_error_t error = read_tasklets(program); error != DPU_OK) return error;
-        return read_segments(program);
+        if (dpu_error_t error = read_segments(program); error != DPU_OK) return error;
+        return add_notes(program);
     }
 
   private:
@@ -64,6 +65,13 @@ class Reader {
             std::size_t length = std::strlen(FOUNDRY_DPU_SECTION_HOST) + 1;
             const auto *name = at<char>(std::size_t{section_names.sh_offset} + sections[i].sh_name, length);
             if (name && std::memcmp(name, FOUNDRY_DPU_SECTION_HOST, length) == 0) host_section_ = i;
+            length = std::strlen(FOUNDRY_DPU_SECTION_SITES) + 1;
+            name = at<char>(std::size_t{section_names.sh_offset} + sections[i].sh_name, length);
+            if (name && std::memcmp(name, FOUNDRY_DPU_SECTION_SITES, length) == 0) {
+                const auto *text = at<char>(sections[i].sh_offset, sections[i].sh_size);
+                if (!text) return invalid("its section %s lies outside of the file", FOUNDRY_DPU_SECTION_SITES);
+                sites_.assign(text, sections[i].sh_size);
+            }
         }
         for (unsigned i = 0; i < header_->e_shnum; i++) {
             if (sections[i].sh_type != SHT_SYMTAB || sections[i].sh_link >= header_->e_shnum) continue;
@@ -89,6 +97,11 @@ class Reader {
         unsigned type = ELF32_ST_TYPE(symbol.st_info);
         if (type != STT_OBJECT && type != STT_NOTYPE) return;
         values_[name] = symbol.st_value;
+        if (type == STT_OBJECT && symbol.st_size > 0) {
+            symbols_.append(reinterpret_cast<const char *>(&symbol.st_value), sizeof(symbol.st_value));
+            symbols_.append(reinterpret_cast<const char *>(&symbol.st_size), sizeof(symbol.st_size));
+            symbols_.append(name.c_str(), name.size() + 1);
+        }
         bool in_mram =
             symbol.st_value >= FOUNDRY_DPU_MRAM_BASE && symbol.st_value - FOUNDRY_DPU_MRAM_BASE < FOUNDRY_DPU_MRAM_SIZE;
         if (symbol.st_shndx != host_section_ && !in_mram) return;
@@ -174,6 +187,16 @@ class Reader {
         return good ? DPU_OK : refuse(DPU_ERR_SYSTEM, "%s: no memory for its code", name_.c_str());
     }
 
+    dpu_error_t add_notes(dpu_program_t &program) {
+        shared::Program &layout = program.layout;
+        layout.site_bytes = static_cast<std::uint32_t>(sites_.size());
+        layout.symbol_bytes = static_cast<std::uint32_t>(symbols_.size());
+        std::string notes = sites_ + symbols_;
+        bool good = pwrite(program.code, notes.data(), notes.size(), shared::notes_offset(layout)) ==
+                    static_cast<ssize_t>(notes.size());
+        return good ? DPU_OK : refuse(DPU_ERR_SYSTEM, "%s: no memory for its symbols", name_.c_str());
+    }
+
     dpu_error_t check_wram(dpu_program_t &program, std::uint32_t used) {
         shared::Program &layout = program.layout;
         std::uint32_t stacks = 0;
@@ -192,7 +215,18 @@ class Reader {
         layout.max_cycles = limit ? std::strtoull(limit, nullptr, 10) : DEFAULT_MAX_CYCLES;
         if (layout.max_cycles == 0)
             return refuse(DPU_ERR_SYSTEM, "DPU_EMULATOR_MAX_CYCLES=%s is no number of cycles", limit);
-        return DPU_OK;
+        if (dpu_error_t error = read_switch("DPU_EMULATOR_MISALIGNED_DMA", "fault", "truncate", layout.truncate_dma);
+            error != DPU_OK)
+            return error;
+        return read_switch("DPU_EMULATOR_RACES", "fault", "ignore", layout.ignore_races);
+    }
+
+    // An environment variable that has one of two values, the first of which is the default.
+    static dpu_error_t read_switch(const char *variable, const char *off, const char *on, std::uint32_t &value) {
+        const char *text = std::getenv(variable);
+        value = text && std::strcmp(text, on) == 0;
+        if (value || !text || !*text || std::strcmp(text, off) == 0) return DPU_OK;
+        return refuse(DPU_ERR_SYSTEM, "%s=%s: the values are %s (the default) and %s", variable, text, off, on);
     }
 
     const std::string &name_;
@@ -200,6 +234,7 @@ class Reader {
     const Elf32_Ehdr *header_ = nullptr;
     unsigned host_section_ = SHN_UNDEF; // no symbol's
     std::map<std::string, std::uint32_t> values_;
+    std::string sites_, symbols_; // as shared::Program has them
 };
 
 } // namespace

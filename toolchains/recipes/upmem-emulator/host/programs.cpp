@@ -65,11 +65,14 @@ dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct d
 
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size,
                                  struct dpu_program_t **program) {
+    if (!buffer) return refuse(DPU_ERR_ELF_INVALID_FILE, "dpu_load_from_memory: no program (NULL)");
     return load(dpu_set, "the program in memory", {buffer, buffer + buffer_size}, program);
 }
 
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol) {
     if (!program) return refuse(DPU_ERR_NO_PROGRAM_LOADED, "dpu_get_symbol: no program");
+    if (!symbol_name) return refuse(DPU_ERR_UNKNOWN_SYMBOL, "dpu_get_symbol: no name (NULL)");
+    if (!symbol) return refuse(DPU_ERR_INVALID_SYMBOL_ACCESS, "dpu_get_symbol: no place for \"%s\" (NULL)", symbol_name);
     auto found = program->symbols.find(symbol_name);
     if (found == program->symbols.end())
         return refuse(DPU_ERR_UNKNOWN_SYMBOL,

@@ -27,6 +27,13 @@ void place(dpu_set_iterator_t &at) {
     at.next.dpu = &set.list.ranks[at.rank]->dpus[at.dpu];
 }
 
+// An iteration over what is no set, or a freed one, has no steps.
+bool iterable(const dpu_set_t *set) {
+    if (set && machine::find(*set)) return true;
+    refuse(DPU_ERR_INVALID_DPU_SET, "DPU_FOREACH: this is no set of DPUs, or it has been freed");
+    return false;
+}
+
 void place_rank(dpu_set_iterator_t &at) {
     const dpu_set_t &set = at.set;
     at.has_next = at.rank < (set.kind == DPU_SET_DPU ? 1 : set.list.nr_ranks);
@@ -53,6 +60,7 @@ dpu_error_t dpu_free(struct dpu_set_t dpu_set) { return machine::release(dpu_set
 dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks) {
     if (!machine::find(dpu_set))
         return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_ranks: this is no set of DPUs, or it has been freed");
+    if (!nr_ranks) return refuse(DPU_ERR_INTERNAL, "dpu_get_nr_ranks: no place for the number (NULL)");
     *nr_ranks = dpu_set.kind == DPU_SET_DPU ? 1 : dpu_set.list.nr_ranks;
     return DPU_OK;
 }
@@ -60,6 +68,7 @@ dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks) {
 dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus) {
     if (!machine::find(dpu_set))
         return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_get_nr_dpus: this is no set of DPUs, or it has been freed");
+    if (!nr_dpus) return refuse(DPU_ERR_INTERNAL, "dpu_get_nr_dpus: no place for the number (NULL)");
     *nr_dpus = 0;
     if (dpu_set.kind == DPU_SET_DPU)
         *nr_dpus = 1;
@@ -71,12 +80,14 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus) {
 
 struct dpu_set_iterator_t dpu_set_dpus(const struct dpu_set_t *set) {
     dpu_set_iterator_t at = {};
+    if (!iterable(set)) return at;
     at.set = *set;
     place(at);
     return at;
 }
 
 void dpu_set_dpus_next(struct dpu_set_iterator_t *iterator) {
+    if (!iterator || !iterator->has_next) return;
     iterator->count++;
     iterator->dpu++;
     bool rank_ends =
@@ -90,12 +101,14 @@ void dpu_set_dpus_next(struct dpu_set_iterator_t *iterator) {
 
 struct dpu_set_iterator_t dpu_set_ranks(const struct dpu_set_t *set) {
     dpu_set_iterator_t at = {};
+    if (!iterable(set)) return at;
     at.set = *set;
     place_rank(at);
     return at;
 }
 
 void dpu_set_ranks_next(struct dpu_set_iterator_t *iterator) {
+    if (!iterator || !iterator->has_next) return;
     iterator->count++;
     iterator->rank++;
     place_rank(*iterator);

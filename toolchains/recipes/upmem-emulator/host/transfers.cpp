@@ -11,11 +11,14 @@ namespace {
 
 // How a transfer names its place: a symbol, or a name that all DPUs' programs have to understand alike.
 struct Place {
-    const char *name;
+    const char *name; // null: the symbol says where
     dpu_symbol_t symbol;
     std::uint32_t offset;
     std::size_t bytes;
 };
+
+// A null pointer where the API asks for a name is a name that no program has.
+const char *named(const char *name) { return name ? name : "(null)"; }
 
 dpu_error_t find(const Selection &selection, const Place &place, Range &range) {
     dpu_symbol_t symbol = place.symbol;
@@ -26,6 +29,11 @@ dpu_error_t find(const Selection &selection, const Place &place, Range &range) {
         if (dpu_error_t unknown = dpu_get_symbol(program, place.name, &symbol); unknown != DPU_OK) return unknown;
     }
     return range_of(place.name ? place.name : "the symbol", symbol, place.offset, place.bytes, range);
+}
+
+dpu_error_t no_buffer(const Place &place, const char *why) {
+    return refuse(DPU_ERR_INVALID_MEMORY_TRANSFER, "%s, %zu bytes: %s", place.name ? place.name : "the symbol",
+                  place.bytes, why);
 }
 
 // Transfers at once, behind everything asked for before; or, asked for asynchronously, as late as in dpu_sync.
@@ -53,6 +61,7 @@ dpu_error_t broadcast(dpu_set_t set, const Place &place, const void *source, dpu
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     Range range;
     if (dpu_error_t error = find(selection, place, range); error != DPU_OK) return error;
+    if (!source && range.bytes > 0) return no_buffer(place, "no bytes to send (NULL)");
     std::vector<Move> moves;
     // Transfers to a DPU only read the host's bytes.
     for (dpu_t *dpu : selection.dpus()) moves.push_back({dpu, static_cast<std::uint8_t *>(const_cast<void *>(source))});
@@ -67,6 +76,7 @@ dpu_error_t copy_from(dpu_set_t set, const Place &place, void *destination) {
                       "dpu_copy_from: the set is not one DPU; DPU_FOREACH gives them, dpu_push_xfer reads them all");
     Range range;
     if (dpu_error_t error = find(selection, place, range); error != DPU_OK) return error;
+    if (!destination && range.bytes > 0) return no_buffer(place, "no place to read to (NULL)");
     return carry_out(selection, {{selection.dpus().front(), static_cast<std::uint8_t *>(destination)}}, range, false,
                      DPU_XFER_DEFAULT);
 }
@@ -95,12 +105,12 @@ extern "C" {
 
 dpu_error_t dpu_copy_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src,
                         size_t length) {
-    return broadcast(dpu_set, {symbol_name, {}, symbol_offset, length}, src, DPU_XFER_DEFAULT);
+    return broadcast(dpu_set, {named(symbol_name), {}, symbol_offset, length}, src, DPU_XFER_DEFAULT);
 }
 
 dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst,
                           size_t length) {
-    return copy_from(dpu_set, {symbol_name, {}, symbol_offset, length}, dst);
+    return copy_from(dpu_set, {named(symbol_name), {}, symbol_offset, length}, dst);
 }
 
 dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset,
@@ -115,7 +125,7 @@ dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t s
 
 dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src,
                              size_t length, dpu_xfer_flags_t flags) {
-    return broadcast(dpu_set, {symbol_name, {}, symbol_offset, length}, src, flags);
+    return broadcast(dpu_set, {named(symbol_name), {}, symbol_offset, length}, src, flags);
 }
 
 dpu_error_t dpu_broadcast_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset,
@@ -138,7 +148,7 @@ dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer) {
 
 dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset,
                           size_t length, dpu_xfer_flags_t flags) {
-    return push(dpu_set, xfer, {symbol_name, {}, symbol_offset, length}, flags);
+    return push(dpu_set, xfer, {named(symbol_name), {}, symbol_offset, length}, flags);
 }
 
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol,

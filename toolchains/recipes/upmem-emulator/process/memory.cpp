@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../shared/poison.h"
 #include "rules.h"
@@ -51,9 +52,17 @@ Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const
     std::memset(entries, 0xcc, PAGE); // int3: a jump past the entries is an illegal instruction
     write_entry(entries, foundry_service_entry);
     write_entry(entries + (FOUNDRY_DPU_YIELD - FOUNDRY_DPU_SERVICE), foundry_yield_entry);
+    write_entry(entries + (FOUNDRY_DPU_ACCESS - FOUNDRY_DPU_SERVICE), foundry_access_entry);
     write_entry(entries + (FOUNDRY_DPU_EXIT - FOUNDRY_DPU_SERVICE), foundry_service_entry, FOUNDRY_DPU_OP_EXIT);
     mprotect(entries, PAGE, PROT_READ | PROT_EXEC);
     map_at(FOUNDRY_DPU_BUDGET, PAGE, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
+
+    // Compiled code looks at the shadows whether or not anybody writes to them.
+    map_at(FOUNDRY_DPU_SHADOW_BASE, std::size_t{program.nr_tasklets} * FOUNDRY_DPU_SHADOW_STRIDE,
+           PROT_READ | PROT_WRITE, ANONYMOUS | MAP_NORESERVE, -1, 0);
+    notes_.resize(program.site_bytes + program.symbol_bytes);
+    if (pread(code, notes_.data(), notes_.size(), shared::notes_offset(program)) != static_cast<ssize_t>(notes_.size()))
+        throw std::runtime_error("cannot read the program's notes");
 
     for (std::uint32_t tasklet = 0; tasklet < program.nr_tasklets; tasklet++) {
         std::uint32_t bytes = program.stack_bytes[tasklet];
@@ -89,6 +98,29 @@ void Memory::read(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes) {
 
 void Memory::write(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes) {
     shared::copy_poisoned(mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), at<void>(wram), bytes);
+}
+
+void Memory::peek(std::uint32_t mram, void *to, std::uint32_t bytes) const {
+    shared::copy_poisoned(to, mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), bytes);
+}
+
+std::string Memory::site(std::uint32_t site) const {
+    std::uint32_t offset = site - FOUNDRY_DPU_SITE_BASE;
+    return offset < program_.site_bytes ? notes_.substr(offset, notes_.find('\0', offset) - offset) : "an unknown line";
+}
+
+std::string Memory::name(std::uint32_t address) const {
+    for (std::size_t at = program_.site_bytes; at + 8 < notes_.size();) {
+        std::uint32_t symbol[2];
+        std::memcpy(symbol, notes_.data() + at, sizeof(symbol));
+        std::size_t end = notes_.find('\0', at + sizeof(symbol));
+        if (end == std::string::npos) break;
+        std::string name = notes_.substr(at + sizeof(symbol), end - at - sizeof(symbol));
+        if (std::uint32_t offset = address - symbol[0]; offset < symbol[1])
+            return offset == 0 ? name : format("%s + %u bytes", name.c_str(), offset);
+        at = end + 1;
+    }
+    return in_mram(address, 1) ? "the MRAM heap" : "the WRAM heap";
 }
 
 std::uint64_t Memory::word(std::uint32_t mram) const {
@@ -127,8 +159,13 @@ void Memory::check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t m
     };
     if (bytes < 8 || bytes > 2048 || bytes % 8 != 0)
         throw broken(Rule::dma_size, mram, "the size must be 8 to 2048 and a multiple of 8");
-    if (mram % 8 != 0) throw broken(Rule::dma_alignment, mram, "the MRAM address must be a multiple of 8");
-    if (wram % 8 != 0) throw broken(Rule::dma_alignment, wram, "the WRAM address must be a multiple of 8");
+    for (bool in_mram : {true, false})
+        if (std::uint32_t address = in_mram ? mram : wram; address % 8 != 0)
+            throw broken(Rule::dma_alignment, address,
+                         format("the %s address must be a multiple of 8; hardware drops its low 3 bits, and so does the "
+                                "emulator with DPU_EMULATOR_MISALIGNED_DMA=truncate",
+                                in_mram ? "MRAM" : "WRAM")
+                             .c_str());
     if (!in_mram(mram, bytes)) throw broken(Rule::dma_mram_range, mram, "MRAM is 0x08000000 to 0x0c000000");
     if (!usable(wram, bytes))
         throw broken(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "../shared/layout.h"
 
@@ -9,12 +10,15 @@ class Memory {
   public:
     // Maps WRAM, code, stacks, services' entries and the tasklets' counters at the addresses of abi.h.
     // `slot` is the DPU's slot, mapped; `rank` and `offset` say where in which file it is; `code` is the program's
-    // text.
+    // text, with its notes behind.
     Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const shared::Program &program);
 
     // Moves one legal transfer's bytes.
     void read(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes);
     void write(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes);
+
+    // Copies bytes of MRAM (a legal transfer's) to anywhere.
+    void peek(std::uint32_t mram, void *to, std::uint32_t bytes) const;
 
     // The 8-byte word at an MRAM address that is in range and aligned.
     std::uint64_t word(std::uint32_t mram) const;
@@ -23,6 +27,12 @@ class Memory {
     // Whether all bytes of a range are the program's to use: globals and heap, or one tasklet's stack.
     bool usable(std::uint32_t address, std::uint32_t bytes) const;
     static bool in_mram(std::uint32_t address, std::uint32_t bytes);
+    // The address of an MRAM access as abi.h numbers it. A program may leave out the base: hardware ignores it.
+    static std::uint32_t mram_address(std::uint32_t address) {
+        return address < FOUNDRY_DPU_MRAM_SIZE ? address + FOUNDRY_DPU_MRAM_BASE : address;
+    }
+    // The address of a DMA transfer as its engine sees it: without the low 3 bits, if the host asked for that.
+    std::uint32_t dma_address(std::uint32_t address) const { return program_.truncate_dma ? address & ~7u : address; }
 
     // The bytes at an address that usable() has found good.
     template <typename T> static T *at(std::uint32_t address) { return reinterpret_cast<T *>(std::uintptr_t{address}); }
@@ -35,10 +45,16 @@ class Memory {
     // heap, or of a stack, where the DPU has another tasklet's stack. Looked at when a launch ends.
     void check_margins() const;
 
+    bool checks_races() const { return program_.ignore_races == 0; }
+    // The text of a site, see abi.h; and what a program calls the place of an address.
+    std::string site(std::uint32_t site) const;
+    std::string name(std::uint32_t address) const;
+
     std::uint32_t stack_bottom(std::uint32_t tasklet) const;
     std::uint32_t stack_top(std::uint32_t tasklet) const;
 
   private:
     const shared::Program &program_;
     std::uint8_t *mram_;
+    std::string notes_; // sites, then symbols
 };

@@ -13,7 +13,8 @@ const char *rule_name(shared::Rule rule) {
     case shared::Rule::dma_wram_range: return "DMA outside WRAM";
     case shared::Rule::mram_scalar_alignment: return "misaligned MRAM access";
     case shared::Rule::mram_scalar_range: return "access outside MRAM";
-    case shared::Rule::mram_race: return "racing sub-8-byte MRAM writes";
+    case shared::Rule::mram_race: return "data race in MRAM";
+    case shared::Rule::wram_race: return "data race in WRAM";
     case shared::Rule::stack_overflow: return "stack overflow";
     case shared::Rule::wild_access: return "access outside WRAM";
     case shared::Rule::wram_alignment: return "misaligned WRAM access";

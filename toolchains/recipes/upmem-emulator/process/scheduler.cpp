@@ -12,6 +12,7 @@ using shared::Rule;
 constexpr std::int64_t BUDGET = 2000;
 
 std::int64_t &budget() { return *Memory::at<std::int64_t>(FOUNDRY_DPU_BUDGET); }
+std::uint32_t &site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_SITE); }
 std::uint32_t &running() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET); }
 
 std::int64_t cost(std::uint32_t op) {
@@ -42,7 +43,9 @@ std::int64_t cost(std::uint32_t op) {
 
 Scheduler::Scheduler(Memory &memory, shared::Control &control, Log &log)
     : memory_(memory), control_(control), log_(log), program_(control.program), nr_tasklets_(program_.nr_tasklets),
-      synchronization_(memory, nr_tasklets_) {}
+      synchronization_(memory, nr_tasklets_), races_(memory, synchronization_) {
+    races_.serve();
+}
 
 void Scheduler::launch() {
     pipeline_ = Pipeline{};
@@ -50,8 +53,8 @@ void Scheduler::launch() {
     turns_ = 0;
     performance_kind_ = FOUNDRY_DPU_PERF_NOTHING;
     control_.statistics = {};
-    small_writes_.clear();
     synchronization_.begin();
+    races_.forget();
     in_pipeline_ = nr_tasklets_;
     for (std::uint32_t i = 0; i < nr_tasklets_; i++) start(i);
 
@@ -114,8 +117,11 @@ void Scheduler::run(std::uint32_t tasklet) {
     Tasklet &one = tasklets_[tasklet];
     budget() = BUDGET;
     running() = tasklet;
+    site() = 0;
+    races_.enter(tasklet);
     switches = switches + 1;
     foundry_resume(&one.context);
+    one.site = site();
     std::int64_t spent = BUDGET - budget() + cost(one.context.op & 0xff);
     // A program has no business here, and what it writes there would go unnoticed as fewer cycles.
     if (bool number = running() != tasklet; number || spent < 0 || spent > INT64_C(1) << 40) {
@@ -126,6 +132,7 @@ void Scheduler::run(std::uint32_t tasklet) {
     control_.statistics.instructions += static_cast<std::uint64_t>(spent);
     one.target = pipeline_.after(static_cast<std::uint64_t>(spent));
     one.turn = turns_++;
+    if (one.context.op == OP_RACE) throw races_.broken();
     if (one.context.op == OP_SIGNAL) throw broken_by_signal(memory_, nr_tasklets_, tasklet);
 }
 
@@ -155,15 +162,19 @@ void Scheduler::serve(std::uint32_t tasklet) {
     case FOUNDRY_DPU_OP_MRAM_READ:
     case FOUNDRY_DPU_OP_MRAM_WRITE: {
         bool is_read = call.op == FOUNDRY_DPU_OP_MRAM_READ;
-        memory_.check_transfer(is_read, tasklet, call.a, call.b, call.c);
-        if (!is_read) check_writers(tasklet, call.a, call.c);
+        std::uint32_t mram = memory_.dma_address(Memory::mram_address(call.a)), wram = memory_.dma_address(call.b);
+        memory_.check_transfer(is_read, tasklet, mram, wram, call.c);
+        if (is_read)
+            races_.mram_to_wram(tasklet, mram, wram, call.c, place(tasklet));
+        else
+            races_.wram_to_mram(tasklet, mram, wram, call.c, place(tasklet));
         stop(State::dma);
-        transfer(tasklet, is_read, call.a, call.b, call.c, false);
+        transfer(tasklet, is_read, mram, wram, call.c, false);
         break;
     }
-    case FOUNDRY_DPU_OP_MRAM_LOAD: mram_load(tasklet, call.a, call.b); break;
+    case FOUNDRY_DPU_OP_MRAM_LOAD: mram_load(tasklet, Memory::mram_address(call.a), call.b); break;
     case FOUNDRY_DPU_OP_MRAM_STORE:
-        mram_store(tasklet, call.a, call.op >> 8, call.b | std::uint64_t{call.c} << 32);
+        mram_store(tasklet, Memory::mram_address(call.a), call.op >> 8, call.b | std::uint64_t{call.c} << 32);
         break;
     case FOUNDRY_DPU_OP_BARRIER_WAIT: {
         Synchronization::Mask all = synchronization_.barrier_wait(tasklet, call.a);
@@ -171,6 +182,7 @@ void Scheduler::serve(std::uint32_t tasklet) {
             stop(State::stopped);
             break;
         }
+        if (static_cast<unsigned>(__builtin_popcount(all)) == nr_tasklets_) races_.forget();
         for (std::uint32_t i = 0; i < nr_tasklets_; i++)
             if (all >> i & 1) go_on(i);
         break;
@@ -320,7 +332,7 @@ void Scheduler::finish_transfer() {
     }
     if (done.is_read) {
         const Context &call = tasklets_[done.tasklet].context;
-        std::uint64_t value = memory_.word(word) >> 8 * (call.a - word);
+        std::uint64_t value = memory_.word(word) >> 8 * (call.a & 7);
         go_on(done.tasklet, call.b == 8 ? value : value & ((1ull << 8 * call.b) - 1));
         return;
     }
@@ -332,15 +344,8 @@ void Scheduler::finish_transfer() {
     go_on(done.tasklet);
 }
 
-void Scheduler::check_writers(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) {
-    std::uint32_t word;
-    int other = small_writes_.unknown(tasklet, synchronization_.clock(tasklet), mram, bytes, word);
-    if (other == SmallWrites::NOBODY) return;
-    throw Broken{Rule::mram_race, tasklet, mram, bytes,
-                 format("tasklet %u writes %u bytes at 0x%08x, and tasklet %d has written a part of the 8-byte word at "
-                        "0x%08x, with "
-                        "no barrier, mutex, semaphore or handshake between them",
-                        tasklet, bytes, mram, other, word)};
+std::uint32_t Scheduler::place(std::uint32_t tasklet) const {
+    return tasklets_[tasklet].site ? tasklets_[tasklet].site : code_address(tasklet);
 }
 
 void Scheduler::check_scalar(const char *what, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) const {
@@ -357,6 +362,7 @@ void Scheduler::check_scalar(const char *what, std::uint32_t tasklet, std::uint3
 
 void Scheduler::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) {
     check_scalar("load", tasklet, mram, bytes);
+    races_.mram_load(tasklet, mram, place(tasklet));
     tasklets_[tasklet].state = State::dma;
     in_pipeline_--;
     transfer(tasklet, true, mram & ~7u, 0, 8, true);
@@ -364,8 +370,7 @@ void Scheduler::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32
 
 void Scheduler::mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value) {
     check_scalar("store", tasklet, mram, bytes);
-    check_writers(tasklet, mram, bytes);
-    if (bytes < 8) small_writes_.record(tasklet, synchronization_.clock(tasklet), mram);
+    races_.mram_store(tasklet, mram, bytes, value, place(tasklet));
     writing_[tasklet] = {true, mram, bytes, value, 0};
     nr_writing_++;
     tasklets_[tasklet].state = State::dma;

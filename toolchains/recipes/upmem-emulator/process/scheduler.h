@@ -13,6 +13,7 @@
 #include "log.h"
 #include "memory.h"
 #include "pipeline.h"
+#include "races.h"
 #include "rules.h"
 #include "signals.h"
 #include "switch.h"
@@ -41,6 +42,7 @@ class Scheduler {
         Context context;
         State state = State::idle;
         Pipeline::Progress target = 0;
+        std::uint32_t site = 0; // of the service that it has asked for
         std::uint64_t turn = 0; // among equal targets, who came first
     };
     struct Transfer {
@@ -65,7 +67,8 @@ class Scheduler {
     void transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
                   bool scalar);
     void finish_transfer();
-    void check_writers(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes);
+    // Where in the program a tasklet asks for its service: a site, or an address in the code.
+    std::uint32_t place(std::uint32_t tasklet) const;
     void mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes);
     void mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value);
     void check_scalar(const char *what, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) const;
@@ -80,7 +83,7 @@ class Scheduler {
     std::uint32_t nr_tasklets_;
     std::array<Tasklet, FOUNDRY_DPU_MAX_TASKLETS> tasklets_;
     Synchronization synchronization_;
-    SmallWrites small_writes_;
+    Races races_;
     std::array<SmallWrite, FOUNDRY_DPU_MAX_TASKLETS> writing_;
     unsigned nr_writing_ = 0;
     Pipeline pipeline_;

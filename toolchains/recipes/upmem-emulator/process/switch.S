@@ -16,11 +16,12 @@
         .set AT_FULL, 80
         .set AT_SCRATCH, 88
         .set AT_VECTORS, 160
+        .set OP_RACE, 0xfffffffe
 
         .text
-        .globl foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_abandon
-        .hidden foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_abandon
-        .hidden foundry_current
+        .globl foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_access_entry, foundry_abandon
+        .hidden foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_access_entry, foundry_abandon
+        .hidden foundry_current, foundry_access
 
         .type foundry_resume, @function
 foundry_resume:
@@ -95,6 +96,48 @@ foundry_yield_entry:
         mov dword ptr [r11 + AT_OP], 0
         jmp leave
         .size foundry_yield_entry, . - foundry_yield_entry
+
+# A tasklet is about to access WRAM: foundry_access looks at it on the scheduler's stack. Everything is kept but r11.
+        .type foundry_access_entry, @function
+foundry_access_entry:
+        mov r11, [rip + foundry_current]
+        mov [r11 + AT_SCRATCH], rax
+        mov [r11 + AT_SCRATCH + 8], rcx
+        mov [r11 + AT_SCRATCH + 16], rdx
+        mov [r11 + AT_SCRATCH + 24], rsi
+        mov [r11 + AT_SCRATCH + 32], rdi
+        mov [r11 + AT_SCRATCH + 40], r8
+        mov [r11 + AT_SCRATCH + 48], r9
+        mov [r11 + AT_SCRATCH + 56], r10
+        .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+        movups [r11 + AT_VECTORS + 16 * \n], xmm\n
+        .endr
+        mov [r11 + AT_RSP], rsp
+        mov r8d, [rsp]
+        mov rsp, [rip + scheduler_rsp]
+        and rsp, -16
+        push r11
+        sub rsp, 8
+        call foundry_access
+        mov r11, [rsp + 8]
+        test al, al
+        jne 1f
+        .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+        movups xmm\n, [r11 + AT_VECTORS + 16 * \n]
+        .endr
+        mov rax, [r11 + AT_SCRATCH]
+        mov rcx, [r11 + AT_SCRATCH + 8]
+        mov rdx, [r11 + AT_SCRATCH + 16]
+        mov rsi, [r11 + AT_SCRATCH + 24]
+        mov rdi, [r11 + AT_SCRATCH + 32]
+        mov r8, [r11 + AT_SCRATCH + 40]
+        mov r9, [r11 + AT_SCRATCH + 48]
+        mov r10, [r11 + AT_SCRATCH + 56]
+        mov rsp, [r11 + AT_RSP]
+        ret
+1:      mov dword ptr [r11 + AT_OP], OP_RACE
+        jmp foundry_abandon
+        .size foundry_access_entry, . - foundry_access_entry
 
 # Back to the scheduler, out of foundry_resume. Signal handlers return to here.
         .type foundry_abandon, @function

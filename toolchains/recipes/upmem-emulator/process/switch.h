@@ -23,12 +23,18 @@ static_assert(offsetof(Context, vectors) == 160);
 
 // Context::op of a tasklet that a signal has stopped for good.
 inline constexpr std::uint32_t OP_SIGNAL = 0xffffffff;
+// And of one that an access, reported by __foundry_access, has stopped for good.
+inline constexpr std::uint32_t OP_RACE = 0xfffffffe;
 
 extern "C" {
 // Runs the tasklet until it calls a service, or a signal handler returns into foundry_abandon.
 void foundry_resume(Context *context);
 void foundry_service_entry();
 void foundry_yield_entry();
+void foundry_access_entry();
+// Looks at an access; `code`: where the program calls. Returns whether it is a race.
+bool foundry_access(std::uint32_t address, std::uint32_t what, std::uint32_t site, std::uint64_t value,
+                    std::uint32_t code);
 void foundry_abandon();
 // The running tasklet, or null while the scheduler runs.
 extern Context *volatile foundry_current;

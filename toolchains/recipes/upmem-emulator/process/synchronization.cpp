@@ -30,6 +30,8 @@ void Synchronization::publish(std::uint32_t tasklet, Clock &to) {
     clocks_[tasklet].at[tasklet]++;
 }
 
+void Synchronization::learn(std::uint32_t tasklet, std::uint32_t writer) { publish(writer, clocks_[tasklet]); }
+
 void Synchronization::go_on(std::uint32_t tasklet, const Clock &learned) {
     clocks_[tasklet].join(learned);
     waits_[tasklet].clear();
@@ -44,7 +46,7 @@ std::uint8_t *Synchronization::object(std::uint32_t tasklet, std::uint32_t addre
 
 Synchronization::Mask Synchronization::barrier_wait(std::uint32_t tasklet, std::uint32_t address) {
     std::uint8_t *bytes = object(tasklet, address, "barrier");
-    if (bytes[INITIAL_COUNT] != nr_tasklets_)
+    if (bytes[INITIAL_COUNT] == 0 || bytes[INITIAL_COUNT] > nr_tasklets_)
         throw Broken{Rule::barrier_count, tasklet, address, bytes[INITIAL_COUNT],
                      format("the barrier at 0x%08x is for %u tasklets, the program has NR_TASKLETS = %u", address,
                             bytes[INITIAL_COUNT], nr_tasklets_)};
@@ -52,15 +54,16 @@ Synchronization::Mask Synchronization::barrier_wait(std::uint32_t tasklet, std::
     publish(tasklet, barrier.clock);
     barrier.arrived |= Mask{1} << tasklet;
     bytes[COUNT]--;
-    Mask everybody = (Mask{1} << nr_tasklets_) - 1;
-    if (barrier.arrived != everybody) {
+    if (static_cast<unsigned>(__builtin_popcount(barrier.arrived)) < bytes[INITIAL_COUNT]) {
         waits_[tasklet] = format("at the barrier at 0x%08x", address);
         return 0;
     }
     bytes[COUNT] = bytes[INITIAL_COUNT];
-    barrier.arrived = 0;
-    for (std::uint32_t i = 0; i < nr_tasklets_; i++) go_on(i, barrier.clock);
-    return everybody;
+    Mask all = barrier.arrived;
+    for (std::uint32_t i = 0; i < nr_tasklets_; i++)
+        if (all >> i & 1) go_on(i, barrier.clock);
+    barrier = {}; // the next tasklets may be others
+    return all;
 }
 
 bool Synchronization::mutex_try(std::uint32_t tasklet, std::uint32_t id) {

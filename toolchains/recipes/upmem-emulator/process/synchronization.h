@@ -44,6 +44,10 @@ class Synchronization {
     bool stop(std::uint32_t tasklet);
     bool resume(std::uint32_t tasklet, std::uint32_t other);
 
+    // A tasklet has seen, waiting in a loop for it, something that another one has written: it knows of all that this
+    // one has done by now.
+    void learn(std::uint32_t tasklet, std::uint32_t writer);
+
     const Clock &clock(std::uint32_t tasklet) const { return clocks_[tasklet]; }
     // What a tasklet waits for, for the report of a deadlock; empty if nothing.
     const std::string &waits_for(std::uint32_t tasklet) const { return waits_[tasklet]; }

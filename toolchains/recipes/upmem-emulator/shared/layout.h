@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <sys/types.h>
 
 #include "../abi/abi.h"
 
@@ -38,6 +39,7 @@ enum class Rule : std::uint32_t {
     mram_scalar_alignment,
     mram_scalar_range,
     mram_race,
+    wram_race,
     stack_overflow,
     wild_access,
     wram_alignment,
@@ -89,7 +91,15 @@ struct Program {
     std::uint32_t heap_end;
     std::uint32_t stack_bytes[FOUNDRY_DPU_MAX_TASKLETS];
     std::uint64_t max_cycles;
+    std::uint32_t ignore_races; // not 0: no check of data races
+    // Behind the code, in its file (see notes_offset): the program's sites (abi.h), and its symbols, each an address and a size (32 bits)
+    // and a zero-terminated name.
+    std::uint32_t site_bytes, symbol_bytes;
+    std::uint32_t truncate_dma; // not 0: a DMA transfer drops the low 3 bits of addresses, as hardware does
 };
+
+// Notes do not share a page with code.
+inline off_t notes_offset(const Program &program) { return (program.code_bytes + 0xfffu) & ~0xfffu; }
 
 struct Control {
     // Written by the host: the number of launches asked for; a futex on which the DPU process waits.

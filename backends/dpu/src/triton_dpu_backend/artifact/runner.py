@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
+from ..counts import MOST_DPUS
 from .signature import Kernel, Parameter
 
 # The name of the DPU program, which lies beside the runner's.
@@ -35,6 +36,7 @@ _HEAD = """\
 #define KERNEL "{name}"
 #define DPU_PROGRAM "{program}"
 #define DEFAULT_DPUS {num_dpus}
+#define MOST_DPUS {most_dpus}
 #define DEFAULT_DPUS_FROM "{num_dpus_from}"
 /* Whether the number of programs follows from the arguments. */
 #define HAS_BLOCK {has_block}
@@ -84,6 +86,7 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
         name=kernel.name,
         program=PROGRAM,
         num_dpus=dpus.count if dpus else 1,
+        most_dpus=MOST_DPUS,
         num_dpus_from=f", from {dpus.source}" if dpus else "",
         has_block=int("block" in facts),
         parameters="\n".join(_row(parameter, parameter.index in outs) for parameter in kernel.parameters),

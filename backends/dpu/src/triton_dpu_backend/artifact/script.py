@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..counts import MOST_DPUS, count
 from .runner import Dpus
 
 CONSTANT = "TRITON_DPU_NUM_DPUS"
@@ -32,7 +33,7 @@ def default_dpus(source: str, kernel: str) -> Dpus | None:
         None if none of them is there, or the first of them that is there cannot be read without running the script.
 
     Raises:
-        ScriptError: two of the same kind disagree, or the script is no Python.
+        ScriptError: two of the same kind disagree, one is no number of DPUs, or the script is no Python.
     """
     try:
         module = ast.parse(source)
@@ -48,17 +49,21 @@ def default_dpus(source: str, kernel: str) -> Dpus | None:
         numbers = {}
         for expression in found:
             named = constants.get(expression.id) if isinstance(expression, ast.Name) else expression
-            if not isinstance(named, ast.Constant) or type(named.value) is not int:
+            try:
+                value = ast.literal_eval(named) if named is not None else None
+            except ValueError:
+                value = None
+            if value is None:
                 return None
-            numbers[expression.lineno] = named.value
+            try:
+                numbers[expression.lineno] = count(value, MOST_DPUS, f"the number of DPUs ({source_name})")
+            except ValueError as error:
+                raise ScriptError(f"line {expression.lineno}: {error}") from None
         if len(set(numbers.values())) > 1:
             said = ", ".join(f"{number} in line {line}" for line, number in sorted(numbers.items()))
             raise ScriptError(f"the script disagrees with itself on the number of DPUs, {source_name}: {said}")
         if numbers:
-            number = next(iter(numbers.values()))
-            if number < 1:
-                raise ScriptError(f"{number} is no number of DPUs ({source_name})")
-            return Dpus(number, source_name)
+            return Dpus(next(iter(numbers.values())), source_name)
     return None
 
 

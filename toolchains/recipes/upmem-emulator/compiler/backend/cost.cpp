@@ -8,6 +8,7 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/GetElementPtrTypeIterator.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -266,8 +267,8 @@ Cost intrinsic(const IntrinsicInst &call) {
 }
 
 Cost call(const CallBase &call) {
-  if (call.isInlineAsm())
-    return {};
+  if (const auto *assembly = dyn_cast<InlineAsm>(call.getCalledOperand()))
+    return plain(assembly->getAsmString().empty() ? 0 : 1); // nothing, or a nop: see check.cpp
   if (const auto *known = dyn_cast<IntrinsicInst>(&call))
     if (known->getIntrinsicID() != Intrinsic::not_intrinsic)
       return times(intrinsic(*known), elements(call.getType()));

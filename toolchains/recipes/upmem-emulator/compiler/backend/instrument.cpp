@@ -4,6 +4,7 @@
 #include "abi/abi.h"
 #include "alignment.h"
 #include "cost.h"
+#include "races.h"
 #include "services.h"
 #include "target.h"
 
@@ -31,10 +32,12 @@ public:
       if (!function.isDeclaration())
         functions.push_back(&function);
     for (Function *function : functions) {
+      Accesses accesses(*function);
       Cost total = count(*function);
       yieldAtEntry(*function);
       yieldInLoops(*function);
       checkAlignment(*function, services);
+      accesses.check(services);
       serve(*function);
       record(*function, total);
     }
@@ -128,11 +131,13 @@ private:
         serveCall(*call, builder);
       } else if (auto *load = dyn_cast<LoadInst>(&instruction)) {
         if (reachesMram(*load)) {
+          noteSite(*load, builder);
           load->replaceAllUsesWith(serveLoad(builder, load->getPointerOperand(), load->getType()));
           load->eraseFromParent();
         }
       } else if (auto *store = dyn_cast<StoreInst>(&instruction)) {
         if (reachesMram(*store)) {
+          noteSite(*store, builder);
           serveStore(builder, store->getPointerOperand(), store->getValueOperand());
           store->eraseFromParent();
         }
@@ -151,7 +156,9 @@ private:
     Value *value = nullptr;
     if (name == "llvm.dpu.tid.i32")
       value = builder.CreateAlignedLoad(builder.getInt32Ty(), services.tasklet(), Align(4));
-    else if (name == "llvm.dpu.ldma")
+    else if (name == "llvm.dpu.ldma" || name == "llvm.dpu.sdma")
+      noteSite(call, builder);
+    if (name == "llvm.dpu.ldma")
       value = services.call(builder, FOUNDRY_DPU_OP_MRAM_READ,
                             {call.getArgOperand(1), call.getArgOperand(0), call.getArgOperand(2)});
     else if (name == "llvm.dpu.sdma")
@@ -160,11 +167,16 @@ private:
     else if (callee &&
              (callee->getIntrinsicID() == Intrinsic::trap || callee->getIntrinsicID() == Intrinsic::ubsantrap))
       value = services.call(builder, FOUNDRY_DPU_OP_FAULT, {builder.getInt32(FOUNDRY_DPU_REASON_UNREACHABLE)});
-    else
+    else if (!value)
       return;
     if (!call.getType()->isVoidTy())
       call.replaceAllUsesWith(value);
     call.eraseFromParent();
+  }
+
+  // For the report of a race, before the service that may find one.
+  void noteSite(const Instruction &access, IRBuilder<> &builder) {
+    builder.CreateAlignedStore(services.site(access), services.siteOfService(), Align(4));
   }
 
   uint64_t bytes(Type *type) const { return module.getDataLayout().getTypeStoreSize(type); }

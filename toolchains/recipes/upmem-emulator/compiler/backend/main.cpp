@@ -1,18 +1,20 @@
 // dpu-backend: from LLVM IR for a DPU, or from the C frontend, to an object file that the emulator can run.
 //
-//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-emit-llvm [-S]] -o OUTPUT INPUT
+//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-emit-llvm [-S]] -o OUTPUT INPUT
 //
 // INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get
-// it. Called by dpu-upmem-dpurte-clang; nobody else needs to.
+// it. With -strip-lines the input's debug information is for the reports of races, and not for the output. Called by dpu-upmem-dpurte-clang; nobody else needs to.
 #include "check.h"
 #include "emit.h"
 #include "instrument.h"
 #include "lower.h"
 #include "optimise.h"
+#include "races.h"
 #include "target.h"
 #include "variadic.h"
 
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/IRReader/IRReader.h"
@@ -33,6 +35,7 @@ struct Arguments {
   bool optimise = true;
   bool emitIr = false;
   bool asText = false;
+  bool stripLines = false;
 };
 
 bool parse(int argc, char **argv, Arguments &arguments) {
@@ -42,6 +45,8 @@ bool parse(int argc, char **argv, Arguments &arguments) {
       arguments.output = argv[++i];
     else if (argument == "-emit-llvm")
       arguments.emitIr = true;
+    else if (argument == "-strip-lines")
+      arguments.stripLines = true;
     else if (argument == "-S")
       arguments.asText = true;
     else if (argument == "-O0")
@@ -99,7 +104,7 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
-    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
+    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-strip-lines] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
     return 2;
   }
   // The scalarizer leaves loads and stores of vectors alone unless told so.
@@ -112,7 +117,10 @@ int main(int argc, char **argv) {
     return 1;
   if (!dpu::adoptTarget(*module) || !dpu::checkKnown(*module) || !dpu::expandVariadic(*module))
     return 1;
+  dpu::forbidSpeculation(*module);
   dpu::optimise(*module, arguments.level);
+  if (arguments.stripLines && arguments.emitIr)
+    StripDebugInfo(*module);
 
   std::error_code error;
   ToolOutputFile out(arguments.output, error, sys::fs::OF_None);
@@ -130,6 +138,8 @@ int main(int argc, char **argv) {
   }
   dpu::lower(*module);
   dpu::instrument(*module);
+  if (arguments.stripLines)
+    StripDebugInfo(*module);
   if (verifyModule(*module, &errs())) {
     WithColor::error(errs()) << "the emulator's compiler made invalid IR of " << arguments.input << "\n";
     return 1;

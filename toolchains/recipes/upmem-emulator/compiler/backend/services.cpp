@@ -3,6 +3,9 @@
 
 #include "abi/abi.h"
 
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/Support/Path.h"
+
 using namespace llvm;
 
 namespace dpu {
@@ -41,17 +44,54 @@ void Services::fault(IRBuilder<> &builder, uint32_t reason, Value *address, uint
   builder.CreateUnreachable();
 }
 
-void Services::yield(IRBuilder<> &builder) const {
-  FunctionCallee function =
-      module.getOrInsertFunction("__foundry_yield", FunctionType::get(builder.getVoidTy(), false));
-  CallInst *call = builder.CreateCall(function);
-  // It keeps every register, so that the loop around it has them all.
+// A call in a cold path. It keeps every register, so that the code around it has them all.
+static void callPreserving(IRBuilder<> &builder, FunctionCallee function, ArrayRef<Value *> arguments) {
+  CallInst *call = builder.CreateCall(function, arguments);
   call->setCallingConv(CallingConv::PreserveAll);
   cast<Function>(function.getCallee())->setCallingConv(CallingConv::PreserveAll);
   call->setDoesNotThrow();
 }
 
+void Services::yield(IRBuilder<> &builder) const {
+  callPreserving(builder,
+                 module.getOrInsertFunction("__foundry_yield", FunctionType::get(builder.getVoidTy(), false)), {});
+}
+
+void Services::access(IRBuilder<> &builder, Value *address, uint32_t what, Value *site, Value *value) const {
+  Type *word = builder.getInt32Ty();
+  FunctionType *type = FunctionType::get(builder.getVoidTy(), {word, word, word, builder.getInt64Ty()}, false);
+  callPreserving(builder, module.getOrInsertFunction("__foundry_access", type),
+                 {address, builder.getInt32(what), site, value});
+}
+
+Value *Services::site(const Instruction &instruction) {
+  IntegerType *word = Type::getInt32Ty(module.getContext());
+  const DILocation *location = instruction.getDebugLoc();
+  // The program's line, not that of the header whose function is inlined there.
+  while (location && location->getInlinedAt() &&
+         (location->getDirectory() + "/" + location->getFilename()).str().find("/syslib/") != std::string::npos)
+    location = location->getInlinedAt();
+  if (!location || !location->getLine())
+    return ConstantInt::get(word, 0);
+  std::string text = (sys::path::filename(location->getFilename()) + ":" + Twine(location->getLine())).str();
+  Constant *&known = sites[text];
+  if (!known) {
+    Constant *bytes = ConstantDataArray::getString(module.getContext(), text);
+    auto *global = new GlobalVariable(module, bytes->getType(), true, GlobalValue::PrivateLinkage, bytes, "site");
+    global->setSection(FOUNDRY_DPU_SECTION_SITES);
+    global->setAlignment(Align(1));
+    known = ConstantExpr::getPtrToInt(global, word);
+  }
+  return known;
+}
+
 Value *Services::budget() const { return fixed(Type::getInt64Ty(module.getContext()), FOUNDRY_DPU_BUDGET); }
+
+Value *Services::siteOfService() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_SITE); }
+
+Value *Services::epoch(Type *type) const { return fixed(type, FOUNDRY_DPU_EPOCH); }
+
+Value *Services::shadow() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_SHADOW); }
 
 Value *Services::tasklet() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_TASKLET); }
 

@@ -1,6 +1,7 @@
 // The emulator's entry points as IR sees them; addresses and numbers are in abi/abi.h.
 #pragma once
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
@@ -19,12 +20,25 @@ public:
 
   void yield(llvm::IRBuilder<> &builder) const;
 
+  // void __foundry_access(address, what, site, value), for the cold path of an access.
+  void access(llvm::IRBuilder<> &builder, llvm::Value *address, uint32_t what, llvm::Value *site,
+              llvm::Value *value) const;
+
+  // The text FILE:LINE of an instruction as a number for __foundry_access and SITE; 0 where nothing is known.
+  llvm::Value *site(const llvm::Instruction &instruction);
+
   // Pointers to the tasklet's budget of instructions (int64_t) and to its number (uint32_t).
   llvm::Value *budget() const;
   llvm::Value *tasklet() const;
+  // Pointers to what abi.h has for the check of races: the site (uint32_t), the epoch (bytes of a given number) and the
+  // shadow's address (uint32_t).
+  llvm::Value *siteOfService() const;
+  llvm::Value *epoch(llvm::Type *type) const;
+  llvm::Value *shadow() const;
 
 private:
   llvm::Module &module;
+  llvm::StringMap<llvm::Constant *> sites;
 };
 
 } // namespace dpu

@@ -3,6 +3,8 @@
 
 #include "budget.h"
 
+#include <algorithm>
+
 namespace driver {
 
 namespace {
@@ -10,7 +12,9 @@ namespace {
 // Clang with the target whose C types are the DPU's (backend/target.h), its macros replaced by the DPU's.
 std::vector<std::string> frontend(const Arguments &arguments, const Installation &installation) {
   std::vector<std::string> command = {FOUNDRY_LLVM_BIN "/clang", "-target", "spir-unknown-unknown",
-                                      "-Wno-unused-command-line-argument", "-std=" + arguments.standard};
+                                      "-Wno-unused-command-line-argument", "-std=" + arguments.standard,
+                                      // SPIR's own convention is not for functions without a prototype.
+                                      "-Xclang", "-fdefault-calling-conv=cdecl"};
   for (const char *name : {"SPIR", "__SPIR", "__SPIR__", "SPIR32", "__SPIR32", "__SPIR32__"})
     command.push_back(std::string("-U") + name);
   for (const char *name : {"__DPU", "__DPU__", "__dpu__", "__ELF__"})
@@ -51,12 +55,18 @@ int preprocess(const Arguments &arguments, const Input &input, const Installatio
 int compile(const Arguments &arguments, const Input &input, const std::string &output, const Installation &installation,
             TemporaryFolder &temporary) {
   std::string ir = input.path;
+  // Lines, for the reports of races; what the user asks for beyond that decides what is in the output.
+  bool lines = input.language == Language::C &&
+               std::none_of(arguments.frontend.begin(), arguments.frontend.end(),
+                            [](const std::string &flag) { return flag.compare(0, 2, "-g") == 0; });
   if (input.language == Language::C) {
     ir = temporary.file(".bc");
     std::vector<std::string> command = frontend(arguments, installation);
     // Clang marks functions for the level and optimises nothing: that happens under the DPU's data layout.
     command.insert(command.end(), {arguments.level, "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-x", "c",
                                    input.path, "-o", ir});
+    if (lines)
+      command.push_back("-gline-tables-only");
     for (const char *flag : {"-MD", "-MMD"})
       for (const std::string &given : arguments.frontend)
         if (given == flag && !arguments.output.empty()) // named after the object, not after the temporary file
@@ -65,6 +75,8 @@ int compile(const Arguments &arguments, const Input &input, const std::string &o
       return status;
   }
   std::vector<std::string> command = {installation.backend(), arguments.level};
+  if (lines)
+    command.push_back("-strip-lines");
   if (arguments.emitIr)
     command.push_back("-emit-llvm");
   if (arguments.asText)

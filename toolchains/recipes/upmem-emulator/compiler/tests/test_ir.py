@@ -184,7 +184,7 @@ def test_optimised_ir_can_be_looked_at(tmp_path: Path) -> None:
         ),
         (
             "assembly",
-            HEAD + 'define void @k() {\n  call void asm sideeffect "nop", ""()\n  ret void\n}\n',
+            HEAD + 'define void @k() {\n  call void asm sideeffect "stop", ""()\n  ret void\n}\n',
             ["does not assemble DPU instructions"],
         ),
         (

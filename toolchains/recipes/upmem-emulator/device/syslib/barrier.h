@@ -1,4 +1,4 @@
-/* Barriers: all tasklets wait for the last. */
+/* Barriers: a number of tasklets wait for the last of them. */
 #ifndef FOUNDRY_BARRIER_H
 #define FOUNDRY_BARRIER_H
 
@@ -13,10 +13,11 @@ typedef struct barrier_t {
     uint8_t lock;
 } barrier_t;
 
-/* `tasklets` is NR_TASKLETS: any other number faults when the barrier is waited at. */
+/* `tasklets` is how many wait for each other: 1 to NR_TASKLETS. Any other number faults when the barrier is waited at.
+ * As the other macros that define an object, it works with and without a semicolon behind it. */
 #define BARRIER_INIT(name, tasklets)                                                                                   \
     _Static_assert((tasklets) < 128 && (tasklets) >= -127, "a barrier's count is a byte");                             \
-    barrier_t __aligned(4) name = {.wait_queue = 0xff, .count = (tasklets), .initial_count = (tasklets), .lock = 0}
+    barrier_t __aligned(4) name = {.wait_queue = 0xff, .count = (tasklets), .initial_count = (tasklets), .lock = 0};
 
 static inline void barrier_wait(barrier_t *barrier)
 {

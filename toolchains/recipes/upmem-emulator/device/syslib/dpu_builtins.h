@@ -8,4 +8,7 @@ void __builtin_dpu_ldma(void *wram, const __attribute__((address_space(255))) vo
 void __builtin_dpu_sdma(const void *wram, __attribute__((address_space(255))) void *mram,
                         unsigned int bytes) __asm__("llvm.dpu.sdma") __attribute__((nothrow));
 
+/* The SDK has it in a header that most of its headers include. */
+#define __builtin_nop_() __asm__ volatile("nop")
+
 #endif

@@ -12,12 +12,12 @@ extern __mram_ptr __dma_aligned uint8_t __sys_used_mram_end[0];
 
 /* Both addresses are multiples of 8; `bytes` is a multiple of 8 from 8 to 2048. On hardware nothing checks that and
  * other data moves; here the DPU faults. */
-static inline void mram_read(const __mram_ptr void *from, void *to, unsigned int bytes)
+static inline __attribute__((always_inline)) void mram_read(const __mram_ptr void *from, void *to, unsigned int bytes)
 {
     __builtin_dpu_ldma(to, from, bytes);
 }
 
-static inline void mram_write(const void *from, __mram_ptr void *to, unsigned int bytes)
+static inline __attribute__((always_inline)) void mram_write(const void *from, __mram_ptr void *to, unsigned int bytes)
 {
     __builtin_dpu_sdma(from, to, bytes);
 }

@@ -11,7 +11,7 @@ typedef uint8_t *mutex_id_t;
 #define MUTEX_GET(name) (name)
 #define MUTEX_INIT(name)                                                                                               \
     ATOMIC_BIT_INIT(__CONCAT(mutex_, name));                                                                           \
-    const mutex_id_t name = &ATOMIC_BIT_GET(__CONCAT(mutex_, name))
+    const mutex_id_t name = &ATOMIC_BIT_GET(__CONCAT(mutex_, name));
 
 static inline void mutex_lock(const mutex_id_t mutex)
 {

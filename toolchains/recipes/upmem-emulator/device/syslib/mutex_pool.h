@@ -14,7 +14,7 @@ struct mutex_pool {
 #define MUTEX_POOL_INIT(name, count)                                                                                   \
     _Static_assert((count) > 0 && ((count) & ((count)-1)) == 0, "a mutex pool has a power of two of mutexes");         \
     uint8_t __atomic_bit __CONCAT(hw_mutexes_, name)[count];                                                           \
-    struct mutex_pool name = {.hw_mutexes = __CONCAT(hw_mutexes_, name), .hw_mutexes_mask = (count)-1}
+    struct mutex_pool name = {.hw_mutexes = __CONCAT(hw_mutexes_, name), .hw_mutexes_mask = (count)-1};
 
 static inline void mutex_pool_lock(struct mutex_pool *pool, uint16_t id)
 {

@@ -19,7 +19,7 @@ struct vmutex {
     uint8_t __atomic_bit __CONCAT(hw_mutexes_, name)[mutexes];                                                         \
     uint8_t __CONCAT(vmutex_, name)[(count) >> 3];                                                                     \
     struct vmutex name = {                                                                                             \
-        .vm = __CONCAT(vmutex_, name), .hw_mutexes = __CONCAT(hw_mutexes_, name), .hw_mutexes_mask = (mutexes)-1}
+        .vm = __CONCAT(vmutex_, name), .hw_mutexes = __CONCAT(hw_mutexes_, name), .hw_mutexes_mask = (mutexes)-1};
 
 static inline void vmutex_lock(struct vmutex *vm, uint16_t id)
 {

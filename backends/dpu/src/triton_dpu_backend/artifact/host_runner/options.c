@@ -128,7 +128,7 @@ static void parse(int count, char **words)
     while ((option = getopt_long(count, words, "", options, 0)) != -1) {
         switch (option) {
         case 'd':
-            nr_dpus = (uint32_t)integer(optarg, "--nr-dpus", 1, 1 << 20);
+            nr_dpus = (uint32_t)integer(optarg, "--nr-dpus", 1, MOST_DPUS);
             break;
         case 'a':
             set_scalar(assignment("arg", optarg, &value), strchr(optarg, '=') + 1);

@@ -1,0 +1,29 @@
+"""What may be asked for: how many DPUs, how many tasklets."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+# UPMEM's largest server: 20 modules of two ranks of 64 DPUs. A machine with fewer refuses what it does not have.
+MOST_DPUS = 2560
+
+
+def count(value: Any, most: int, what: str) -> int:
+    """Return a number that somebody asked for, NumPy's integers too.
+
+    Args:
+        value: as it was given.
+        most: the largest that is allowed; the smallest is 1.
+        what: what the error calls it, such as "num_dpus of the launch".
+
+    Raises:
+        ValueError: it is no integer (True and False are none), or outside of the range.
+    """
+    try:
+        number = None if isinstance(value, bool) or type(value).__name__ == "bool_" else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not 1 <= number <= most:
+        raise ValueError(f"{what}={value!r} is not allowed: give an integer from 1 to {most}")
+    return number

@@ -1,0 +1,165 @@
+/* Accesses of several tasklets to the same memory, in order and in none; and legal programs that look like the latter. */
+/* built as: device_races -DNR_TASKLETS=16 */
+/* built as: device_races_O0 -DNR_TASKLETS=16 -O0 */
+#include <alloc.h>
+#include <barrier.h>
+#include <defs.h>
+#include <handshake.h>
+#include <mram.h>
+#include <mutex.h>
+#include <sem.h>
+#include <stdint.h>
+
+#include "races.h"
+
+__host uint32_t task;
+__host uint32_t result;
+
+/* As PrIM's TRNS declares a function. */
+uint32_t twice();
+
+uint32_t counter;
+volatile uint32_t watched;
+uint32_t table[NR_TASKLETS];
+uint8_t bytes[NR_TASKLETS];
+volatile uint32_t flag;
+__mram_noinit uint32_t words[8];
+__mram_noinit uint64_t far[64];
+
+/* With and without a semicolon, as public programs have them. */
+BARRIER_INIT(everybody, NR_TASKLETS)
+BARRIER_INIT(quarter, 4);
+MUTEX_INIT(door)
+SEMAPHORE_INIT(one, 1)
+
+static void count_in_mram(uint32_t locked) {
+    uint64_t value;
+    if (locked) mutex_lock(door);
+    mram_read(&words[2], &value, 8);
+    value++;
+    mram_write(&value, &words[2], 8);
+    if (locked) mutex_unlock(door);
+}
+
+static void wide(void) {
+    __dma_aligned uint32_t values[4] = {1, 2, 3, 4};
+    mram_write(values, words, sizeof values);
+}
+
+static void in_turns(void) {
+    while (flag != me()) continue;
+    counter += me();
+    flag = me() + 1;
+}
+
+int main(void) {
+    switch (task) {
+        case COUNT: counter++; break;
+        case COUNT_LOCKED:
+            mutex_lock(door);
+            counter++;
+            mutex_unlock(door);
+            break;
+        case COUNT_VOLATILE: watched++; break;
+        case COUNT_SEMAPHORE:
+            sem_take(&one);
+            watched++;
+            sem_give(&one);
+            break;
+        case MISSING_BARRIER:
+        case WITH_BARRIER:
+            table[me()] = me() + 1;
+            if (task == WITH_BARRIER) barrier_wait(&everybody);
+            if (me() == 3) {
+                uint32_t sum = 0;
+                for (uint32_t i = 0; i < NR_TASKLETS; i++) sum += table[i];
+                result = sum;
+            }
+            break;
+        case MRAM_COUNT: count_in_mram(0); break;
+        case MRAM_COUNT_LOCKED: count_in_mram(1); break;
+        case WIDE_AND_NARROW:
+        case WIDE_AND_NARROW_HANDSHAKE:
+            if (me() == 0) {
+                wide();
+                if (task == WIDE_AND_NARROW_HANDSHAKE) handshake_notify();
+            } else if (me() == 1) {
+                if (task == WIDE_AND_NARROW_HANDSHAKE) handshake_wait_for(0);
+                else for (volatile uint32_t i = 0; i < 1000; i++) continue;
+                words[3] = 9;
+            }
+            break;
+        case NARROW_AND_WIDE:
+            if (me() == 1) {
+                words[3] = 9;
+            } else if (me() == 0) {
+                for (volatile uint32_t i = 0; i < 1000; i++) continue;
+                wide();
+            }
+            break;
+        case NEIGHBOURS:
+            /* Bytes next to each other in WRAM are stored one by one. */
+            for (uint32_t i = 0; i < 10; i++) bytes[me()] += (uint8_t)(i + me());
+            break;
+        case SAME_VALUE:
+            for (uint32_t i = 0; i < 100; i++) counter = 7;
+            barrier_wait(&everybody);
+            if (me() == 0) result = counter;
+            break;
+        case FLAG:
+            if (me() == 0) {
+                counter = 5;
+                flag = 1;
+            } else {
+                while (!flag) continue;
+                if (counter != 5) result = 1;
+            }
+            break;
+        case TURNS: in_turns(); break;
+        case PART_BARRIER:
+            /* Groups of four one after the other, as PrIM's HST-L waits. */
+            for (uint32_t round = 0; round < 5; round++) {
+                if (me() < 4) {
+                    table[me()] = round;
+                    barrier_wait(&quarter);
+                    uint32_t sum = 0;
+                    for (uint32_t i = 0; i < 4; i++) sum += table[i];
+                    if (me() == 2 && sum != 4 * round) result = 1;
+                    barrier_wait(&quarter);
+                }
+            }
+            __builtin_nop_();
+            break;
+        case NO_BASE: {
+            /* Only the low bits of an MRAM address count. */
+            const uint32_t address = (uint32_t)&far[me()] & 0x03ffffff;
+            uint64_t value = 100 + me();
+            mram_write(&value, (__mram_ptr void *)address, 8);
+            uint64_t got = *(__mram_ptr uint64_t *)address;
+            if (got != value) result = 1;
+            break;
+        }
+        case ALLOCATIONS: {
+            uint32_t *own = mem_alloc(8);
+            *own = me();
+            barrier_wait(&everybody);
+            if (me() == 0) mem_reset();
+            barrier_wait(&everybody);
+            own = mem_alloc(8);
+            *own = me() + 1;
+            if (*own != me() + 1) result = 1;
+            break;
+        }
+        case OVERREAD: {
+            /* Each reads a word more than it uses, which its neighbour writes. */
+            __dma_aligned uint64_t values[2];
+            mram_read(&far[me()], values, sizeof values);
+            values[0] = twice(me());
+            mram_write(values, &far[me()], 8);
+            break;
+        }
+    }
+    return 0;
+}
+
+uint32_t twice(uint32_t number) { return 2 * number; }

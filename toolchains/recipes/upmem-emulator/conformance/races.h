@@ -1,0 +1,29 @@
+/* What the tasklets of device_races.c do, by number; host_races.c asks for one of them. The same done rightly has the
+   next number. */
+#ifndef RACES_H
+#define RACES_H
+
+enum {
+    COUNT,
+    COUNT_LOCKED,
+    COUNT_VOLATILE,
+    COUNT_SEMAPHORE,
+    MISSING_BARRIER,
+    WITH_BARRIER,
+    MRAM_COUNT,
+    MRAM_COUNT_LOCKED,
+    WIDE_AND_NARROW,
+    WIDE_AND_NARROW_HANDSHAKE,
+    NARROW_AND_WIDE,
+    /* Right in themselves. */
+    NEIGHBOURS,
+    SAME_VALUE,
+    FLAG,
+    TURNS,
+    PART_BARRIER,
+    NO_BASE,
+    ALLOCATIONS,
+    OVERREAD,
+};
+
+#endif

@@ -1,0 +1,347 @@
+// The check of data races. Vector clocks as in FastTrack: of a piece of memory, the last write and the reads since.
+#include "races.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+#include "../shared/poison.h"
+
+namespace {
+
+using shared::Rule;
+
+constexpr std::uint32_t WORD = 4, WORDS = FOUNDRY_DPU_WRAM_SIZE / WORD;
+// Pieces of MRAM that are kept apart, at most: some 50 MB. Beyond it the check forgets all of MRAM and begins again.
+constexpr std::size_t MOST_SEGMENTS = std::size_t{1} << 18;
+// A tasklet that stores the same value so many times in one epoch is no longer asked whether it changes something.
+constexpr std::uint8_t PATIENCE = 32;
+
+} // namespace
+
+Races::Races(Memory &memory, Synchronization &synchronization)
+    : memory_(memory), synchronization_(synchronization), on_(memory.checks_races()), words_(nullptr, std::free),
+      bytes_(nullptr, std::free), split_(WORDS) {
+    if (!on_) return;
+    // Zero pages until they are used.
+    words_.reset(static_cast<Cell *>(std::calloc(WORDS, sizeof(Cell))));
+    bytes_.reset(static_cast<Cell *>(std::calloc(FOUNDRY_DPU_WRAM_SIZE, sizeof(Cell))));
+    if (!words_ || !bytes_) throw std::bad_alloc();
+}
+
+void Races::forget() {
+    for (auto &[start, segment] : mram_) forget_readers(segment.cell);
+    mram_.clear();
+}
+
+void Races::enter(std::uint32_t tasklet) {
+    *Memory::at<std::uint32_t>(FOUNDRY_DPU_SHADOW) =
+        FOUNDRY_DPU_SHADOW_BASE + tasklet * FOUNDRY_DPU_SHADOW_STRIDE;
+    if (!on_) return; // all epochs are 0, and so are the shadows: nothing is new
+    std::uint32_t time = synchronization_.clock(tasklet).at[tasklet];
+    if (times_[tasklet] != time) {
+        times_[tasklet] = time;
+        if (++epochs_[tasklet] == 0) {
+            epochs_[tasklet] = 1;
+            madvise(Memory::at<void>(FOUNDRY_DPU_SHADOW_BASE + tasklet * FOUNDRY_DPU_SHADOW_STRIDE),
+                    FOUNDRY_DPU_SHADOW_STRIDE, MADV_DONTNEED);
+        }
+    }
+    std::memset(Memory::at<void>(FOUNDRY_DPU_EPOCH), epochs_[tasklet], 8);
+}
+
+std::uint8_t *Races::shadow(std::uint32_t tasklet, std::uint32_t address) const {
+    return Memory::at<std::uint8_t>(FOUNDRY_DPU_SHADOW_BASE + tasklet * FOUNDRY_DPU_SHADOW_STRIDE +
+                                    (address & FOUNDRY_DPU_SHADOW_MASK));
+}
+
+bool Races::seen(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t offset) const {
+    const std::uint8_t *at = shadow(tasklet, address) + offset;
+    // All equal to the first, which is the epoch.
+    return at[0] == epochs_[tasklet] && std::memcmp(at, at + 1, bytes - 1) == 0;
+}
+
+void Races::mark(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, bool written) const {
+    std::uint8_t *at = shadow(tasklet, address);
+    std::memset(at, epochs_[tasklet], bytes);
+    if (written) std::memset(at + FOUNDRY_DPU_SHADOW_WRITES, epochs_[tasklet], bytes);
+}
+
+Races::Readers &Races::several(Cell &cell) {
+    if (cell.shared == 0) {
+        if (free_readers_.empty()) {
+            readers_.emplace_back();
+            cell.shared = static_cast<std::uint32_t>(readers_.size());
+        } else {
+            cell.shared = free_readers_.back();
+            free_readers_.pop_back();
+            readers_[cell.shared - 1] = {};
+        }
+        if (cell.reader != 0) readers_[cell.shared - 1][cell.reader - 1] = cell.read;
+        cell.reader = 0;
+    }
+    return readers_[cell.shared - 1];
+}
+
+void Races::forget_readers(Cell &cell) {
+    if (cell.shared != 0) free_readers_.push_back(cell.shared);
+    cell.shared = 0;
+    cell.reader = 0;
+}
+
+int Races::unknown_reader(const Act &act, const Cell &cell, Moment &when) const {
+    if (cell.shared == 0) {
+        when = cell.read;
+        return unknown(act, cell.reader, cell.read) ? cell.reader - 1 : Synchronization::NOBODY;
+    }
+    const Readers &readers = readers_[cell.shared - 1];
+    for (std::uint32_t i = 0; i < readers.size(); i++) {
+        when = readers[i];
+        if (when.time != 0 && unknown(act, static_cast<std::uint8_t>(i + 1), when)) return static_cast<int>(i);
+    }
+    return Synchronization::NOBODY;
+}
+
+void Races::race(const Act &act, const char *does, std::uint32_t address, std::uint32_t bytes, int other,
+                 const char *did, std::uint32_t site) const {
+    auto at = [&](std::uint32_t site) {
+        if (site >= FOUNDRY_DPU_SITE_BASE) return " at " + memory_.site(site);
+        return site ? format(" at code 0x%08x", site) : std::string();
+    };
+    throw Broken{act.in_mram ? Rule::mram_race : Rule::wram_race, act.tasklet, address, bytes,
+                 format("tasklet %u %s %u bytes at 0x%08x (%s)%s, tasklet %d %s%s, and no barrier, mutex, semaphore "
+                        "or handshake lies between them (DPU_EMULATOR_RACES=ignore leaves out this check)",
+                        act.tasklet, does, bytes, address, memory_.name(address).c_str(), at(act.site).c_str(), other,
+                        did, at(site).c_str())};
+}
+
+void Races::read(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes) {
+    if (!act.in_mram && cell.changed && unknown(act, cell.writer, cell.write))
+        race(act, "reads", address, bytes, cell.writer - 1, "has written it", cell.write.site);
+    Moment now = {synchronization_.clock(act.tasklet).at[act.tasklet], act.site};
+    if (cell.shared == 0 && (cell.reader == 0 || !unknown(act, cell.reader, cell.read))) {
+        cell.reader = static_cast<std::uint8_t>(act.tasklet + 1);
+        cell.read = now;
+    } else {
+        several(cell)[act.tasklet] = now;
+    }
+}
+
+// Returns whether the write is recorded for the rest of the epoch.
+template <typename Changes>
+bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes, bool part, Changes changes) {
+    Moment now = {synchronization_.clock(act.tasklet).at[act.tasklet], act.site};
+    bool against_write = unknown(act, cell.writer, cell.write);
+    bool changed = (against_write || !act.in_mram) && changes();
+    if (against_write) {
+        bool reads_too = act.in_mram && (cell.shared ? readers_[cell.shared - 1][act.tasklet].time != 0
+                                                     : cell.reader == act.tasklet + 1);
+        if (changed || part || (act.in_mram && cell.part) || reads_too)
+            race(act, reads_too ? "reads and writes" : "writes", address, bytes, cell.writer - 1,
+                 act.in_mram ? "has written to the same word of 8 bytes" : "has written it", cell.write.site);
+        // The same value: hardware has it either way. What the other one writes next is looked at again.
+        if (!act.in_mram)
+            std::memset(shadow(cell.writer - 1u, address) + FOUNDRY_DPU_SHADOW_WRITES, 0, bytes);
+    }
+    Moment when;
+    int reader = unknown_reader(act, cell, when);
+    if (reader == Synchronization::NOBODY)
+        forget_readers(cell);
+    else if (!act.in_mram && changed)
+        race(act, "writes", address, bytes, reader, "has read it", when.site);
+    bool again = cell.writer == act.tasklet + 1 && cell.write.time == now.time;
+    cell.changed = changed || (again && cell.changed);
+    cell.repeated = again && !changed && cell.repeated < PATIENCE ? static_cast<std::uint8_t>(cell.repeated + 1) : 0;
+    cell.writer = static_cast<std::uint8_t>(act.tasklet + 1);
+    cell.write = now;
+    cell.part = part;
+    return cell.changed || cell.repeated == PATIENCE;
+}
+
+template <typename Visit> void Races::for_wram(std::uint32_t address, std::uint32_t bytes, Visit visit) {
+    std::uint32_t end = address + bytes;
+    while (address < end) {
+        std::uint32_t offset = address - FOUNDRY_DPU_WRAM_BASE, word = offset / WORD;
+        bool whole = offset % WORD == 0 && end - address >= WORD;
+        if (whole && !split_[word]) {
+            visit(words_[word], address, WORD);
+            address += WORD;
+            continue;
+        }
+        if (!split_[word]) {
+            split_[word] = true;
+            for (std::uint32_t i = 0; i < WORD; i++) {
+                Cell &one = bytes_[word * WORD + i] = words_[word];
+                if (words_[word].shared == 0) continue;
+                Readers readers = readers_[words_[word].shared - 1];
+                one.shared = 0;
+                several(one) = readers;
+            }
+            forget_readers(words_[word]);
+        }
+        visit(bytes_[offset], address, 1);
+        address++;
+    }
+}
+
+// Cuts a segment in two; returns the second.
+Races::Segments::iterator Races::split(Segments::iterator segment, std::uint32_t address) {
+    Segment second = segment->second;
+    if (second.cell.shared != 0) {
+        Readers readers = readers_[second.cell.shared - 1];
+        second.cell.shared = 0;
+        several(second.cell) = readers;
+    }
+    segment->second.end = address;
+    return mram_.emplace_hint(std::next(segment), address, second);
+}
+
+template <typename Visit> void Races::for_mram(std::uint32_t address, std::uint32_t bytes, Visit visit) {
+    if (mram_.size() > MOST_SEGMENTS) forget();
+    std::uint32_t end = address + bytes;
+    auto next = mram_.upper_bound(address);
+    if (next != mram_.begin()) {
+        auto before = std::prev(next);
+        if (before->first == address)
+            next = before;
+        else if (before->second.end > address)
+            next = split(before, address);
+    }
+    while (address < end) {
+        if (next == mram_.end() || next->first > address) {
+            std::uint32_t until = next == mram_.end() ? end : std::min(end, next->first);
+            next = mram_.emplace_hint(next, address, Segment{until, {}});
+        } else if (next->second.end > end) {
+            split(next, end);
+        }
+        visit(next->second.cell, address, next->second.end - address);
+        address = next->second.end;
+        // One segment of what has become the same.
+        if (next != mram_.begin()) {
+            auto before = std::prev(next);
+            if (before->second.end == next->first && same(before->second.cell, next->second.cell)) {
+                before->second.end = next->second.end;
+                mram_.erase(next);
+                next = before;
+            }
+        }
+        ++next;
+    }
+}
+
+bool Races::same(const Cell &one, const Cell &two) {
+    auto equal = [](const Moment &left, const Moment &right) {
+        return left.time == right.time && left.site == right.site;
+    };
+    return one.shared == 0 && two.shared == 0 && one.writer == two.writer && one.reader == two.reader &&
+           one.part == two.part && (one.writer == 0 || equal(one.write, two.write)) &&
+           (one.reader == 0 || equal(one.read, two.read));
+}
+
+void Races::read_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site) {
+    if (address < FOUNDRY_DPU_STACK_BASE)
+        for_wram(address, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
+            read({tasklet, site, false}, cell, at, length);
+        });
+    mark(tasklet, address, bytes, false);
+}
+
+void Races::write_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site,
+                       const std::uint8_t *incoming) {
+    if (address >= FOUNDRY_DPU_STACK_BASE) {
+        mark(tasklet, address, bytes, true);
+        return;
+    }
+    for_wram(address, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
+        bool kept = write({tasklet, site, false}, cell, at, length, false, [&] {
+            return !incoming || std::memcmp(Memory::at<void>(at), incoming + (at - address), length) != 0;
+        });
+        if (kept) mark(tasklet, at, length, true);
+    });
+}
+
+// A tasklet that reads, in a loop, what another one has written knows of all that this one has done before.
+void Races::spin(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes) {
+    if (address >= FOUNDRY_DPU_STACK_BASE) return;
+    for_wram(address, bytes, [&](Cell &cell, std::uint32_t, std::uint32_t) {
+        if (unknown({tasklet, 0, false}, cell.writer, cell.write)) synchronization_.learn(tasklet, cell.writer - 1u);
+    });
+}
+
+bool Races::access(std::uint32_t tasklet, std::uint32_t address, std::uint32_t what, std::uint32_t site,
+                   std::uint64_t value) noexcept {
+    std::uint32_t bytes = what & 0xffff;
+    // An access to nowhere is about to be a fault. A stack is its tasklet's.
+    if (!on_ || !memory_.usable(address, bytes)) return false;
+    try {
+        if (what & FOUNDRY_DPU_ACCESS_SPIN) {
+            spin(tasklet, address, bytes);
+            return false;
+        }
+        if (what & FOUNDRY_DPU_ACCESS_READ) read_wram(tasklet, address, bytes, site);
+        const auto *incoming =
+            what & FOUNDRY_DPU_ACCESS_VALUE ? reinterpret_cast<const std::uint8_t *>(&value) : nullptr;
+        if (what & FOUNDRY_DPU_ACCESS_WRITE) write_wram(tasklet, address, bytes, site, incoming);
+        return false;
+    } catch (const Broken &broken) {
+        broken_ = broken;
+        return true;
+    }
+}
+
+void Races::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t site) {
+    if (!on_) return;
+    for_mram(mram & ~7u, 8, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
+        read({tasklet, site, true}, cell, at, length);
+    });
+}
+
+void Races::mram_to_wram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
+                         std::uint32_t site) {
+    if (!on_) return;
+    for_mram(mram, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
+        read({tasklet, site, true}, cell, at, length);
+    });
+    if (seen(tasklet, wram, bytes, FOUNDRY_DPU_SHADOW_WRITES)) return;
+    alignas(8) std::uint8_t incoming[2048];
+    memory_.peek(mram, incoming, bytes);
+    write_wram(tasklet, wram, bytes, site, incoming);
+}
+
+template <typename Changes>
+void Races::write_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint32_t site, bool part,
+                       Changes changes) {
+    for_mram(mram, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
+        write({tasklet, site, true}, cell, at, length, part, [&] {
+            for (std::uint32_t word = at; word < at + length; word += 8)
+                if (changes(word)) return true;
+            return false;
+        });
+    });
+}
+
+void Races::wram_to_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
+                         std::uint32_t site) {
+    if (!on_) return;
+    if (!seen(tasklet, wram, bytes, 0)) read_wram(tasklet, wram, bytes, site);
+    write_mram(tasklet, mram, bytes, site, false, [&](std::uint32_t word) {
+        return memory_.word(word) != *Memory::at<std::uint64_t>(wram + (word - mram));
+    });
+}
+
+void Races::mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value,
+                       std::uint32_t site) {
+    if (!on_) return;
+    write_mram(tasklet, mram & ~7u, 8, site, bytes < 8,
+               [&](std::uint32_t word) { return bytes < 8 || memory_.word(word) != value; });
+}
+
+static Races *current;
+
+void Races::serve() { current = this; }
+
+extern "C" bool foundry_access(std::uint32_t address, std::uint32_t what, std::uint32_t site, std::uint64_t value,
+                               std::uint32_t code) {
+    return current->access(*Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET), address, what, site ? site : code, value);
+}

@@ -1,0 +1,129 @@
+// Data races: accesses of two tasklets to the same memory that nothing orders, by vector clocks.
+//
+// Two tasklets' accesses are ordered if a barrier, mutex, semaphore, handshake, atomic bit or resume lies between them,
+// or a loop in which the one waits for a value that the other writes. Whether they really collide is a matter of cycles;
+// whether they could is not. What is a race:
+//
+// - in WRAM, a write that changes a value, unordered with another tasklet's write or read of the same byte. The same
+//   value written by several tasklets is none: hardware ends with that value. Volatile reads are not looked at.
+// - in MRAM, two unordered writes of the same 8-byte word of which the second changes it, or follows the writer's own
+//   read of it (a read-modify-write), or is smaller than the word (hardware makes a read-modify-write of it). Unordered
+//   reads of MRAM are none: a transfer brings whole words, and programs read more than they use.
+//
+// The compiled code calls access() only for what is new in the tasklet's epoch, see SHADOW in abi/abi.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <memory_resource>
+#include <vector>
+
+#include "clocks.h"
+#include "memory.h"
+#include "rules.h"
+#include "synchronization.h"
+
+class Races {
+  public:
+    Races(Memory &memory, Synchronization &synchronization);
+
+    // From now on, compiled code's accesses are this object's to look at.
+    void serve();
+    // Before a tasklet runs: sets EPOCH and SHADOW for it.
+    void enter(std::uint32_t tasklet);
+    // All tasklets have met, or a launch begins: nobody can race with what was before.
+    void forget();
+
+    // An access of compiled code that is about to happen. Returns whether it is a race, which broken() is then.
+    bool access(std::uint32_t tasklet, std::uint32_t address, std::uint32_t what, std::uint32_t site,
+                std::uint64_t value) noexcept;
+    const Broken &broken() const { return broken_; }
+
+    // DMA transfers and MRAM accesses that are about to be carried out; `site` is a site or an address in the code.
+    // Throw Broken. `bytes` of a store that are fewer than 8 are a part of a word. `value`: what is stored, or null if
+    // it comes from WRAM.
+    void mram_to_wram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
+                      std::uint32_t site);
+    void wram_to_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
+                      std::uint32_t site);
+    void mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t site);
+    void mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value,
+                    std::uint32_t site);
+
+  private:
+    struct Moment {
+        std::uint32_t time = 0; // 0: never
+        std::uint32_t site = 0;
+    };
+    using Readers = std::array<Moment, FOUNDRY_DPU_MAX_TASKLETS>;
+
+    // What is known of a piece of memory: the last write, and the reads since. All zero: nothing.
+    struct Cell {
+        Moment write, read;
+        std::uint32_t shared = 0;  // of several readers: an index into readers_, from 1
+        std::uint8_t writer = 0;   // tasklet + 1
+        std::uint8_t reader = 0;   // tasklet + 1
+        bool changed = false;      // by the write
+        bool part = false;         // of an MRAM word
+        std::uint8_t repeated = 0; // writes that changed nothing in the same epoch
+    };
+    struct Segment {
+        std::uint32_t end;
+        Cell cell;
+    };
+    using Segments = std::pmr::map<std::uint32_t, Segment>; // by their first address
+    // The access that is looked at.
+    struct Act {
+        std::uint32_t tasklet;
+        std::uint32_t site;
+        bool in_mram;
+    };
+
+    bool unknown(const Act &act, std::uint8_t who, const Moment &when) const {
+        return who != 0 && who != act.tasklet + 1 && synchronization_.clock(act.tasklet).at[who - 1] < when.time;
+    }
+    // Both throw Broken. `changes` says whether the bytes of a write differ from what is there.
+    void read(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes);
+    template <typename Changes>
+    bool write(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes, bool part, Changes changes);
+    // The first tasklet other than the acting one whose read it does not know of; or NOBODY.
+    int unknown_reader(const Act &act, const Cell &cell, Moment &when) const;
+    void forget_readers(Cell &cell);
+    Readers &several(Cell &cell);
+
+    // Calls visit(cell, address, bytes) for each piece of WRAM in a range.
+    template <typename Visit> void for_wram(std::uint32_t address, std::uint32_t bytes, Visit visit);
+    template <typename Visit> void for_mram(std::uint32_t address, std::uint32_t bytes, Visit visit);
+    Segments::iterator split(Segments::iterator segment, std::uint32_t address);
+    static bool same(const Cell &one, const Cell &two);
+    void read_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site);
+    // `incoming`: the bytes to be written, or null if they are not known.
+    void write_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site,
+                    const std::uint8_t *incoming);
+    template <typename Changes>
+    void write_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint32_t site, bool part,
+                    Changes changes);
+    void spin(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes);
+
+    std::uint8_t *shadow(std::uint32_t tasklet, std::uint32_t address) const;
+    bool seen(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t offset) const;
+    void mark(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, bool written) const;
+
+    [[noreturn]] void race(const Act &act, const char *does, std::uint32_t address, std::uint32_t bytes, int other,
+                           const char *did, std::uint32_t site) const;
+
+    Memory &memory_;
+    Synchronization &synchronization_;
+    bool on_;
+    std::array<std::uint32_t, FOUNDRY_DPU_MAX_TASKLETS> times_{}; // of the clock that EPOCH stands for
+    std::array<std::uint8_t, FOUNDRY_DPU_MAX_TASKLETS> epochs_{};
+    std::unique_ptr<Cell[], void (*)(void *)> words_, bytes_; // of WRAM: 4 bytes, and single bytes of split words
+    std::vector<bool> split_;
+    std::pmr::unsynchronized_pool_resource pool_;
+    Segments mram_{&pool_};
+    std::vector<Readers> readers_;
+    std::vector<std::uint32_t> free_readers_;
+    Broken broken_{};
+};
