@@ -150,6 +150,15 @@ int main(void) {
             if (*own != me() + 1) result = 1;
             break;
         }
+        case EARLY_READ:
+            /* As PrIM's UNI: what the last one writes, all others have read on their way. */
+            if (me() != 0) handshake_wait_for(me() - 1);
+            if (me() != NR_TASKLETS - 1) handshake_notify();
+            table[me()] = counter;
+            if (me() == NR_TASKLETS - 1) counter++;
+            barrier_wait(&everybody);
+            if (table[me()] + 1 != counter) result = 1;
+            break;
         case OVERREAD: {
             /* Each reads a word more than it uses, which its neighbour writes. */
             __dma_aligned uint64_t values[2];

@@ -94,6 +94,10 @@ CONFORMS(a_loop_may_wait_for_a_flag, "WRAM has no caches, and tasklets issue in 
     works(TURNS, 0);
 }
 
+CONFORMS(a_value_may_be_read_long_before_it_changes, "the last tasklet of a chain of handshakes is late enough") {
+    works(EARLY_READ, 0);
+}
+
 CONFORMS(a_barrier_may_be_for_some_tasklets, "barrier_wait counts down from the number of BARRIER_INIT") {
     works(PART_BARRIER, 0);
 }

@@ -24,6 +24,7 @@ enum {
     NO_BASE,
     ALLOCATIONS,
     OVERREAD,
+    EARLY_READ,
 };
 
 #endif

@@ -90,17 +90,12 @@ void Races::forget_readers(Cell &cell) {
     cell.reader = 0;
 }
 
-int Races::unknown_reader(const Act &act, const Cell &cell, Moment &when) const {
-    if (cell.shared == 0) {
-        when = cell.read;
-        return unknown(act, cell.reader, cell.read) ? cell.reader - 1 : Synchronization::NOBODY;
-    }
+bool Races::has_unknown_reader(const Act &act, const Cell &cell) const {
+    if (cell.shared == 0) return unknown(act, cell.reader, cell.read);
     const Readers &readers = readers_[cell.shared - 1];
-    for (std::uint32_t i = 0; i < readers.size(); i++) {
-        when = readers[i];
-        if (when.time != 0 && unknown(act, static_cast<std::uint8_t>(i + 1), when)) return static_cast<int>(i);
-    }
-    return Synchronization::NOBODY;
+    for (std::uint32_t i = 0; i < readers.size(); i++)
+        if (readers[i].time != 0 && unknown(act, static_cast<std::uint8_t>(i + 1), readers[i])) return true;
+    return false;
 }
 
 void Races::race(const Act &act, const char *does, std::uint32_t address, std::uint32_t bytes, int other,
@@ -135,8 +130,7 @@ bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32
     bool against_write = unknown(act, cell.writer, cell.write);
     bool changed = (against_write || !act.in_mram) && changes();
     if (against_write) {
-        bool reads_too = act.in_mram && (cell.shared ? readers_[cell.shared - 1][act.tasklet].time != 0
-                                                     : cell.reader == act.tasklet + 1);
+        bool reads_too = cell.shared ? readers_[cell.shared - 1][act.tasklet].time != 0 : cell.reader == act.tasklet + 1;
         if (changed || part || (act.in_mram && cell.part) || reads_too)
             race(act, reads_too ? "reads and writes" : "writes", address, bytes, cell.writer - 1,
                  act.in_mram ? "has written to the same word of 8 bytes" : "has written it", cell.write.site);
@@ -144,12 +138,7 @@ bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32
         if (!act.in_mram)
             std::memset(shadow(cell.writer - 1u, address) + FOUNDRY_DPU_SHADOW_WRITES, 0, bytes);
     }
-    Moment when;
-    int reader = unknown_reader(act, cell, when);
-    if (reader == Synchronization::NOBODY)
-        forget_readers(cell);
-    else if (!act.in_mram && changed)
-        race(act, "writes", address, bytes, reader, "has read it", when.site);
+    if (!has_unknown_reader(act, cell)) forget_readers(cell);
     bool again = cell.writer == act.tasklet + 1 && cell.write.time == now.time;
     cell.changed = changed || (again && cell.changed);
     cell.repeated = again && !changed && cell.repeated < PATIENCE ? static_cast<std::uint8_t>(cell.repeated + 1) : 0;

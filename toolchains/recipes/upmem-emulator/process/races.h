@@ -4,8 +4,10 @@
 // or a loop in which the one waits for a value that the other writes. Whether they really collide is a matter of cycles;
 // whether they could is not. What is a race:
 //
-// - in WRAM, a write that changes a value, unordered with another tasklet's write or read of the same byte. The same
-//   value written by several tasklets is none: hardware ends with that value. Volatile reads are not looked at.
+// - in WRAM, a write of a byte, or a read of one that has been changed, unordered with another tasklet's write before it.
+//   A write that changes nothing is none unless its tasklet has read the byte (a read-modify-write): the same value
+//   written by several tasklets is there in the end. Volatile reads are not looked at. A read that comes before an
+//   unordered write is none: it has got the value before it, and if that is the wrong one the result shows it.
 // - in MRAM, two unordered writes of the same 8-byte word of which the second changes it, or follows the writer's own
 //   read of it (a read-modify-write), or is smaller than the word (hardware makes a read-modify-write of it). Unordered
 //   reads of MRAM are none: a transfer brings whole words, and programs read more than they use.
@@ -88,8 +90,8 @@ class Races {
     void read(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes);
     template <typename Changes>
     bool write(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes, bool part, Changes changes);
-    // The first tasklet other than the acting one whose read it does not know of; or NOBODY.
-    int unknown_reader(const Act &act, const Cell &cell, Moment &when) const;
+    // Whether another tasklet has read this and the acting one does not know of it.
+    bool has_unknown_reader(const Act &act, const Cell &cell) const;
     void forget_readers(Cell &cell);
     Readers &several(Cell &cell);
 
