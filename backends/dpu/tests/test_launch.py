@@ -242,6 +242,7 @@ def test_numpys_integers_say_how_many_dpus_and_a_small_machine_refuses_more(monk
     x, y, out = integers(500), integers(500), poison(500)
     assert add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=np.int64(5)).dpus == 5
     assert np.array_equal(out, x + y)
+    pool.clear()  # DPUs that are kept for later launches
     monkeypatch.setenv("DPU_EMULATOR_NR_DPUS", "2")
     with pytest.raises(DpuError, match="8 DPUs cannot be allocated"):  # one for each program
         add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=15)
