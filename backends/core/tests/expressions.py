@@ -5,7 +5,7 @@ Triton computes on int32 as C does: `//` and `%` truncate towards zero, `>>` kee
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,16 @@ TABLE = 2 * REACH * _TERMS
 
 @dataclass(frozen=True)
 class Expression:
-    """Text, and what it is worth for each turn of a loop, program and element: an int32 array of 3 dimensions."""
+    """Text, and what it is worth for each turn of a loop, program and element: an int32 array of 3 dimensions.
+
+    Attributes:
+        overflows: whether sums and products that the value still is one of have wrapped around.
+    """
 
     text: str
     values: Values
     is_constant: bool = False
+    overflows: bool = False
 
 
 def _divided(x: Values, y: Values) -> Values:
@@ -39,7 +44,10 @@ def _remainder(x: Values, y: Values) -> Values:
 
 _PLAIN = {"+": np.add, "-": np.subtract, "*": np.multiply, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
 _CHOSEN = {"tl.minimum": np.minimum, "tl.maximum": np.maximum}
-_COMPARED = {"<": np.less, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
+_LINEAR = ("+", "-", "*")
+_COMPARED = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
 _DIVISORS = (1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 1000, -2, -3, -8)
 
 
@@ -48,11 +56,14 @@ class Generator:
 
     Args:
         variables: values by name, as Expression has them.
+        overflowing: those of the names that are sums that wrap around.
     """
 
-    def __init__(self, seed: int, variables: Mapping[str, Values]) -> None:
+    def __init__(self, seed: int, variables: Mapping[str, Values], overflowing: Collection[str] = ()) -> None:
         self._random = np.random.default_rng(seed)
-        self._variables = [Expression(name, values) for name, values in variables.items()]
+        self._variables = [
+            Expression(name, values, overflows=name in overflowing) for name, values in variables.items()
+        ]
 
     def _pick(self, choices: Sequence[Any]) -> Any:
         return choices[int(self._random.integers(len(choices)))]
@@ -104,11 +115,27 @@ class Generator:
             x, y = y, x
         sign = self._pick(list(_PLAIN))
         values = _PLAIN[sign](x.values, y.values)
-        found = Expression(f"({x.text} {sign} {y.text})", values)
-        if (values == _PLAIN[sign](x.values.astype(np.int64), y.values)).all():
-            return found
-        # The lowering takes sums of an address in 64 bits (front/offsets.py): what wraps around is no part of one.
-        return Expression(f"({found.text} & 1023)", values & 1023)
+        wraps = not (values == _PLAIN[sign](x.values.astype(np.int64), y.values)).all()
+        overflows = sign in _LINEAR and (wraps or x.overflows or y.overflows)
+        return Expression(f"({x.text} {sign} {y.text})", values, overflows=overflows)
+
+    def mask(self) -> Expression:
+        """A comparison, or two, of sums with numbers around their ends; its values are bool."""
+        found = self._comparison()
+        if self._random.random() < 0.5:
+            other = self._comparison()
+            found = Expression(f"{found.text} & {other.text}", found.values & other.values)
+        return found
+
+    def _comparison(self) -> Expression:
+        x = self._pick(self._variables) if self._random.random() < 0.7 else self.expression(1)
+        low, high = int(x.values.min()), int(x.values.max())
+        border = self._pick([low, high, x.values.flat[int(self._random.integers(x.values.size))]])
+        y = self._number(int(np.clip(int(border) + int(self._random.integers(-2, 3)), -(2**31) + 1, 2**31 - 1)))
+        if self._random.random() < 0.2:
+            y = self._pick(self._variables)
+        sign = self._pick(list(_COMPARED))
+        return Expression(f"({x.text} {sign} {y.text})", _COMPARED[sign](x.values, y.values))
 
     def index(self) -> Expression:
         """A sum of terms within REACH of 0 each."""
@@ -120,7 +147,8 @@ class Generator:
 
     def _term(self) -> Expression:
         term = self.expression(int(self._random.integers(1, 4)))
-        if np.abs(term.values.astype(np.int64)).max() < REACH:
+        # The lowering takes the sums of an address in 64 bits (front/offsets.py): what wraps around is no part of one.
+        if np.abs(term.values.astype(np.int64)).max() < REACH and not term.overflows:
             return term
         if self._random.random() < 0.5:
             return Expression(f"({term.text} & {REACH - 1})", term.values & (REACH - 1))

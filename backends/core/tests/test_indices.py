@@ -21,6 +21,9 @@ BACKEND = triton.runtime.driver.active.get_current_target().backend
 EXPRESSIONS, KERNELS = {"dpu": (10, 60), "vsi": (40, 10)}.get(BACKEND, (40, 50))
 TURNS, PROGRAMS, BLOCK = 3, 3, 64
 N, M = 48, 7
+# From here on a tile of 64 reaches beyond the largest integer, and a block of 64 that starts here is the last one.
+FAR, LAST_BLOCK = 2**31 - 40, 2**31 // BLOCK - 1
+OTHER = -5
 
 HEAD = """
 import triton
@@ -28,28 +31,40 @@ import triton.language as tl
 
 
 @triton.jit
-def indices(table, middle, out, n, m, turns, BLOCK: tl.constexpr):
+def indices(table, middle, out, n, m, far, last, turns, BLOCK: tl.constexpr):
     x = table + middle
     i = tl.arange(0, BLOCK)
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
 """
-ONE = "    tl.store(out + (({number} * {turns} + {turn}) * programs + pid) * BLOCK + i, tl.load(x + {index}))\n"
+ONE = "    tl.store(out + (({number} * {turns} + {turn}) * programs + pid) * BLOCK + i, {load})\n"
+LOAD, MASKED = "tl.load(x + {index})", "tl.load(x + (i * 0) + {index}, mask={mask}, other={other})"
 
 
-def source(expressions: list[Expression], in_loop: list[Expression]) -> str:
+Access = tuple[Expression, Expression | None]
+
+
+def loading(access: Access) -> str:
+    index, mask = access
+    return (
+        LOAD.format(index=index.text) if mask is None
+        else MASKED.format(index=index.text, mask=mask.text, other=OTHER)
+    )  # fmt: skip
+
+
+def source(accesses: list[Access], in_loop: list[Access]) -> str:
     """A kernel that loads through each expression, and stores what it found in a row for each turn and program."""
     lines = [HEAD]
-    for number, each in enumerate(expressions):
-        lines.append(ONE.format(number=number, turns="turns", turn=0, index=each.text))
+    for number, each in enumerate(accesses):
+        lines.append(ONE.format(number=number, turns="turns", turn=0, load=loading(each)))
     lines.append("    for turn in range(turns):\n")
-    for number, each in enumerate(in_loop, len(expressions)):
-        lines.append("    " + ONE.format(number=number, turns="turns", turn="turn", index=each.text))
+    for number, each in enumerate(in_loop, len(accesses)):
+        lines.append("    " + ONE.format(number=number, turns="turns", turn="turn", load=loading(each)))
     return "".join(lines)
 
 
-def drawn(seed: int) -> Iterator[list[Expression]]:
-    """Half of the expressions outside of a loop, half inside, where its counter is one of the variables."""
+def drawn(seed: int) -> Iterator[list[Access]]:
+    """Half of the accesses outside of a loop, half inside, where its counter is one of the variables; some masked."""
     one = np.ones((1, 1, 1), np.int32)
     variables = {
         "i": np.arange(BLOCK, dtype=np.int32).reshape(1, 1, -1),
@@ -57,10 +72,15 @@ def drawn(seed: int) -> Iterator[list[Expression]]:
         "(pid * BLOCK + i)": np.arange(PROGRAMS * BLOCK, dtype=np.int32).reshape(1, PROGRAMS, BLOCK),
         "n": N * one, "m": M * one, "programs": PROGRAMS * one,
     }  # fmt: skip
+    beyond = {
+        "(far + i)": np.int32(FAR) + variables["i"],
+        "((pid + last) * BLOCK + i)": (np.int32(LAST_BLOCK) + variables["pid"]) * BLOCK + variables["i"],
+    }
+    variables |= beyond
     inside = variables | {"turn": np.arange(TURNS, dtype=np.int32).reshape(-1, 1, 1)}
     for number, known in enumerate((variables, inside)):
-        generator = Generator(2 * seed + number, known)
-        yield [generator.index() for _ in range(EXPRESSIONS // 2)]
+        generator = Generator(2 * seed + number, known, beyond)
+        yield [(generator.index(), generator.mask() if k % 2 else None) for k in range(EXPRESSIONS // 2)]
 
 
 @pytest.mark.any_release
@@ -72,14 +92,15 @@ def test_loads_through_random_indices_find_what_numpy_finds(seed: int, tmp_path:
     out = np.full((EXPRESSIONS, TURNS, PROGRAMS, BLOCK), poison, np.int32)
     run = imported(tmp_path / f"indices_{seed}.py", source(outside, inside)).indices
     options = {"num_warps": 1, "enable_multi_threads": seed % 2 == 1} if BACKEND == "vsi" else {}
-    run[(PROGRAMS,)](Tensor(table), TABLE, Tensor(out), N, M, TURNS, BLOCK=BLOCK, **options)
+    run[(PROGRAMS,)](Tensor(table), TABLE, Tensor(out), N, M, FAR, LAST_BLOCK, TURNS, BLOCK=BLOCK, **options)
     wrong = []
-    for number, each in enumerate(outside + inside):
+    for number, (index, mask) in enumerate(outside + inside):
         expected = np.full((TURNS, PROGRAMS, BLOCK), poison, np.int32)
         turns = 1 if number < len(outside) else TURNS
-        expected[:turns] = table[TABLE + np.broadcast_to(each.values, (turns, PROGRAMS, BLOCK)).astype(np.int64)]
+        found = table[TABLE + np.broadcast_to(index.values, (turns, PROGRAMS, BLOCK)).astype(np.int64)]
+        expected[:turns] = found if mask is None else np.where(mask.values, found, OTHER)
         if not np.array_equal(out[number], expected):
-            wrong.append(f"{np.count_nonzero(out[number] != expected)} elements: {each.text}")
+            wrong.append(f"{np.count_nonzero(out[number] != expected)} elements: {loading((index, mask))}")
     assert not wrong, f"seed {seed}: " + "\n".join(wrong)
 
 
@@ -97,6 +118,62 @@ def test_the_lowest_bits_of_a_loops_counter_are_all_that_is_taken_of_it() -> Non
     out = np.full((3, BLOCK), -77, np.int32)
     masked[(1,)](Tensor(table), Tensor(out), BLOCK=BLOCK)
     np.testing.assert_array_equal(out, table[np.stack([i + (i & 7), i + i % 8, (i & 3) * 5 + i // 4 % 2])])
+
+
+@triton.jit
+def across(table, out, first, n, m, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    s = first + i
+    tl.store(out + i, tl.load(table + s % m + m))
+    tl.store(out + BLOCK + i, tl.load(table + s.to(tl.int64) % m + m))
+    tl.store(out + 2 * BLOCK + i, tl.load(table + i, mask=s < n, other=-5))
+    tl.store(out + 3 * BLOCK + i, tl.load(table + i), mask=s <= n)
+    tl.store(out + 4 * BLOCK + i, tl.load(table + i), mask=(s > n) & (i < 61))
+    tl.store(out + 5 * BLOCK + i, tl.load(table + i), mask=n <= s)
+    tl.store(out + 6 * BLOCK + i, tl.load(table + i), mask=s.to(tl.int64) == n)
+    tl.store(out + 7 * BLOCK + i, tl.load(table + i, mask=s != n, other=-5))
+
+
+@triton.jit
+def across_wide(table, out, start, end, m, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    s, n = start.to(tl.int64) + i, end.to(tl.int64)
+    tl.store(out + i, tl.load(table + s % m + m))
+    tl.store(out + BLOCK + i, tl.load(table + s.to(tl.int64) % m + m))
+    tl.store(out + 2 * BLOCK + i, tl.load(table + i, mask=s < n, other=-5))
+    tl.store(out + 3 * BLOCK + i, tl.load(table + i), mask=s <= n)
+    tl.store(out + 4 * BLOCK + i, tl.load(table + i), mask=(s > n) & (i < 61))
+    tl.store(out + 5 * BLOCK + i, tl.load(table + i), mask=n <= s)
+    tl.store(out + 6 * BLOCK + i, tl.load(table + i), mask=s == n)
+    tl.store(out + 7 * BLOCK + i, tl.load(table + i, mask=s != n, other=-5))
+
+
+@pytest.mark.any_release
+@pytest.mark.parametrize("bits", [32, 64])
+def test_sums_wrap_around_where_integers_end(bits: int) -> None:
+    """As NumPy's do, where more is done with them than to add them to an address."""
+    kernel, element, m = (across, np.int32, 1000) if bits == 32 else (across_wide, np.int64, 1000)
+    top, i = 2 ** (bits - 1), np.arange(BLOCK)
+    starts = [top - BLOCK, top - 40, top - 1, -top, -3, 8]
+    ends = [top - 1, top - 20, 5, -1, -top, -top + 7]
+    if bits == 64:
+        starts, ends = [*starts, 2**32 - 7, 2**31 - 40, -(2**40)], [*ends, 2**32, 2**31 - 20]
+    table = np.random.default_rng(0).permutation(2 * m).astype(np.int32)
+    wrong = []
+    for start in starts:
+        for end in ends:
+            with np.errstate(over="ignore"):
+                s, n = np.full(BLOCK, start, element) + i.astype(element), element(end)
+            out = np.full((8, BLOCK), -77, np.int32)
+            kernel[(1,)](Tensor(table), Tensor(out), start, end, m, BLOCK=BLOCK)
+            around, poison = table[np.fmod(s, element(m)).astype(np.int64) + m], np.full(BLOCK, -77, np.int32)
+            masks = [s < n, s <= n, (s > n) & (i < 61), n <= s, s == n, s != n]
+            others = [poison - poison - 5, poison, poison, poison, poison, poison - poison - 5]
+            expected = [around, around]
+            expected += [np.where(mask, table[:BLOCK], other) for mask, other in zip(masks, others, strict=True)]
+            differ = np.flatnonzero((out != np.stack(expected)).any(axis=1))
+            wrong += [f"from {start}, to {end}: row {row}" for row in differ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.skipif(BACKEND == "dpu", reason="a DPU's programs do not go through SPIR-V")

@@ -4,7 +4,8 @@ A tile of memory is `base[start + sum of its axes]`, in elements of the pointee.
 along one dimension:
 
     tile.affine %stride                      stride * i
-    tile.wrapped %first, %modulus, %stride   stride * ((first + i) mod modulus)     (Triton's `offs % M`)
+    tile.wrapped %first, %modulus, %stride : i32
+                                             stride * ((first + i) mod modulus)     (Triton's `offs % M`)
     tile.indexed %offsets                    offsets[i]                             (one number a row)
 
 and whatever does not separate into dimensions is an offset tensor of full rank beside them (gather and scatter). Which
@@ -21,6 +22,7 @@ from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAtt
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    attr_def,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -64,18 +66,21 @@ class AffineOp(IRDLOperation):
 
 @irdl_op_definition
 class WrappedOp(IRDLOperation):
-    """stride * ((first + i) rem modulus), the remainder of a signed division."""
+    """stride * ((first + i) rem modulus), the remainder of a signed division; the sum wraps around as an `element`."""
 
     name = "tile.wrapped"
     first = operand_def(i64)
     modulus = operand_def(i64)
     stride = operand_def(i64)
+    element = attr_def(IntegerType)
     result = result_def(AxisType)
     traits = traits_def(Pure())
-    assembly_format = "$first `,` $modulus `,` $stride attr-dict"
+    assembly_format = "$first `,` $modulus `,` $stride `:` $element attr-dict"
 
-    def __init__(self, first: SSAValue, modulus: SSAValue, stride: SSAValue) -> None:
-        super().__init__(operands=[first, modulus, stride], result_types=[AxisType()])
+    def __init__(self, first: SSAValue, modulus: SSAValue, stride: SSAValue, element: IntegerType) -> None:
+        super().__init__(
+            operands=[first, modulus, stride], attributes={"element": element}, result_types=[AxisType()]
+        )
 
 
 @irdl_op_definition

@@ -50,7 +50,8 @@ def box(start: Interval, axes: Sequence[Axis], ranges: Sequence[Range], shape: S
         if axis.offsets is not None:
             offset, solid = add(offset, axis.offsets), False
         elif axis.first is not None and axis.modulus is not None and axis.stride is not None:
-            offset, solid = add(offset, mul(rem(add(axis.first, index), axis.modulus), axis.stride)), False
+            total = fit(add(axis.first, index), axis.bits)
+            offset, solid = add(offset, mul(rem(total, axis.modulus), axis.stride)), False
         else:
             assert axis.stride is not None
             offset = add(offset, mul(index, axis.stride))

@@ -35,11 +35,15 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Axis:
-    """stride * ((first + i) rem modulus), or stride * i, or any of the offsets, in elements."""
+    """stride * ((first + i) rem modulus), or stride * i, or any of the offsets, in elements.
+
+    The sum first + i is an integer of `bits` bits.
+    """
 
     stride: Interval | None = None
     first: Interval | None = None
     modulus: Interval | None = None
+    bits: int = 64
     offsets: Interval | None = None
 
 

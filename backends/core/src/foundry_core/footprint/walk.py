@@ -109,7 +109,8 @@ class Walk:
             case tile.AffineOp():
                 return Axis(stride=self._number(op.stride))
             case tile.WrappedOp():
-                return Axis(self._number(op.stride), self._number(op.first), self._number(op.modulus))
+                first, modulus = self._number(op.first), self._number(op.modulus)
+                return Axis(self._number(op.stride), first, modulus, op.element.width.data)
             case tile.IndexedOp():
                 return Axis(offsets=self._number(op.offsets))
             case tile.RangeOp():

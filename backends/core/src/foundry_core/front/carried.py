@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp, TruncIOp
 from ..errors import unsupported
-from .offsets import Offsets, shape
+from .offsets import Offsets, shape, width
 from .scalars import Scalars, Writer
 
 
@@ -68,7 +68,7 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     writer = Writer()
     offsets = Offsets(writer)
     sums = [offsets.of(step) for step in steps]
-    even = all(found.is_uniform for found in sums)
+    even = all(found.is_uniform and (is_pointer or found.bits >= width(argument)) for found in sums)
     if not even and not is_pointer:
         return loop
     extents = argument.type.get_shape()

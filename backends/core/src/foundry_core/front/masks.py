@@ -2,6 +2,10 @@
 
 `offs < n` on a tile that starts at s is the range [0, n - s); the conjunction of a row and a column condition is a
 rectangle. Work inside a rectangle needs no mask at all, which is what makes masked kernels as fast as unmasked ones.
+
+Where offs passes the largest integer within a tile, and goes on at the least one, the range is the whole tile, and the
+comparison stays as a mask. It is `whole | (offs < n)`: where the scalar `whole` says that the tile does not reach that
+far, what is computed of it may leave the mask out (`sufficient`).
 """
 
 from __future__ import annotations
@@ -9,14 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile, tt
 from ..dialects.arith import CmpiOp
-from .offsets import Offsets, shape, splat_constant
-from .scalars import Scalar, Writer
+from .offsets import Offsets, shape, splat_constant, width
+from .scalars import Scalar, Scalars, Writer, is_small
 
+_SLE = 3
 _SWAPPED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle", "eq": "eq", "ne": "ne"}
 
 
@@ -59,8 +63,11 @@ class Masks:
             found, scalars = self.of(mask), self._writer.behind(mask)
             made: list[SSAValue] = []
             for d, (extent, (low, high)) in enumerate(zip(shape(mask), found.ranges, strict=True)):
-                clamped = scalars.maximum(low, 0) if low is not None else 0
-                top = scalars.minimum(high, extent) if high is not None else extent
+                # Both ends at both sides: a device's index may be narrower than what an end that is far away needs.
+                clamped, top = (
+                    default if end is None else scalars.minimum(scalars.maximum(end, 0), extent)
+                    for end, default in ((low, 0), (high, extent))
+                )
                 if d == 0:
                     # Where a condition fails, the tile is empty: one empty dimension says so.
                     for condition in found.conditions:
@@ -85,25 +92,25 @@ class Masks:
                 found = self._comparison(op)
             case tt.ExpandDimsOp():
                 source = self.of(op.src)
-                if source.rest is None:
-                    ranges = list(source.ranges)
-                    ranges.insert(op.axis.value.data, _EVERYWHERE)
-                    found = Rectangle(tuple(ranges), source.conditions)
+                ranges = list(source.ranges)
+                ranges.insert(op.axis.value.data, _EVERYWHERE)
+                found = Rectangle(tuple(ranges), source.conditions, self._rest(op, source))
             case tt.TransOp():
                 source = self.of(op.src)
-                if source.rest is None:
-                    found = Rectangle(tuple(source.ranges[d] for d in op.order.get_values()), source.conditions)
+                turned = tuple(source.ranges[d] for d in op.order.get_values())
+                found = Rectangle(turned, source.conditions, self._rest(op, source))
             case tt.BroadcastOp():
                 source = self.of(op.src)
                 grown = [a != b for a, b in zip(shape(op.src), shape(mask), strict=True)]
                 if not any(g and r != _EVERYWHERE for g, r in zip(grown, source.ranges, strict=True)):
-                    rest = source.rest
-                    if rest is not None:
-                        builder = self._writer.behind(mask).builder
-                        wide = TensorType(i1, shape(mask))
-                        rest = builder.insert(tt.BroadcastOp.create(operands=[rest], result_types=[wide])).results[0]
-                    found = Rectangle(source.ranges, source.conditions, rest)
+                    found = Rectangle(source.ranges, source.conditions, self._rest(op, source))
         return found or Rectangle(everywhere, rest=mask)
+
+    def _rest(self, op: Operation, source: Rectangle) -> SSAValue | None:
+        """What is left of a mask, behind an operation that moves its dimensions."""
+        if source.rest is None:
+            return None
+        return self._writer.behind(op.results[0]).builder.insert(op.clone({op.operands[0]: source.rest})).results[0]
 
     def _intersection(self, mask: SSAValue, a: Rectangle, b: Rectangle) -> Rectangle:
         scalars = self._writer.behind(mask)
@@ -119,21 +126,23 @@ class Masks:
 
     def _comparison(self, op: CmpiOp) -> Rectangle | None:
         predicate = op.predicate_name
-        if predicate not in _SWAPPED:
+        if predicate not in _SWAPPED or width(op.lhs) == 1:
             return None
-        a, b = self._offsets.of(op.lhs), self._offsets.of(op.rhs)
+        moving, a, b = op.lhs, self._offsets.exact(op.lhs), self._offsets.exact(op.rhs)
+        if a is None or b is None:
+            return None
         scalars = self._writer.behind(op.result)
         everywhere = (_EVERYWHERE,) * len(a.axes)
         if a.is_uniform and b.is_uniform:
             condition = scalars.compare(op.predicate.value.data, a.start, b.start)
             return Rectangle(everywhere, (condition,))
         if a.is_uniform:
-            a, b, predicate = b, a, _SWAPPED[predicate]
+            moving, a, b, predicate = op.rhs, b, a, _SWAPPED[predicate]
         d = a.sole_unit_axis()
         if not b.is_uniform or d is None:
             return None
         # a.start + i  <predicate>  b.start
-        border = scalars.sub(b.start, a.start)
+        border = self._distance(a.start, b.start, shape(moving)[d], scalars)
         match predicate:
             case "slt":
                 limits: tuple[Scalar | None, Scalar | None] = (None, border)
@@ -147,5 +156,35 @@ class Masks:
                 limits = (border, scalars.add(border, 1))
             case _:
                 return None
-        ranges = (*everywhere[:d], limits, *everywhere[d + 1 :])
-        return Rectangle(ranges)
+        rest, end = None, self._offsets.ends(moving)
+        if end is not None:
+            whole = scalars.compare(_SLE, a.start, end - 1)
+            low, high = limits
+            limits = (
+                low if low is None else scalars.choose(whole, low, 0),
+                high if high is None else scalars.choose(whole, high, shape(moving)[d]),
+            )
+            wide = scalars.builder.insert(tt.SplatOp.create(operands=[whole], result_types=[op.result.type])).results[0]
+            rest = scalars.builder.insert(arith.OrIOp(wide, op.result)).result
+        return Rectangle((*everywhere[:d], limits, *everywhere[d + 1 :]), rest=rest)
+
+    @staticmethod
+    def _distance(start: Scalar, end: Scalar, extent: int, scalars: Scalars) -> Scalar:
+        """How far it is from one number to another, at most the extent where 64 bits may not hold it; or negative."""
+        distance = scalars.sub(end, start)
+        if is_small(start) and is_small(end):
+            return distance
+        return scalars.choose(scalars.compare(_SLE, start, end), scalars.minimum_unsigned(distance, extent), -1)
+
+
+def sufficient(mask: SSAValue) -> list[SSAValue] | None:
+    """Scalars of type i1: where all of them are set, so is the mask everywhere. None if there are no such ones."""
+    match mask.owner:
+        case arith.OrIOp() as op if isinstance(op.lhs.owner, tt.SplatOp):
+            return [op.lhs.owner.src]
+        case arith.AndIOp() as op:
+            one, other = sufficient(op.lhs), sufficient(op.rhs)
+            return None if one is None or other is None else [*one, *other]
+        case tt.ExpandDimsOp() | tt.TransOp() | tt.BroadcastOp() as op:
+            return sufficient(op.operands[0])
+    return None

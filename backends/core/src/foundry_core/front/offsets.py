@@ -1,8 +1,11 @@
 """Integer tensors as sums over their dimensions: start + axis_0(i_0) + axis_1(i_1) + ... + rest(i_0, i_1, ...).
 
 Pointer arithmetic is of this form almost always: `pid * BLOCK + arange(0, BLOCK)`, rows times a stride plus columns,
-one of them modulo a size, a row number loaded from memory. Sums are taken in i64: like Triton, this assumes that 32-bit
-offsets do not overflow.
+one of them modulo a size, a row number loaded from memory.
+
+Sums are taken in i64. The number that Triton's narrower sum would be, which wraps around, is the same in its lowest
+bits only: for an address the wider sum is as good, what is not linear (a remainder, a comparison, an extension)
+asks for `exact` numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp
-from .scalars import Scalar, Scalars, Writer
+from .scalars import Scalar, Scalars, Writer, is_small, zeros
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,12 @@ class Strided:
 
 @dataclass(frozen=True)
 class Wrapped:
-    """stride * ((first + i) rem modulus)"""
+    """stride * ((first + i) rem modulus), the sum taken in `width` bits"""
 
     first: Scalar
     modulus: Scalar
     stride: Scalar
+    width: int
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,18 @@ STILL = Strided(0)
 
 @dataclass(frozen=True)
 class Sum:
-    """What an integer tensor adds up to; `rest` is a tensor of the whole shape, or None."""
+    """What an integer tensor adds up to.
+
+    Attributes:
+        rest: a tensor of the whole shape, or None.
+        bits: how many of the lowest bits of the sum are right; with all 64 it is the very number, also of a narrower
+            integer.
+    """
 
     start: Scalar
     axes: tuple[Axis, ...]
     rest: SSAValue | None = None
+    bits: int = 64
 
     @property
     def is_uniform(self) -> bool:
@@ -79,10 +90,15 @@ def splat_constant(value: SSAValue) -> int | None:
     return op.integers[0] if isinstance(op, ConstantOp) and len(op.integers) == 1 else None
 
 
-def _is_narrow(value: SSAValue) -> bool:
-    """Whether integers are of 8 or 16 bits, whose sums wrap around in earnest."""
+def width(value: SSAValue) -> int:
+    """Bits of an integer, or of a tensor's."""
     element = value.type.element_type if isinstance(value.type, TensorType) else value.type
-    return isinstance(element, IntegerType) and element.width.data < 32
+    return element.width.data if isinstance(element, IntegerType) else 64
+
+
+def _is_narrow(value: SSAValue) -> bool:
+    """Whether integers are of 8 or 16 bits, whose sums are expected to wrap around."""
+    return width(value) < 32
 
 
 class Offsets:
@@ -98,6 +114,39 @@ class Offsets:
             self._known[value] = self._normal(self._read(value), value)
         return self._known[value]
 
+    def exact(self, value: SSAValue) -> Sum | None:
+        """The number that an integer tensor is everywhere, or that changes by 1 a step along one dimension.
+
+        What that step makes of the largest integer is the least one (`ends`). None for any other tensor, and where
+        an overflow before an extension has left the upper bits unknown.
+        """
+        found = self.of(value)
+        if found.bits < width(value) or not (found.is_uniform or found.sole_unit_axis() is not None):
+            return None
+        if found.bits == 64:
+            return found
+        return replace(found, start=self._writer.behind(value).wrap(found.start, width(value)))
+
+    def ends(self, value: SSAValue) -> int | None:
+        """From which start on an `exact` tensor reaches beyond the largest integer; None if it surely does not."""
+        found = self.exact(value)
+        d = found.sole_unit_axis() if found else None
+        if found is None or d is None or (found.bits == 64 and (width(value) < 64 or is_small(found.start))):
+            return None
+        extent = shape(value)[d]
+        end = (1 << (width(value) - 1)) - extent + 1
+        if found.start < end if isinstance(found.start, int) else 1 << zeros(found.start) >= extent:
+            # Extents are powers of two: from a multiple of one it is never across the end.
+            return None
+        return end
+
+    def _extended(self, op: ExtSIOp) -> Sum:
+        found = self.exact(op.input)
+        if found is not None and self.ends(op.input) is None:
+            return replace(found, bits=64)
+        found = self.of(op.input)
+        return found if found.bits == 64 else replace(found, bits=min(found.bits, width(op.input)))
+
     def _normal(self, found: Sum, value: SSAValue) -> Sum:
         """A dimension of extent 1 has the index 0 only: what its axis is there belongs to the start."""
         start, axes = found.start, list(found.axes)
@@ -105,7 +154,7 @@ class Offsets:
             match axes[d]:
                 case Strided() if extent == 1:
                     axes[d] = STILL
-                case Wrapped(first, modulus, stride) if extent == 1:
+                case Wrapped(first, modulus, stride, _) if extent == 1:
                     scalars = self._writer.behind(value)
                     start = scalars.add(start, scalars.mul(stride, scalars.rem(first, modulus)))
                     axes[d] = STILL
@@ -131,26 +180,32 @@ class Offsets:
             return Sum(known, still)
         op = value.owner
         match op:
-            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.RemSIOp() if _is_narrow(value):
-                return self._opaque(value)
+            case arith.RemSIOp() if not _is_narrow(value):
+                return self._remainder(op) or self._opaque(value)
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() if not _is_narrow(value):
+                found = self._arithmetic(op)
+                if found is None:
+                    return self._opaque(value)
+                return replace(found, bits=min(width(value), self.of(op.lhs).bits, self.of(op.rhs).bits))
             case tt.SplatOp():
                 return Sum(self.of(op.src).start, still)
             case tt.MakeRangeOp():
                 return Sum(op.start.value.data, (Strided(1),))
             case ExtSIOp():
-                return self.of(op.input)
+                return self._extended(op)
             case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp() | tt.ReshapeOp():
                 return self.moved(op, self.of(op.src)) or self._opaque(value)
-            case arith.AddiOp():
-                return self.added(self.of(op.lhs), self.of(op.rhs), value, op.rhs)
-            case arith.SubiOp():
-                return self._subtracted(op) or self._opaque(value)
-            case arith.MuliOp():
-                return self._multiplied(op) or self._opaque(value)
-            case arith.RemSIOp():
-                return self._remainder(op) or self._opaque(value)
             case _:
                 return self._opaque(value)
+
+    def _arithmetic(self, op: arith.AddiOp | arith.SubiOp | arith.MuliOp) -> Sum | None:
+        match op:
+            case arith.AddiOp():
+                return self.added(self.of(op.lhs), self.of(op.rhs), op.result, op.rhs)
+            case arith.SubiOp():
+                return self._subtracted(op)
+            case arith.MuliOp():
+                return self._multiplied(op)
 
     def moved(self, op: Operation, source: Sum) -> Sum | None:
         """The sum of a tensor behind an operation that only moves dimensions; None if it mixes them.
@@ -178,7 +233,7 @@ class Offsets:
             copy = op.clone({op.operands[0]: rest})
             copy.results[0]._type = TensorType(rest.type.element_type, after)
             rest = self._writer.behind(op.results[0]).builder.insert(copy).results[0]
-        return Sum(source.start, tuple(axes), rest)
+        return Sum(source.start, tuple(axes), rest, source.bits)
 
     def added(self, a: Sum, b: Sum, behind: SSAValue, b_value: SSAValue) -> Sum:
         """a + b, where b_value is the tensor that b describes; written behind a value."""
@@ -234,22 +289,21 @@ class Offsets:
             match axis:
                 case Strided(stride):
                     return Strided(scalars.mul(stride, factor))
-                case Wrapped(first, modulus, stride):
-                    return Wrapped(first, modulus, scalars.mul(stride, factor))
+                case Wrapped():
+                    return replace(axis, stride=scalars.mul(axis.stride, factor))
                 case Indexed(offsets, scale):
                     return Indexed(offsets, scalars.mul(scale, factor))
 
         return Sum(scalars.mul(a.start, factor), tuple(scaled(axis) for axis in a.axes))
 
     def _remainder(self, op: arith.RemSIOp) -> Sum | None:
-        a, b = self.of(op.lhs), self.of(op.rhs)
-        if not b.is_uniform:
+        a, b = self.exact(op.lhs), self.exact(op.rhs)
+        if a is None or b is None or not b.is_uniform:
             return None
         if a.is_uniform:
             return Sum(self._writer.behind(op.result).rem(a.start, b.start), a.axes)
         d = a.sole_unit_axis()
-        if d is None:
-            return None
+        assert d is not None
         axes = list(a.axes)
-        axes[d] = Wrapped(a.start, b.start, 1)
+        axes[d] = Wrapped(a.start, b.start, 1, width(op.result))
         return Sum(0, tuple(axes))

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerType, i1, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
+from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 
 # A number known now, or an i64 of the program.
 Scalar: TypeAlias = int | SSAValue
+# How many operations `zeros` looks at.
+_LOOKED_AT = 200
 
 
 class Writer:
@@ -56,6 +58,15 @@ class Scalars:
             return value
         return self.builder.insert(ExtSIOp(value, i64)).result
 
+    def wrap(self, a: Scalar, width: int) -> Scalar:
+        """What an integer of `width` bits holds of a number, as an i64."""
+        if isinstance(a, int):
+            half = 1 << (width - 1)
+            return (a + half) % (2 * half) - half
+        if width >= 64 or _width_behind(a) <= width:
+            return a
+        return self.builder.insert(ExtSIOp(self.builder.insert(TruncIOp(a, IntegerType(width))).result, i64)).result
+
     def add(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
             return a + b
@@ -91,6 +102,9 @@ class Scalars:
             return min(a, b)
         return self.builder.insert(arith.MinSIOp(self.value(a), self.value(b))).result
 
+    def minimum_unsigned(self, a: Scalar, b: Scalar) -> Scalar:
+        return self.builder.insert(arith.MinUIOp(self.value(a), self.value(b))).result
+
     def maximum(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
             return max(a, b)
@@ -106,6 +120,64 @@ class Scalars:
     def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
         assert a.type == i1
         return self.builder.insert(arith.AndIOp(a, b)).result
+
+
+def _width_behind(a: SSAValue) -> int:
+    """Bits of the integer that was sign extended to make a number; 64 for any other number."""
+    source = a.owner.input.type if isinstance(a.owner, ExtSIOp) else i64
+    return source.width.data if isinstance(source, IntegerType) else 64
+
+
+def is_small(a: Scalar) -> bool:
+    """Whether a number is known to be far from where 64 bits end."""
+    return abs(a) < 1 << 62 if isinstance(a, int) else _width_behind(a) <= 32
+
+
+def zeros(scalar: Scalar) -> int:
+    """How many of the lowest bits of a number are known to be 0; of 0 all 64."""
+    looked_at = 0
+
+    def of(a: Scalar, carried: frozenset[SSAValue]) -> int:
+        nonlocal looked_at
+        looked_at += 1
+        if looked_at > _LOOKED_AT:
+            return 0
+        number = a if isinstance(a, int) else constant(a)
+        if number is not None:
+            return (number & -number).bit_length() - 1 if number else 64
+        assert isinstance(a, SSAValue)
+        op = a.owner
+        match op:
+            case ExtSIOp() | ExtUIOp() | TruncIOp():
+                return of(op.operands[0], carried)
+            case arith.MuliOp():
+                return min(64, of(op.lhs, carried) + of(op.rhs, carried))
+            case arith.ShLIOp() if (by := constant(op.rhs)) is not None and by >= 0:
+                return min(64, of(op.lhs, carried) + by)
+            case arith.AndIOp():
+                return max(of(op.lhs, carried), of(op.rhs, carried))
+            case SelectOp():
+                return min(of(value, carried) for value in op.operands[1:])
+            case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.RemSIOp() | arith.OrIOp():
+                return min(of(op.lhs, carried), of(op.rhs, carried))
+            case scf.IfOp() if isinstance(a, OpResult):
+                ends = [region.block.last_op for region in op.regions]
+                return min(of(end.operands[a.index], carried) for end in ends if end is not None)
+        loop, number_of = (op.parent_op(), -1) if isinstance(op, Block) else (op, 0)
+        if not isinstance(loop, scf.ForOp) or not isinstance(a, BlockArgument | OpResult):
+            return 0
+        index = a.index + number_of
+        if index < 0:
+            return min(of(loop.lb, carried), of(loop.step, carried))
+        # What a loop carries has the zeros that its first value has and that each turn leaves it.
+        argument = loop.body.block.args[index + 1]
+        if argument in carried:
+            return 64
+        end = loop.body.block.last_op
+        assert end is not None
+        return min(of(loop.iter_args[index], carried), of(end.operands[index], carried | {argument}))
+
+    return of(scalar, frozenset())
 
 
 def constant(value: SSAValue) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
@@ -122,9 +122,9 @@ class _Accesses:
         match axis:
             case Strided(stride):
                 return scalars.builder.insert(tile.AffineOp(scalars.value(stride))).result
-            case Wrapped(first, modulus, stride):
-                parts = [scalars.value(part) for part in (first, modulus, stride)]
-                return scalars.builder.insert(tile.WrappedOp(*parts)).result
+            case Wrapped(first, modulus, stride, width):
+                start, size, step = (scalars.value(part) for part in (first, modulus, stride))
+                return scalars.builder.insert(tile.WrappedOp(start, size, step, IntegerType(width))).result
             case Indexed(offsets, scale):
                 return scalars.builder.insert(tile.IndexedOp(_scaled(offsets, scale, scalars))).result
 

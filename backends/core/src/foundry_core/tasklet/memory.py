@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile, tt
+from ..front.masks import sufficient
 from ..front.scalars import constant
 from ..workitem.memory import Memory, is_unit
 from ..workitem.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
@@ -263,8 +264,13 @@ class StagedMemory(Memory):
             return low, high
         # The first element that the mask lets through, and the one behind the last.
         cells = [t.private(t.index, 1) for _ in range(2)]
-        t.store(high, cells[0], PRIVATE)
-        t.store(low, cells[1], PRIVATE)
+        begin, end = high, low
+        unmasked = self._unmasked(op.mask)
+        if unmasked is not None:
+            begin, end = t.select(unmasked, low, high), t.select(unmasked, high, low)
+            high = t.select(unmasked, low, high)
+        t.store(begin, cells[0], PRIVATE)
+        t.store(end, cells[1], PRIVATE)
         before = piece.inner
         with t.loop(low, high, 1) as place:
             single = self._single(point, place)
@@ -274,6 +280,11 @@ class StagedMemory(Memory):
                 t.store(self._space.plus(place, t.integer(1)), cells[1], PRIVATE)
         piece.inner = before
         return t.load(cells[0], t.index, 1, PRIVATE), t.load(cells[1], t.index, 1, PRIVATE)
+
+    def _unmasked(self, mask: SSAValue) -> Reg | None:
+        """A condition under which a mask is set everywhere; None if there is none."""
+        found = sufficient(mask)
+        return self._all([self._tiles.scalar(value) for value in found]) if found else None
 
     def _larger(self, x: Reg, y: Reg) -> Reg:
         return self._text.select(self._text.compare("sgt", x, y), x, y)
@@ -435,7 +446,18 @@ class StagedMemory(Memory):
         if op.mask is None:
             copy_out(t.integer(0), piece.count)
             return
-        # What the mask excludes may be another program's: nothing but the runs of chosen elements is written.
+        unmasked = self._unmasked(op.mask)
+        if unmasked is not None:
+            with t.nested(f"scf.if {unmasked.name} {{", "}"):
+                copy_out(t.integer(0), piece.count)
+            with t.nested("else {"):
+                self._copy_chosen(piece, chosen, copy_out)
+            return
+        self._copy_chosen(piece, chosen, copy_out)
+
+    def _copy_chosen(self, piece: Piece, chosen: str, copy_out: Callable[[Reg, Reg], None]) -> None:
+        """Copy out the runs of elements that the mask chose: what it excludes may be another program's."""
+        t = self._text
         none = t.integer(-1)
         begin, place = Reg(t.fresh(), t.index), Reg(t.fresh(), t.index)
         end = t.binary("arith.addi", piece.count, t.integer(1))

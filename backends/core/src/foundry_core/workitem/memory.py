@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile
+from ..front.masks import sufficient
 from ..front.scalars import constant
-from .mlir import GLOBAL, PRIVATE, Reg, Text
+from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
 from .space import Point, Space, extents
 
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Around:
-    """A tile.wrapped axis, prepared: `remainder` is first rem modulus; `whole` says that no element wraps."""
+    """A tile.wrapped axis, prepared.
+
+    Attributes:
+        first, modulus: in the type that the sum wraps around in.
+        remainder: first rem modulus, an index.
+        whole: whether no element wraps, neither at the modulus nor as an integer.
+    """
 
     first: Reg
     modulus: Reg
@@ -52,13 +59,18 @@ class Memory:
     def prepare(self, axis: tile.WrappedOp) -> None:
         """Compute, where the axis is defined, what its uses share."""
         t = self._text
-        first, modulus, stride = (self._tiles.index(part) for part in (axis.first, axis.modulus, axis.stride))
+        bits = axis.element.width.data
+        elem = f"i{bits}"
+        first, modulus = (t.cast("arith.trunci", self._tiles.scalar(part), elem) for part in (axis.first, axis.modulus))
         remainder = self._numeric.divide("arith.remsi", first, modulus)
         (use, *_) = axis.result.uses
         extent = self._extent_of(use.operation, axis.result)
-        last = t.binary("arith.addi", remainder, t.integer(extent))
-        whole = t.binary("arith.andi", t.compare("sge", first, t.integer(0)), t.compare("sle", last, modulus))
-        self._around[axis.result] = Around(first, modulus, stride, remainder, whole)
+        last = t.binary("arith.addi", remainder, t.integer(extent, elem))
+        # As an unsigned number, a negative one is beyond the end as well. Before it, `last` does not overflow.
+        before_end = t.compare("ult", first, t.integer((1 << (bits - 1)) - extent, elem))
+        whole = t.binary("arith.andi", before_end, t.compare("sle", last, modulus))
+        stride = self._tiles.index(axis.stride)
+        self._around[axis.result] = Around(first, modulus, stride, t.to_index(remainder), whole)
 
     @staticmethod
     def _extent_of(user: Operation, axis: SSAValue) -> int:
@@ -78,9 +90,10 @@ class Memory:
                 with choice.then():
                     choice.result(self._space.plus(around.remainder, i))
                 with choice.otherwise():
-                    choice.result(
-                        self._numeric.divide("arith.remsi", self._space.plus(around.first, i), around.modulus)
-                    )
+                    wide = WIDTHS[around.first.elem] > WIDTHS[t.index]
+                    by = t.cast("arith.extsi" if wide else "arith.trunci", i, around.first.elem)
+                    total = t.binary("arith.addi", around.first, by)
+                    choice.result(t.to_index(self._numeric.divide("arith.remsi", total, around.modulus)))
                 return self._space.times(choice.end(), around.stride)
             case tile.IndexedOp() as op:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
@@ -99,11 +112,14 @@ class Memory:
 
     def _runs(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> list[Reg] | None:
         """The conditions under which the lanes of a point lie side by side in memory and all exist; None if never."""
-        if point.lanes == 1 or op.gather is not None or op.mask is not None or not is_unit(op.axes[point.lane]):
+        if point.lanes == 1 or op.gather is not None or not is_unit(op.axes[point.lane]):
+            return None
+        unmasked = sufficient(op.mask) if op.mask is not None else []
+        if unmasked is None:
             return None
         axis = op.axes[point.lane]
         conditions = [self._around[axis].whole] if isinstance(axis.owner, tile.WrappedOp) else []
-        return conditions + self._exist(op, point)
+        return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
     def _exist(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> list[Reg]:
         """The conditions under which all elements of a point are within the ranges, less those that are known."""

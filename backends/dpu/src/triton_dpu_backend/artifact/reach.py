@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from foundry_core.dialects import tile, tt
 from foundry_core.dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from foundry_core.front.masks import sufficient
 from foundry_core.front.scalars import constant
 from foundry_core.front.structured import kernel
 from foundry_core.parse import parse
@@ -277,12 +278,15 @@ class _Writer:
             return
         # The mask of a single element is a number; any other leaves out elements of which nothing is known here.
         condition = self._number(op.mask) if op.mask is not None else None
-        exact = op.mask is None or condition is not None
+        exact = "1"
+        if op.mask is not None and condition is None:
+            unmasked = sufficient(op.mask)
+            exact = " && ".join((self._numbers(unmasked) if unmasked else None) or ["0"])
         with self._nested("{" if condition is None else f"if ({condition}) {{"):
             self._write(f"struct span span = span_at({pointer.offset} + {span[0]});")
             for line in span[1:]:
                 self._write(line)
-            self._write(f"{_verb(op)}({pointer.parameter}, span, {int(exact)});")
+            self._write(f"{_verb(op)}({pointer.parameter}, span, {exact});")
 
     def _span(self, op: tile.LoadOp | tile.StoreOp, shape: Sequence[int]) -> list[str] | None:
         """Where an access starts, and a line for each of its axes; None if data decides it."""
@@ -300,7 +304,10 @@ class _Writer:
             moved = self._numbers(way.operands) if isinstance(way, tile.AffineOp | tile.WrappedOp) else None
             if limits is None or moved is None:
                 return None
-            function = "span_along" if isinstance(way, tile.AffineOp) else "span_around"
+            function = "span_along"
+            if isinstance(way, tile.WrappedOp):
+                function = "span_around"
+                moved.append(f"INT{way.element.width.data}_MAX")
             lines.append(f"{function}(&span, {', '.join(limits + moved)});")
         return lines
 

@@ -37,16 +37,17 @@ static inline int64_t quotient(int64_t a, int64_t b)
 
 static inline int64_t remainder_of(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 
-/* The elements ((first + i) mod modulus) * stride. */
+/* The elements ((first + i) mod modulus) * stride; the sum is an integer of which `largest` is the largest. */
 static inline __attribute__((unused)) void span_around(
-    struct span *span, int64_t low, int64_t high, int64_t first, int64_t modulus, int64_t stride)
+    struct span *span, int64_t low, int64_t high, int64_t first, int64_t modulus, int64_t stride, int64_t largest)
 {
     if (low >= high) {
         span->empty = 1;
         return;
     }
-    int64_t from = first + low, to = first + high - 1;
-    if (quotient(from, modulus) == quotient(to, modulus) && (from >= 0 || to <= 0))
+    int wraps = first > largest - (high - 1);
+    int64_t from = wraps ? -1 : first + low, to = wraps ? 1 : first + high - 1;
+    if (!wraps && quotient(from, modulus) == quotient(to, modulus) && (from >= 0 || to <= 0))
         span_stretch(span, remainder_of(from, modulus) * stride, remainder_of(to, modulus) * stride);
     else {
         int64_t most = (modulus < 0 ? -modulus : modulus) - 1;
