@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from foundry_core.dialects.arith import ConstantOp
+from foundry_core.dialects.arith import CmpiOp, ConstantOp
+from foundry_core.dialects.tile import LoadOp
 from foundry_core.errors import LoweringError, UnsupportedOperation
+from foundry_core.front.masks import sufficient
+from foundry_core.front.scalars import constant
 from foundry_core.parse import parse
 from foundry_core.pipeline import to_structured
 
@@ -126,6 +129,50 @@ def test_comparison_with_a_scalar_is_a_range(predicate: str, operand_order: str,
         return what.replace("arith.extsi %", "").removesuffix(" : i32 to i64")
 
     assert (shown(ends[1]), shown(ends[2])) == (low, high)
+
+
+FROM_ANYWHERE = "%ss = tt.splat %s : i32 -> tensor<64xi32>\n%o = arith.addi %ss, %range : tensor<64xi32>"
+
+
+@pytest.mark.parametrize("start", ["%aligned", "%counted", "%carried"])
+def test_a_tile_that_starts_at_a_multiple_of_its_extent_ends_before_the_largest_integer(start: str) -> None:
+    text = to_structured(f"""module {{ {HEAD}
+      %c0 = arith.constant 0 : i32
+      %c192 = arith.constant 192 : i32
+      %odd = arith.muli %n, %s : i32
+      %aligned = arith.muli %odd, %c192 : i32
+      %end = scf.for %counted = %first to %n step %c192 iter_args(%carried = %aligned) -> (i32) : i32 {{
+        %starts = tt.splat {start} : i32 -> tensor<64xi32>
+        %o = arith.addi %range, %starts : tensor<64xi32>
+        %m = arith.cmpi slt, %o, %ns : tensor<64xi32>
+        %from = tt.addptr %ps, %o : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+        %value = tt.load %from, %m : tensor<64x!tt.ptr<f32>>
+        %to = tt.addptr %qs, %range : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+        tt.store %to, %value : tensor<64x!tt.ptr<f32>>
+        %next = arith.addi %carried, %c192 : i32
+        scf.yield %next : i32
+      }}
+      tt.return }} }}""")
+    assert re.search(r"tile.load .* in \[", text) and " where " not in text
+
+
+def test_a_tile_that_starts_anywhere_keeps_its_mask_for_where_integers_end() -> None:
+    text = load(FROM_ANYWHERE, "%m = arith.cmpi slt, %o, %ns : tensor<64xi32>")
+    access = next(op for op in parse(text).walk() if isinstance(op, LoadOp))
+    assert access.mask is not None
+    (whole,) = sufficient(access.mask) or []
+    assert isinstance(whole.owner, CmpiOp) and whole.owner.predicate_name == "sle"
+    assert constant(whole.owner.operands[1]) == 2**31 - 64
+
+
+def test_sums_before_a_remainder_wrap_around_before_they_are_extended() -> None:
+    names = (("%w", "%o"), ("%ns64", "%ns"))
+    wide = "".join(f"{name} = arith.extsi {of} : tensor<64xi32> to tensor<64xi64>\n" for name, of in names)
+    text = load(f"{FROM_ANYWHERE}\n{wide}%r = arith.remsi %w, %ns64 : tensor<64xi64>\n"
+                "%t = arith.trunci %r : tensor<64xi64> to tensor<64xi32>")  # fmt: skip
+    assert "tile.wrapped" not in text
+    text = load("%o = arith.remsi %offsets, %ns : tensor<64xi32>")
+    assert re.search(r"tile.wrapped .* : i32$", text, re.MULTILINE)
 
 
 def test_what_is_no_range_stays_a_mask() -> None:
