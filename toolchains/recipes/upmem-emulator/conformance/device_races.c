@@ -52,6 +52,37 @@ static void in_turns(void) {
     flag = me() + 1;
 }
 
+enum { LONG = 128 };
+uint64_t *blocks[NR_TASKLETS][2]; /* so that a block is read again after a barrier */
+
+/* Sums of a block, sums so far and an addition to each, unrolled as in PrIM's SCAN: all in the default stack. */
+static void scan_unrolled(void) {
+    uint64_t *in = mem_alloc(LONG * sizeof *in), *out = mem_alloc(LONG * sizeof *out);
+    blocks[me()][0] = in;
+    blocks[me()][1] = out;
+    for (uint32_t i = 0; i < LONG; i++) in[i] = i + me();
+    uint64_t whole = 0;
+    for (uint32_t round = 0; round < 3; round++) {
+        barrier_wait(&everybody);
+#pragma unroll
+        for (uint32_t i = 0; i < LONG; i++) whole += in[i];
+    }
+    for (uint32_t round = 0; round < 3; round++) {
+        barrier_wait(&everybody);
+        out[0] = in[0];
+#pragma unroll
+        for (uint32_t i = 1; i < LONG; i++) out[i] = out[i - 1] + in[i];
+        barrier_wait(&everybody);
+#pragma unroll
+        for (uint32_t i = 0; i < LONG; i++) out[i] += round;
+        if (out[LONG - 1] != LONG * (LONG - 1) / 2 + LONG * me() + round) result = 1;
+    }
+    if (whole != 3 * (LONG * (LONG - 1) / 2 + LONG * me())) result = 1;
+    barrier_wait(&everybody);
+    if (me() == 0) mem_reset();
+    barrier_wait(&everybody);
+}
+
 int main(void) {
     switch (task) {
         case COUNT: counter++; break;
@@ -159,6 +190,7 @@ int main(void) {
             barrier_wait(&everybody);
             if (table[me()] + 1 != counter) result = 1;
             break;
+        case UNROLLED: scan_unrolled(); break;
         case OVERREAD: {
             /* Each reads a word more than it uses, which its neighbour writes. */
             __dma_aligned uint64_t values[2];

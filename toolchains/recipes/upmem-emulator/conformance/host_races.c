@@ -109,3 +109,7 @@ CONFORMS(an_mram_address_may_lack_its_base, "the bits above the 64 MiB of MRAM a
 CONFORMS(the_heap_is_given_out_again, "mem_reset between two barriers") { works(ALLOCATIONS, 0); }
 
 CONFORMS(a_transfer_may_read_what_a_neighbour_writes, "a transfer moves whole words of 8 bytes") { works(OVERREAD, 0); }
+
+CONFORMS(long_unrolled_loops_fit_the_default_stack, "each access needs its value in a register and nothing more") {
+    works(UNROLLED, 0);
+}

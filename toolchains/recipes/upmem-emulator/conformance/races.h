@@ -25,6 +25,7 @@ enum {
     ALLOCATIONS,
     OVERREAD,
     EARLY_READ,
+    UNROLLED,
 };
 
 #endif

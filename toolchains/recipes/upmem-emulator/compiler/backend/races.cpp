@@ -13,6 +13,7 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -147,15 +148,57 @@ Accesses::Accesses(Function &function) : function(function) {
   }
 }
 
+// The checks split blocks, and the code generator orders instructions within blocks only. These two functions keep it
+// from storing on the tasklet's small stack what it would otherwise need only for a moment.
+
+// Moves arithmetic up to its last operand, if that ends the use of one: LLVM has put the loads of a long sum before the
+// first addition.
+static void useEarly(BasicBlock &block) {
+  for (Instruction &instruction : make_early_inc_range(block)) {
+    if (!isa<BinaryOperator, UnaryOperator, CastInst, SelectInst>(instruction) ||
+        !isSafeToSpeculativelyExecute(&instruction))
+      continue;
+    Instruction *last = nullptr;
+    bool ends = false;
+    for (Value *operand : instruction.operands()) {
+      auto *producer = dyn_cast<Instruction>(operand);
+      if (!producer)
+        continue;
+      ends |= producer->hasOneUse();
+      if (producer->getParent() == &block && (!last || last->comesBefore(producer)))
+        last = producer;
+    }
+    if (ends && last && !isa<PHINode>(last) && last->getNextNode() != &instruction)
+      instruction.moveAfter(last);
+  }
+}
+
+// Computes an access's address for this check alone. Its constant part is added here: LLVM has moved the addresses of
+// an unrolled loop out of the loop around it, since it can fold them into the accesses, but not into checks.
+static Value *addressAt(IRBuilder<> &builder, const Instruction &access, Value *address, const DataLayout &layout) {
+  APInt offset(layout.getIndexTypeSizeInBits(address->getType()), 0);
+  Value *base = address->stripAndAccumulateConstantOffsets(layout, offset, true);
+  Value *number = builder.CreatePtrToInt(base, builder.getInt32Ty());
+  const auto *producer = dyn_cast<Instruction>(base);
+  if (isa<Constant>(base) || (offset.isZero() && producer && producer->getParent() == access.getParent()))
+    return builder.CreateAdd(number, builder.getInt(offset));
+  // Nothing is known of the result, so it is not kept for the next check of the same address.
+  FunctionType *type = FunctionType::get(builder.getInt32Ty(), {builder.getInt32Ty()}, false);
+  number = builder.CreateCall(InlineAsm::get(type, "", "=r,0", true), {number});
+  return builder.CreateAdd(number, builder.getInt(offset));
+}
+
 void Accesses::check(Services &services) const {
   const DataLayout &layout = function.getParent()->getDataLayout();
+  for (BasicBlock &block : function)
+    useEarly(block);
   MDNode *rarely = MDBuilder(function.getContext()).createBranchWeights(1, 1u << 20);
   for (const Access &access : accesses) {
     if (!access.before || access.bytes == 0 || access.bytes > UINT16_MAX)
       continue;
     IRBuilder<> builder(access.before);
     builder.SetCurrentDebugLocation(DebugLoc());
-    Value *address = builder.CreatePtrToInt(access.address, builder.getInt32Ty());
+    Value *address = addressAt(builder, *access.before, access.address, layout);
     bool spin = access.what & FOUNDRY_DPU_ACCESS_SPIN;
     if (!spin && access.bytes <= 8 && isPowerOf2_64(access.bytes)) {
       Type *type = builder.getIntNTy(8 * access.bytes);
