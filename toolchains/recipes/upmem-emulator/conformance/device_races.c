@@ -97,6 +97,12 @@ int main(void) {
             watched++;
             sem_give(&one);
             break;
+        case COUNT_ON_BOTH_WAYS:
+            if (me() & 1)
+                counter++;
+            else
+                counter++;
+            break;
         case MISSING_BARRIER:
         case WITH_BARRIER:
             table[me()] = me() + 1;

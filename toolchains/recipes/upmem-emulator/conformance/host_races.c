@@ -29,20 +29,29 @@ static void works(uint32_t task, uint32_t expected) {
     }
 }
 
-static void races(uint32_t task, const char *what, const char *symbol) {
+/* Of each program, what the report says of the place twice: of both tasklets. */
+static void races_at(uint32_t task, const char *what, const char *symbol, const char *const places[2]) {
     for (int i = 0; i < 2; i++) {
         struct dpu_set_t set = ready(programs[i], task);
         conformance_hear();
         const dpu_error_t error = dpu_launch(set, DPU_SYNCHRONOUS);
         char *said = conformance_heard();
         EXPECT_ERROR(error, DPU_ERR_DPU_FAULT);
-        EXPECT_WORDS(said, "data race in", what, symbol, "tasklet", "device_races.c:", "DPU_EMULATOR_RACES=ignore");
-        /* Two tasklets and two lines. */
-        const char *second = strstr(strstr(said, "device_races.c:") + 1, "device_races.c:");
-        EXPECT(second != NULL);
+        EXPECT_WORDS(said, "data race in", what, symbol, "tasklet", places[i], "DPU_EMULATOR_RACES=ignore");
+        EXPECT(strstr(strstr(said, places[i]) + 1, places[i]) != NULL);
         free(said);
         OK(dpu_free(set));
     }
+}
+
+static void races(uint32_t task, const char *what, const char *symbol) {
+    static const char *const lines[2] = {"device_races.c:", "device_races.c:"};
+    races_at(task, what, symbol, lines);
+}
+
+STRICTER(an_access_of_several_lines, "as a_count_without_a_mutex") {
+    static const char *const places[2] = {"device_races.c (main)", "device_races.c:"};
+    races_at(COUNT_ON_BOTH_WAYS, "WRAM", "counter", places);
 }
 
 STRICTER(a_count_without_a_mutex, "updates are lost: counter++ is a load, an addition and a store") {

@@ -71,9 +71,14 @@ Value *Services::site(const Instruction &instruction) {
   while (location && location->getInlinedAt() &&
          (location->getDirectory() + "/" + location->getFilename()).str().find("/syslib/") != std::string::npos)
     location = location->getInlinedAt();
-  if (!location || !location->getLine())
+  // An access that stands for several, of two branches or of a function inlined twice, has no line: its function then.
+  const DISubprogram *program =
+      location ? location->getScope()->getSubprogram() : instruction.getFunction()->getSubprogram();
+  if (!program)
     return ConstantInt::get(word, 0);
-  std::string text = (sys::path::filename(location->getFilename()) + ":" + Twine(location->getLine())).str();
+  std::string text = location && location->getLine()
+                         ? (sys::path::filename(location->getFilename()) + ":" + Twine(location->getLine())).str()
+                         : (sys::path::filename(program->getFilename()) + " (" + program->getName() + ")").str();
   Constant *&known = sites[text];
   if (!known) {
     Constant *bytes = ConstantDataArray::getString(module.getContext(), text);
