@@ -210,6 +210,11 @@ CONFORMS(the_log_is_what_the_program_printed, "dpu_log_read writes printf's text
     char *text = log_of(conformance_first(set));
     EXPECT_WORDS(text, "launch 1 of this program: -5 beef z 00000077\n", "second line\n");
     free(text);
+    char printed[128] = "";
+    FILE *stream = fmemopen(printed, sizeof printed, "w");
+    OK(dpulog_read_for_dpu(conformance_first(set).dpu, stream));
+    fclose(stream);
+    EXPECT(strncmp(printed, "launch 1 of", 11) == 0);
     OK(dpu_free(set));
 }
 

@@ -26,6 +26,24 @@ dpu_error_t start(dpu_rank_t &rank, std::uint64_t mask) {
     return DPU_OK;
 }
 
+dpu_error_t read_log(const char *caller, const dpu_set_t &set, bool headed, FILE *stream) {
+    Selection selection(set);
+    if (!selection) return DPU_ERR_INVALID_DPU_SET;
+    if (!selection.one_dpu()) return refuse(DPU_ERR_INVALID_DPU_SET, "%s: the set is not one DPU", caller);
+    if (!stream) return refuse(DPU_ERR_SYSTEM, "%s: no stream (NULL)", caller);
+    selection.settle(); // a fault's message is in the log
+    const dpu_t &dpu = *selection.dpus().front();
+    if (!dpu.program)
+        return refuse(DPU_ERR_LOG_CONTEXT_MISSING, "%s: dpu %u of rank %u has no program", caller, dpu.number,
+                      dpu.rank->number);
+    const shared::Control &control = dpu.control();
+    if (headed) std::fprintf(stream, "=== DPU#0x%x ===\n", dpu.number);
+    std::fwrite(dpu.log(), 1, control.log_bytes, stream);
+    if (control.log_dropped == 0) return DPU_OK;
+    return refuse(DPU_ERR_LOG_BUFFER_TOO_SMALL, "%s: the log holds %zu bytes, %u more are lost", caller,
+                  shared::LOG_BYTES, control.log_dropped);
+}
+
 } // namespace
 
 extern "C" {
@@ -68,21 +86,12 @@ dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault) {
     return error == DPU_ERR_DPU_FAULT ? DPU_OK : error;
 }
 
-dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream) {
-    Selection selection(set);
-    if (!selection) return DPU_ERR_INVALID_DPU_SET;
-    if (!selection.one_dpu()) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_log_read: the set is not one DPU");
-    if (!stream) return refuse(DPU_ERR_SYSTEM, "dpu_log_read: no stream (NULL)");
-    selection.settle(); // a fault's message is in the log
-    const dpu_t &dpu = *selection.dpus().front();
-    if (!dpu.program)
-        return refuse(DPU_ERR_LOG_CONTEXT_MISSING, "dpu_log_read: dpu %u of rank %u has no program", dpu.number,
-                      dpu.rank->number);
-    const shared::Control &control = dpu.control();
-    std::fprintf(stream, "=== DPU#0x%x ===\n", dpu.number);
-    std::fwrite(dpu.log(), 1, control.log_bytes, stream);
-    if (control.log_dropped == 0) return DPU_OK;
-    return refuse(DPU_ERR_LOG_BUFFER_TOO_SMALL, "dpu_log_read: the log holds %zu bytes, %u more are lost",
-                  shared::LOG_BYTES, control.log_dropped);
+dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream) { return read_log("dpu_log_read", set, true, stream); }
+
+dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) {
+    dpu_set_t set = {};
+    set.kind = DPU_SET_DPU;
+    set.dpu = dpu;
+    return read_log("dpulog_read_for_dpu", set, false, stream);
 }
 }

@@ -86,6 +86,8 @@ dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, stru
 
 /* What one DPU printed in its last launch. */
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
+/* The same without a heading, by its older name. */
+dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream);
 
 /* Iteration: DPU_FOREACH(set, dpu) or DPU_FOREACH(set, dpu, i); DPU_RANK_FOREACH likewise over ranks. */
 struct dpu_set_iterator_t {
