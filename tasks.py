@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from toolchains.verb import verb
+from toolchains.cli.verb import verb
 
 if TYPE_CHECKING:
     from toolchains.fromsource.choice import Choice
-    from toolchains.sdk import Given
+    from toolchains.sdk.supplied import Given
 
 
 @verb(group="inputs", optional=["update"])
@@ -34,7 +34,7 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
                      packages of default profiles
     --offline        do not use the network; say what is missing
     """
-    from toolchains import pinning
+    from toolchains.cli import pin as pinning
 
     pinning.act(update=update, check=check, fetch=fetch, offline=offline)
 
@@ -53,7 +53,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
     refresh  rewrite the patches so that they fit the release's wheel exactly, and number the series; with --tree, an
              edited tree that has the whole series, take the edits into the patch --into (the last one by default)
     """
-    from toolchains import patching
+    from toolchains.cli import patch as patching
 
     patching.act(action, release=triton, tree=tree, into=into)
 
@@ -61,7 +61,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
 @verb(group="project")
 def doctor(c: Context) -> None:
     """Check that this machine has what is needed, and print what to type for what is missing."""
-    from toolchains import host
+    from toolchains.engine import host
 
     host.doctor()
 
@@ -106,7 +106,7 @@ def build(
     --compiler-cache=URL   ccache's remote storage, such as http://cache.example:8080. The compilers' container then
                      has a network, which is said
     """
-    from toolchains import building
+    from toolchains.assembly import building
 
     building.build(
         target, triton=triton, offline=offline, allow_drift=allow_drift, cache=not no_cache, sizes=sizes,
@@ -138,8 +138,8 @@ def e2e(
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Without them, what `build` or
                      `upstream` has built from source already is used, and that is said; --from-source=none uses nothing
     """
-    from toolchains import proof
     from toolchains.fromsource import choice
+    from toolchains.testing import proof
 
     chosen = _choice(from_source, source, profile)
     if from_source is None and chosen is None:
@@ -171,7 +171,7 @@ def bench(
     --only=NAME      take one measurement, such as vec_add or matmul; an unknown name lists them
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
-    from toolchains import proof
+    from toolchains.testing import proof
 
     proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk))
 
@@ -195,7 +195,7 @@ def pack(
     --kernel=NAME       needed if the IR has several kernels
     --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
-    from toolchains import artifacts
+    from toolchains.cli import pack as artifacts
 
     artifacts.pack(
         script or triton_script, artifact_dir, out_indices=out_indices, kernel=kernel, triton=triton, offline=offline,
@@ -227,7 +227,7 @@ def run_packed(
     --sdk=PATH        the vendor's SDK in place of our emulator; see `build`
     --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
-    from toolchains import artifacts
+    from toolchains.cli import pack as artifacts
 
     options = [word for name, values in (("arg", arg), ("len", len), ("fill", fill)) for value in values
                for word in (f"--{name}", value)]  # fmt: skip
@@ -266,7 +266,7 @@ def run(
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
     """
-    from toolchains import passing, workplace
+    from toolchains.cli import passing, workplace
 
     sys.exit(workplace.run(
         target, script, passing.words(), folder=with_, results=results, wheels=wheels, triton=triton, offline=offline,
@@ -298,7 +298,7 @@ def shell(
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
     """
-    from toolchains import workplace
+    from toolchains.cli import workplace
 
     sys.exit(workplace.shell(
         target, folder=with_, results=results, wheels=wheels, triton=triton, offline=offline, allow_drift=allow_drift,
@@ -324,7 +324,8 @@ def upstream(
     --source=NAME=PATH, --profile=NAME=PROFILE, --jobs=N, --compiler-cache=URL   as for `build`; `--source PATH` and
                      `--profile PROFILE` mean the project itself
     """
-    from toolchains.fromsource import choice, overview
+    from toolchains.cli import upstream as overview
+    from toolchains.fromsource import choice
 
     if not build:
         overview.show()
@@ -348,9 +349,9 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
-    from toolchains import testing
+    from toolchains.testing import suites
 
-    sys.exit(testing.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
+    sys.exit(suites.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
 
 
 @verb(
@@ -388,7 +389,8 @@ def cache(
     Users and passwords are Conan's variables: CONAN_LOGIN_USERNAME and CONAN_PASSWORD; with _FOUNDRY behind, they are
     not seen by another Conan. They are never printed. Proxies and certificates are taken from the environment, too.
     """
-    from toolchains.fromsource import cache, choice
+    from toolchains.cli import cache
+    from toolchains.fromsource import choice
 
     chosen = choice.read(only or True, source, profile, "", "")
     assert chosen is not None, "everything is meant where nothing is named"
@@ -413,7 +415,7 @@ def bake(
     --triton=3.6.0, --offline, --allow-drift, --from-source, --source, --profile   as for `build`; what is compiled is
                      compiled here, or was, and the builder gets the result
     """
-    from toolchains import bake
+    from toolchains.assembly import bake
 
     if adopt:
         bake.adopt(target, Path(adopt), triton=triton)
@@ -437,7 +439,7 @@ def prune(c: Context, remove: bool = False) -> None:
 
     --remove  remove what is shown
     """
-    from toolchains import prune as pruning
+    from toolchains.cli import prune as pruning
 
     pruning.prune(remove=remove)
 
@@ -445,17 +447,19 @@ def prune(c: Context, remove: bool = False) -> None:
 @verb(group="project")
 def ci(c: Context) -> None:
     """Print the matrix for a CI system: one line of JSON, see ci/workflow.yml."""
-    from toolchains import lock, matrix
+    from toolchains.lockfile import lock
+    from toolchains.testing import matrix
 
     print(matrix.matrix(lock.load()))
 
 
 def _given(target: str, sdk: str, sha256: str = "", version: str = "") -> Given | None:
     """The vendor SDK of a command line; None where it means none."""
-    from toolchains import building, environment
+    from toolchains.assembly import building
+    from toolchains.sdk import selection
 
     locked = building.locked(target) if target else None
-    return environment.meant(locked, sdk, os.environ, sha256=sha256, version=version)
+    return selection.meant(locked, sdk, os.environ, sha256=sha256, version=version)
 
 
 def _choice(

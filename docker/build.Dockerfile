@@ -1,5 +1,5 @@
 # Where native parts are built: compilers from the base image, and the locked Conan, CMake and Ninja in /opt/foundry.
-# It runs without a network: all that is installed lies in the context, put there by toolchains/native.py from the lock.
+# It runs without a network: all that is installed lies in the context, put there by toolchains/artifacts/native.py from the lock.
 ARG BASE
 FROM ${BASE} AS install
 

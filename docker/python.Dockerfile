@@ -1,6 +1,6 @@
 # What every target has in common: the locked Python packages and the patched Triton in one environment, /opt/foundry.
 # Written for the classic builder, which every engine has. It runs without a network: all that is installed lies in the
-# context, put there by toolchains/image.py from the lock.
+# context, put there by toolchains/assembly/target_image.py from the lock.
 ARG BASE
 FROM ${BASE} AS install
 

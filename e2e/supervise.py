@@ -6,7 +6,7 @@ told to, one at a time. If it dies, or a case takes too long, that case is an er
 next. Cases that need variables of the environment have workers with these, which work at the same time.
 
 With --records, standard output carries a line of JSON for each event, written when it happens: first the plan, at last
-the end. Who reads that knows which case was running if nothing follows (toolchains/verdict.py).
+the end. Who reads that knows which case was running if nothing follows (toolchains/testing/verdict.py).
 """
 
 from __future__ import annotations

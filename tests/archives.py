@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.lock import Artifact
-from toolchains.sources.debian import Archive
+from toolchains.fetch.apt_sources import Archive
+from toolchains.lockfile.lock import Artifact
 
 
 def artifact(file: Path, *, kind: str, name: str, version: str) -> Artifact:

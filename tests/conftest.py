@@ -9,10 +9,14 @@ import elves
 import pytest
 from tiny import tiny_image
 
-from toolchains import building, engine, host, lock, native, paths
-from toolchains.engine import Container, Engine
-from toolchains.lock import LockedTarget
-from toolchains.store import Store
+from toolchains.artifacts import native
+from toolchains.assembly import building
+from toolchains.engine import client, host
+from toolchains.engine.client import Container, Engine
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import paths
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="module")
 def docker() -> Engine:
     """The engine."""
-    return engine.connect()
+    return client.connect()
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +44,7 @@ def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
     used = native.fetched(locked, store)
-    docker = engine.connect()
+    docker = client.connect()
     native.have_builder(used, store=store, engine=docker)
     return docker, used
 
@@ -51,7 +55,7 @@ def compilers(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
     host.ensure()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     used = native.fetched(lock.load().builders["bookworm"], store)
-    docker = engine.connect()
+    docker = client.connect()
     native.have_builder(used, store=store, engine=docker)
     return docker, used
 

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from archives import artifact
 from elftools.elf.hash import ELFHashTable
 
-from toolchains import lock
-from toolchains.lock import Artifact, LockedTarget
-from toolchains.store import Store
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, LockedTarget
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 # Where an ELF header has the machine and the OS ABI, and what stands there for AArch64 and for FreeBSD.

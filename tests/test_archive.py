@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import archive
-from toolchains.errors import ImageError
-from toolchains.trees import EPOCH
+from toolchains.archives import docker_archive
+from toolchains.archives.folders import EPOCH
+from toolchains.system.errors import ImageError
 
 NAME = "foundry-test/archive:x"
 
@@ -60,7 +60,7 @@ def save(path: Path, layers: Sequence[bytes], *, plain: Sequence[bytes] | None =
 
 def normalised(tmp_path: Path, *layers: bytes, **config: object) -> bytes:
     result = tmp_path / "normal.tar"
-    archive.normalise(save(tmp_path / "saved.tar", layers, **config), result, name=NAME)
+    docker_archive.normalise(save(tmp_path / "saved.tar", layers, **config), result, name=NAME)
     return result.read_bytes()
 
 
@@ -147,20 +147,20 @@ def test_what_was_hidden_is_gone_for_the_layers_above(tmp_path: Path) -> None:
 def test_compressed_layers_give_the_same_image(tmp_path: Path) -> None:
     plain = layer(entry("f", b"content"))
     result = tmp_path / "normal.tar"
-    archive.normalise(save(tmp_path / "z.tar", [gzip.compress(plain)], plain=[plain]), result, name=NAME)
+    docker_archive.normalise(save(tmp_path / "z.tar", [gzip.compress(plain)], plain=[plain]), result, name=NAME)
     assert result.read_bytes() == normalised(tmp_path, plain)
 
 
 def test_normalising_twice_changes_nothing(tmp_path: Path) -> None:
     once = normalised(tmp_path, layer(entry("b", b"1"), link("a", "b")), layer(folder("d", mtime=EPOCH + 3)))
     (tmp_path / "once.tar").write_bytes(once)
-    archive.normalise(tmp_path / "once.tar", tmp_path / "twice.tar", name=NAME)
+    docker_archive.normalise(tmp_path / "once.tar", tmp_path / "twice.tar", name=NAME)
     assert (tmp_path / "twice.tar").read_bytes() == once
 
 
 def test_names_are_the_sha256_of_what_they_name(tmp_path: Path) -> None:
     saved = save(tmp_path / "saved.tar", [layer(entry("f", b"content"))])
-    id = archive.normalise(saved, tmp_path / "normal.tar", name=NAME)
+    id = docker_archive.normalise(saved, tmp_path / "normal.tar", name=NAME)
     with tarfile.open(tmp_path / "normal.tar") as tar:
         (manifest,) = json.loads(read(tar, "manifest.json"))
         config = read(tar, manifest["Config"])
@@ -175,10 +175,10 @@ def test_known_layers_are_copied_or_left_out_and_the_image_stays_the_same(tmp_pa
     whole = normalised(tmp_path, lower, upper)
     saved = save(tmp_path / "again.tar", [normal_layer(whole, 0), upper])
     known = [f"sha256:{hashlib.sha256(normal_layer(whole, 0)).hexdigest()}"]
-    archive.normalise(saved, tmp_path / "copied.tar", name=NAME, known=known)
+    docker_archive.normalise(saved, tmp_path / "copied.tar", name=NAME, known=known)
     assert (tmp_path / "copied.tar").read_bytes() == whole
-    id = archive.normalise(saved, tmp_path / "thin.tar", name=NAME, known=known, leave_out=True)
-    assert id == archive.normalise(saved, tmp_path / "other.tar", name=NAME)
+    id = docker_archive.normalise(saved, tmp_path / "thin.tar", name=NAME, known=known, leave_out=True)
+    assert id == docker_archive.normalise(saved, tmp_path / "other.tar", name=NAME)
     with tarfile.open(tmp_path / "thin.tar") as tar:
         assert len([name for name in tar.getnames() if name.endswith(".tar")]) == 1
 
@@ -193,7 +193,7 @@ def test_a_base_image_depends_on_the_content_of_its_tar_only(tmp_path: Path) -> 
     for entries in ((entry("./b", b"2"), entry("./a", b"1")), (entry("a", b"1"), entry("b", b"2", uname="root"))):
         (tmp_path / "rootfs.tar").write_bytes(layer(*entries))
         result = tmp_path / "image.tar"
-        id = archive.base(
+        id = docker_archive.base(
             tmp_path / "rootfs.tar", result, name=NAME, architecture="amd64", env=["A=1"], command=["/bin/sh"]
         )
         made.append((id, result.read_bytes()))
@@ -204,10 +204,10 @@ def test_a_base_image_depends_on_the_content_of_its_tar_only(tmp_path: Path) -> 
 def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "saved.tar").write_bytes(content)
     with pytest.raises(ImageError, match="not an archive of one image"):
-        archive.normalise(tmp_path / "saved.tar", tmp_path / "normal.tar", name=NAME)
+        docker_archive.normalise(tmp_path / "saved.tar", tmp_path / "normal.tar", name=NAME)
 
 
 def test_a_layer_in_an_unknown_compression_is_refused(tmp_path: Path) -> None:
     saved = save(tmp_path / "saved.tar", [b"\x28\xb5\x2f\xfd" + bytes(1000)])
     with pytest.raises(ImageError, match="neither a tar nor compressed by gzip"):
-        archive.normalise(saved, tmp_path / "normal.tar", name=NAME)
+        docker_archive.normalise(saved, tmp_path / "normal.tar", name=NAME)

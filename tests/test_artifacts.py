@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from toolchains import artifacts, building
-from toolchains.errors import CommandError, UsageError
-from toolchains.run import Completed
+from toolchains.assembly import building
+from toolchains.cli import pack
+from toolchains.system.children import Completed
+from toolchains.system.errors import CommandError, UsageError
 
 HOME = "/foundry/artifacts"
 
@@ -71,7 +72,7 @@ def artifact(tmp_path: Path) -> Path:
 def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container: FakeContainer, tmp_path: Path) -> None:
     script = tmp_path / "sub.py"
     script.touch()
-    artifacts.pack(str(script), str(tmp_path / "out"), out_indices="2,3", kernel="sub")
+    pack.pack(str(script), str(tmp_path / "out"), out_indices="2,3", kernel="sub")
     assert container.copied == {f"{HOME}/script/sub.py": script}
     (command,) = container.commands
     assert command[-6:] == [
@@ -82,22 +83,22 @@ def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container:
 
 
 def test_without_a_script_it_is_the_example(container: FakeContainer, tmp_path: Path) -> None:
-    artifacts.pack("", str(tmp_path / "out"))
+    pack.pack("", str(tmp_path / "out"))
     assert list(container.copied) == [f"{HOME}/script/dpu_min_test.py"]
 
 
 def test_a_script_that_is_not_there_or_no_folder_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no script .*nowhere\.py"):
-        artifacts.pack(str(tmp_path / "nowhere.py"), "out")
+        pack.pack(str(tmp_path / "nowhere.py"), "out")
     with pytest.raises(UsageError, match="--artifact-dir"):
-        artifacts.pack("", "")
+        pack.pack("", "")
     assert not container.commands
 
 
 def test_a_script_that_fails_is_an_error_and_nothing_comes_out(container: FakeContainer, tmp_path: Path) -> None:
     container.status = 1
     with pytest.raises(CommandError, match="cannot be packed: exit status 1"):
-        artifacts.pack("", str(tmp_path / "out"))
+        pack.pack("", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -106,7 +107,7 @@ def test_an_artifact_runs_on_files_of_this_machine(
 ) -> None:
     given, result = tmp_path / "a.bin", tmp_path / "new" / "c.bin"
     given.touch()
-    artifacts.run(str(artifact), ["--arg", "3=100"], ins=[f"0={given}"], outs=[f"2={result}"])
+    pack.run(str(artifact), ["--arg", "3=100"], ins=[f"0={given}"], outs=[f"2={result}"])
     assert {f"{HOME}/packed/meta.json", f"{HOME}/packed/kernel.ll", f"{HOME}/in/0"} < set(container.copied)
     # What was built elsewhere is of no use.
     assert f"{HOME}/packed/build" not in container.copied
@@ -130,13 +131,13 @@ def test_files_that_are_not_there_are_a_usage_error(
     container: FakeContainer, artifact: Path, ins: str, why: str
 ) -> None:
     with pytest.raises(UsageError, match=why):
-        artifacts.run(str(artifact), [], ins=[ins])
+        pack.run(str(artifact), [], ins=[ins])
     assert not container.commands
 
 
 def test_a_folder_that_is_no_artifact_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is no artifact: it has no meta\.json"):
-        artifacts.run(str(tmp_path), [])
+        pack.run(str(tmp_path), [])
 
 
 def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
@@ -144,5 +145,5 @@ def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
 ) -> None:
     container.status = 1
     with pytest.raises(CommandError, match="did not run: exit status 1"):
-        artifacts.run(str(artifact), [], outs=[f"2={tmp_path / 'c'}"])
+        pack.run(str(artifact), [], outs=[f"2={tmp_path / 'c'}"])
     assert not (tmp_path / "c").exists()

@@ -17,13 +17,19 @@ from typing import Any
 import pytest
 from tiny import tiny_image
 
-from toolchains import archive, bake, engine, image, layers, lock, native, paths, plugins, trees
-from toolchains.engine import ImageInfo
-from toolchains.errors import ImageError, UsageError
-from toolchains.image import Layer
-from toolchains.lock import LockedTarget
-from toolchains.rootfs import BaseImage
-from toolchains.store import Store
+from toolchains.archives import docker_archive, folders
+from toolchains.artifacts import native, plugin_wheels
+from toolchains.assembly import bake, target_image
+from toolchains.assembly.target_image import Layer
+from toolchains.engine import client
+from toolchains.engine.client import ImageInfo
+from toolchains.fetch.store import Store
+from toolchains.images import layer as layers
+from toolchains.images.base import BaseImage
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import paths
+from toolchains.system.errors import ImageError, UsageError
 
 # The properties that the reference of bake files lists for a target, and what each is in JSON; those that we use.
 PROPERTIES: Mapping[str, type] = {
@@ -54,7 +60,7 @@ def layer(tmp_path: Path, wheel: Path) -> Layer:
     installed = layers.Wheel(wheel, hashlib.sha256(wheel.read_bytes()).hexdigest())
     part = tmp_path / "some.tar"
     with part.open("wb") as file:
-        trees.pack(file, {"bin/tool": b"a tool"})
+        folders.pack(file, {"bin/tool": b"a tool"})
     return Layer(
         name=f"foundry-test/bake:{os.getpid()}", base="BASE", dockerfile=DOCKERFILE, wheels=[installed],
         arguments={"PART": "toy"}, labels={"org.test": "1"}, files={"parts/toy.tar": part},
@@ -65,8 +71,8 @@ def layer(tmp_path: Path, wheel: Path) -> Layer:
 def base(tmp_path: Path) -> BaseImage:
     rootfs, made = tmp_path / "rootfs.tar", tmp_path / "base.tar"
     with rootfs.open("wb") as file:
-        trees.pack(file, {"etc/hosts": b"", "removed": b""})
-    archive.base(rootfs, made, name="test/base:1", architecture="amd64", env=["PATH=/bin"], command=["/bin/sh"])
+        folders.pack(file, {"etc/hosts": b"", "removed": b""})
+    docker_archive.base(rootfs, made, name="test/base:1", architecture="amd64", env=["PATH=/bin"], command=["/bin/sh"])
     return BaseImage("test/base:1", made)
 
 
@@ -118,7 +124,7 @@ def test_the_file_has_what_the_reference_of_bake_files_knows(base: BaseImage, la
             assert all(isinstance(text, str) for text in texts), key
         assert target["network"] == "none"
         assert target["platforms"] == ["linux/amd64"]
-        assert target["args"]["SOURCE_DATE_EPOCH"] == str(trees.EPOCH)
+        assert target["args"]["SOURCE_DATE_EPOCH"] == str(folders.EPOCH)
     top = read["target"]["top"]
     assert top["tags"] == [layer.name, "test/top:latest"]
     assert (top["labels"], top["args"]["PART"]) == (layer.labels, "toy")
@@ -146,17 +152,17 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     monkeypatch: pytest.MonkeyPatch, base: BaseImage, wheel: Path, tmp_path: Path, name: str
 ) -> None:
     """With made-up files in the place of those that are fetched or built, by the names that image.py gives them."""
-    monkeypatch.setattr(image, "_fetch", lambda target, *_: target)
-    monkeypatch.setattr(image.plugins, "wheel", lambda *_: plugins.Wheel(wheel, "0"))
-    monkeypatch.setattr(image.native, "part", lambda recipe, *_, **__: native.Part(recipe, wheel, "0"))
-    monkeypatch.setattr(image.patched, "part", lambda *_: wheel)
-    monkeypatch.setattr(image.triton, "repack", lambda *_, **__: wheel)
+    monkeypatch.setattr(target_image, "_fetch", lambda target, *_: target)
+    monkeypatch.setattr(target_image.plugin_wheels, "wheel", lambda *_: plugin_wheels.Wheel(wheel, "0"))
+    monkeypatch.setattr(target_image.native, "part", lambda recipe, *_, **__: native.Part(recipe, wheel, "0"))
+    monkeypatch.setattr(target_image.debian_files, "part", lambda *_: wheel)
+    monkeypatch.setattr(target_image.triton_wheel, "repack", lambda *_, **__: wheel)
     monkeypatch.setattr(Store, "path", lambda *_: wheel)
     monkeypatch.setattr(Store, "sha256", lambda *_: "0" * 64)
     target, store = lock.load().targets[name], Store(tmp_path / "store", offline=True)
-    release = image.release(target, "")
-    used, top = image.gather(target, release, store=store, engine=lambda: None)  # type: ignore[arg-type, return-value]
-    middle = image.python_layer(used, release, store)
+    release = target_image.release(target, "")
+    used, top = target_image.gather(target, release, store=store, engine=lambda: None)  # type: ignore[arg-type, return-value]
+    middle = target_image.python_layer(used, release, store)
     bake.write(tmp_path / "out", base, [("python", middle), (name, top)], names=[])
     check_chain(tmp_path / "out")
 
@@ -185,7 +191,7 @@ def test_the_same_inputs_give_the_same_folder_whatever_the_umask(base: BaseImage
             os.umask(before)
         folder = tmp_path / name
         modes = {path.relative_to(folder): path.stat().st_mode for path in folder.rglob("*")}
-        found.append((trees.digest(trees.files(folder)), modes))
+        found.append((folders.digest(folders.files(folder)), modes))
     assert found[0] == found[1]
 
 
@@ -231,7 +237,7 @@ class Loading:
 def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
     stand_in = Loading()
     monkeypatch.setattr(bake.host, "ensure", lambda: None)
-    monkeypatch.setattr(bake.engine, "connect", lambda: stand_in)
+    monkeypatch.setattr(bake.client, "connect", lambda: stand_in)
     return stand_in
 
 
@@ -249,7 +255,7 @@ def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: st
         tar.addfile(entry)
     config = {
         "architecture": "amd64", "os": "linux", "created": str(date),
-        "config": {"Cmd": ["sh"], "Labels": {image.LABEL + "target": target, image.LABEL + "lock": digest}},
+        "config": {"Cmd": ["sh"], "Labels": {target_image.LABEL + "target": target, target_image.LABEL + "lock": digest}},
         "history": [{"created": str(date), "created_by": "RUN true # buildkit"}],
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + "0" * 64]},
     }  # fmt: skip
@@ -268,7 +274,7 @@ def test_what_comes_back_is_normalised_and_gets_the_names_of_the_target(
     loading: Loading, target: LockedTarget, tmp_path: Path
 ) -> None:
     name = "triton-foundry/spirv:0123456789abcdef"
-    moving = image.moving_names(target, image.release(target, ""))
+    moving = target_image.moving_names(target, target_image.release(target, ""))
     for date in (1_900_000_000, 1_900_000_777):
         sent_back(tmp_path / "image.tar", tags=[name, *moving], digest=target.digest, date=date)
         bake.adopt("spirv", tmp_path / "image.tar", triton="")
@@ -312,7 +318,7 @@ def contents(image: Path) -> dict[str, bytes]:
 
 @pytest.mark.docker
 def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(layer: Layer, tmp_path: Path) -> None:
-    docker = engine.connect()
+    docker = client.connect()
     with tiny_image(docker, tmp_path) as tiny:
         known = docker.image(tiny).layers
         base = BaseImage(tiny, tmp_path / "tiny.tar")
@@ -327,7 +333,7 @@ def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(laye
                 """The ID of what a target makes, normalised as images made here are."""
                 saved, normal = tmp_path / "saved.tar", tmp_path / "normal.tar"
                 with TemporaryFile() as context:
-                    trees.pack(context, trees.files(tmp_path / "out" / name))
+                    folders.pack(context, folders.files(tmp_path / "out" / name))
                     context.seek(0)
                     arguments, labels = targets[name]["args"] | arguments, targets[name].get("labels")
                     with (
@@ -335,7 +341,7 @@ def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(laye
                         saved.open("wb") as file,
                     ):
                         docker.save(made, file)
-                return archive.normalise(saved, normal, name=layer.name, known=below)
+                return docker_archive.normalise(saved, normal, name=layer.name, known=below)
 
             assert built("top", known, BASE=tiny) == here.id
             built("base", ())

@@ -6,18 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import image, lock, paths, pins, upstreams
-from toolchains.errors import PinError, UsageError
+from toolchains.assembly import target_image
+from toolchains.config import components, projects
+from toolchains.fetch.store import Store
 from toolchains.fromsource import choice
 from toolchains.fromsource.choice import Choice
-from toolchains.lock import LockedTarget, LockedTriton
-from toolchains.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.system import paths
+from toolchains.system.errors import PinError, UsageError
 
 
 @pytest.fixture
 def dpu() -> tuple[LockedTarget, LockedTriton]:
     target = lock.load().targets["dpu"]
-    return target, image.release(target, None)
+    return target, target_image.release(target, None)
 
 
 def test_nothing_is_built_from_source_unless_somebody_says_so() -> None:
@@ -118,12 +121,12 @@ def test_a_folder_with_llvm_is_what_a_triton_from_source_is_built_on(
 ) -> None:
     folders = {
         "triton": tree(tmp_path / "triton", ()),
-        "llvm": tree(tmp_path / "llvm", upstreams.load("llvm").profile("triton-3.9.0").take),
+        "llvm": tree(tmp_path / "llvm", projects.load("llvm").profile("triton-3.9.0").take),
     }
     read = choice.read(from_source, [f"{name}={folder}" for name, folder in folders.items()], [], "", "")
     assert read is not None
     locked = lock.load().targets[target]
-    sourced = read.sourced(locked, image.release(locked, None))
+    sourced = read.sourced(locked, target_image.release(locked, None))
     (triton,) = sourced.wanted
     assert (triton.name, triton.folder) == ("triton", folders["triton"])
     (llvm,) = triton.requires
@@ -135,22 +138,22 @@ def test_a_folder_with_llvm_is_what_a_triton_from_source_is_built_on(
 def test_a_release_whose_commit_nobody_could_ask_for_says_how_to_supply_it() -> None:
     target = lock.load().targets["spirv"]
     with pytest.raises(PinError, match=r"triton/3\.9\.0 is not locked") as caught:
-        Choice().sourced(target, image.release(target, None))
+        Choice().sourced(target, target_image.release(target, None))
     assert "v3.9.0" in caught.value.why and "not reached" in caught.value.why
     assert "--source=triton=PATH" in caught.value.next and "./foundry pin --update=triton" in caught.value.next
 
 
 def test_an_image_from_source_has_names_and_a_label_of_its_own(dpu: tuple[LockedTarget, LockedTriton]) -> None:
     sourced = Choice(("upmem-llvm",)).sourced(*dpu)
-    assert image.identity(*dpu, sourced=sourced) != image.identity(*dpu)
-    assert image.moving_names(*dpu, sourced=sourced) == [
+    assert target_image.identity(*dpu, sourced=sourced) != target_image.identity(*dpu)
+    assert target_image.moving_names(*dpu, sourced=sourced) == [
         "triton-foundry/dpu-source:3.9.0", "triton-foundry/dpu-source:latest",
     ]  # fmt: skip
     assert sourced.label.startswith("upmem-llvm/13.0.1 ")
 
 
 def test_every_project_that_goes_into_an_image_as_files_has_its_lines_of_dockerfile() -> None:
-    names = {name for target in pins.names() for name in pins.target(target).upstreams} - {choice.TRITON}
+    names = {name for target in components.names() for name in components.target(target).upstreams} - {choice.TRITON}
     assert names == {path.stem for path in (paths.DOCKER / "from-source").glob("*.Dockerfile")}
 
 

@@ -16,8 +16,9 @@ from invoke.collection import Collection
 from invoke.exceptions import Exit
 
 import tasks
-from toolchains import paths, pins
-from toolchains.commandline import GROUPS, MARK, Foundry
+from toolchains.cli.commandline import GROUPS, MARK, Foundry
+from toolchains.config import components
+from toolchains.system import paths
 
 VERBS = Collection.from_module(tasks)
 Said = Callable[..., str]
@@ -67,7 +68,7 @@ def test_the_overview_has_every_verb_in_a_group_with_a_line_and_every_target(wor
         assert task.body.group in GROUPS, f'@verb(group=...) of {name}: one of {", ".join(GROUPS)}'
     assert all(title in overview for title in GROUPS.values())
     assert max(map(len, overview.splitlines())) <= 100
-    assert ", ".join(pins.names()) in overview
+    assert ", ".join(components.names()) in overview
     assert "--search-root" not in overview
 
 

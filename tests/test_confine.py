@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import archive, confine, layout, lock, patches, wheel
-from toolchains.errors import MalformedPatchError, PatchTargetError, PinError, UnsafeArchiveError
-from toolchains.layout import FolderTree
-from toolchains.lock import LockedSource, Patched
+from toolchains.archives import confine, docker_archive, wheel_file
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedSource, Patched
+from toolchains.patching import layout, series
+from toolchains.patching.layout import FolderTree
+from toolchains.system.errors import MalformedPatchError, PatchTargetError, PinError, UnsafeArchiveError
 
 LEADING_OUT = (
     "", "/etc/passwd", "..", "../x", "a/..", "a/../b", "python/triton/../../../x", "a/..\\x", "a\\b", "a\0b", "\0",
@@ -65,7 +67,7 @@ OUT = "python/triton/../../../../escaped.py"
 )
 def test_a_patch_that_leaves_the_tree_is_refused_when_it_is_read(diff: str) -> None:
     with pytest.raises(MalformedPatchError):
-        patches.parse("0001.patch", FIELDS + diff)
+        series.parse("0001.patch", FIELDS + diff)
 
 
 @pytest.mark.parametrize("path", [OUT, "third_party/x/backend/../../../../y.py", "/python/triton/x.py"])
@@ -94,7 +96,7 @@ def test_a_series_names_patches_of_its_own_folder(tmp_path: Path) -> None:
     (tmp_path / "1.0").mkdir()
     (tmp_path / "1.0/series").write_text("../evil.patch\n")
     with pytest.raises(MalformedPatchError, match="leaves its folder"):
-        patches.Series.load(tmp_path / "1.0")
+        series.Series.load(tmp_path / "1.0")
 
 
 @pytest.mark.parametrize(
@@ -130,8 +132,8 @@ def test_neither_a_layer_nor_a_wheel_has_an_entry_outside(tmp_path: Path, path: 
     with tarfile.open(tmp_path / "layer.tar", "w") as tar:
         tar.addfile(tarfile.TarInfo(path))
     with tarfile.open(tmp_path / "layer.tar") as tar, pytest.raises(UnsafeArchiveError, match="a layer"):
-        archive._entries(tar)
+        docker_archive._entries(tar)
     with zipfile.ZipFile(tmp_path / "x.whl", "w") as file:
         file.writestr(path, "")
     with zipfile.ZipFile(tmp_path / "x.whl") as file, pytest.raises(UnsafeArchiveError, match=r"x\.whl"):
-        list(wheel.entries(file))
+        list(wheel_file.entries(file))

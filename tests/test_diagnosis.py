@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from toolchains import engine
-from toolchains.errors import EngineError, FileError, FoundryError
-from toolchains.run import run
+from toolchains.engine import client
+from toolchains.system.children import run
+from toolchains.system.errors import EngineError, FileError, FoundryError
 
 Answer = Callable[[bytes], bytes | None]
 
@@ -61,7 +61,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
         for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr(engine, "_PATIENCE", 1)
+        monkeypatch.setattr(client, "_PATIENCE", 1)
         yield path
 
 
@@ -102,7 +102,7 @@ def old(request: bytes) -> bytes:
 )
 def test_what_answers_and_is_no_good_engine_is_told_apart(place: Path, answer: Answer, why: str, next: str) -> None:
     with listening(place, answer), pytest.raises(EngineError, match="no container engine answers") as raised:
-        engine.connect()
+        client.connect()
     assert why in raised.value.why
     assert str(place) in raised.value.why
     assert next in raised.value.next
@@ -160,7 +160,7 @@ def test_tls_that_the_other_side_does_not_speak_is_said(place: Path, monkeypatch
 
 def refused() -> EngineError:
     with pytest.raises(EngineError) as raised:
-        engine.connect()
+        client.connect()
     return raised.value
 
 
@@ -183,7 +183,7 @@ def stopping(request: bytes) -> bytes:
 @pytest.mark.parametrize("answer", [dying, stopping])
 def test_an_engine_that_dies_during_a_build_is_not_blamed_on_what_was_built(place: Path, answer: Answer) -> None:
     with listening(place, answer):
-        docker = engine.connect()
+        docker = client.connect()
         with (
             pytest.raises(EngineError, match="the container engine stopped during a build") as raised,
             docker.build(io.BytesIO(bytes(1024)), arguments={}),
@@ -201,7 +201,7 @@ def test_a_full_disk_of_the_engine_is_said_to_be_full(place: Path) -> None:
         return http("200 OK", said) if b"/build" in request else stopping(request)
 
     with listening(place, full):
-        docker = engine.connect()
+        docker = client.connect()
         with (
             pytest.raises(FileError, match="building an image failed") as raised,
             docker.build(io.BytesIO(bytes(1024)), arguments={}),

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from toolchains.verdict import Verdict
+from toolchains.testing.verdict import Verdict
 
 E2E = Path(__file__).resolve().parent.parent / "e2e"
 RAN = {"kind": "CPU OpenCL device", "device": "a device", "driver": "a driver", "memory": "zero-copy"}

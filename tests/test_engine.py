@@ -20,10 +20,12 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
-from toolchains import archive, engine, layers, trees
-from toolchains.engine import Container, Engine, Limits, Sandbox
-from toolchains.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
-from toolchains.paths import ROOT
+from toolchains.archives import docker_archive, folders
+from toolchains.engine import client
+from toolchains.engine.client import Container, Engine, Limits, Sandbox
+from toolchains.images import layer
+from toolchains.system.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
+from toolchains.system.paths import ROOT
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ def test_what_goes_in_comes_out(container: Container, tmp_path: Path) -> None:
     container.copy_into(source, "/foundry/e2e")
     assert container.call(["/foundry/e2e/program"]) == "ran\n"
     container.copy_out("/foundry/e2e", tmp_path / "back")
-    assert trees.digest(trees.files(tmp_path / "back" / "deep")) == trees.digest(trees.files(source / "deep"))
+    assert folders.digest(folders.files(tmp_path / "back" / "deep")) == folders.digest(folders.files(source / "deep"))
     container.copy_out("/foundry/e2e/deep/file", tmp_path / "alone")
     assert (tmp_path / "alone").read_text() == "content"
 
@@ -179,7 +181,7 @@ def test_a_container_that_a_killed_process_never_started_is_removed(
     docker.sweep()
     left = docker._api.containers(all=True, filters={"volume": volume})
     assert [each["State"] for each in left] == ["created"], "another process may be about to start it"
-    monkeypatch.setattr(engine, "_STILLBORN", -60)
+    monkeypatch.setattr(client, "_STILLBORN", -60)
     assert docker.sweep() >= 1
     assert docker._api.containers(all=True, filters={"volume": volume}) == []
 
@@ -339,7 +341,7 @@ def test_a_container_is_gone_whatever_ended_its_use(docker: Engine, tiny: str, e
 
 def context(dockerfile: str | bytes) -> io.BytesIO:
     data = io.BytesIO()
-    trees.pack(data, {"Dockerfile": dockerfile if isinstance(dockerfile, bytes) else dockerfile.encode()})
+    folders.pack(data, {"Dockerfile": dockerfile if isinstance(dockerfile, bytes) else dockerfile.encode()})
     data.seek(0)
     return data
 
@@ -420,7 +422,7 @@ def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny
     printed = child.stdout.splitlines()
     steps = {line.removeprefix(" ---> ") for line in printed if line.startswith(" ---> ") and "Running" not in line}
     assert len(steps) > 4
-    with docker.build(context(engine.labelled(f"FROM {tiny}\nRUN echo 3 > /three".encode())), arguments={}) as mine:
+    with docker.build(context(client.labelled(f"FROM {tiny}\nRUN echo 3 > /three".encode())), arguments={}) as mine:
         # Whatever else uses this engine may have done it first.
         docker.remove_abandoned()
         assert docker.image(mine)
@@ -428,7 +430,7 @@ def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny
     assert tiny_info is not None
     assert [id for id in steps if docker.image(id)] == [id for id in steps if tiny_info.id.startswith(f"sha256:{id}")]
     assert docker.abandoned() == {}
-    assert docker._api.containers(all=True, filters={"ancestor": tiny, "label": archive.BUILD_LABEL}) == []
+    assert docker._api.containers(all=True, filters={"ancestor": tiny, "label": docker_archive.BUILD_LABEL}) == []
 
 
 @pytest.mark.docker
@@ -438,12 +440,12 @@ def test_a_finished_image_does_not_name_the_process_that_built_it(
     below, found = docker.image(tiny), []
     assert below is not None
     for process in ("one 1 1", "other 2 2"):
-        monkeypatch.setattr(engine.processes, "this", lambda process=process: process)
+        monkeypatch.setattr(client.processes, "this", lambda process=process: process)
         name = f"foundry-test/labelled:{uuid.uuid4().hex[:8]}"
-        found.append(layers.layer(docker, name, f"FROM {tiny}\nRUN echo 1 > /one\n".encode(), {}, {"a": "b"}, [], ()))
+        found.append(layer.layer(docker, name, f"FROM {tiny}\nRUN echo 1 > /one\n".encode(), {}, {"a": "b"}, [], ()))
         history = docker._api.history(name)
         docker.remove(name)
-        assert not [step for step in history if archive.BUILD_LABEL in step["CreatedBy"]]
+        assert not [step for step in history if docker_archive.BUILD_LABEL in step["CreatedBy"]]
     assert found[0].id == found[1].id
     assert found[0].labels == {"a": "b"}
 

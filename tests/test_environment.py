@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import environment, lock
-from toolchains.errors import UsageError
-from toolchains.lock import LockedTarget
-from toolchains.sdk import Given
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.sdk import selection
+from toolchains.sdk.supplied import Given
+from toolchains.system.errors import UsageError
 
 VARIABLES = ("VSI_SDK_DIR", "VSI_ZEN_COMPILER_PATH", "VSI_ZEN_TC_BRIDGE_PATH")
 
@@ -30,14 +31,14 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_path_is_that_path_whatever_is_set(vsi: LockedTarget, environ: dict[str, str]) -> None:
-    assert environment.meant(vsi, "a.tgz", environ, sha256="1", version="2") == Given(Path("a.tgz"), "1", "2")
-    assert environment.meant(vsi, "./environment", environ) == Given(Path("environment"))
+    assert selection.meant(vsi, "a.tgz", environ, sha256="1", version="2") == Given(Path("a.tgz"), "1", "2")
+    assert selection.meant(vsi, "./environment", environ) == Given(Path("environment"))
 
 
 def test_without_anything_it_is_our_own_part_and_nothing_is_said(
     vsi: LockedTarget, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert environment.meant(vsi, "", {"PATH": "/bin", "VSI_SDK_DIR": ""}) is None
+    assert selection.meant(vsi, "", {"PATH": "/bin", "VSI_SDK_DIR": ""}) is None
     assert capsys.readouterr().err == ""
 
 
@@ -45,7 +46,7 @@ def test_without_anything_it_is_our_own_part_and_nothing_is_said(
 def test_all_three_variables_name_it_and_that_is_said(
     vsi: LockedTarget, environ: dict[str, str], word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = environment.meant(vsi, word, environ)
+    found = selection.meant(vsi, word, environ)
     assert found is not None
     assert str(found.path) == environ["VSI_SDK_DIR"]
     assert {name: str(path) for name, path in found.files.items()} == {
@@ -65,7 +66,7 @@ def test_some_of_them_change_nothing_unasked_and_that_is_said(
     vsi: LockedTarget, environ: dict[str, str], left: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del environ[left]
-    assert environment.meant(vsi, "", environ) is None
+    assert selection.meant(vsi, "", environ) is None
     said = capsys.readouterr().err
     assert said.startswith("not used: ")
     assert f"since {left} is not set" in said
@@ -76,7 +77,7 @@ def test_asked_for_the_folder_does_for_what_the_others_do_not_name(
     vsi: LockedTarget, environ: dict[str, str], left: str
 ) -> None:
     del environ[left]
-    found = environment.meant(vsi, "environment", environ)
+    found = selection.meant(vsi, "environment", environ)
     assert found is not None
     assert len(found.files) == 1
 
@@ -84,14 +85,14 @@ def test_asked_for_the_folder_does_for_what_the_others_do_not_name(
 def test_asked_for_the_variable_of_the_folder_must_be_there(vsi: LockedTarget, environ: dict[str, str]) -> None:
     del environ["VSI_SDK_DIR"]
     with pytest.raises(UsageError, match="VSI_SDK_DIR is not set"):
-        environment.meant(vsi, "environment", environ)
+        selection.meant(vsi, "environment", environ)
 
 
 def test_a_file_where_it_belongs_in_the_folder_is_no_other_file(vsi: LockedTarget, environ: dict[str, str]) -> None:
     own = Path(environ["VSI_SDK_DIR"], "bin/zen-compiler")
     own.parent.mkdir()
     own.touch()
-    found = environment.meant(vsi, "environment", environ | {"VSI_ZEN_COMPILER_PATH": str(own)})
+    found = selection.meant(vsi, "environment", environ | {"VSI_ZEN_COMPILER_PATH": str(own)})
     assert found is not None
     assert list(found.files) == ["lib/libZenTCBridge.so"]
 
@@ -102,13 +103,13 @@ def test_a_variable_that_names_nothing_is_an_error(
     vsi: LockedTarget, environ: dict[str, str], tmp_path: Path, name: str, word: str
 ) -> None:
     with pytest.raises(UsageError, match=f"{name} names no f.*nothing"):
-        environment.meant(vsi, word, environ | {name: str(tmp_path / "nothing")})
+        selection.meant(vsi, word, environ | {name: str(tmp_path / "nothing")})
 
 
 def test_our_own_part_can_be_asked_for(
     vsi: LockedTarget, environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert environment.meant(vsi, "reference", environ) is None
+    assert selection.meant(vsi, "reference", environ) is None
     assert capsys.readouterr().err == ""
 
 
@@ -116,21 +117,21 @@ def test_our_own_part_can_be_asked_for(
 def test_what_is_said_of_an_sdk_that_is_not_there_is_an_error(vsi: LockedTarget, option: dict[str, str]) -> None:
     for word in ("", "reference"):
         with pytest.raises(UsageError, match="say something of a vendor's SDK, and there is none"):
-            environment.meant(vsi, word, {}, **option)
+            selection.meant(vsi, word, {}, **option)
 
 
 def test_other_targets_are_left_alone_by_variables(environ: dict[str, str]) -> None:
     targets = lock.load().targets
-    assert environment.meant(targets["spirv"], "", environ) is None
-    assert environment.meant(targets["dpu"], "", environ) is None
-    assert environment.meant(None, "", environ) is None
+    assert selection.meant(targets["spirv"], "", environ) is None
+    assert selection.meant(targets["dpu"], "", environ) is None
+    assert selection.meant(None, "", environ) is None
 
 
 def test_what_a_target_does_not_have_is_said() -> None:
     targets = lock.load().targets
     with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
-        environment.meant(targets["spirv"], "a.tgz", {})
+        selection.meant(targets["spirv"], "a.tgz", {})
     with pytest.raises(UsageError, match="UPMEM's SDK has no variables that name it"):
-        environment.meant(targets["dpu"], "environment", {})
+        selection.meant(targets["dpu"], "environment", {})
     with pytest.raises(UsageError, match="for one target"):
-        environment.meant(None, "a.tgz", {})
+        selection.meant(None, "a.tgz", {})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import paths
+from toolchains.system import paths
 
 # A view that starts inside its tensor, as the plugin must take it; and one that is strided.
 TENSORS = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import paths
+from toolchains.system import paths
 
 # Most tests make environments with venv and pip.
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def project(tmp_path: Path, index: Path) -> Path:
     root = tmp_path / "project"
     (root / "toolchains").mkdir(parents=True)
     shutil.copy(paths.ROOT / "foundry", root)
-    shutil.copy(paths.ROOT / "toolchains" / "bootstrap.py", root / "toolchains")
+    shutil.copy(paths.ROOT / "toolchains" / "cli" / "bootstrap.py", root / "toolchains")
     write_lock(root, index)
     return root
 
@@ -174,7 +174,7 @@ def test_with_permission_a_missing_python_is_installed(
     project: Path, index: Path, bare: Path, tmp_path: Path, permission: str
 ) -> None:
     # What the script starts once it has found a Python; what that does is tested above.
-    (project / "toolchains" / "bootstrap.py").write_text("import sys\n\nprint(*sys.argv[1:])\n")
+    (project / "toolchains" / "cli" / "bootstrap.py").write_text("import sys\n\nprint(*sys.argv[1:])\n")
     env = environment(index, PATH=str(bare), **({"CI": "true"} if permission == "CI" else {}))
     arguments = ["doctor"] if permission == "CI" else permission.split()
     status, stdout, stderr = foundry(project, env, *arguments)

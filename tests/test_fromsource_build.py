@@ -18,14 +18,15 @@ import pytest
 from repositories import Repository, mirror
 from tiny import empty_store
 
-from toolchains import lock, paths
-from toolchains.engine import Engine
-from toolchains.errors import CommandError, LlvmHashError, PatchError
+from toolchains.config.projects import GitPin, Profile, Upstream
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
 from toolchains.fromsource import build, progress, tree
 from toolchains.fromsource.build import Built, Wanted
-from toolchains.lock import LockedSource, LockedTarget
-from toolchains.store import Store
-from toolchains.upstreams import GitPin, Profile, Upstream
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedSource, LockedTarget
+from toolchains.system import paths
+from toolchains.system.errors import CommandError, LlvmHashError, PatchError
 
 TOYS = Path(__file__).parent / "toys" / "upstream"
 PATCH = """\

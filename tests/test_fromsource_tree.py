@@ -16,8 +16,15 @@ import pytest
 from archives import DebianArchive
 from repositories import ADDRESS, Repository, mirror
 
-from toolchains import paths
-from toolchains.errors import (
+from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
+from toolchains.fetch import git
+from toolchains.fetch.source_package import SourcePackages
+from toolchains.fetch.store import Store
+from toolchains.fromsource import origins, packed, tree
+from toolchains.fromsource.packed import Selection
+from toolchains.lockfile.lock import LockedSource
+from toolchains.system import paths
+from toolchains.system.errors import (
     FetchError,
     FileError,
     GoneError,
@@ -30,13 +37,6 @@ from toolchains.errors import (
     UnsafeArchiveError,
     UsageError,
 )
-from toolchains.fromsource import origins, packed, tree
-from toolchains.fromsource.packed import Selection
-from toolchains.lock import LockedSource
-from toolchains.sources import git
-from toolchains.sources.source_package import SourcePackages
-from toolchains.store import Store
-from toolchains.upstreams import FolderPin, GitPin, Profile, SourcePackagePin
 
 PLAIN: dict[str, str | bytes] = {
     "CMakeLists.txt": "project(tool)\n", "src/main.c": "int main;\n", "README": "read\n",

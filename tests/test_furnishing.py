@@ -8,8 +8,10 @@ from typing import cast
 
 import pytest
 
-from toolchains import furnishing, lock, paths
-from toolchains.engine import Container
+from toolchains.assembly import furnishing
+from toolchains.engine.client import Container
+from toolchains.lockfile import lock
+from toolchains.system import paths
 
 
 class FakeContainer:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from toolchains import engine, host, paths, run
-from toolchains.errors import EngineError, MissingToolError
+from toolchains.engine import client, host
+from toolchains.system import children, paths
+from toolchains.system.errors import EngineError, MissingToolError
 
 
 class Machine:
@@ -25,14 +26,14 @@ class Machine:
     def which(self, name: str) -> str | None:
         return f"/usr/bin/{name}" if name in self.programs else None
 
-    def run(self, argv: Sequence[str | Path], **_: Any) -> run.Completed:
+    def run(self, argv: Sequence[str | Path], **_: Any) -> children.Completed:
         words = [str(word) for word in argv]
         if not words[-1].startswith("--version"):
             self.done.append(" ".join(words))
         if words[:2] == ["apt-get", "install"]:
             provided = {"binutils": "strip", "docker.io": "dockerd"}
             self.programs |= {provided.get(word, word) for word in words}
-        return run.Completed(0, "version 1\n", "")
+        return children.Completed(0, "version 1\n", "")
 
     def start(self, argv: Sequence[str | Path], **_: Any) -> Any:
         self.done.append(" ".join(str(word) for word in argv))
@@ -62,10 +63,10 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     machine = Machine()
     monkeypatch.setattr(host.shutil, "which", machine.which)
-    monkeypatch.setattr(run, "run", machine.run)
-    monkeypatch.setattr(run, "start", machine.start)
-    monkeypatch.setattr(engine, "connect", machine.connect)
-    monkeypatch.setattr(host.debian, "archives", lambda: [object()])
+    monkeypatch.setattr(children, "run", machine.run)
+    monkeypatch.setattr(children, "start", machine.start)
+    monkeypatch.setattr(client, "connect", machine.connect)
+    monkeypatch.setattr(host.apt_sources, "archives", lambda: [object()])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     release = tmp_path / "os-release"
@@ -208,7 +209,7 @@ def test_a_dockerd_that_ends_at_once_is_an_error_with_what_it_printed(
         (tmp_path / "dockerd.log").write_text("failed to mount overlay: operation not permitted\n")
         return Ended()
 
-    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr(children, "start", start)
     with pytest.raises(EngineError, match="does not answer") as caught:
         host.ensure()
     assert "failed to mount overlay" in caught.value.why

@@ -14,11 +14,16 @@ from typing import Any
 import pytest
 from tiny import tiny_image
 
-from toolchains import building, engine, image, layers, lock, paths, provenance, trees
-from toolchains.engine import ImageInfo
-from toolchains.errors import OfflineError, UsageError
-from toolchains.lock import Artifact, LockedTarget, LockedTriton
-from toolchains.store import Store
+from toolchains.archives import folders
+from toolchains.assembly import building, target_image
+from toolchains.engine import client
+from toolchains.engine.client import ImageInfo
+from toolchains.fetch.store import Store
+from toolchains.images import layer, provenance
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
+from toolchains.system import paths
+from toolchains.system.errors import OfflineError, UsageError
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def target() -> LockedTarget:
 
 @pytest.fixture
 def triton(target: LockedTarget) -> LockedTriton:
-    return image.release(target, None)
+    return target_image.release(target, None)
 
 
 @pytest.fixture
@@ -39,7 +44,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copytree(paths.ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
     monkeypatch.setattr(paths, "RECIPES", tmp_path / "toolchains" / "recipes")
-    monkeypatch.setattr(image, "DOCKER", tmp_path / "docker")
+    monkeypatch.setattr(target_image, "DOCKER", tmp_path / "docker")
     return tmp_path
 
 
@@ -53,19 +58,19 @@ def append(path: Path) -> None:
 def test_an_edit_in_what_goes_in_changes_the_name(
     checkout: Path, target: LockedTarget, triton: LockedTriton, file: str
 ) -> None:
-    before = image.identity(target, triton)
+    before = target_image.identity(target, triton)
     append(checkout / file)
-    assert image.identity(target, triton) != before
+    assert target_image.identity(target, triton) != before
 
 
 def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
     checkout: Path, target: LockedTarget, triton: LockedTriton
 ) -> None:
     dpu = lock.load().targets["dpu"]
-    before = image.identity(dpu, image.release(dpu, None)), image.identity(target, triton)
+    before = target_image.identity(dpu, target_image.release(dpu, None)), target_image.identity(target, triton)
     append(checkout / "toolchains/recipes/upmem-emulator/CMakeLists.txt")
-    assert image.identity(dpu, image.release(dpu, None)) != before[0]
-    assert image.identity(target, triton) == before[1]
+    assert target_image.identity(dpu, target_image.release(dpu, None)) != before[0]
+    assert target_image.identity(target, triton) == before[1]
 
 
 @pytest.mark.parametrize(
@@ -77,19 +82,19 @@ def test_a_variant_is_named_by_its_backends_dockerfile_its_own_lines_and_its_pat
     shutil.copytree(paths.PATCHES, checkout / "patches")
     monkeypatch.setattr(paths, "PATCHES", checkout / "patches")
     targets = [lock.load().targets[name] for name in ("vsi", "vsi-torch")]
-    before = [image.identity(each, image.release(each, None)) for each in targets]
+    before = [target_image.identity(each, target_image.release(each, None)) for each in targets]
     if file.endswith("series"):
         (patch,) = (checkout / file).parent.glob("0001-*.patch")
         patch.write_text(patch.read_text().replace("Subject: ", "Subject: Really ", 1))
     else:
         append(checkout / file)
-    vsi, torch = (image.identity(each, image.release(each, None)) for each in targets)
+    vsi, torch = (target_image.identity(each, target_image.release(each, None)) for each in targets)
     assert (vsi != before[0], torch != before[1]) == (file == "docker/vsi.Dockerfile", True)
 
 
 def test_a_variants_lines_follow_those_of_its_backend() -> None:
     def dockerfiles(name: str) -> list[str]:
-        return [path.name for path in image._dockerfiles(lock.load().targets[name], None)]
+        return [path.name for path in target_image._dockerfiles(lock.load().targets[name], None)]
 
     assert dockerfiles("vsi-torch") == ["vsi.Dockerfile", "vsi-torch.Dockerfile"]
     assert dockerfiles("spirv-bench") == ["spirv.Dockerfile"]
@@ -97,35 +102,35 @@ def test_a_variants_lines_follow_those_of_its_backend() -> None:
 
 
 def test_another_backend_leaves_the_name_alone(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
-    before = image.identity(target, triton)
+    before = target_image.identity(target, triton)
     shutil.copytree(checkout / "backends/spirv", checkout / "backends/other")
     append(checkout / "backends/other/pyproject.toml")
     (checkout / "docker/other.Dockerfile").write_text("FROM scratch\n")
-    assert image.identity(target, triton) == before
+    assert target_image.identity(target, triton) == before
 
 
 def test_each_locked_input_is_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
     other = replace(target.debs[0], sha256="0" * 64)
     names = {
-        image.identity(target, triton),
-        image.identity(replace(target, debs=(other, *target.debs[1:])), triton),
-        image.identity(replace(target, wheels=target.wheels[1:]), triton),
-        image.identity(replace(target, left_out=()), triton),
-        image.identity(target, image.release(target, "3.6.0")),
-        image.identity(target, replace(triton, wheel=replace(triton.wheel, sha256="0" * 64))),
-        image.identity(target, triton, drift="libc6 1 -> 2"),
+        target_image.identity(target, triton),
+        target_image.identity(replace(target, debs=(other, *target.debs[1:])), triton),
+        target_image.identity(replace(target, wheels=target.wheels[1:]), triton),
+        target_image.identity(replace(target, left_out=()), triton),
+        target_image.identity(target, target_image.release(target, "3.6.0")),
+        target_image.identity(target, replace(triton, wheel=replace(triton.wheel, sha256="0" * 64))),
+        target_image.identity(target, triton, drift="libc6 1 -> 2"),
     }
     assert len(names) == 7
 
 
 def test_the_order_of_packages_is_no_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
     turned = replace(target, debs=target.debs[::-1], wheels=target.wheels[::-1])
-    assert image.identity(turned, triton) == image.identity(target, triton)
+    assert target_image.identity(turned, triton) == target_image.identity(target, triton)
 
 
 def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
     with pytest.raises(UsageError, match=r"Triton 1\.0 is not pinned for spirv"):
-        image.release(target, "1.0")
+        target_image.release(target, "1.0")
 
 
 # Of all that is noted of an image, its ID and labels count.
@@ -150,10 +155,10 @@ class Recorder:
         raise AssertionError(f"the engine was asked to {name}")
 
 
-def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path: Path) -> image.Image:
+def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path: Path) -> target_image.Image:
     store = Store(tmp_path / "empty", offline=True)
-    provenance.note(image._name("spirv", image.identity(target, triton)), MADE, store)
-    return image.build(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
+    provenance.note(target_image._name("spirv", target_image.identity(target, triton)), MADE, store)
+    return target_image.build(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
 
 
 def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
@@ -175,7 +180,7 @@ def test_the_moving_names_follow_to_an_image_that_exists(
 
 def test_only_the_default_release_is_the_latest(target: LockedTarget, tmp_path: Path) -> None:
     engine = Recorder(())
-    have(target, image.release(target, "3.6.0"), engine, tmp_path)
+    have(target, target_image.release(target, "3.6.0"), engine, tmp_path)
     assert engine.asked[1:] == [("tag", "triton-foundry/spirv:3.6.0")]
 
 
@@ -185,7 +190,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
     locked = target.debs[0]
     current = replace(locked, version="99", sha256="0" * 64)
     drift = f"{locked.name} {locked.version} -> 99"
-    drifted = image.identity(replace(target, debs=(current, *target.debs[1:])), triton, drift=drift)[:16]
+    drifted = target_image.identity(replace(target, debs=(current, *target.debs[1:])), triton, drift=drift)[:16]
 
     class Drifting(Store):
         def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
@@ -200,7 +205,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
     engine = Engine(())
     store = Drifting(tmp_path / "store", allow_drift=True)
     provenance.note(f"triton-foundry/spirv:{drifted}", MADE, store)
-    assert image.build(target, triton, store=store, engine=engine).name == f"triton-foundry/spirv:{drifted}"  # type: ignore[arg-type]
+    assert target_image.build(target, triton, store=store, engine=engine).name == f"triton-foundry/spirv:{drifted}"  # type: ignore[arg-type]
 
 
 def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
@@ -217,8 +222,8 @@ def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
 def test_what_pip_compares_with_is_the_locks_hash_and_not_that_of_the_file(tmp_path: Path) -> None:
     wheel = tmp_path / "toy-1.0-py3-none-any.whl"
     wheel.write_text("swapped after it was looked at")
-    wheels = [layers.Wheel(wheel, "5" * 64)]
-    with layers.context(b"FROM scratch", wheels) as packed, tarfile.open(fileobj=packed) as tar:
+    wheels = [layer.Wheel(wheel, "5" * 64)]
+    with layer.context(b"FROM scratch", wheels) as packed, tarfile.open(fileobj=packed) as tar:
         listing = tar.extractfile("wheels/requirements.txt")
         assert listing is not None and listing.read() == f"toy==1.0 --hash=sha256:{'5' * 64}\n".encode()
 
@@ -235,25 +240,25 @@ CMD ["/bin/sh"]
 
 @pytest.mark.docker
 def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
-    docker = engine.connect()
+    docker = client.connect()
     dockerfile, wheel = tmp_path / "Dockerfile", tmp_path / "toy-1.0-py3-none-any.whl"
     dockerfile.write_text(DOCKERFILE)
     wheel.write_text("a wheel")
-    wheels = [layers.Wheel(wheel, "0" * 64)]
+    wheels = [layer.Wheel(wheel, "0" * 64)]
     names = [f"foundry-test/image:{name}-{os.getpid()}" for name in ("one", "other")]
     with tiny_image(docker, tmp_path) as base:
         known = docker.image(base).layers
         try:
             made = []
             for name in names:
-                made.append(layers.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, wheels, known))
+                made.append(layer.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, wheels, known))
                 time.sleep(1.1)
             assert made[0].id == made[1].id
             assert made[0].labels == {"org.test": "1"}
             assert made[0].layers[: len(known)] == known
             with docker.container(names[0]) as container:
                 listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
-            assert listing.split("\n")[:2] == [str(trees.EPOCH)] * 2
+            assert listing.split("\n")[:2] == [str(folders.EPOCH)] * 2
             assert "a wheel" in listing
             assert listing.endswith("gone\n")
         finally:
@@ -264,13 +269,13 @@ def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
 @pytest.mark.docker
 def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
     """The test above would pass for nothing if the engine's own builds came out the same."""
-    docker = engine.connect()
+    docker = client.connect()
     dockerfile = tmp_path / "Dockerfile"
     dockerfile.write_text(DOCKERFILE)
     with tiny_image(docker, tmp_path) as base:
         ids = set()
         for _ in range(2):
-            with layers.context(dockerfile, []) as context, docker.build(context, arguments={"BASE": base}) as built:
+            with layer.context(dockerfile, []) as context, docker.build(context, arguments={"BASE": base}) as built:
                 ids.add(docker.image(built).layers)
             time.sleep(1.1)
     assert len(ids) == 2

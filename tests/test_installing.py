@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import paths
+from toolchains.system import paths
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from toolchains.errors import LlvmHashError
 from toolchains.fromsource import llvmhash
 from toolchains.fromsource.llvmhash import INFO, TEXT
+from toolchains.system.errors import LlvmHashError
 
 ONE, OTHER = "1" * 40, "2" * 40
 

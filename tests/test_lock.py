@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import lock, paths
-from toolchains.errors import PinError
-from toolchains.lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, Patched
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, Patched
+from toolchains.system import paths
+from toolchains.system.errors import PinError
 
 DEB = Artifact("deb", "tool", "1:2.0-1", "tool_2.0-1_amd64.deb", 10, "a" * 64)
 WHEEL = Artifact("wheel", "top", "1.0", "top-1.0-py3-none-any.whl", 20, "b" * 64)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from toolchains import lock, matrix
+from toolchains.lockfile import lock
+from toolchains.testing import matrix
 
 
 def test_every_release_of_every_target_is_proven_and_of_variants_those_with_parts_of_their_own() -> None:

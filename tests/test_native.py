@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from tiny import empty_store
 
-from toolchains import lock, native, paths
-from toolchains.engine import Engine
-from toolchains.errors import CommandError, UsageError
-from toolchains.lock import LockedTarget
-from toolchains.store import Store
+from toolchains.artifacts import native
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import paths
+from toolchains.system.errors import CommandError, UsageError
 
 TOY = Path(__file__).parent / "toys" / "recipe"
 

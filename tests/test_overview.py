@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import pins, upstreams
-from toolchains.errors import PinError, UsageError
-from toolchains.fromsource import build, overview
+from toolchains.cli import upstream
+from toolchains.config import components, projects
+from toolchains.fetch.store import Store
+from toolchains.fromsource import build
 from toolchains.fromsource.choice import Choice
-from toolchains.store import Store
+from toolchains.system.errors import PinError, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -20,11 +21,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_profile_is_listed_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
-    overview.show()
+    upstream.show()
     said = capsys.readouterr().out
-    for name in upstreams.names():
+    for name in projects.names():
         assert f" {name} " in said
-        for profile in upstreams.load(name).profiles.values():
+        for profile in projects.load(name).profiles.values():
             assert f" {profile.name} " in said
             assert f" {profile.source}" in said
     assert max(map(len, said.splitlines())) <= 80
@@ -34,10 +35,10 @@ def test_what_has_been_built_is_listed_with_the_suite_that_it_was_built_for(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Store(cache)
-    want = build.wanted("upmem-llvm", "bookworm", llvm_targets=pins.target("dpu").llvm_targets)
+    want = build.wanted("upmem-llvm", "bookworm", llvm_targets=components.target("dpu").llvm_targets)
 
     def row() -> str:
-        overview.show()
+        upstream.show()
         (found,) = [line for line in capsys.readouterr().out.splitlines() if "debian-13" in line]
         return found.split()[-1]
 
@@ -49,10 +50,10 @@ def test_what_has_been_built_is_listed_with_the_suite_that_it_was_built_for(
 @pytest.mark.parametrize(("name", "target"), [("nothing", ""), ("upmem-llvm", "spirv"), ("pocl", "dpu")])
 def test_what_is_no_project_or_is_taken_by_no_such_target_is_refused(name: str, target: str) -> None:
     with pytest.raises(UsageError, match=name):
-        overview.make(name, target, Choice())
+        upstream.make(name, target, Choice())
 
 
 def test_a_release_that_was_never_resolved_says_how_that_is_done() -> None:
     with pytest.raises(PinError, match="not locked") as caught:
-        overview.make("triton", "spirv", Choice(profiles={"triton": "triton-spirv"}))
+        upstream.make("triton", "spirv", Choice(profiles={"triton": "triton-spirv"}))
     assert "--source=triton=PATH" in caught.value.next

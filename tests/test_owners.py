@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolchains import owners
+from toolchains.assembly import owners
 
 
 def write(path: Path, content: str) -> None:

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import lock, patched, patching, paths
-from toolchains.errors import HunkError, PatchTargetError, PinError
-from toolchains.lock import Artifact, Lock, LockedTarget, Patched
-from toolchains.store import Store
+from toolchains.cli import patch
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, Lock, LockedTarget, Patched
+from toolchains.patching import debian_files
+from toolchains.system import paths
+from toolchains.system.errors import HunkError, PatchTargetError, PinError
 
 CONTROL = "Package: greeter\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <a@b>\nDescription: x\n"
 PATCH = """\
@@ -67,7 +70,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def test_a_part_has_the_changed_files_alone_where_the_package_has_them(tmp_path: Path, store: Store) -> None:
-    part = patched.part(WHAT, packaged(tmp_path, store), store)
+    part = debian_files.part(WHAT, packaged(tmp_path, store), store)
     with tarfile.open(part) as tar:
         assert tar.getnames() == ["usr/lib/python3/dist-packages/greeter/words.py"]
         content = tar.extractfile(tar.getmembers()[0])
@@ -77,16 +80,16 @@ def test_a_part_has_the_changed_files_alone_where_the_package_has_them(tmp_path:
 
 def test_package_series_and_place_name_the_part(tmp_path: Path, store: Store) -> None:
     target = packaged(tmp_path, store)
-    found = {patched.identity(WHAT, target), patched.identity(replace(WHAT, root="/usr/share"), target)}
+    found = {debian_files.identity(WHAT, target), debian_files.identity(replace(WHAT, root="/usr/share"), target)}
     series(PATCH.replace("HELLO", "HEY"))
-    found.add(patched.identity(WHAT, target))
-    found.add(patched.identity(WHAT, packaged(tmp_path, store, "another = 1\n")))
+    found.add(debian_files.identity(WHAT, target))
+    found.add(debian_files.identity(WHAT, packaged(tmp_path, store, "another = 1\n")))
     assert len(found) == 4
 
 
 def test_a_package_that_the_series_is_not_for_is_refused(tmp_path: Path, store: Store) -> None:
     with pytest.raises(HunkError, match=r"0001-louder\.patch, hunk 1 of greeter/words\.py"):
-        patched.part(WHAT, packaged(tmp_path, store, 'zeroth = 0\nfirst = 1\ngreeting = "hello"\n'), store)
+        debian_files.part(WHAT, packaged(tmp_path, store, 'zeroth = 0\nfirst = 1\ngreeting = "hello"\n'), store)
 
 
 @pytest.mark.parametrize("name", ["absent", "link"])
@@ -95,13 +98,13 @@ def test_a_file_that_the_package_lacks_is_named_and_a_link_leads_nowhere(
 ) -> None:
     series(PATCH.replace("words", name))
     with pytest.raises(PatchTargetError, match=f"greeter/{name}.py"):
-        patched.part(WHAT, packaged(tmp_path, store), store)
+        debian_files.part(WHAT, packaged(tmp_path, store), store)
 
 
 def test_a_target_without_the_package_is_refused(tmp_path: Path, store: Store) -> None:
     target = replace(packaged(tmp_path, store), debs=())
     with pytest.raises(PinError, match=r"(?s)no package greeter.*pins/greetings\.toml"):
-        patched.identity(WHAT, target)
+        debian_files.identity(WHAT, target)
 
 
 def test_the_status_tells_how_a_series_stands_to_its_package(
@@ -109,7 +112,7 @@ def test_the_status_tells_how_a_series_stands_to_its_package(
 ) -> None:
     def status(target: LockedTarget) -> str:
         monkeypatch.setattr(lock, "load", lambda: Lock({target.name: replace(target, tritons={})}, ""))
-        patching.act("status", release="", tree="", into="")
+        patch.act("status", release="", tree="", into="")
         return capsys.readouterr().out
 
     monkeypatch.setenv("FOUNDRY_CACHE", str(store.root))

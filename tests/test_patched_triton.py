@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from toolchains import lock
-from toolchains.engine import Container
-from toolchains.run import Completed
+from toolchains.engine.client import Container
+from toolchains.lockfile import lock
+from toolchains.system.children import Completed
 
 TOYS = Path(__file__).parent / "toys"
 RELEASES = sorted(lock.load().targets["spirv"].tritons)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import patches, paths
-from toolchains.errors import HunkError, MalformedPatchError, PatchError, PatchTargetError, UsageError
-from toolchains.layout import FolderTree
-from toolchains.patches import Series
-from toolchains.refresh import refresh
+from toolchains.patching import series as patches
+from toolchains.patching.layout import FolderTree
+from toolchains.patching.refresh import refresh
+from toolchains.patching.series import Series
+from toolchains.system import paths
+from toolchains.system.errors import HunkError, MalformedPatchError, PatchError, PatchTargetError, UsageError
 
 HEADER = "Subject: {subject}\nWhy: because\n it is so\nUpstream: none\nUntil: never\n\n"
 MODULE = [f"line {number}\n" for number in range(1, 31)]

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import lock, patching, paths
-from toolchains.errors import HunkError, UsageError
-from toolchains.lock import Artifact, Lock, LockedTarget, LockedTriton
-from toolchains.store import Store
+from toolchains.cli import patch
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, Lock, LockedTarget, LockedTriton
+from toolchains.system import paths
+from toolchains.system.errors import HunkError, UsageError
 
 KNOBS = "first = 1\nsecond = 2\nthird = 3\n"
 PATCH = """\
@@ -56,7 +58,7 @@ def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def act(action: str, *, release: str = "1.0", tree: Path | str = "", into: str = "") -> None:
-    patching.act(action, release=release, tree=str(tree), into=into)
+    patch.act(action, release=release, tree=str(tree), into=into)
 
 
 def test_an_edit_in_the_unpacked_wheel_goes_into_the_patch(series: Path, tmp_path: Path) -> None:

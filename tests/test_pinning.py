@@ -14,18 +14,21 @@ from archives import DebianArchive, artifact, wheel
 from repositories import Repository, mirror
 from rich.console import Console
 
-from toolchains import agreement, lock, pinned, pinning, pins, resolution, store
-from toolchains.errors import HashMismatchError, LlvmHashError, PartError, PinError, TruncatedError, UsageError
-from toolchains.fromsource import conanlock
-from toolchains.lock import Artifact, Lock
-from toolchains.pinned import Named, Pinned
-from toolchains.pins import DebPin, ReleasesPin, SdistPin, System, Target, WheelPin
-from toolchains.sources import Report
-from toolchains.sources.deb import Debs
-from toolchains.sources.source_package import SourcePackages
-from toolchains.sources.wheel import ConflictError
-from toolchains.store import Store
-from toolchains.upstreams import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
+from toolchains.cli import pin as pinning
+from toolchains.config import components, inventory
+from toolchains.config.components import DebPin, ReleasesPin, SdistPin, System, Target, WheelPin
+from toolchains.config.inventory import Named, Pinned
+from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
+from toolchains.fetch import store
+from toolchains.fetch.deb import Debs
+from toolchains.fetch.source import Report
+from toolchains.fetch.source_package import SourcePackages
+from toolchains.fetch.store import Store
+from toolchains.fetch.wheel import ConflictError
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, Lock
+from toolchains.resolve import agreement, conan_lock, resolution
+from toolchains.system.errors import HashMismatchError, LlvmHashError, PartError, PinError, TruncatedError, UsageError
 
 # Each test starts apt several times.
 pytestmark = pytest.mark.slow
@@ -445,7 +448,7 @@ class TestContradictions:
         assert told.startswith("triton/two goes with LLVM " + "b" * 40 + ", which no profile")
 
     def test_ours_have_none(self) -> None:
-        assert list(agreement.contradictions(pinned.load())) == []
+        assert list(agreement.contradictions(inventory.load())) == []
 
 
 class TestDisagreements:
@@ -462,7 +465,7 @@ class TestDisagreements:
             (replace(TRITON, llvm_hashes={**TRITON.llvm_hashes, "1.0": "c" * 40}), "its tritons changed"),
         ],
     )
-    def test_a_changed_pin_is_told(self, world: World, pin: pins.Pin, said: str) -> None:
+    def test_a_changed_pin_is_told(self, world: World, pin: components.Pin, said: str) -> None:
         locked = world.resolve()
         changed = tuple(pin if pin.name == old.name else old for old in world.targets[0].pins)
         told = list(disagreements(locked, [replace(world.targets[0], pins=changed), world.targets[1]]))
@@ -485,7 +488,7 @@ class TestDisagreements:
         assert told == ["variant: in the lock, and there is no such target", "other: not in the lock"]
 
     def test_ours_agree(self) -> None:
-        assert list(agreement.disagreements(lock.load(), pinned.load())) == []
+        assert list(agreement.disagreements(lock.load(), inventory.load())) == []
 
 
 class TestTheVerb:
@@ -501,7 +504,7 @@ class TestTheVerb:
         monkeypatch.setattr(lock, "load", lambda: load(file))
         monkeypatch.setattr(lock, "save", lambda new: save(new, file))
         monkeypatch.setattr(pinning, "_pinned", lambda: world.pinned)
-        monkeypatch.setattr(conanlock, "disagreements", lambda locked: iter(()))
+        monkeypatch.setattr(conan_lock, "disagreements", lambda locked: iter(()))
 
     @staticmethod
     def printed(console: Console) -> str:
@@ -594,7 +597,7 @@ class TestTheVerb:
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pinning.resolve(world.store, console)
-        monkeypatch.setattr(conanlock, "disagreements", lambda locked: iter(["it has made/2"]))
+        monkeypatch.setattr(conan_lock, "disagreements", lambda locked: iter(["it has made/2"]))
         with pytest.raises(PinError, match=r"(?s)conan\.lock does not agree.*it has made/2"):
             pinning.verify(world.store, console)
         monkeypatch.setattr(agreement, "contradictions", lambda pinned: iter(["one and the other"]))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import paths, pins
-from toolchains.errors import PinError, UsageError
-from toolchains.lock import Patched
-from toolchains.pins import DebPin, ReleasesPin, SdistPin, WheelPin
+from toolchains.config import components
+from toolchains.config.components import DebPin, ReleasesPin, SdistPin, WheelPin
+from toolchains.lockfile.lock import Patched
+from toolchains.system import paths
+from toolchains.system.errors import PinError, UsageError
 
 FILES = {
     "pins/tools.toml": 'source = "deb"\npackages = ["first", "second"]\nleft-out = ["/a/*"]\nkept = ["/a/b"]\n',
@@ -37,12 +38,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def component(root: Path, name: str) -> pins.Pin:
-    return pins.component(name, root / "pins")
+def component(root: Path, name: str) -> components.Pin:
+    return components.component(name, root / "pins")
 
 
-def target(root: Path, name: str) -> pins.Target:
-    return pins.target(name, root / "targets", root / "pins")
+def target(root: Path, name: str) -> components.Target:
+    return components.target(name, root / "targets", root / "pins")
 
 
 def test_each_kind_of_component_is_read(root: Path) -> None:
@@ -204,12 +205,12 @@ def test_a_target_says_what_may_be_built_from_source_for_it_and_its_variants_say
 def test_a_builder_is_a_system_of_its_suite_and_of_no_backend(root: Path) -> None:
     (root / "builders").mkdir()
     (root / "builders" / "s.toml").write_text('python = "3.13"\ncomponents = ["tools", "sources", "library"]\n')
-    builder = pins.builder("s", root / "builders", root / "pins")
+    builder = components.builder("s", root / "builders", root / "pins")
     assert (builder.name, builder.backend, builder.suite, builder.python) == ("build-s", "", "s", "3.13")
     assert (builder.packages, builder.sdists) == (("first", "second"), {"made": "1.0"})
-    assert pins.suites(root / "builders") == ["s"]
+    assert components.suites(root / "builders") == ["s"]
     with pytest.raises(UsageError, match=r"(?s)nothing can be built from source for t.*known: s"):
-        pins.builder("t", root / "builders", root / "pins")
+        components.builder("t", root / "builders", root / "pins")
 
 
 @pytest.mark.parametrize("text", ["", 'python = "3.13"\n', 'python = 3\ncomponents = []\n',
@@ -218,28 +219,28 @@ def test_what_is_no_builder_file_is_refused_by_name(root: Path, text: str) -> No
     (root / "builders").mkdir()
     (root / "builders" / "s.toml").write_text(text)
     with pytest.raises(PinError, match=r"not a builder file: .*s\.toml"):
-        pins.builder("s", root / "builders", root / "pins")
+        components.builder("s", root / "builders", root / "pins")
 
 
 class TestOurs:
     """The pins of this repository."""
 
     def test_every_target_is_readable_and_has_a_plugin_and_a_dockerfile(self) -> None:
-        for name in pins.names():
-            backend = pins.target(name).backend
+        for name in components.names():
+            backend = components.target(name).backend
             assert (paths.BACKENDS / backend).is_dir()
             assert (paths.DOCKER / f"{backend}.Dockerfile").is_file()
 
     def test_every_component_is_part_of_a_target_or_of_a_builder(self) -> None:
-        targets = [pins.target(name) for name in pins.names()]
+        targets = [components.target(name) for name in components.names()]
         used = {pin.name for target in targets for pin in (*target.pins, *target.build)}
-        used |= {pin.name for suite in pins.suites() for pin in pins.builder(suite).pins}
+        used |= {pin.name for suite in components.suites() for pin in components.builder(suite).pins}
         assert used == {file.stem for file in paths.PINS.glob("*.toml")}
 
     def test_what_any_target_stands_on_has_a_builder_of_its_python(self) -> None:
-        for name in pins.names():
-            target = pins.target(name)
-            assert pins.builder(target.suite).python == target.python
+        for name in components.names():
+            target = components.target(name)
+            assert components.builder(target.suite).python == target.python
 
     @pytest.mark.parametrize(
         "file",

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import paths, plugins
-from toolchains.errors import UsageError
-from toolchains.store import Store
+from toolchains.artifacts import plugin_wheels
+from toolchains.fetch.store import Store
+from toolchains.system import paths
+from toolchains.system.errors import UsageError
 
 PROJECT = """
 [build-system]
@@ -36,29 +37,29 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_edit_in_sources_changes_the_identity_and_one_in_tests_does_not(toy: Path) -> None:
-    before = plugins.identity("toy")
+    before = plugin_wheels.identity("toy")
     (toy / "tests").mkdir()
     (toy / "tests/test_toy.py").write_text("def test(): pass\n")
-    assert plugins.identity("toy") == before
+    assert plugin_wheels.identity("toy") == before
     (toy / "src/toy/__init__.py").write_text("A = 2\n")
-    assert plugins.identity("toy") != before
+    assert plugin_wheels.identity("toy") != before
 
 
 def test_two_stores_at_two_times_hold_the_same_bytes(toy: Path, tmp_path: Path) -> None:
-    one = plugins.wheel("toy", Store(tmp_path / "one"))
+    one = plugin_wheels.wheel("toy", Store(tmp_path / "one"))
     time.sleep(1.1)
     source = toy / "src/toy/__init__.py"
     os.utime(source)
     source.chmod(0o600)
-    other = plugins.wheel("toy", Store(tmp_path / "other"))
+    other = plugin_wheels.wheel("toy", Store(tmp_path / "other"))
     assert one.path.read_bytes() == other.path.read_bytes()
-    assert one.identity == other.identity == plugins.identity("toy")
+    assert one.identity == other.identity == plugin_wheels.identity("toy")
 
 
 def test_the_wheel_holds_what_was_digested(toy: Path, tmp_path: Path) -> None:
     (toy / "src/toy/__pycache__").mkdir()
     (toy / "src/toy/__pycache__/left.pyc").write_text("")
-    with zipfile.ZipFile(plugins.wheel("toy", Store(tmp_path / "store")).path) as archive:
+    with zipfile.ZipFile(plugin_wheels.wheel("toy", Store(tmp_path / "store")).path) as archive:
         names = {name for name in archive.namelist() if ".dist-info" not in name}
         assert names == {"toy/__init__.py"}
         assert archive.read("toy/__init__.py") == b"A = 1\n"
@@ -76,16 +77,16 @@ class Hook(BuildHookInterface):
 def test_the_wheel_for_an_image_is_built_without_the_hooks_that_add_a_users_files(toy: Path, tmp_path: Path) -> None:
     (toy / "hatch_build.py").write_text(HOOK)
     (toy / "pyproject.toml").write_text(PROJECT + "[tool.hatch.build.targets.wheel.hooks.custom]\n")
-    with zipfile.ZipFile(plugins.wheel("toy", Store(tmp_path / "store")).path) as archive:
+    with zipfile.ZipFile(plugin_wheels.wheel("toy", Store(tmp_path / "store")).path) as archive:
         assert "toy/__init__.py" in archive.namelist()
 
 
 def test_a_backend_that_does_not_exist_is_named(toy: Path) -> None:
     with pytest.raises(UsageError, match="backends/nothing"):
-        plugins.identity("nothing")
+        plugin_wheels.identity("nothing")
 
 
 def test_the_hooks_of_a_plugin_are_left_to_its_users(toy: Path, tmp_path: Path) -> None:
     (toy / "pyproject.toml").write_text(PROJECT + "[tool.hatch.build.targets.wheel.hooks.custom]\n")
     (toy / "hatch_build.py").write_text("raise SystemExit('where is your SDK?')\n")
-    assert plugins.wheel("toy", Store(tmp_path / "store")).path.is_file()
+    assert plugin_wheels.wheel("toy", Store(tmp_path / "store")).path.is_file()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import prefix, trees
-from toolchains.errors import UnsafeArchiveError
+from toolchains.archives import folders, prefix
+from toolchains.system.errors import UnsafeArchiveError
 
 
 def entry(name: str, content: str = "", *, mode: int = 0o644, kind: bytes = tarfile.REGTYPE, to: str = "",
@@ -49,7 +49,7 @@ def test_files_and_links_come_out_sorted_without_owner_and_date(tmp_path: Path, 
     assert list(found) == ["bin/again", "bin/other", "bin/tool", "lib/liba.so"]
     assert contents == {"bin/again": b"program", "bin/tool": b"program", "lib/liba.so": b"code"}
     assert found["bin/other"].linkname == "tool"
-    assert {(info.uid, info.mtime) for info in found.values()} == {(0, trees.EPOCH)}
+    assert {(info.uid, info.mtime) for info in found.values()} == {(0, folders.EPOCH)}
     assert [oct(found[name].mode) for name in ("bin/again", "bin/tool", "lib/liba.so")] == ["0o755", "0o755", "0o644"]
 
 

@@ -12,12 +12,12 @@ import elves
 import pytest
 from elves import Runtime
 
-from toolchains import preflight
-from toolchains.errors import OfflineError
-from toolchains.prefix import Entry
-from toolchains.provided import Provided, highest
-from toolchains.store import Store
-from toolchains.vendors import Kind
+from toolchains.archives.prefix import Entry
+from toolchains.config.vendors import Kind
+from toolchains.fetch.store import Store
+from toolchains.sdk import preflight
+from toolchains.sdk.libraries import Provided, highest
+from toolchains.system.errors import OfflineError
 
 HOME = "/opt/vsi-sdk"
 # A text is a link.

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from toolchains import processes
-from toolchains.paths import ROOT
+from toolchains.system import processes
+from toolchains.system.paths import ROOT
 
 
 def test_a_process_lives_until_it_ends_even_if_nobody_waits_for_it() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from toolchains import native
-from toolchains.engine import Engine
+from toolchains.artifacts import native
+from toolchains.engine.client import Engine
 from toolchains.fromsource import progress, timings
 from toolchains.fromsource.progress import Watcher
-from toolchains.lock import LockedTarget
+from toolchains.lockfile.lock import LockedTarget
 
 BUILD = "conanfile.py (toy/1.0): RUN: cmake --build /foundry/work/build --parallel 2 --target opt"
 # As Ninja 1.13 and clang 14 printed it.

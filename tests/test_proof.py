@@ -11,10 +11,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from toolchains import building, image, paths, proof
-from toolchains.engine import Limits
-from toolchains.errors import EngineError, FoundryError, LimitError, PinError, ProofError, UsageError
-from toolchains.run import Completed
+from toolchains.assembly import building, target_image
+from toolchains.engine.client import Limits
+from toolchains.system import paths
+from toolchains.system.children import Completed
+from toolchains.system.errors import EngineError, FoundryError, LimitError, PinError, ProofError, UsageError
+from toolchains.testing import proof
 
 PLAN = {"plan": [["k", "a"], ["k", "b"]], "title": "e2e", "ran": {"triton": "3.9.0"}}
 
@@ -85,7 +87,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
         engine = types.SimpleNamespace(sandbox=lambda name, **_: container)
 
         def have(name: str, **_: Any) -> tuple[Any, Any]:
-            labels = {image.LABEL + "triton": "3.9.0+foundry.1"}
+            labels = {target_image.LABEL + "triton": "3.9.0+foundry.1"}
             return engine, types.SimpleNamespace(name=name, info=types.SimpleNamespace(labels=labels))
 
         monkeypatch.setattr(building, "have", have)
@@ -208,7 +210,7 @@ def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
 def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(building.pins, "names", lambda: ["spirv", "toy"])
+    monkeypatch.setattr(building.components, "names", lambda: ["spirv", "toy"])
     with pytest.raises(PinError, match=r"(?s)toy\.toml is not in the lock.*./foundry pin --update"):
         building.locked("toy")
     with pytest.raises(UsageError, match="there is no target other"):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tiny import tiny_image
 
-from toolchains import engine as engines
-from toolchains import provenance
-from toolchains.engine import Engine, ImageInfo
-from toolchains.store import Store
+from toolchains.engine import client as engines
+from toolchains.engine.client import Engine, ImageInfo
+from toolchains.fetch.store import Store
+from toolchains.images import provenance
 
 NAME = "triton-foundry/spirv:0123456789abcdef"
 MADE = ImageInfo("sha256:" + "1" * 64, (NAME,), {"org.triton-foundry.target": "spirv"}, 1, ())

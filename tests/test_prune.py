@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import engine, lock, native, paths, prune, rootfs
-from toolchains.errors import EngineError
+from toolchains.artifacts import native
+from toolchains.cli import prune
+from toolchains.engine import client
+from toolchains.images import base as rootfs
+from toolchains.lockfile import lock
+from toolchains.system import paths
+from toolchains.system.errors import EngineError
 
 OLD = "0" * 64
 
@@ -59,7 +64,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
     })  # fmt: skip
     monkeypatch.setenv("FOUNDRY_CACHE", str(store))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr(engine, "connect", lambda: docker)
+    monkeypatch.setattr(client, "connect", lambda: docker)
     return store, docker, set(kept)
 
 

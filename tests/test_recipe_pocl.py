@@ -15,13 +15,13 @@ import pytest
 from repositories import Repository
 from tiny import empty_store
 
-from toolchains import paths
-from toolchains.engine import Engine
-from toolchains.errors import CommandError
+from toolchains.config.projects import FolderPin, Profile, Upstream
+from toolchains.engine.client import Engine
 from toolchains.fromsource import build, tree
 from toolchains.fromsource.build import Built, Wanted
-from toolchains.lock import LockedTarget
-from toolchains.upstreams import FolderPin, Profile, Upstream
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import paths
+from toolchains.system.errors import CommandError
 
 TOY = Path(__file__).parent / "toys" / "pocl-source"
 VARIABLES = build.preset("pocl")["pocl"]["cacheVariables"]  # type: ignore[index]

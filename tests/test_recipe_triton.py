@@ -18,17 +18,19 @@ from pathlib import Path
 import pytest
 from repositories import Repository
 
-from toolchains import lock, paths, triton
-from toolchains.engine import Engine
-from toolchains.errors import LlvmHashError, PinError
+from toolchains.artifacts import triton_wheel
+from toolchains.config.projects import FolderPin, Profile, Upstream
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
 from toolchains.fromsource import build, tree, wheel
 from toolchains.fromsource.build import Built, Wanted
-from toolchains.layout import FolderTree
-from toolchains.lock import Artifact, LockedTarget, LockedTriton
-from toolchains.patches import Series
-from toolchains.refresh import refresh
-from toolchains.store import Store
-from toolchains.upstreams import FolderPin, Profile, Upstream
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
+from toolchains.patching.layout import FolderTree
+from toolchains.patching.refresh import refresh
+from toolchains.patching.series import Series
+from toolchains.system import paths
+from toolchains.system.errors import LlvmHashError, PinError
 
 TOYS = Path(__file__).parent / "toys"
 PATCH = """\
@@ -112,7 +114,7 @@ def test_a_wheel_comes_out_with_the_patches_the_plugin_and_the_llvm_that_it_was_
         library = archive.read("triton/_C/libtriton.so")
     assert not [name for name in names if "nvidia" in name]
     assert "mine = triton.backends.mine" in points and "nvidia" not in points
-    assert triton.llvm_hash(io.BytesIO(library)) == trees.llvm.git("rev-parse", "HEAD")
+    assert triton_wheel.llvm_hash(io.BytesIO(library)) == trees.llvm.git("rev-parse", "HEAD")
 
 
 # From here on without compilers: the wheel is put together of files.

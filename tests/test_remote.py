@@ -12,9 +12,20 @@ from typing import Any
 
 import pytest
 
-from toolchains import lock, native, paths
-from toolchains.engine import Container, Engine
-from toolchains.errors import (
+from toolchains.artifacts import native
+from toolchains.cli import cache
+from toolchains.config.projects import FolderPin, Profile, Upstream
+from toolchains.engine.client import Container, Engine
+from toolchains.fetch.store import Store
+from toolchains.fromsource import build, remote, server, tree
+from toolchains.fromsource.build import Wanted
+from toolchains.fromsource.choice import Choice
+from toolchains.fromsource.remote import Moved
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.resolve import conan_lock
+from toolchains.system import paths
+from toolchains.system.errors import (
     AbsentError,
     EngineError,
     FetchError,
@@ -23,13 +34,6 @@ from toolchains.errors import (
     PinError,
     UsageError,
 )
-from toolchains.fromsource import build, cache, conanlock, remote, server, tree
-from toolchains.fromsource.build import Wanted
-from toolchains.fromsource.choice import Choice
-from toolchains.fromsource.remote import Moved
-from toolchains.lock import LockedTarget
-from toolchains.store import Store
-from toolchains.upstreams import FolderPin, Profile, Upstream
 
 URL = "http://127.0.0.1:9300"
 # Signs that have a meaning in conan-server's configuration, or in a shell.
@@ -411,9 +415,9 @@ def test_conan_lock_is_what_conan_resolves(
         # Whatever another test's checkout is.
         own.setattr(paths, "RECIPES", paths.ROOT / "toolchains" / "recipes")
         store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
-        assert conanlock.write(store, builder[0], tmp_path / "conan.lock")
-        assert not conanlock.write(store, builder[0], tmp_path / "conan.lock")
-    assert json.loads((tmp_path / "conan.lock").read_text()) == json.loads(conanlock.PATH.read_text())
+        assert conan_lock.write(store, builder[0], tmp_path / "conan.lock")
+        assert not conan_lock.write(store, builder[0], tmp_path / "conan.lock")
+    assert json.loads((tmp_path / "conan.lock").read_text()) == json.loads(conan_lock.PATH.read_text())
 
 
 def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
@@ -487,7 +491,7 @@ def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
 
     monkeypatch.setattr(cache.remote, "pull", pull)
     monkeypatch.setattr(cache.host, "ensure", lambda: None)
-    monkeypatch.setattr(cache.engine, "connect", NoEngine)
+    monkeypatch.setattr(cache.client, "connect", NoEngine)
     store = Store(tmp_path)
     with pytest.raises(AbsentError, match="does not have all that this checkout would build") as caught:
         cache.pull([want, other], URL, "", store)
@@ -505,11 +509,11 @@ def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
 def locked_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A conan.lock that agrees, to be edited."""
     monkeypatch.setattr(paths, "RECIPES", paths.ROOT / "toolchains" / "recipes")
-    return Path(shutil.copy(conanlock.PATH, tmp_path))
+    return Path(shutil.copy(conan_lock.PATH, tmp_path))
 
 
 def test_conan_lock_agrees_with_the_lock(locked_versions: Path) -> None:
-    assert list(conanlock.disagreements(lock.load(), locked_versions)) == []
+    assert list(conan_lock.disagreements(lock.load(), locked_versions)) == []
 
 
 @pytest.mark.parametrize(
@@ -525,19 +529,19 @@ def test_a_conan_lock_of_other_versions_is_said(locked_versions: Path, edit: Any
     data = json.loads(locked_versions.read_text())
     edit(data)
     locked_versions.write_text(json.dumps(data))
-    (found,) = conanlock.disagreements(lock.load(), locked_versions)
+    (found,) = conan_lock.disagreements(lock.load(), locked_versions)
     assert said in found and "./foundry cache lock" in found
 
 
 def test_a_missing_conan_lock_is_said(tmp_path: Path) -> None:
-    (found,) = conanlock.disagreements(lock.load(), tmp_path / "conan.lock")
+    (found,) = conan_lock.disagreements(lock.load(), tmp_path / "conan.lock")
     assert "there is no" in found
 
 
 def test_a_source_package_of_another_version_than_its_profile_is_said(locked_versions: Path) -> None:
     locked = lock.load()
     source = replace(locked.sources["upmem-llvm/debian-13"], version="1:13.0.2-1")
-    (found,) = conanlock.disagreements(
+    (found,) = conan_lock.disagreements(
         replace(locked, sources={**locked.sources, "upmem-llvm/debian-13": source}), locked_versions
     )
     assert "upmem-llvm/debian-13 is version 13.0.1, and its source package 1:13.0.2-1" in found

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from toolchains.engine import Engine
-from toolchains.errors import FileError
+from toolchains.engine.client import Engine
 from toolchains.fromsource import resources
+from toolchains.system.errors import FileError
 
 GB = 10**9
 

@@ -17,11 +17,13 @@ from typing import Any
 
 import pytest
 
-from toolchains import lock, paths, rootfs
-from toolchains.errors import CommandError, HashMismatchError, OfflineError, PinError
-from toolchains.lock import Artifact, LockedTarget
-from toolchains.run import Completed
-from toolchains.store import Store
+from toolchains.fetch.store import Store
+from toolchains.images import base
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, LockedTarget
+from toolchains.system import paths
+from toolchains.system.children import Completed
+from toolchains.system.errors import CommandError, HashMismatchError, OfflineError, PinError
 
 
 @pytest.fixture
@@ -30,22 +32,22 @@ def target() -> LockedTarget:
 
 
 def test_the_name_depends_on_packages_and_left_out_files_and_not_on_their_order(target: LockedTarget) -> None:
-    name = rootfs.identity(target)
-    assert rootfs.identity(replace(target, debs=target.debs[::-1])) == name
-    assert rootfs.identity(replace(target, wheels=())) == name
+    name = base.identity(target)
+    assert base.identity(replace(target, debs=target.debs[::-1])) == name
+    assert base.identity(replace(target, wheels=())) == name
     others = [replace(target, debs=target.debs[1:]), replace(target, left_out=()), replace(target, kept=())]
-    assert len({name, *map(rootfs.identity, others)}) == 4
+    assert len({name, *map(base.identity, others)}) == 4
 
 
 def test_a_package_that_is_not_in_the_store_is_named(target: LockedTarget, tmp_path: Path) -> None:
     with pytest.raises(OfflineError, match=re.escape(str(target.debs[0]))):
-        rootfs.base(target, Store(tmp_path))
+        base.base(target, Store(tmp_path))
 
 
 def test_packages_for_two_architectures_are_refused(target: LockedTarget, tmp_path: Path) -> None:
     debs = [replace(target.debs[0], filename=f"x_1_{name}.deb") for name in ("amd64", "arm64", "all")]
     with pytest.raises(PinError, match="amd64, arm64"):
-        rootfs.architecture(debs)
+        base.architecture(debs)
 
 
 @pytest.mark.parametrize("noticed_by", ["dpkg-deb", "mmdebstrap"])
@@ -57,15 +59,15 @@ def test_a_package_that_was_damaged_in_the_store_is_named_and_taken_out(
             raise CommandError(f"{noticed_by} failed", next="./foundry doctor")
         return Completed(0, "Package: x\n", "")
 
-    monkeypatch.setattr(rootfs, "run", run)
-    monkeypatch.setattr(rootfs, "tool", lambda name, **_: name)
+    monkeypatch.setattr(base, "run", run)
+    monkeypatch.setattr(base, "tool", lambda name, **_: name)
     store = Store(tmp_path, offline=True)
     deb = replace(target.debs[0], size=4, sha256=hashlib.sha256(b"good").hexdigest())
     place = store._place(deb)
     place.parent.mkdir(parents=True)
     place.write_bytes(b"evil")
     with pytest.raises(HashMismatchError, match="were damaged") as raised:
-        rootfs.make(replace(target, debs=(deb,)), store, tmp_path / "image", "x:y")
+        base.make(replace(target, debs=(deb,)), store, tmp_path / "image", "x:y")
     assert deb.filename in raised.value.why
     assert "pin --fetch" in raised.value.next
     assert not place.exists()
@@ -88,7 +90,7 @@ def test_two_runs_at_two_times_give_the_same_bytes_with_nothing_of_this_host(
             if run == "other":
                 monkeypatch.setenv("TMPDIR", folder)
             monkeypatch.setenv("LANG", "de_DE.UTF-8" if run == "one" else "C")
-            rootfs.make(small, store, tmp_path / run, "foundry-test/base:x")
+            base.make(small, store, tmp_path / run, "foundry-test/base:x")
             with (tmp_path / run).open("rb") as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
             time.sleep(1.1)

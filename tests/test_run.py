@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.run import run
+from toolchains.system.children import run
 
 
 def gone(pid: int, seconds: float) -> bool:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import scratch
-from toolchains.errors import FileError
-from toolchains.paths import ROOT
+from toolchains.system import scratch
+from toolchains.system.errors import FileError
+from toolchains.system.paths import ROOT
 
 # Where a process may be when it is killed.
 POINTS = {

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import building, image, lock, native, paths
-from toolchains.engine import Engine
-from toolchains.sdk import Given
-from toolchains.store import Store
+from toolchains.artifacts import native
+from toolchains.assembly import building, target_image
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.sdk.supplied import Given
+from toolchains.system import paths
 
 TOP = "upmem-2023.1.0-Linux-x86_64"
 HOST = r"""
@@ -43,7 +46,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
     used = native.fetch(["upmem-emulator"], locked, store)
-    part = native.part("upmem-emulator", used, store=store, engine=building.engine.connect())
+    part = native.part("upmem-emulator", used, store=store, engine=building.client.connect())
     path = tmp_path_factory.mktemp("sdk") / f"{TOP}.tar.gz"
     with (
         tarfile.open(part.path) as emulator,
@@ -63,7 +66,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="module")
-def made(request: pytest.FixtureRequest, archive: Path) -> Iterator[tuple[Engine, image.Image]]:
+def made(request: pytest.FixtureRequest, archive: Path) -> Iterator[tuple[Engine, target_image.Image]]:
     """The image with it; its names go afterwards, so that nobody takes it for one with an SDK."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", archive.parent)
@@ -74,16 +77,16 @@ def made(request: pytest.FixtureRequest, archive: Path) -> Iterator[tuple[Engine
         engine.remove(name)
 
 
-def test_it_is_labelled_as_not_for_pushing_and_never_called_dpu(made: tuple[Engine, image.Image]) -> None:
+def test_it_is_labelled_as_not_for_pushing_and_never_called_dpu(made: tuple[Engine, target_image.Image]) -> None:
     engine, found = made
     info = engine.image(found.name)
     assert info is not None
-    assert info.labels[image.LABEL + "redistributable"] == "false"
-    assert info.labels[image.LABEL + "sdk"] == "upmem 2023.1.0"
+    assert info.labels[target_image.LABEL + "redistributable"] == "false"
+    assert info.labels[target_image.LABEL + "sdk"] == "upmem 2023.1.0"
     assert {name.partition(":")[0] for name in info.names} == {"triton-foundry/dpu-sdk"}
 
 
-def test_the_sdk_lies_where_upmem_says_and_the_emulator_is_not_there(made: tuple[Engine, image.Image]) -> None:
+def test_the_sdk_lies_where_upmem_says_and_the_emulator_is_not_there(made: tuple[Engine, target_image.Image]) -> None:
     engine, found = made
     with engine.container(found.name) as container:
         listing = container.call(["sh", "-c", "ls -d /upmem-sdk*; readlink -f /upmem-sdk-2023.1.0; echo $UPMEM_HOME"])
@@ -93,7 +96,7 @@ def test_the_sdk_lies_where_upmem_says_and_the_emulator_is_not_there(made: tuple
     assert "/upmem-sdk-emulator" not in tools
 
 
-def test_c_programs_are_built_and_run_with_it_as_upmem_documents(made: tuple[Engine, image.Image]) -> None:
+def test_c_programs_are_built_and_run_with_it_as_upmem_documents(made: tuple[Engine, target_image.Image]) -> None:
     engine, found = made
     steps = (
         "cd /tmp && dpu-upmem-dpurte-clang -O2 -DNR_TASKLETS=16 device.c -o device && "
@@ -105,7 +108,7 @@ def test_c_programs_are_built_and_run_with_it_as_upmem_documents(made: tuple[Eng
         assert container.call(["sh", "-c", steps]) == "42\n"
 
 
-def test_triton_kernels_run_with_it(made: tuple[Engine, image.Image]) -> None:
+def test_triton_kernels_run_with_it(made: tuple[Engine, target_image.Image]) -> None:
     engine, found = made
     with engine.container(found.name) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
@@ -113,7 +116,7 @@ def test_triton_kernels_run_with_it(made: tuple[Engine, image.Image]) -> None:
     assert " passed, 0 failed" in printed
 
 
-def test_the_default_image_keeps_the_emulator(made: tuple[Engine, image.Image]) -> None:
+def test_the_default_image_keeps_the_emulator(made: tuple[Engine, target_image.Image]) -> None:
     engine, _ = made
     default = engine.image("triton-foundry/dpu:latest")
-    assert default is None or image.LABEL + "sdk" not in default.labels
+    assert default is None or target_image.LABEL + "sdk" not in default.labels

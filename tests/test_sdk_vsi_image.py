@@ -16,11 +16,15 @@ from pathlib import Path
 import elves
 import pytest
 
-from toolchains import building, environment, image, lock, native, paths
-from toolchains.engine import Engine
-from toolchains.errors import SdkError
-from toolchains.sdk import Given
-from toolchains.store import Store
+from toolchains.artifacts import native
+from toolchains.assembly import building, target_image
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.sdk import selection
+from toolchains.sdk.supplied import Given
+from toolchains.system import paths
+from toolchains.system.errors import SdkError
 
 pytestmark = pytest.mark.docker
 
@@ -35,7 +39,7 @@ def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     target = lock.load().targets["vsi"]
     assert target.builder is not None
     used = native.fetch(["vsi-reference-sdk"], target.builder, store)
-    part = native.part("vsi-reference-sdk", used, store=store, engine=building.engine.connect())
+    part = native.part("vsi-reference-sdk", used, store=store, engine=building.client.connect())
     work = tmp_path_factory.mktemp("vsi")
     wanted = [deb for deb in target.debs if deb.name in _PACKAGES]
     for deb in store.fetch(wanted, suite=target.suite, python=target.python):
@@ -60,30 +64,30 @@ def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def made(
     request: pytest.FixtureRequest, environ: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Engine, image.Image]]:
+) -> Iterator[tuple[Engine, target_image.Image]]:
     """The image with it; its names go afterwards, so that nobody takes it for one with an SDK."""
     drift = request.config.getoption("--allow-drift")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", tmp_path_factory.mktemp("build"))
-        given = environment.meant(lock.load().targets["vsi"], "", environ)
+        given = selection.meant(lock.load().targets["vsi"], "", environ)
         engine, found = building.have("vsi", given=given, allow_drift=drift)
     yield engine, found
     for name in engine.image(found.name).names:  # type: ignore[union-attr]
         engine.remove(name)
 
 
-def test_it_is_labelled_as_not_for_pushing_and_never_called_vsi(made: tuple[Engine, image.Image]) -> None:
+def test_it_is_labelled_as_not_for_pushing_and_never_called_vsi(made: tuple[Engine, target_image.Image]) -> None:
     engine, found = made
     info = engine.image(found.name)
     assert info is not None
-    assert info.labels[image.LABEL + "redistributable"] == "false"
-    assert info.labels[image.LABEL + "sdk"] == "vsi"
-    assert len(info.labels[image.LABEL + "sdk-sha256"]) == 64
+    assert info.labels[target_image.LABEL + "redistributable"] == "false"
+    assert info.labels[target_image.LABEL + "sdk"] == "vsi"
+    assert len(info.labels[target_image.LABEL + "sdk-sha256"]) == 64
     assert {name.partition(":")[0] for name in info.names} == {"triton-foundry/vsi-sdk"}
 
 
 def test_in_it_the_variables_name_what_they_named_outside(
-    made: tuple[Engine, image.Image], environ: Mapping[str, str]
+    made: tuple[Engine, target_image.Image], environ: Mapping[str, str]
 ) -> None:
     engine, found = made
     with engine.container(found.name) as container:
@@ -95,7 +99,7 @@ def test_in_it_the_variables_name_what_they_named_outside(
                 assert sums == subprocess.run(["sha256sum", place], capture_output=True, text=True).stdout.split()[0]
 
 
-def test_triton_kernels_run_with_it(made: tuple[Engine, image.Image]) -> None:
+def test_triton_kernels_run_with_it(made: tuple[Engine, target_image.Image]) -> None:
     engine, found = made
     with engine.container(found.name) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
@@ -104,7 +108,7 @@ def test_triton_kernels_run_with_it(made: tuple[Engine, image.Image]) -> None:
     assert " 0 passed" not in printed
 
 
-def test_its_driver_is_the_one_that_is_used(made: tuple[Engine, image.Image]) -> None:
+def test_its_driver_is_the_one_that_is_used(made: tuple[Engine, target_image.Image]) -> None:
     engine, found = made
     script = (
         "from triton_vsi_backend import devices; devices.choose_device();"
@@ -118,13 +122,13 @@ def test_a_folder_without_the_compiler_is_refused_before_anything_is_made(
     environ: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    monkeypatch.setattr(building.engine, "connect", lambda: pytest.fail("the engine was asked"))
+    monkeypatch.setattr(building.client, "connect", lambda: pytest.fail("the engine was asked"))
     with pytest.raises(SdkError) as caught:
         building.have("vsi", given=Given(Path(environ["VSI_SDK_DIR"])))
     assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
 
 
-def test_the_default_image_keeps_the_reference(made: tuple[Engine, image.Image]) -> None:
+def test_the_default_image_keeps_the_reference(made: tuple[Engine, target_image.Image]) -> None:
     engine, _ = made
     default = engine.image("triton-foundry/vsi:latest")
-    assert default is None or image.LABEL + "sdk" not in default.labels
+    assert default is None or target_image.LABEL + "sdk" not in default.labels

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from archives import DebianArchive
 
-from toolchains.errors import FetchError, GoneError, MissingToolError, PinError, UsageError
-from toolchains.sources import debian
-from toolchains.sources.deb import Debs
-from toolchains.sources.debian import Archive
+from toolchains.fetch import apt_sources
+from toolchains.fetch.apt_sources import Archive
+from toolchains.fetch.deb import Debs
+from toolchains.system.errors import FetchError, GoneError, MissingToolError, PinError, UsageError
 
 
 @pytest.fixture
@@ -122,14 +122,14 @@ deb-src http://source.invalid/debian bookworm main
         (self.apt / "sources.list.d").mkdir(parents=True)
         keyring = tmp_path / "keyring.gpg"
         keyring.touch()
-        monkeypatch.setattr(debian, "_APT", self.apt)
-        monkeypatch.setattr(debian, "KEYRING", keyring)
+        monkeypatch.setattr(apt_sources, "_APT", self.apt)
+        monkeypatch.setattr(apt_sources, "KEYRING", keyring)
         monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian"})
         monkeypatch.delenv("FOUNDRY_DEBIAN_SOURCES", raising=False)
 
     def test_deb822_gives_debians_archives_and_no_vendors(self) -> None:
         (self.apt / "sources.list.d" / "debian.sources").write_text(self.DEB822)
-        assert [(a.uri, a.pocket) for a in debian.archives()] == [
+        assert [(a.uri, a.pocket) for a in apt_sources.archives()] == [
             ("http://mirror.invalid/debian", ""),
             ("http://mirror.invalid/debian", "-updates"),
             ("http://mirror.invalid/debian-security", "-security"),
@@ -137,27 +137,27 @@ deb-src http://source.invalid/debian bookworm main
 
     def test_one_line_sources_give_the_same(self) -> None:
         (self.apt / "sources.list").write_text(self.ONE_LINE)
-        assert [(a.uri, a.pocket) for a in debian.archives()] == [
+        assert [(a.uri, a.pocket) for a in apt_sources.archives()] == [
             ("http://mirror.invalid/debian", ""),
             ("http://mirror.invalid/debian-security", "-security"),
         ]
 
     def test_the_suite_is_replaced_and_only_debians_keys_are_trusted(self) -> None:
         (self.apt / "sources.list").write_text(self.ONE_LINE)
-        assert debian.sources_list("trixie", debian.archives()) == (
-            f"deb [signed-by={debian.KEYRING}] http://mirror.invalid/debian trixie main\n"
-            f"deb [signed-by={debian.KEYRING}] http://mirror.invalid/debian-security trixie-security main\n"
+        assert apt_sources.sources_list("trixie", apt_sources.archives()) == (
+            f"deb [signed-by={apt_sources.KEYRING}] http://mirror.invalid/debian trixie main\n"
+            f"deb [signed-by={apt_sources.KEYRING}] http://mirror.invalid/debian-security trixie-security main\n"
         )
 
     def test_a_machine_without_debians_archive_is_told_what_to_set(self) -> None:
         with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
-            debian.archives()
+            apt_sources.archives()
 
     def test_the_sources_of_another_distribution_are_not_debians(self, monkeypatch: pytest.MonkeyPatch) -> None:
         (self.apt / "sources.list").write_text("deb http://mirror.invalid/ubuntu noble main universe\n")
         monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "ID_LIKE": "debian"})
         with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
-            debian.archives()
+            apt_sources.archives()
 
     def test_the_variable_names_sources_to_use_instead(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (self.apt / "sources.list").write_text(self.ONE_LINE)
@@ -165,10 +165,10 @@ deb-src http://source.invalid/debian bookworm main
         monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "ubuntu"})
         other.write_text("deb http://other.invalid/debian bookworm main\n")
         monkeypatch.setenv("FOUNDRY_DEBIAN_SOURCES", str(other))
-        assert [a.uri for a in debian.archives()] == ["http://other.invalid/debian"]
+        assert [a.uri for a in apt_sources.archives()] == ["http://other.invalid/debian"]
 
     def test_without_debians_keys_the_package_to_install_is_named(self) -> None:
         (self.apt / "sources.list").write_text(self.ONE_LINE)
-        debian.KEYRING.unlink()
+        apt_sources.KEYRING.unlink()
         with pytest.raises(MissingToolError, match="apt-get install debian-archive-keyring"):
-            debian.archives()
+            apt_sources.archives()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from repositories import ADDRESS, Repository, mirror
 
-from toolchains.errors import FetchError, GoneError, HashMismatchError, PinError
-from toolchains.sources import git
-from toolchains.upstreams import GitPin
+from toolchains.config.projects import GitPin
+from toolchains.fetch import git
+from toolchains.system.errors import FetchError, GoneError, HashMismatchError, PinError
 
 
 @pytest.fixture(autouse=True)

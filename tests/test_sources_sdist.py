@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from archives import Index, artifact
 
-from toolchains.errors import GoneError, HashMismatchError, PinError
-from toolchains.lock import Artifact
-from toolchains.sources.sdist import Sdists
+from toolchains.fetch.sdist import Sdists
+from toolchains.lockfile.lock import Artifact
+from toolchains.system.errors import GoneError, HashMismatchError, PinError
 
 # Each test starts pip, some several times.
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from archives import DebianArchive
 
-from toolchains.errors import FetchError, GoneError, HashMismatchError, OfflineError, PinError
-from toolchains.sources.debian import Archive
-from toolchains.sources.source_package import SourcePackages
-from toolchains.store import Store
+from toolchains.fetch.apt_sources import Archive
+from toolchains.fetch.source_package import SourcePackages
+from toolchains.fetch.store import Store
+from toolchains.system.errors import FetchError, GoneError, HashMismatchError, OfflineError, PinError
 
 FILES = {"tool_1.0.orig.tar.xz": b"upstream's", "tool_1.0-1.debian.tar.xz": b"Debian's"}
 

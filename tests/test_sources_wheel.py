@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 from archives import Index, wheel
 
-from toolchains.errors import FetchError, GoneError, HashMismatchError, PinError
-from toolchains.sources.wheel import ConflictError, Wheels
+from toolchains.fetch.wheel import ConflictError, Wheels
+from toolchains.system.errors import FetchError, GoneError, HashMismatchError, PinError
 
 # Each test starts pip, some several times.
 pytestmark = pytest.mark.slow

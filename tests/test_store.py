@@ -19,9 +19,13 @@ from typing import ClassVar
 import pytest
 from archives import DebianArchive, Index, artifact, wheel
 
-from toolchains import paths, verdicts
-from toolchains import store as store_module
-from toolchains.errors import (
+from toolchains.fetch import store as store_module
+from toolchains.fetch import verdicts
+from toolchains.fetch.deb import Debs
+from toolchains.fetch.store import Store
+from toolchains.lockfile.lock import Artifact
+from toolchains.system import paths
+from toolchains.system.errors import (
     FoundryError,
     GoneError,
     HashMismatchError,
@@ -30,9 +34,6 @@ from toolchains.errors import (
     TruncatedError,
     UnsafeArchiveError,
 )
-from toolchains.lock import Artifact
-from toolchains.sources.deb import Debs
-from toolchains.store import Store
 
 
 class LocalStore(Store):

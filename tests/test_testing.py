@@ -15,12 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import distributions, lock, paths, planned, testing, triton
-from toolchains.errors import CheckError, CommandError
-from toolchains.lock import LockedTarget
-from toolchains.parts import Line, Part, run_parts
-from toolchains.run import run
-from toolchains.sdk import Given
+from toolchains.artifacts import triton_wheel
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.sdk.supplied import Given
+from toolchains.system import paths
+from toolchains.system.children import run
+from toolchains.system.errors import CheckError, CommandError
+from toolchains.testing import distributions, planned, suites
+from toolchains.testing.parts import Line, Part, run_parts
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
 
@@ -119,7 +122,7 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": str(work), planned.VARIABLE: f"{work}/planned.txt", "END": "1"},
     )  # fmt: skip
-    wrong = testing.incomplete(work / "planned.txt", work / "junit.xml")
+    wrong = suites.incomplete(work / "planned.txt", work / "junit.xml")
     assert (done.returncode == 0) == (ending != "in a test")
     assert bool(wrong) == (ending in ("in the process that counts", "at the start")), wrong
     assert ending != "in the process that counts" or "the results have 0 tests, 2 were to run" in wrong
@@ -187,11 +190,11 @@ def test_all_checks_are_commands_and_images_are_made_before_tests_run_in_them(
     def remember(argv: Sequence[str], **how: object) -> None:
         called.append(" ".join(argv[1:]))
 
-    monkeypatch.setattr(testing, "run", remember)
-    monkeypatch.setattr(testing, "_RESULTS", tmp_path)
+    monkeypatch.setattr(suites, "run", remember)
+    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     dpu = lock.load().targets["dpu"]
-    parts = testing._parts([dpu], allow_drift=True, given=Given(Path("/the/sdk.tar")))
+    parts = suites._parts([dpu], allow_drift=True, given=Given(Path("/the/sdk.tar")))
     for part in parts:
         if part.beside:
             part.run(print)
@@ -210,14 +213,14 @@ def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: 
     def break_off(*_: object, **how: object) -> None:
         raise CommandError("no engine")
 
-    monkeypatch.setattr(testing, "run", break_off)
-    monkeypatch.setattr(testing, "_RESULTS", tmp_path)
+    monkeypatch.setattr(suites, "run", break_off)
+    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     spirv = lock.load().targets["spirv"]
-    earlier = tmp_path / "spirv" / triton.version(spirv.tritons["3.9.0"])
+    earlier = tmp_path / "spirv" / triton_wheel.version(spirv.tritons["3.9.0"])
     earlier.mkdir(parents=True)
     (earlier / "junit.xml").write_text(JUNIT.format(tests=3, failures=0, skipped=0))
-    image = testing._Image(spirv, "3.9.0", False, None)
+    image = suites._Image(spirv, "3.9.0", False, None)
     with pytest.raises(CommandError):
         image.e2e(print)
     assert not image.junit("e2e").exists()
@@ -228,7 +231,7 @@ def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, m
         (tmp_path / name / "tests").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
     expected = {"core": tmp_path / "core/tests", "spirv": tmp_path / "spirv/tests"}
-    assert testing.suites(lock.load().targets["spirv-bench"], "3.9.0") == expected
+    assert suites.suites(lock.load().targets["spirv-bench"], "3.9.0") == expected
 
 
 def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
@@ -238,24 +241,24 @@ def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
     monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
     monkeypatch.setattr(paths, "RECIPES", tmp_path)
     target = replace(lock.load().targets["dpu"], recipes=("part", "other"))
-    assert testing.suites(target, target.default_triton) == {"part": tmp_path / "part"}
-    assert testing.suites(target, "another release") == {}
+    assert suites.suites(target, target.default_triton) == {"part": tmp_path / "part"}
+    assert suites.suites(target, "another release") == {}
 
 
 def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
     locked = lock.load()
     spirv, dpu, torch = (locked.targets[name] for name in ("spirv", "dpu", "vsi-torch"))
-    assert testing.runs([dpu, spirv, torch]) == [
+    assert suites.runs([dpu, spirv, torch]) == [
         ("dpu", "3.9.0"), ("spirv", "3.9.0"), ("vsi-torch", "3.2.0"), ("spirv", "3.6.0"),
     ]  # fmt: skip
-    assert testing.runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
+    assert suites.runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
 
 
 def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -> None:
     locked = lock.load()
     targets = [locked.targets[name] for name in ("dpu", "spirv", "vsi")]
-    images = [testing._Image(target, release, False, None) for target in targets for release in target.tritons]
-    titles = [part.title for part in testing._suites_in_images(images, targets) if "processor" in part.title]
+    images = [suites._Image(target, release, False, None) for target in targets for release in target.tritons]
+    titles = [part.title for part in suites._suites_in_images(images, targets) if "processor" in part.title]
     assert titles == [
         f"tests of library functions in the image of spirv, Triton 3.9.0, as processor {name}"
         for name in ("sse2", "avx2")
@@ -268,7 +271,7 @@ def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> N
     dpu, vsi, torch = targets
 
     def repeated(target: LockedTarget, release: str, first: bool = False) -> list[str]:
-        return testing._repeated(testing._Image(target, release, False, None), targets, first=first)
+        return suites._repeated(suites._Image(target, release, False, None), targets, first=first)
 
     assert repeated(dpu, "3.9.0", first=True) == []
     assert repeated(vsi, "3.9.0") == ["anywhere"]
@@ -277,7 +280,7 @@ def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> N
 
 def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> None:
     targets = [lock.load().targets[name] for name in ("dpu", "vsi", "vsi-torch")]
-    found = [testing.own_recipes(target, targets) for target in targets]
+    found = [suites.own_recipes(target, targets) for target in targets]
     assert found == [["upmem-emulator", "dpu-legalize"], ["vsi-reference-sdk"], ["vsi-vpex-reference"]]
 
 

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from toolchains.errors import FoundryError
 from toolchains.fromsource import timings
 from toolchains.fromsource.timings import Step
+from toolchains.system.errors import FoundryError
 
 # As Ninja 1.13 wrote it for three runs: the first was killed after b.o, the second made the rest, e.o with e.h beside
 # it; the third made that step again.

@@ -7,7 +7,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from toolchains import trees
+from toolchains.archives import folders
 
 
 def fill(folder: Path, **contents: str) -> Path:
@@ -19,7 +19,7 @@ def fill(folder: Path, **contents: str) -> Path:
 
 def packed(folder: Path) -> bytes:
     data = io.BytesIO()
-    trees.pack(data, trees.under(folder, "in"))
+    folders.pack(data, folders.under(folder, "in"))
     return data.getvalue()
 
 
@@ -29,16 +29,16 @@ def test_date_umask_and_litter_change_neither_digest_nor_tar(tmp_path: Path) -> 
     os.utime(other / "a", (1, 1))
     (other / "a").chmod(0o600)
     fill(other / "__pycache__", c="3")
-    assert trees.digest(trees.files(one)) == trees.digest(trees.files(other))
+    assert folders.digest(folders.files(one)) == folders.digest(folders.files(other))
     assert packed(one) == packed(other)
 
 
 def test_content_name_and_execute_permission_change_the_digest(tmp_path: Path) -> None:
-    digests = {trees.digest(trees.files(fill(tmp_path / "0", a="1")))}
-    digests.add(trees.digest(trees.files(fill(tmp_path / "1", a="2"))))
-    digests.add(trees.digest(trees.files(fill(tmp_path / "2", b="1"))))
+    digests = {folders.digest(folders.files(fill(tmp_path / "0", a="1")))}
+    digests.add(folders.digest(folders.files(fill(tmp_path / "1", a="2"))))
+    digests.add(folders.digest(folders.files(fill(tmp_path / "2", b="1"))))
     (fill(tmp_path / "3", a="1") / "a").chmod(0o755)
-    digests.add(trees.digest(trees.files(tmp_path / "3")))
+    digests.add(folders.digest(folders.files(tmp_path / "3")))
     assert len(digests) == 4
 
 
@@ -46,4 +46,4 @@ def test_a_tar_has_the_files_at_their_place_and_no_folders(tmp_path: Path) -> No
     fill(fill(tmp_path / "x", a="1") / "deep", b="2")
     with tarfile.open(fileobj=io.BytesIO(packed(tmp_path / "x"))) as tar:
         assert tar.getnames() == ["in/a", "in/deep/b"]
-        assert {info.mtime for info in tar} == {trees.EPOCH}
+        assert {info.mtime for info in tar} == {folders.EPOCH}

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import paths, pins, upstreams
-from toolchains.errors import PinError, UsageError
-from toolchains.patches import Series
-from toolchains.sources.git import check_url
-from toolchains.upstreams import FolderPin, GitPin, Profile, SourcePackagePin
+from toolchains.config import components, projects
+from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
+from toolchains.fetch.git import check_url
+from toolchains.patching.series import Series
+from toolchains.system import paths
+from toolchains.system.errors import PinError, UsageError
 
 COMMIT, TREE, OTHER = "a" * 40, "b" * 40, "c" * 40
 HEAD = 'default = "one"\ngigabytes = 2.5\nbeside = ["recipe"]\n'
@@ -26,9 +27,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def load(folder: Path, text: str) -> upstreams.Upstream:
+def load(folder: Path, text: str) -> projects.Upstream:
     (folder / "project.toml").write_text(text)
-    return upstreams.load("project", folder)
+    return projects.load("project", folder)
 
 
 def test_a_git_source_is_read_with_all_that_it_may_say(folder: Path) -> None:
@@ -66,8 +67,8 @@ def test_what_is_not_there_names_what_is(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"(?s)project has no profile three.*known: one"):
         project.profile("three")
     with pytest.raises(UsageError, match=r"(?s)no upstream other.*known: project"):
-        upstreams.load("other", folder)
-    assert upstreams.names(folder) == ["project"]
+        projects.load("other", folder)
+    assert projects.names(folder) == ["project"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_what_is_wanted_of_a_commit_is_all_but_where_it_is_fetched_from() -> Non
     assert SourcePackagePin("a", "b").wanted != SourcePackagePin("b", "a").wanted
 
 
-PROFILES = [(name, profile) for name in upstreams.names() for profile in upstreams.load(name).profiles.values()]
+PROFILES = [(name, profile) for name in projects.names() for profile in projects.load(name).profiles.values()]
 
 
 class TestOurs:
@@ -152,7 +153,7 @@ class TestOurs:
             for url in profile.source.urls:
                 check_url(url)
         if isinstance(profile.source, SourcePackagePin):
-            assert profile.source.suite in pins.suites()
+            assert profile.source.suite in components.suites()
         if profile.patches:
             assert Series.load(paths.PATCHES / profile.patches).patches
 
@@ -166,19 +167,19 @@ class TestOurs:
             assert not any(fnmatch(path, pattern) for pattern in profile.left_out), path
 
     def test_every_release_of_triton_has_a_profile_with_its_patches(self) -> None:
-        triton = upstreams.load("triton")
-        for target in map(pins.target, pins.names()):
+        triton = projects.load("triton")
+        for target in map(components.target, components.names()):
             for version in target.triton.llvm_hashes:
                 assert triton.profile(version).patches == f"triton/{version}"
-        assert triton.default == pins.target("spirv").triton.default
+        assert triton.default == components.target("spirv").triton.default
 
     def test_the_llvm_that_triton_spirvs_instructions_name_has_a_profile(self) -> None:
         commit = "3c709802d31b5bc5ed3af8284b40593ff39b9eec"
-        source = upstreams.load("llvm").profile("triton-spirv").source
+        source = projects.load("llvm").profile("triton-spirv").source
         assert isinstance(source, GitPin) and source.commit == commit
-        assert upstreams.load("triton").profile("triton-spirv").llvm_hash == commit
+        assert projects.load("triton").profile("triton-spirv").llvm_hash == commit
 
     def test_what_targets_name_exists_and_what_has_a_pin_of_a_suite_has_a_builder(self) -> None:
-        named = {name for target in map(pins.target, pins.names()) for name in target.upstreams}
+        named = {name for target in map(components.target, components.names()) for name in target.upstreams}
         # LLVM is what Triton requires; no target names it.
-        assert named | {"llvm"} == set(upstreams.names())
+        assert named | {"llvm"} == set(projects.names())

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import paths
-from toolchains.engine import Engine
-from toolchains.errors import FileError
-from toolchains.verb import explained
+from toolchains.cli.verb import explained
+from toolchains.engine.client import Engine
+from toolchains.system import paths
+from toolchains.system.errors import FileError
 
 FOUNDRY = paths.ROOT / "foundry"
 TASKS = """

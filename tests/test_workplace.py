@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from toolchains import passing, paths, workplace
-from toolchains.errors import UnsafeArchiveError, UsageError
-from toolchains.workplace import Place
+from toolchains.cli import passing, workplace
+from toolchains.cli.workplace import Place
+from toolchains.system import paths
+from toolchains.system.errors import UnsafeArchiveError, UsageError
 
 SCRIPT = """
 import os, pathlib, sys

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolchains import archive, paths
-from toolchains.engine import Engine
-from toolchains.store import Store
+from toolchains.archives import docker_archive
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.system import paths
 
 # Two test runs may share an engine.
 NAME = f"foundry-test/tiny:{os.getpid()}"
@@ -39,7 +40,7 @@ def tiny_image(engine: Engine, work: Path) -> Iterator[str]:
         removed = tarfile.TarInfo("removed")
         tar.addfile(removed)
     machine = _ARCHITECTURES[subprocess.check_output(["uname", "-m"], text=True).strip()]
-    archive.base(rootfs, image, name=NAME, architecture=machine, env=["PATH=/bin", "GREETING=hello"], command=["sh"])
+    docker_archive.base(rootfs, image, name=NAME, architecture=machine, env=["PATH=/bin", "GREETING=hello"], command=["sh"])
     engine.load(image)
     try:
         yield NAME

@@ -22,15 +22,19 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from .. import lock, native, paths, trees, upstreams
-from ..engine import Container, Engine
-from ..errors import CommandError, FileError, PinError
-from ..lock import LockedSource, LockedTarget, digest
-from ..steps import step
-from ..store import Store
-from ..upstreams import GitPin, Profile, Upstream
-from . import package, progress, resources, timings, tree
-from .tree import Source
+from toolchains.archives import folders as trees
+from toolchains.artifacts import native
+from toolchains.config import projects
+from toolchains.config.projects import GitPin, Profile, Upstream
+from toolchains.engine.client import Container, Engine
+from toolchains.fetch.store import Store
+from toolchains.fromsource import package, progress, resources, timings, tree
+from toolchains.fromsource.tree import Source
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedSource, LockedTarget, digest
+from toolchains.system import paths
+from toolchains.system.errors import CommandError, FileError, PinError
+from toolchains.system.steps import step
 
 # To be raised when what is done here changes what comes out: that is no digest of this file, because an edit in it
 # would otherwise have everybody compile LLVM again.
@@ -155,7 +159,7 @@ def wanted(
         UsageError: no such project or profile.
         PinError: its source was never resolved, so that nobody knows what it is; or nothing is locked to build in.
     """
-    upstream = upstreams.load(name)
+    upstream = projects.load(name)
     chosen = upstream.profile((profiles or {}).get(name, ""))
     folder = (folders or {}).get(name)
     locked = lock.load()
@@ -178,7 +182,7 @@ def wanted(
 
 def llvm_profile(chosen: Profile) -> str:
     """The profile of LLVM that has the commit which a Triton is pinned to."""
-    for profile in upstreams.load(LLVM).profiles.values():
+    for profile in projects.load(LLVM).profiles.values():
         if isinstance(profile.source, GitPin) and profile.source.commit == chosen.llvm_hash:
             return profile.name
     raise PinError(

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from .. import lock, paths, pins
-from ..engine import Engine
-from ..errors import FoundryError, UsageError, suggestion
-from ..lock import LockedTarget, LockedTriton
-from ..store import Store
-from . import build
-from .build import Built, Wanted
+from toolchains.config import components
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.fromsource import build
+from toolchains.fromsource.build import Built, Wanted
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.system import paths
+from toolchains.system.errors import FoundryError, UsageError, suggestion
 
 # The upstream whose part is a wheel: it goes where the official one would.
 TRITON = "triton"
@@ -88,7 +90,7 @@ class Choice:
             UsageError: the target does not take one of these.
             PinError: a source was never resolved.
         """
-        file = pins.target(target.name)
+        file = components.target(target.name)
         # An image has LLVM only as what Triton is linked with: who names it means a Triton that is built on it.
         takes = [*file.upstreams, *([build.LLVM] if TRITON in file.upstreams else [])]
         unused = [name for name in dict.fromkeys([*self.names, *self.folders, *self.profiles]) if name not in takes]
@@ -132,7 +134,7 @@ def there(name: str, triton: str) -> Choice | None:
     if not (target and locked):
         return None
     store = Store(paths.cache(), offline=True)
-    names = [name for name in pins.target(target.name).upstreams if name != TRITON]
+    names = [name for name in components.target(target.name).upstreams if name != TRITON]
     found = tuple(name for name in names if _is_there(Choice((name,)), target, locked, store))
     if not found:
         return None

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from ..errors import LlvmHashError
+from toolchains.system.errors import LlvmHashError
 
 # Triton names it in the first up to 3.7, and in the second since.
 TEXT, INFO = "cmake/llvm-hash.txt", "cmake/llvm-info.json"

@@ -16,15 +16,22 @@ from typing import IO, Protocol, cast
 
 from rich.console import Console
 
-from ..errors import FileError, HashMismatchError, OfflineError, PinError, UnsafeArchiveError, UsageError
-from ..lock import Artifact, LockedSource
-from ..paths import scratch
-from ..sources import git
-from ..sources.git import Checkout, TreeEntry
-from ..store import Store
-from ..upstreams import GitPin, SourcePackagePin
-from . import packed
-from .packed import Entry, Selection
+from toolchains.config.projects import GitPin, SourcePackagePin
+from toolchains.fetch import git
+from toolchains.fetch.git import Checkout, TreeEntry
+from toolchains.fetch.store import Store
+from toolchains.fromsource import packed
+from toolchains.fromsource.packed import Entry, Selection
+from toolchains.lockfile.lock import Artifact, LockedSource
+from toolchains.system.errors import (
+    FileError,
+    HashMismatchError,
+    OfflineError,
+    PinError,
+    UnsafeArchiveError,
+    UsageError,
+)
+from toolchains.system.paths import scratch
 
 _ORIG = re.compile(r"[^_]+_[^_]+\.orig(?:-(?P<component>[A-Za-z0-9-]+))?\.tar\.(?:gz|bz2|xz|lzma)")
 _FOLDER = "give the topmost folder of the sources: --source NAME=PATH"

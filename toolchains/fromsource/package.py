@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .. import native, paths, prefix
-from ..engine import Container
+from toolchains.archives import prefix
+from toolchains.artifacts import native
+from toolchains.engine.client import Container
+from toolchains.system import paths
 
 
 def take(container: Container, reference: str, folder: Path, environment: Mapping[str, str]) -> None:

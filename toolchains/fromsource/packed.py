@@ -19,10 +19,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-from .. import confine
-from ..errors import PatchTargetError, PinError, UnsafeArchiveError
-from ..patches import Series
-from ..trees import EPOCH
+from toolchains.archives import confine
+from toolchains.archives.folders import EPOCH
+from toolchains.patching.series import Series
+from toolchains.system.errors import PatchTargetError, PinError, UnsafeArchiveError
 
 _CHUNK = 1 << 20
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: a pointer starts so and is shorter than 1024 bytes.

@@ -31,13 +31,15 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
-from .. import native, paths, run, trees
-from ..engine import Container, Engine
-from ..errors import AbsentError, CommandError, FetchError, HashMismatchError, PinError, UsageError
-from ..steps import step
-from ..store import Store
-from . import package
-from .build import BASE, Wanted
+from toolchains.archives import folders
+from toolchains.artifacts import native
+from toolchains.engine.client import Container, Engine
+from toolchains.fetch.store import Store
+from toolchains.fromsource import package
+from toolchains.fromsource.build import BASE, Wanted
+from toolchains.system import children, paths
+from toolchains.system.errors import AbsentError, CommandError, FetchError, HashMismatchError, PinError, UsageError
+from toolchains.system.steps import step
 
 # What Conan calls the remote; CONAN_PASSWORD_FOUNDRY is for it alone.
 REMOTE = "foundry"
@@ -188,7 +190,7 @@ def check_url(url: str) -> None:
 def given() -> dict[str, str]:
     """What our environment says for whoever asks a network: proxies, and the user's name and password for remotes."""
     named = {name: value for name, value in os.environ.items() if name.startswith((USER, PASSWORD))}
-    return run.connection() | named
+    return children.connection() | named
 
 
 class Conan:
@@ -235,7 +237,7 @@ class Conan:
             PinError: it is not this package.
         """
         with NamedTemporaryFile(prefix="foundry-", dir=paths.scratch()) as file:
-            trees.pack(file, {"restored.tgz": archive})
+            folders.pack(file, {"restored.tgz": archive})
             file.flush()
             self.container.put(Path(file.name), "/foundry")
         self._call("cache", "restore", "/foundry/restored.tgz")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..engine import Container
-from ..errors import EngineError, FileError
+from toolchains.engine.client import Container
+from toolchains.system.errors import EngineError, FileError
 
 # Bytes that one compilation and one link may take, with room to spare. Measured as the largest resident set that the
 # kernel saw (wait4's ru_maxrss), release builds without debug information:

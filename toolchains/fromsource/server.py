@@ -16,12 +16,13 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from .. import native, paths
-from ..engine import Container, Engine
-from ..errors import EngineError, UsageError
-from ..lock import LockedTarget
-from ..store import Store
-from .remote import PASSWORD, USER
+from toolchains.artifacts import native
+from toolchains.engine.client import Container, Engine
+from toolchains.fetch.store import Store
+from toolchains.fromsource.remote import PASSWORD, USER
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import paths
+from toolchains.system.errors import EngineError, UsageError
 
 PORT = 9300
 # What is served outlives the server, in a volume of the engine's.

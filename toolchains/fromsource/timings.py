@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from ..errors import FoundryError
+from toolchains.system.errors import FoundryError
 
 # Ninja's formats since version 5 have the same columns: start, end (milliseconds of that run), mtime, output, hash.
 _HEADER = "# ninja log v"

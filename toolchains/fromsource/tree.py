@@ -13,16 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import paths
-from ..errors import FileError, PinError
-from ..lock import LockedSource, digest
-from ..patches import Series
-from ..steps import step
-from ..store import Store
-from ..upstreams import GitPin, Profile, SourcePackagePin
-from . import llvmhash, origins, packed
-from .origins import Origin
-from .packed import Selection
+from toolchains.config.projects import GitPin, Profile, SourcePackagePin
+from toolchains.fetch.store import Store
+from toolchains.fromsource import llvmhash, origins, packed
+from toolchains.fromsource.origins import Origin
+from toolchains.fromsource.packed import Selection
+from toolchains.lockfile.lock import LockedSource, digest
+from toolchains.patching.series import Series
+from toolchains.system import paths
+from toolchains.system.errors import FileError, PinError
+from toolchains.system.steps import step
 
 # To be raised when the same source comes out as another tar. No digest of the code: a change there that changes no tree
 # would have everybody compile LLVM again.

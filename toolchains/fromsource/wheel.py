@@ -16,26 +16,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .. import paths, trees, triton
-from ..errors import LlvmHashError, PinError
-from ..lock import LockedTriton, digest
-from ..store import Store
-from ..wheel import entries
-from .build import Built, Wanted
+from toolchains.archives import folders
+from toolchains.archives.wheel_file import entries
+from toolchains.artifacts import triton_wheel
+from toolchains.fetch.store import Store
+from toolchains.fromsource.build import Built, Wanted
+from toolchains.lockfile.lock import LockedTriton, digest
+from toolchains.system import paths
+from toolchains.system.errors import LlvmHashError, PinError
 
 # Vendors' backends, which every Triton compiles; the others in a wheel are plugins that somebody put into its tree.
 _VENDORS = ("amd", "nvidia")
 _BACKEND = re.compile(r"triton/backends/([^/]+)/")
-_CODE = ("toolchains/fromsource/wheel.py", "toolchains/triton.py", "toolchains/wheel.py")
+_CODE = ("toolchains/fromsource/wheel.py", "toolchains/artifacts/triton_wheel.py", "toolchains/archives/wheel_file.py")
 
 
 def identity(locked: LockedTriton, want: Wanted) -> str:
     """The digest of all that goes into the wheel."""
     return digest({
         "built": want.identity,
-        "version": triton.version(locked),
+        "version": triton_wheel.version(locked),
         "rules": hashlib.sha256((paths.PATCHES / "triton" / "slim.toml").read_bytes()).hexdigest(),
-        "code": trees.digest({name: paths.ROOT / name for name in _CODE}),
+        "code": folders.digest({name: paths.ROOT / name for name in _CODE}),
     })
 
 
@@ -74,7 +76,7 @@ def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path) -> None:
             _check_llvm(llvm.source.commit, file)
         with zipfile.ZipFile(file) as archive:
             found = {match[1] for entry in entries(archive) if (match := _BACKEND.match(entry.filename))}
-        triton.rewrite(locked, file, folder, backends=found.difference(_VENDORS), patched={})
+        triton_wheel.rewrite(locked, file, folder, backends=found.difference(_VENDORS), patched={})
 
 
 @contextmanager
@@ -93,7 +95,7 @@ def _check_llvm(commit: str, file: Path) -> None:
     """
     if not re.fullmatch("[0-9a-f]{40}", commit):
         return
-    found = triton.llvm_hash_of(file)
+    found = triton_wheel.llvm_hash_of(file)
     if found != commit:
         raise LlvmHashError(
             "the Triton that was compiled here has another LLVM in it than it was given",

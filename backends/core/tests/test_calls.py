@@ -1,6 +1,6 @@
 """Calls of library functions: right on every processor, however wide the vectors are that a kernel is compiled for.
 
-CI runs these as each kind of x86-64 processor for which PoCL's library is compiled; see toolchains/testing.py.
+CI runs these as each kind of x86-64 processor for which PoCL's library is compiled; see toolchains/testing/suites.py.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Llvm(ConanFile):
             "LLVM_ENABLE_ASSERTIONS": "ON" if self.options.assertions else "OFF",
             "LLVM_TARGETS_TO_BUILD": str(self.options.targets),
             # LLVM asks git for its commit, and there is none beside the tree. What links with it says it, by which
-            # toolchains/triton.py tells whether a Triton has the LLVM that it is meant to have.
+            # toolchains/artifacts/triton_wheel.py tells whether a Triton has the LLVM that it is meant to have.
             "LLVM_FORCE_VC_REVISION": str(self.options.commit),
         }
 

@@ -1,0 +1,135 @@
+"""Refuses names that would lead out of the folder they are meant for.
+
+Everything that takes a path or a file name from outside asks here before it uses it: patches, the lock, wheels, tars,
+SDKs, source trees, what a container sends back. There is one rule for all of them, and it looks at the text of a name.
+Whoever writes below a folder that may hold links asks under(), which looks at the folder, too.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from toolchains.system.errors import FoundryError, UnsafeArchiveError
+
+_SHA256 = re.compile("[0-9a-f]{64}")
+_HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+_WORD = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~:!-]*")
+
+
+def inside(path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError, backslash: bool = False) -> str:
+    """Return a relative path in its normal form, "a/b" for "./a//b".
+
+    Args:
+        path: as it came.
+        called: what it came from, for the message.
+        error: what to raise.
+        backslash: accept names with a backslash. Only whole file systems have such names; a tool that takes the
+            backslash for a separator would leave the folder.
+
+    Raises:
+        error: it is empty or absolute, or has "..", NUL, or a backslash.
+    """
+    why = (
+        "it is empty" if not path
+        else "it is absolute" if path.startswith("/")
+        else "it has .. in it" if ".." in path.split("/")
+        else "it has a NUL in it" if "\0" in path
+        else "it has a backslash in it" if "\\" in path and not backslash
+        else ""
+    )  # fmt: skip
+    if why:
+        raise error(
+            f"{called} has a path that leaves its folder: {path if path.isprintable() else repr(path)}", why=why,
+            next="do not use it, and find out who made it; a path must be relative and without ..",
+        )  # fmt: skip
+    return posixpath.normpath(path)
+
+
+def name(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
+    """Return the name of a file or folder: one part of a path.
+
+    Raises:
+        error: see inside; or it has a separator, or is ".".
+    """
+    inside(text, called, error=error)
+    if "/" in text or text == ".":
+        raise error(f"{called} has a name that is not the name of one file: {text!r}",
+                    next="a name must have no / in it")  # fmt: skip
+    return text
+
+
+def word(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
+    """Return a name or a version that other programs are given on their command line.
+
+    Raises:
+        error: see name; or it has a blank or a control character, or would be taken for an option.
+    """
+    name(text, called, error=error)
+    if not _WORD.fullmatch(text):
+        raise error(
+            f"{called} has {text!r} where a name or a version is expected",
+            next="it must consist of letters, digits and . _ + ~ : ! - and start with a letter or a digit",
+        )
+    return text
+
+
+def sha256(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
+    """Return a sha256 in hexadecimal.
+
+    Raises:
+        error: it is none.
+    """
+    return _matched(_SHA256, text, "sha256", called, error)
+
+
+def commit(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
+    """Return the name of an object of git, in hexadecimal.
+
+    Raises:
+        error: it is none.
+    """
+    return _matched(_HASH, text, "hash of git", called, error)
+
+
+def _matched(pattern: re.Pattern[str], text: str, what: str, called: str, error: type[FoundryError]) -> str:
+    if not pattern.fullmatch(text):
+        raise error(f"{called} has a {what} that is none: {text!r}", next="it must be in lower-case hexadecimal digits")
+    return text
+
+
+def under(folder: Path, path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> Path:
+    """Return where a path is in a folder of this machine.
+
+    Raises:
+        error: see inside; or a link in the folder leads out of it.
+    """
+    place = folder / inside(path, called, error=error)
+    if not place.resolve().is_relative_to(folder.resolve()):
+        raise error(
+            f"{called} has a path that leaves {folder} through a link: {path}", why=f"it leads to {place.resolve()}",
+            next="remove the link, or give a folder without it",
+        )  # fmt: skip
+    return place
+
+
+def not_through(links: Collection[str], names: Collection[str], called: str) -> None:
+    """Refuse entries that would be written where a link of the same archive leads.
+
+    Raises:
+        UnsafeArchiveError: a folder that one of the names is in is a link.
+    """
+    for each in names:
+        if any(folder in links for folder in parents(each)):
+            raise UnsafeArchiveError(f"{called} has an entry that would be written through a link: {each}",
+                                     next="do not use it, and find out who made it")  # fmt: skip
+
+
+def parents(name: str) -> Iterator[str]:
+    """The folders that a name is in, the innermost first."""
+    at = name.rfind("/")
+    while at > 0:
+        yield name[:at]
+        at = name.rfind("/", 0, at)

@@ -1,0 +1,324 @@
+"""Docker archives that come out the same each time: made by hand for a base image, normalised after a build.
+
+What `docker save` writes depends on the clock and on the engine. Here every layer is written anew with its entries
+sorted and its times, owners and modes reduced to what matters; so is the configuration. The ID of an image is the
+sha256 of its configuration, which names the layers by their sha256: the same content gives the same ID.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import hashlib
+import io
+import json
+import posixpath
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, cast
+
+from toolchains.archives import confine
+from toolchains.archives.folders import EPOCH
+from toolchains.system.errors import ImageError
+from toolchains.system.paths import scratch
+
+_CHUNK = 4 << 20
+# What tells images of an unfinished build from others, and whose they are; a finished image does not have it.
+BUILD_LABEL = "org.triton-foundry.build"
+_CREATED = datetime.fromtimestamp(EPOCH, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+_GZIP = b"\x1f\x8b"
+# An entry of this name says that its folder hides all that the layers below have in it; .wh.X says that X is gone.
+_OPAQUE = ".wh..wh..opq"
+_WHITEOUT = ".wh."
+# Access and change times are of the machine that wrote the layer; extended attributes belong to the file.
+_KEPT_PAX = "SCHILY.xattr."
+# What an image says about running it. The engine adds its own: host name, parent image, the build's container.
+_KEPT_CONFIG = (
+    "Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels", "OnBuild", "Shell", "StopSignal", "User",
+    "Volumes", "WorkingDir",
+)  # fmt: skip
+
+
+def base(rootfs: Path, archive: Path, *, name: str, architecture: str, env: list[str], command: list[str]) -> str:
+    """Make an image of one layer from a tar of a root file system.
+
+    Args:
+        rootfs: the tar.
+        archive: where the docker-archive is written.
+        name: the tag it will have when loaded.
+        architecture: as Docker calls it: "amd64".
+
+    Returns:
+        The image's ID, "sha256:...".
+    """
+    with archive.open("wb") as file, rootfs.open("rb") as source:
+        writer = _Writer(file)
+        writer.layer(partial(_normalise, source, below=_Below()))
+        config = {
+            "architecture": architecture, "os": "linux", "config": {"Cmd": command, "Env": env},
+            "history": [{"created_by": "mmdebstrap"}],
+        }  # fmt: skip
+        return writer.finish(config, name)
+
+
+def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] = (), leave_out: bool = False) -> str:
+    """Write a saved image anew, so that two builds of the same content give the same bytes.
+
+    Args:
+        saved: what the engine saved, in Docker's own layout or in OCI's with Docker's manifest.
+        archive: where the normalised docker-archive is written.
+        name: the tag it will have when loaded.
+        known: digests ("sha256:...") of layers that are normalised already; they are copied as they are.
+        leave_out: name the known layers without copying them, for an engine that has them.
+
+    Returns:
+        The image's ID, "sha256:...".
+
+    Raises:
+        ImageError: no archive of one image, or layers compressed in a way that cannot be read.
+    """
+    with saved.open("rb") as source, archive.open("wb") as file:
+        try:
+            tar = tarfile.open(fileobj=source)  # noqa: SIM115 - it closes with its file
+            (manifest,) = json.load(_content(tar, "manifest.json"))
+            config = json.load(_content(tar, manifest["Config"]))
+            layers = list(zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True))
+        except (tarfile.TarError, KeyError, ValueError) as error:
+            raise ImageError(f"not an archive of one image: {saved}", why=repr(error)) from error
+        writer = _Writer(file)
+        below = _Below()
+        for digest, member in layers:
+            with _uncompressed(_content(tar, member), member) as plain:
+                if digest not in known:
+                    writer.layer(partial(_normalise, plain, below=below))
+                    continue
+                below.scan(plain)
+                writer.known_layer(digest, None if leave_out else plain)
+        return writer.finish(config, name)
+
+
+@dataclass
+class _Below:
+    """What the layers so far hold: for a folder its metadata, for anything else None."""
+
+    entries: dict[str, Any] = field(default_factory=dict)
+
+    def scan(self, source: IO[bytes]) -> None:
+        """Take note of a layer."""
+        with tarfile.open(fileobj=source) as tar:
+            for name, entry in _entries(tar).items():
+                self.add(name, entry)
+
+    def add(self, name: str, entry: tarfile.TarInfo) -> None:
+        """Take note of an entry, the folders that its name implies included."""
+        folder, last = posixpath.split(name)
+        if last.startswith(_WHITEOUT):
+            gone = folder if last == _OPAQUE else posixpath.join(folder, last.removeprefix(_WHITEOUT))
+            inside = gone + "/"
+            for path in [path for path in self.entries if path.startswith(inside)]:
+                del self.entries[path]
+            if last != _OPAQUE:
+                self.entries.pop(gone, None)
+            return
+        self.entries[name] = _metadata(entry) if entry.isdir() else None
+
+    def is_redundant(self, name: str, entry: tarfile.TarInfo) -> bool:
+        """Whether an entry changes nothing: engines differ in which of those they write."""
+        folder, last = posixpath.split(name)
+        if last == _OPAQUE:
+            return folder not in self.entries
+        if last.startswith(_WHITEOUT):
+            return posixpath.join(folder, last.removeprefix(_WHITEOUT)) not in self.entries
+        return entry.isdir() and self.entries.get(name) == _metadata(entry)
+
+
+class _Writer:
+    """Writes a docker-archive: layers as they come, then the configuration and the manifest that name them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._layers: list[str] = []
+
+    def layer(self, write: Callable[[IO[bytes]], None]) -> None:
+        """Add the layer that `write` writes."""
+        start = self._file.tell()
+        # The header holds name and size, which are known at the end only: its block is written last.
+        self._file.write(bytes(tarfile.BLOCKSIZE))
+        hashed = _Hashed(self._file)
+        write(cast(IO[bytes], hashed))
+        digest = f"sha256:{hashed.hash.hexdigest()}"
+        size = self._file.tell() - start - tarfile.BLOCKSIZE
+        self._pad(size)
+        end = self._file.tell()
+        self._file.seek(start)
+        self._file.write(_header(_file_name(digest, "tar"), size))
+        self._file.seek(end)
+        self._layers.append(digest)
+
+    def known_layer(self, digest: str, source: IO[bytes] | None) -> None:
+        """Add a layer as it is; without a source, its name only."""
+        if source is not None:
+            size = source.seek(0, io.SEEK_END)
+            source.seek(0)
+            self._file.write(_header(_file_name(digest, "tar"), size))
+            shutil.copyfileobj(source, self._file, _CHUNK)
+            self._pad(size)
+        self._layers.append(digest)
+
+    def finish(self, config: Mapping[str, Any], name: str) -> str:
+        """Add configuration and manifest; returns the image's ID."""
+        labels = config["config"].get("Labels") or {}
+        running = {**config["config"], "Labels": {key: labels[key] for key in labels if key != BUILD_LABEL}}
+        content = _canonical({
+            "architecture": config["architecture"],
+            "os": config["os"],
+            "created": _CREATED,
+            "config": {key: running[key] for key in _KEPT_CONFIG if running.get(key)},
+            "history": [_history(step) for step in config["history"] if not _is_label_of_a_build(step)],
+            "rootfs": {"type": "layers", "diff_ids": self._layers},
+        })
+        id = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        self._add(_file_name(id, "json"), content)
+        layers = [_file_name(digest, "tar") for digest in self._layers]
+        manifest = [{"Config": _file_name(id, "json"), "Layers": layers, "RepoTags": [name]}]
+        self._add("manifest.json", _canonical(manifest))
+        self._file.write(bytes(2 * tarfile.BLOCKSIZE))
+        return id
+
+    def _add(self, name: str, content: bytes) -> None:
+        self._file.write(_header(name, len(content)) + content)
+        self._pad(len(content))
+
+    def _pad(self, size: int) -> None:
+        self._file.write(bytes(-size % tarfile.BLOCKSIZE))
+
+
+class _Hashed:
+    """Passes bytes on and keeps their sha256."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return self._file.write(data)
+
+
+def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
+    """Write a layer anew, and take note of what it holds."""
+    with (
+        tarfile.open(fileobj=source) as tar,
+        tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as result,
+    ):
+        entries = _entries(tar)
+        _link(entries)
+        for name in sorted(entries):
+            entry = entries[name]
+            redundant = below.is_redundant(name, entry)
+            below.add(name, entry)
+            if not redundant:
+                result.addfile(_clean(name, entry), tar.extractfile(entry) if entry.isreg() else None)
+
+
+def _entries(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
+    """The entries of a layer by name; the root folder itself is every engine's own."""
+    entries = {_name(entry.name): entry for entry in tar}
+    entries.pop(".", None)
+    return entries
+
+
+def _name(path: str) -> str:
+    # Whole file systems have names with backslashes: units of systemd.
+    return confine.inside(path.lstrip("/") or ".", "a layer", backslash=True)
+
+
+def _link(entries: dict[str, tarfile.TarInfo]) -> None:
+    """Of the names that one file has, make the first the file and the others links to it.
+
+    Which of them the engine came upon first is chance.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, entry in entries.items():
+        if entry.islnk():
+            target = _name(entry.linkname)
+            groups.setdefault(target, [target]).append(name)
+    for target, names in groups.items():
+        origin = entries.get(target)
+        # A link to a file of a layer below stays as it is.
+        if origin is None or not origin.isreg():
+            continue
+        first, *others = sorted(names)
+        entries[first] = origin
+        for name in others:
+            entries[name] = link = copy.copy(origin)
+            link.type, link.linkname, link.size = tarfile.LNKTYPE, first, 0
+
+
+def _clean(name: str, entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The entry without what depends on when and where it was made."""
+    clean = tarfile.TarInfo(name)
+    clean.type, clean.size = entry.type, entry.size
+    clean.linkname = _name(entry.linkname) if entry.islnk() else entry.linkname
+    clean.devmajor, clean.devminor = entry.devmajor, entry.devminor
+    clean.mode, clean.uid, clean.gid, clean.mtime, attributes = _metadata(entry)
+    clean.pax_headers = dict(attributes)
+    return clean
+
+
+def _metadata(entry: tarfile.TarInfo) -> tuple[int, int, int, int, tuple[tuple[str, str], ...]]:
+    attributes = sorted((key, value) for key, value in entry.pax_headers.items() if key.startswith(_KEPT_PAX))
+    return entry.mode & 0o7777, entry.uid, entry.gid, min(int(entry.mtime), EPOCH), tuple(attributes)
+
+
+def _is_label_of_a_build(step: Mapping[str, Any]) -> bool:
+    return bool(step.get("empty_layer")) and f"LABEL {BUILD_LABEL}=" in step.get("created_by", "")
+
+
+def _history(step: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: step[key] for key in ("created_by", "empty_layer") if step.get(key)}
+    return kept | {"created": _CREATED}
+
+
+def _content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
+    file = tar.extractfile(name)
+    if file is None:
+        raise KeyError(name)
+    return file
+
+
+def _uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
+    """The layer as a plain tar that can be read twice."""
+    magic = source.read(len(_GZIP))
+    source.seek(0)
+    if magic == _GZIP:
+        plain = cast(IO[bytes], tempfile.TemporaryFile(dir=scratch()))  # noqa: SIM115
+        with gzip.open(source) as packed:
+            shutil.copyfileobj(packed, plain, _CHUNK)
+        plain.seek(0)
+        return plain
+    source.seek(257)
+    if source.read(5) != b"ustar":
+        raise ImageError(f"a layer is neither a tar nor compressed by gzip: {name}")
+    source.seek(0)
+    return source
+
+
+def _header(name: str, size: int) -> bytes:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mtime = size, EPOCH
+    return entry.tobuf(tarfile.USTAR_FORMAT)
+
+
+def _file_name(digest: str, suffix: str) -> str:
+    return f"{digest.removeprefix('sha256:')}.{suffix}"
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,192 @@
+"""An installation prefix as a tar: what a recipe packaged or a user supplied, the same bytes for the same content.
+
+It may come as a tar or as a folder; the bytes are the same.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import posixpath
+import shutil
+import stat
+import tarfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, cast
+
+from toolchains.archives import confine
+from toolchains.archives.folders import EPOCH
+from toolchains.system.errors import UnsafeArchiveError
+from toolchains.system.paths import scratch
+
+_OTHER = "give the archive as the vendor packed it, or the folder that it was unpacked to"
+_COMPRESSED: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of a prefix, or a link.
+
+    Attributes:
+        open: gives the file's content, at its start.
+        size: in bytes.
+        executable: whether its owner may execute it.
+        link: where a link leads; a file has none.
+    """
+
+    open: Callable[[], IO[bytes]]
+    size: int = 0
+    executable: bool = False
+    link: str = ""
+
+
+def normalise(source: Path, target: Path, *, below: str = "", without: Collection[str] = ()) -> None:
+    """Write a tar anew; see write.
+
+    Args:
+        source: a tar, plain or compressed.
+        target: the plain tar to write.
+        below: take only what is in this folder, and take its name away.
+        without: names of files at the top that are left out.
+
+    Raises:
+        UnsafeArchiveError: an entry would be written outside the prefix, or is neither a file nor a link.
+    """
+    with opened(source) as tar, target.open("wb") as file:
+        found = of_tar(tar, source.name, below)
+        write({name: entry for name, entry in found.items() if name not in without}, file)
+
+
+def write(entries: Mapping[str, Entry], out: IO[bytes]) -> None:
+    """Write a tar of files and links only, sorted, owned by root, dated EPOCH, modes 755 and 644."""
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as result:
+        for name in sorted(entries):
+            entry = entries[name]
+            clean = tarfile.TarInfo(name)
+            clean.mtime = EPOCH
+            if entry.link:
+                clean.type, clean.linkname, clean.mode = tarfile.SYMTYPE, entry.link, 0o777
+                result.addfile(clean)
+                continue
+            clean.size, clean.mode = entry.size, 0o755 if entry.executable else 0o644
+            with entry.open() as content:
+                result.addfile(clean, content)
+
+
+def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entry]:
+    """The files and links of a prefix by their names in it; errors call the tar by the given name.
+
+    Args:
+        below: take only what is in this folder, and take its name away.
+
+    Raises:
+        UnsafeArchiveError: see normalise.
+    """
+    found: dict[str, Entry] = {}
+    files: dict[str, tarfile.TarInfo] = {}
+    for member in tar:
+        name = confine.inside(member.name, called)
+        inside = posixpath.relpath(name, below) if below else name
+        if member.isdir() or inside.startswith(".."):
+            continue
+        if not (member.isreg() or member.issym() or member.islnk()):
+            raise UnsafeArchiveError(
+                f"{called} has an entry that is neither a file nor a link: {member.name}", next=_OTHER
+            )
+        if member.issym():
+            found[inside] = Entry(partial(_content, tar, member), link=member.linkname)
+            continue
+        # A hard link has no content; the file does, which must come before it.
+        file = files.get(confine.inside(member.linkname, called)) if member.islnk() else member
+        if file is None:
+            raise UnsafeArchiveError(
+                f"{called} has a hard link to a file that it does not have: {member.name}",
+                why=f"it leads to {member.linkname}, which must come before it", next=_OTHER,
+            )  # fmt: skip
+        files[name] = file
+        found[inside] = Entry(partial(_content, tar, file), file.size, bool(file.mode & 0o100))
+    refuse_paths_through_links(found, called)
+    return found
+
+
+def of_folder(folder: Path) -> dict[str, Entry]:
+    """The files and links below a folder by their names in it. Links are kept as they are, not followed.
+
+    Raises:
+        UnsafeArchiveError: something there is neither a file nor a link.
+        OSError: it cannot be read.
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found: dict[str, Entry] = {}
+    for top, folders, files in os.walk(folder, onerror=fail):
+        for path in (Path(top, name) for name in (*folders, *files)):
+            if path.is_dir() and not path.is_symlink():
+                continue
+            found[path.relative_to(folder).as_posix()] = _of_path(path, path.lstat())
+    return found
+
+
+def of_file(path: Path) -> Entry:
+    """A file that a user names; a link to it is followed.
+
+    Raises:
+        UnsafeArchiveError: it is no regular file.
+        OSError: it cannot be read.
+    """
+    return _of_path(path, path.stat())
+
+
+def _of_path(path: Path, status: os.stat_result) -> Entry:
+    if stat.S_ISLNK(status.st_mode):
+        # As it is: Path would shorten "./lib".
+        return Entry(partial(_opened, path), link=os.readlink(path))  # noqa: PTH115
+    if not stat.S_ISREG(status.st_mode):
+        raise UnsafeArchiveError(f"neither a file nor a link: {path}", next="remove it, or give a folder without it")
+    return Entry(partial(_opened, path), status.st_size, bool(status.st_mode & 0o100))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = tar.extractfile(member)
+    assert file is not None
+    return file
+
+
+def refuse_paths_through_links(found: Mapping[str, Entry], called: str) -> None:
+    """Refuse entries that whoever unpacks them would write where a link leads.
+
+    Raises:
+        UnsafeArchiveError: there is one.
+    """
+    confine.not_through({name for name, entry in found.items() if entry.link}, found, called)
+
+
+@contextmanager
+def opened(source: Path) -> Iterator[tarfile.TarFile]:
+    """A tar, plain or compressed, that can be read in any order without being decompressed time and again."""
+    with source.open("rb") as file:
+        magic = file.read(8)
+    opener = next((opener for start, opener in _COMPRESSED.items() if magic.startswith(start)), None)
+    if opener is None:
+        with tarfile.open(source, "r:") as tar:
+            yield tar
+        return
+    with cast(IO[bytes], TemporaryFile(dir=scratch())) as plain:
+        with opener(source) as packed:
+            shutil.copyfileobj(packed, plain, 4 << 20)
+        plain.seek(0)
+        with tarfile.open(fileobj=plain, mode="r:") as tar:
+            yield tar

@@ -1,0 +1,106 @@
+"""Reading a wheel's entries and writing a wheel whose bytes depend on nothing but its content."""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import csv
+import hashlib
+import io
+import shutil
+import stat
+import zipfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from toolchains.archives import confine
+from toolchains.system.errors import UnsafeArchiveError
+
+# The first date that zip can express.
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def entries(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
+    """The files of a wheel.
+
+    Raises:
+        UnsafeArchiveError: an entry would be installed outside the folder it is meant for, or is a link.
+    """
+    for entry in wheel.infolist():
+        # As the archive has it: zipfile cuts a name at a NUL.
+        confine.inside(entry.orig_filename, str(wheel.filename))
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            raise UnsafeArchiveError(f"{wheel.filename} has an entry that is a link: {entry.filename}")
+        if not entry.is_dir():
+            yield entry
+
+
+class WheelWriter:
+    """Writes a wheel: files as they come, RECORD at the end.
+
+    Files are stored, not compressed: deflate's output differs between versions of zlib, and nobody downloads them.
+
+    Args:
+        path: of the new wheel.
+        info: name of its .dist-info folder.
+    """
+
+    def __init__(self, path: Path, info: str) -> None:
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
+        self._record = f"{info}/RECORD"
+        self._rows: list[tuple[str, str, int | str]] = []
+
+    def add(self, name: str, content: bytes | Path, *, executable: bool = False) -> None:
+        """Add a file; the caller adds them sorted."""
+        entry = self._entry(name, executable)
+        if isinstance(content, Path):
+            with content.open("rb") as source:
+                digest = hashlib.file_digest(source, "sha256")
+                entry.file_size = source.tell()
+                source.seek(0)
+                with self._zip.open(entry, "w") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+        else:
+            digest = hashlib.sha256(content)
+            self._zip.writestr(entry, content)
+        encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
+        self._rows.append((name, f"sha256={encoded}", entry.file_size))
+
+    def close(self) -> None:
+        """Write RECORD, which lists itself without a hash, and finish the file."""
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows([*self._rows, (self._record, "", "")])
+        self._zip.writestr(self._entry(self._record, False), text.getvalue())
+        self._zip.close()
+
+    def _entry(self, name: str, executable: bool) -> zipfile.ZipInfo:
+        entry = zipfile.ZipInfo(name, _DATE)
+        entry.create_system = 3  # Unix; Python's default is the system it runs on
+        entry.external_attr = (stat.S_IFREG | (0o755 if executable else 0o644)) << 16
+        return entry
+
+
+def without_gone_entry_points(text: str, names: Collection[str]) -> str:
+    """entry_points.txt without what points to modules that are not among a wheel's files.
+
+    Args:
+        text: of the file.
+        names: the files that the wheel has.
+    """
+    old = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+    new = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+    # Entry points are case-sensitive; ConfigParser is not, unless told.
+    old.optionxform = new.optionxform = str  # type: ignore[assignment,method-assign]
+    old.read_string(text)
+    for section in old.sections():
+        kept = {name: value for name, value in old[section].items() if _exists(value.partition(":")[0], names)}
+        if kept:
+            new[section] = kept
+    result = io.StringIO()
+    new.write(result)
+    return result.getvalue()
+
+
+def _exists(module: str, names: Collection[str]) -> bool:
+    path = module.strip().replace(".", "/")
+    return f"{path}.py" in names or f"{path}/__init__.py" in names

@@ -1,0 +1,199 @@
+"""Builds native parts: a folder under toolchains/recipes becomes a Conan package, and that a tar of what it installs.
+
+    builder    base image of the locked compilers, with the locked Conan, CMake and Ninja    docker/build.Dockerfile
+    part       `conan create` of the recipe in a container of that, without a network; the package's files in a tar
+
+A part is named by the digest of its sources, of cmake/ and of its builder: if the store has one of that name, nothing
+is built and no builder is needed. Two builds give the same bytes: cmake/foundry.cmake keeps paths and dates out of what
+compilers write, and the tar is made anew by prefix.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from toolchains.archives import folders, prefix
+from toolchains.engine.client import Container, Engine
+from toolchains.fetch.store import Store
+from toolchains.images import base as rootfs
+from toolchains.images import layer, provenance
+from toolchains.lockfile.lock import LockedTarget, digest
+from toolchains.system import paths
+from toolchains.system.errors import CommandError, UsageError
+from toolchains.system.steps import step
+
+# Folders among a recipe's sources that are no part of its package: an edit there builds nothing.
+_NOT_BUILT = ("tests", "conformance", "calibration")
+# Of cmake/, what the project's own recipes share; the rest is for upstream's projects.
+_SHARED = ("foundry.cmake", "foundry.profile", "reproducible.cmake")
+# What decides how a package becomes a part.
+_RECIPE = ("toolchains/artifacts/native.py", "toolchains/archives/prefix.py")
+# Conan's own notes on the package; one of them carries the time.
+NOTES = ("conaninfo.txt", "conanmanifest.txt")
+_SOURCES = "/foundry/src"
+_TAIL_LINES = 40
+
+
+@dataclass(frozen=True)
+class Part:
+    """A built part: the recipe's name, a tar of the files that it installs, and the identity of what it was made of."""
+
+    name: str
+    path: Path
+    identity: str
+
+
+def identity(name: str, builder: LockedTarget) -> str:
+    """The digest of all that goes into the part that a recipe makes.
+
+    Raises:
+        UsageError: there is no such recipe.
+    """
+    return _identity(_sources(name), builder)
+
+
+def fetch(names: Sequence[str], builder: LockedTarget, store: Store) -> LockedTarget:
+    """The builder with the files that are really used; where all parts are in the store, nothing is fetched."""
+    if all(store.has_part("native", identity(name, builder)) for name in names):
+        return builder
+    return fetched(builder, store)
+
+
+def fetched(builder: LockedTarget, store: Store) -> LockedTarget:
+    """The builder with the files that are really used, all of them in the store."""
+    wanted = [*builder.debs, *builder.wheels, *builder.sdists]
+    with step(f"{len(wanted)} locked files to build with"):
+        found = store.fetch(wanted, suite=builder.suite, python=builder.python)
+    return replace(builder, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
+
+
+def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> Part:
+    """The part that a recipe makes, from the store or built now.
+
+    Args:
+        builder: with files that are in the store.
+
+    Raises:
+        UsageError: there is no such recipe.
+        CommandError: Conan, CMake or a compiler refused; carries the last lines printed.
+        EngineError, OfflineError: the image to build in cannot be had.
+    """
+    # From a copy: somebody may be editing, and what was digested is what must be built.
+    with TemporaryDirectory(dir=paths.scratch()) as work:
+        copies = {}
+        for inner, source in _sources(name).items():
+            copies[inner] = Path(work, inner)
+            copies[inner].parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copies[inner])
+        found = _identity(copies, builder)
+
+        def build(folder: Path) -> None:
+            image = have_builder(builder, store=store, engine=engine)
+            with step(f"native part {name}"), engine.container(image) as container:
+                _build(name, Path(work), container, folder / f"{name}.tar")
+
+        folder = store.part("native", found, build)
+    return Part(name, folder / f"{name}.tar", found)
+
+
+def builder_image(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
+    """Have the image to build in in the engine, as it is locked; fetches nothing if it is there. Returns its name."""
+    name = builder_name(builder)
+    if provenance.image(name, engine=engine, store=store):
+        return name
+    return have_builder(fetched(builder, store), store=store, engine=engine)
+
+
+def have_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
+    """Have the image to build in in the engine, of files that are in the store; returns its name."""
+    name = builder_name(builder)
+    with store.locked(name.replace("/", "-")):
+        if provenance.image(name, engine=engine, store=store) is None:
+            with step(f"base image to build in from {len(builder.debs)} Debian packages"):
+                base = rootfs.base(builder, store)
+            with step("base image into the engine"):
+                known = base.load(engine, store)
+            with step("Conan, CMake and Ninja"):
+                wheels = layer.locked(builder.wheels, store)
+                sdists = {f"sdists/{sdist.filename}": store.path(sdist) for sdist in builder.sdists}
+                made = layer.layer(engine, name, _dockerfile(), {"BASE": base.name}, {}, wheels, known, sdists)
+            provenance.note(name, made, store)
+    return name
+
+
+def _build(name: str, sources: Path, container: Container, result: Path) -> None:
+    """Make the package in a container, and the tar of it here."""
+    log = paths.LOGS / f"native-{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    container.copy_into(sources, _SOURCES)
+    with log.open("w") as file:
+        done = container.run(
+            ["conan", "create", f"{_SOURCES}/{name}", "--profile:all", f"{_SOURCES}/cmake/foundry.profile",
+             "--no-remote", "--format", "json", "--out-file", "/foundry/made.json"],
+            env={"CONAN_HOME": "/foundry/conan", "SOURCE_DATE_EPOCH": str(folders.EPOCH), "LC_ALL": "C.UTF-8"},
+            line=lambda text: print(text, file=file, flush=True),
+        )  # fmt: skip
+    if done.status != 0:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+        raise CommandError(
+            f"the native part {name} could not be built",
+            why=f"{tail}\n(whole output: {log})",
+            next=f"correct toolchains/recipes/{name}, then the same command again",
+        )
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        made, packed = Path(work, "made.json"), Path(work, "package.tar")
+        container.copy_out("/foundry/made.json", made)
+        nodes = json.loads(made.read_text())["graph"]["nodes"].values()
+        (package,) = {node["package_folder"] for node in nodes if node["name"] == name}
+        container.call(["tar", "--create", "--file", "/foundry/package.tar", "--directory", package, "."])
+        container.copy_out("/foundry/package.tar", packed)
+        prefix.normalise(packed, result, without=NOTES)
+
+
+def _sources(name: str) -> dict[str, Path]:
+    """What a part is built from, by its name in the folder of sources: the recipe, and what recipes share."""
+    return sources(name) | {f"cmake/{file}": paths.CMAKE / file for file in _SHARED}
+
+
+def sources(name: str) -> dict[str, Path]:
+    """The files of a recipe that its package is built from, by their names in the folder of sources.
+
+    Raises:
+        UsageError: there is no such recipe.
+    """
+    folder = paths.RECIPES / name
+    if not (folder / "conanfile.py").is_file():
+        raise UsageError(f"there is no recipe toolchains/recipes/{name}", why="it has no conanfile.py")
+    return {f"{name}/{inner}": path for inner, path in folders.files(folder).items() if _is_built(inner)}
+
+
+def _is_built(inner: str) -> bool:
+    return not set(_NOT_BUILT).intersection(inner.split("/")[:-1])
+
+
+def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
+    code = folders.digest({name: paths.ROOT / name for name in _RECIPE})
+    return digest({"sources": folders.digest(sources), "builder": builder_identity(builder), "recipe": code})
+
+
+def builder_name(builder: LockedTarget) -> str:
+    """What the image to build in is called."""
+    return f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
+
+
+def builder_identity(builder: LockedTarget) -> str:
+    """The digest of all that goes into the image to build in."""
+    return digest({
+        "base": rootfs.identity(builder),
+        "python": sorted(artifact.sha256 for artifact in (*builder.wheels, *builder.sdists)),
+        "recipe": layer.identity(_dockerfile()),
+    })
+
+
+def _dockerfile() -> Path:
+    return paths.DOCKER / "build.Dockerfile"

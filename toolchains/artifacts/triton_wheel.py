@@ -1,0 +1,228 @@
+"""Triton's official wheel made ours: its LLVM checked, patched, slim, and named X+foundry.N.
+
+The steps of repack():
+    1. the LLVM commit compiled into libtriton.so must be the one that the pin names; where libtriton.so names a version
+       only, that must be the pin's
+    2. the release's patch series is applied to the wheel's Python files
+    3. what no target of ours uses is left out: patches/triton/slim.toml, and backends other than the ones asked for
+    4. libtriton.so loses its debug information: strip --strip-unneeded, 499 MB to 192 MB for 3.9.0. GNU strip 2.40 and
+       2.44 give the same bytes, so its version is not part of the result's identity
+    5. name, version, metadata, entry points and RECORD are made to agree; triton.__version__ too, since the cache of
+       compiled kernels takes it into its keys, and not every file that we patch
+
+The result is a part in the store, named by identity(): the same wheel, patches and rules are never repacked twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO
+
+from toolchains.archives import wheel_file
+from toolchains.fetch.store import Store
+from toolchains.lockfile.lock import LockedTriton
+from toolchains.patching import series
+from toolchains.patching.layout import WheelTree, in_source, in_wheel
+from toolchains.patching.series import Series
+from toolchains.system import children, paths
+from toolchains.system.errors import LlvmHashError, PatchTargetError, PinError
+
+LIBRARY = "triton/_C/libtriton.so"
+_BACKENDS = "triton/backends/"
+_COMMIT = re.compile(rb"LLVM version \S+ \(([0-9a-f]{40})\)")
+# Without the commit: LLVM was built from an archive of its sources. Others have this beside the one with the commit.
+_VERSION = re.compile(rb"LLVM version ([^\s\0]+)\0")
+_CHUNK = 16 << 20
+# Longer than any match of these: what a chunk's end and the next one's start must share.
+_OVERLAP = 256
+
+
+def llvm_hash(library: IO[bytes]) -> str:
+    """The LLVM commit that was compiled into a libtriton.so; for one that names none, the LLVM version.
+
+    Raises:
+        LlvmHashError: the file names neither, or several.
+    """
+    commits: set[str] = set()
+    versions: set[str] = set()
+    tail = b""
+    while chunk := library.read(_CHUNK):
+        commits |= {match.decode() for match in _COMMIT.findall(tail + chunk)}
+        versions |= {match.decode() for match in _VERSION.findall(tail + chunk)}
+        tail = chunk[-_OVERLAP:]
+    found = commits or versions
+    if len(found) != 1:
+        raise LlvmHashError(
+            f"libtriton.so names {len(found)} LLVM commits",
+            why=", ".join(sorted(found)) or "it has no string of the form: LLVM version 1.2.3 (40 hexadecimal digits)",
+            next="check that the locked wheel is a Triton release: ./foundry pin --check",
+        )
+    return found.pop()
+
+
+def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
+    """Compare the LLVM commit in a Triton wheel with the pinned one; the version, where the wheel says no more.
+
+    Raises:
+        LlvmHashError: they differ. PinError: the wheel is no Triton.
+    """
+    found = llvm_hash_of(file)
+    pinned = locked.llvm_version or locked.llvm_hash
+    if found != pinned:
+        raise LlvmHashError(
+            f"Triton {locked.version} was built with another LLVM than its pin says",
+            why=f"in libtriton.so: {found}\nin the pin:      {pinned}",
+            next=f"if {file.name} is the wheel you want, write {found} as the "
+            f"{'llvm-version' if locked.llvm_version else 'llvm-hash'} of {locked.version} in toolchains/pins; "
+            "if the pin is right, change the version that it belongs to. Then: ./foundry pin --update",
+        )
+
+
+def llvm_hash_of(file: Path) -> str:
+    """What llvm_hash() says of the libtriton.so in a wheel.
+
+    Raises:
+        LlvmHashError: see there. PinError: the wheel is no Triton.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if LIBRARY not in archive.namelist():
+            raise PinError(f"{file.name} has no {LIBRARY}", next="correct toolchains/pins/triton.toml")
+        with archive.open(LIBRARY) as library:
+            return llvm_hash(library)
+
+
+def version(locked: LockedTriton) -> str:
+    """The version of the repacked wheel, X+foundry.N: N is the revision of the patch series."""
+    return f"{locked.version}+foundry.{Series.load(series.folder(locked.version)).revision()}"
+
+
+def identity(locked: LockedTriton, backends: Collection[str]) -> str:
+    """The digest of all that a repacked wheel is made from: wheel, LLVM commit, patches, rules, backends kept."""
+    inputs = [
+        locked.wheel.sha256,
+        locked.llvm_hash + locked.llvm_version,
+        version(locked),
+        series.series_digest(locked.version),
+        *(_file_digest(file) for file in (_rules(), Path(__file__), Path(wheel_file.__file__))),
+        *sorted(backends),
+    ]
+    return hashlib.sha256("\n".join(inputs).encode()).hexdigest()
+
+
+def repack(locked: LockedTriton, file: Path, *, backends: Sequence[str], store: Store) -> Path:
+    """The X+foundry.N wheel of a release, made unless the store has it.
+
+    Args:
+        locked: the release as the lock has it.
+        file: its official wheel.
+        backends: which of the backends inside the wheel stay; none for a target that brings its own.
+
+    Returns:
+        The wheel's path.
+
+    Raises:
+        LlvmHashError: the wheel has another LLVM than pinned. PatchError: the series does not fit it.
+        UnsafeArchiveError: the wheel has an entry that leaves its folder.
+    """
+    folder = store.part("triton", identity(locked, backends), lambda folder: _build(locked, file, backends, folder))
+    (result,) = folder.glob("*.whl")
+    return result
+
+
+def _build(locked: LockedTriton, file: Path, backends: Collection[str], folder: Path) -> None:
+    check_llvm_hash(locked, file)
+    patched = Series.load(series.folder(locked.version)).changes(WheelTree(file))
+    rewrite(locked, file, folder, backends=backends, patched=patched)
+
+
+def rewrite(
+    locked: LockedTriton, file: Path, folder: Path, *, backends: Collection[str], patched: Mapping[str, str]
+) -> None:
+    """Write a wheel of a release to a folder again: slim, stripped, under its new name.
+
+    Args:
+        locked: the release; of its fields only the version counts.
+        file: its wheel.
+        backends: which of the backends inside it stay.
+        patched: new texts of files by their paths in Triton's source tree.
+
+    Raises:
+        PinError: the wheel is of another version.
+        UnsafeArchiveError: it has an entry that leaves its folder.
+    """
+    drop = tomllib.loads(_rules().read_text())["drop"]
+    old, new = locked.version, version(locked)
+    old_info, new_info = f"triton-{old}.dist-info/", f"triton-{new}.dist-info/"
+    target = folder / file.name.replace(f"triton-{old}-", f"triton-{new}-", 1)
+    with zipfile.ZipFile(file) as archive, tempfile.TemporaryDirectory(dir=folder) as work:
+        kept = {
+            entry.filename: entry
+            for entry in wheel_file.entries(archive)
+            if not any(fnmatchcase(entry.filename, pattern) for pattern in drop)
+            and _is_kept_backend(entry.filename, backends)
+            and entry.filename != f"{old_info}RECORD"
+        }
+        writer = wheel_file.WheelWriter(target, new_info.rstrip("/"))
+        for name, entry in sorted(kept.items()):
+            content: bytes | Path
+            if name == LIBRARY:
+                content = _stripped(archive, Path(work))
+            else:
+                content = archive.read(name)
+                path = in_source(name)
+                if path is not None and path in patched:
+                    content = patched[path].encode()
+                match name.removeprefix(old_info):
+                    case "METADATA":
+                        content = _replace(content, f"\nVersion: {old}\n", f"\nVersion: {new}\n", name)
+                    case "WHEEL":
+                        content = re.sub(rb"(?m)^Generator: .*$", b"Generator: triton-foundry", content)
+                    case "entry_points.txt":
+                        content = wheel_file.without_gone_entry_points(content.decode(), kept).encode()
+                    case "triton/__init__.py":
+                        content = _replace(content, f"__version__ = '{old}'", f"__version__ = '{new}'", name)
+            executable = bool(entry.external_attr >> 16 & 0o100)
+            writer.add(name.replace(old_info, new_info, 1), content, executable=executable)
+        present = set(archive.namelist())
+        for path, text in sorted(patched.items()):
+            made = in_wheel(path)
+            if made is None:
+                raise PatchTargetError(f"a patch of Triton {old} adds {path}, which is in no wheel")
+            if made not in present:
+                writer.add(made, text.encode(), executable=False)
+        writer.close()
+
+
+def _stripped(archive: zipfile.ZipFile, work: Path) -> Path:
+    library = work / "libtriton.so"
+    with archive.open(LIBRARY) as source, library.open("wb") as target:
+        shutil.copyfileobj(source, target, _CHUNK)
+    children.run([children.tool("strip", package="binutils"), "--strip-unneeded", library], log="strip-triton")
+    return library
+
+
+def _replace(content: bytes, old: str, new: str, name: str) -> bytes:
+    if content.count(old.encode()) != 1:
+        raise PinError(f"{name} of the wheel does not say its version as expected", why=f"looked for {old!r}, once")
+    return content.replace(old.encode(), new.encode())
+
+
+def _is_kept_backend(name: str, backends: Collection[str]) -> bool:
+    backend, slash, _ = name.removeprefix(_BACKENDS).partition("/")
+    return not (name.startswith(_BACKENDS) and slash) or backend in backends
+
+
+def _rules() -> Path:
+    return paths.PATCHES / "triton" / "slim.toml"
+
+
+def _file_digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,0 +1,240 @@
+"""Writes down a target's image for BuildKit, so that a builder on another machine can make it: `docker buildx bake`.
+
+    DIR/docker-bake.json    three targets, each upon the one before: base, python, and the image itself
+    DIR/base/               the base image's root file system, and a Dockerfile that unpacks it
+    DIR/python/             the wheels, the patched Triton, docker/python.Dockerfile
+    DIR/<target>/           native parts, our plugins, docker/<backend>.Dockerfile
+
+Each folder is a build context, and what lies in it is what the engine of this machine is given for the same layer: both
+come from image.py. No step needs a network, no path leads out of DIR, and nothing in it names this machine.
+
+What BuildKit makes has the same files; its ID is another one, since each builder notes its own words and its own dates.
+adopt() gives what came back the dates, owners and order that images made here have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich.console import Console
+
+from toolchains.archives import docker_archive, folders
+from toolchains.assembly import building, target_image
+from toolchains.assembly.target_image import Layer
+from toolchains.engine import client, host
+from toolchains.fetch.store import Store
+from toolchains.fromsource.choice import Choice
+from toolchains.images import base as rootfs
+from toolchains.images import layer as layers
+from toolchains.images import provenance
+from toolchains.images.base import BaseImage
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.system import durable, paths
+from toolchains.system.errors import ImageError, UsageError
+from toolchains.system.steps import step
+
+FILE = "docker-bake.json"
+# The file that the builder sends back, in DIR.
+RESULT = "image.tar"
+_ROOTFS = "rootfs.tar"
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool, choice: Choice | None = None) -> None:
+    """Write a target's contexts and bake file into a folder, which must be new or empty.
+
+    Args:
+        choice: what is built from source. That is done here, before; the builder gets what came of it.
+
+    Raises:
+        UsageError: no such target or release, no folder given, or something is in it.
+        FoundryError: something that goes in cannot be had.
+    """
+    target = building.locked(name)
+    release = target_image.release(target, triton)
+    folder = _place(into)
+    store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
+    sourced = choice.sourced(target, release) if choice else None
+    used, top = target_image.gather(target, release, store=store, engine=_engine, sourced=sourced)
+    middle = target_image.python_layer(used, release, store, sourced, _engine() if sourced else None)
+    with step(f"base image from {len(used.debs)} Debian packages"):
+        base = rootfs.base(used, store)
+    names = target_image.moving_names(target, release, sourced=sourced)
+    with step(f"contexts and {FILE}"):
+        write(folder, base, [("python", middle), (name, top)], names=names)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    _console.print(f"[bold]{folder / FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
+    _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
+    _console.print(f"        ./foundry bake {name} --adopt={folder / RESULT}")
+
+
+def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, names: Sequence[str]) -> None:
+    """Write the contexts and the bake file of an image.
+
+    Args:
+        folder: where; made, and empty if it is there.
+        base: the image that the first layer is added to.
+        chain: what each target of the bake file is called, and its layer, the first one first.
+        names: more tags of the result.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside its place, so that what is there is whole.
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+        work = Path(beside, folder.name)
+        work.mkdir()
+        targets = {"base": _base(work / "base", base)}
+        below = "base"
+        for name, layer in chain:
+            _unpack(layer, work / name)
+            targets[name] = {
+                **targets["base"],
+                "context": name,
+                "contexts": {below: f"target:{below}"},
+                "args": {**targets["base"]["args"], layer.base: below, **layer.arguments},
+                "labels": dict(layer.labels),
+                "tags": [layer.name],
+            }
+            below = name
+        # The others are steps on the way, which nobody has to be sent. Dates are cut to SOURCE_DATE_EPOCH, where
+        # BuildKit knows how to.
+        targets[below]["output"] = [f"type=docker,dest={RESULT},rewrite-timestamp=true"]
+        targets[below]["tags"] += names
+        bake = {"group": {"default": {"targets": [below]}}, "target": targets}
+        (work / FILE).write_text(json.dumps(bake, indent=2) + "\n")
+        _normal(work)
+        if folder.exists():
+            folder.rmdir()
+        durable.move(work, folder)
+
+
+def adopt(name: str, file: Path, *, triton: str) -> None:
+    """Take an image that a builder made from a folder of bake()'s into this machine's engine, normalised.
+
+    Args:
+        name: the target.
+        file: what the builder sent back, a docker-archive.
+        triton: the release of Triton; the target's default if empty.
+
+    Raises:
+        UsageError: no such target, release or file.
+        ImageError: no docker-archive of an image of this target, of this lock and release.
+    """
+    target = building.locked(name)
+    release = target_image.release(target, triton)
+    if not file.is_file():
+        raise UsageError(
+            f"there is no file {file}", next=f"./foundry bake {name} --into=DIR, and let a builder bake it"
+        )
+    host.ensure()
+    docker = client.connect()
+    tag, *moving = _names(file, target, release)
+    with step(f"image {tag}"), TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        normal = Path(work, "image.tar")
+        docker_archive.normalise(file, normal, name=tag)
+        docker.load(normal)
+    info = provenance.note(tag, layers.present(docker, tag), Store(paths.cache()))
+    for other in moving:
+        docker.tag(tag, other)
+    _console.print(f"[bold]{tag}[/] taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")
+
+
+def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]:
+    """The tags of an image in an archive, seen to be of this target and release; those that move come last."""
+    try:
+        with tarfile.open(file) as tar:
+            (manifest,) = json.load(_member(tar, "manifest.json"))
+            labels = json.load(_member(tar, manifest["Config"]))["config"].get("Labels") or {}
+        tags: list[str] = manifest["RepoTags"] or []
+    except (OSError, tarfile.TarError, ValueError, KeyError, TypeError) as error:
+        raise ImageError(f"not an archive of one image: {file}", why=repr(error)) from error
+    found = [labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")]
+    moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
+    # The name that is noted as this target's must be one of this target's.
+    own = {f"triton-foundry/{target.name}{more}" for more in ("", "-source")}
+    named = (
+        {tag.rpartition(":")[0] for tag in tags} <= own
+        and list(moves.values()).count(False) == 1
+        and any(tag.endswith(f":{release.version}") for tag in tags)
+    )
+    if found != [target.name, target.digest] or not named:
+        raise ImageError(
+            f"{file} is not an image of {target.name} with Triton {release.version} as locked now",
+            why=f"its tags: {', '.join(tags) or 'none'}\nits target and lock: {', '.join(found)}\n"
+            f"this checkout's: {target.name}, {target.digest}",
+            next=f"./foundry bake {target.name} --into=DIR, and let a builder bake that",
+        )
+    return sorted(tags, key=lambda tag: moves[tag])
+
+
+def _base(folder: Path, base: BaseImage) -> dict[str, Any]:
+    """The context of the base image: its one layer as it is, and what its configuration says as a Dockerfile.
+
+    Returns:
+        The properties of its target in the bake file, most of which the others share.
+    """
+    folder.mkdir()
+    with tarfile.open(base.archive) as tar:
+        (manifest,) = json.load(_member(tar, "manifest.json"))
+        config = json.load(_member(tar, manifest["Config"]))
+        (layer,) = manifest["Layers"]
+        with (folder / _ROOTFS).open("wb") as file:
+            shutil.copyfileobj(_member(tar, layer), file, 4 << 20)
+    lines = ["# The base image: the locked Debian packages, as mmdebstrap unpacked and configured them."]
+    lines += ["FROM scratch", f"ADD {_ROOTFS} /"]
+    lines += [f"ENV {name}={json.dumps(value)}" for name, _, value in map(_pair, config["config"].get("Env", ()))]
+    lines.append(f"CMD {json.dumps(config['config']['Cmd'])}")
+    (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
+    return {
+        "context": "base",
+        "args": {"SOURCE_DATE_EPOCH": str(folders.EPOCH)},
+        "tags": [base.name],
+        "platforms": [f"{config['os']}/{config['architecture']}"],
+        "network": "none",
+        "output": ["type=cacheonly"],
+        # It would name the builder and the hour.
+        "attest": ["type=provenance,disabled=true"],
+    }
+
+
+def _pair(variable: str) -> tuple[str, str, str]:
+    return variable.partition("=")
+
+
+def _unpack(layer: Layer, folder: Path) -> None:
+    """The context that the engine here would get, as a folder."""
+    with layers.context(layer.dockerfile, layer.wheels, layer.files) as packed, tarfile.open(fileobj=packed) as tar:
+        tar.extractall(folder, filter="data")
+
+
+def _normal(work: Path) -> None:
+    """Permissions that do not depend on this user's umask: a builder takes those of folders from the context."""
+    for path in (work, *work.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+
+
+def _member(tar: tarfile.TarFile, name: str) -> Any:
+    file = tar.extractfile(name)
+    if file is None:
+        raise KeyError(name)
+    return file
+
+
+def _place(into: str) -> Path:
+    if not into:
+        raise UsageError("a folder to write to is needed", next="./foundry bake TARGET --into=DIR")
+    folder = Path(into).resolve()
+    if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
+        raise UsageError(f"{folder} is there, and not an empty folder", next="name another one, or remove it")
+    return folder
+
+
+def _engine() -> client.Engine:
+    host.ensure()
+    return client.connect()

@@ -1,0 +1,347 @@
+"""Makes the image of a target: base image, Python packages with the patched Triton, the project's own plugin.
+
+    base      from the locked Debian packages                              rootfs.py
+    python    base + the locked wheels + the repacked Triton               docker/python.Dockerfile
+    target    python + native parts + backends/core + backends/<backend>   docker/<backend>.Dockerfile
+
+What a variant has beside packages follows in docker/<variant>.Dockerfile: more lines for the one of its backend.
+A target may take a vendor SDK that the user supplies (sdk.py) in place of one native part. Such an image has names of
+its own, so that it is never taken for the target's, and a label that says that it is not for pushing.
+
+Each is named by the digest of all that goes into it, and the digest needs neither the engine nor a large file to be
+read. An image that exists under its name, and that this store made (provenance.py), is never made again. Each is
+normalised after the build, so that two builds of the same inputs have the same ID. Gathering what goes into a layer is
+apart from making it: others can make it, too (bake.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from toolchains.archives import folders
+from toolchains.artifacts import native, plugin_wheels, triton_wheel
+from toolchains.engine.client import Engine, ImageInfo
+from toolchains.fetch.store import Store
+from toolchains.fromsource import wheel as compiled
+from toolchains.fromsource.choice import Sourced
+from toolchains.images import base as rootfs
+from toolchains.images import layer as layers
+from toolchains.images import provenance
+from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton, digest
+from toolchains.patching import debian_files, series
+from toolchains.sdk.supplied import Sdk
+from toolchains.system.errors import PinError, UsageError
+from toolchains.system.paths import DOCKER
+from toolchains.system.steps import step
+
+LABEL = "org.triton-foundry."
+# None of the vendor backends inside Triton's wheel: a target brings its own.
+_VENDOR_BACKENDS: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Image:
+    """A target's image in the engine: its tag, and whether it was made just now."""
+
+    name: str
+    info: ImageInfo
+    made: bool
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is added to an image to make the next one: all that its Dockerfile sees, and what the result is called.
+
+    Attributes:
+        name: the tag of the image that it makes.
+        base: the ARG that names the image that it is added to.
+        dockerfile: the Dockerfile's text.
+        wheels: the Python packages that it installs.
+        arguments: values of further ARGs.
+        labels: of the image.
+        files: more files, by their names in the context.
+    """
+
+    name: str
+    base: str
+    dockerfile: bytes
+    wheels: Sequence[layers.Wheel]
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    def make(self, engine: Engine, below: str, known: Sequence[str]) -> ImageInfo:
+        """Have the image in an engine that has the one that it is added to; `known` are the layers of that."""
+        arguments = {self.base: below, **self.arguments}
+        return layers.layer(engine, self.name, self.dockerfile, arguments, self.labels, self.wheels, known, self.files)
+
+
+def release(target: LockedTarget, version: str | None) -> LockedTriton:
+    """The pinned release of Triton with this version; the default one if none is named.
+
+    Raises:
+        UsageError: it is not pinned.
+    """
+    version = version or target.default_triton
+    if version not in target.tritons:
+        raise UsageError(
+            f"Triton {version} is not pinned for {target.name}",
+            why=f"pinned: {', '.join(target.tritons)}",
+            next="choose one of these, or add it to toolchains/pins/triton.toml and: ./foundry pin --update triton",
+        )
+    return target.tritons[version]
+
+
+def identity(
+    target: LockedTarget, locked: LockedTriton, own: Sequence[str] = (), drift: str = "", *,
+    native_parts: Sequence[str] = (), sdk: Sdk | None = None, sourced: Sourced | None = None,
+) -> str:  # fmt: skip
+    """The digest of all that goes into a target's image.
+
+    Args:
+        target: with the packages that are used.
+        locked: the release of Triton.
+        own: the identities of the project's own wheels; of the sources as they are now if not given.
+        drift: what the image's label says about packages that are not the locked ones.
+        native_parts: the identities of the native parts; of the sources as they are now if not given.
+        sdk: a vendor SDK that stands in for one of them.
+        sourced: what is built from source in place of what is taken prebuilt.
+    """
+    return digest({
+        "python": _python_identity(target, locked, sourced),
+        "plugins": own or [plugin_wheels.identity(name) for name in _own(target)],
+        "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
+        "sdk": sdk.identity if sdk else None,
+        "dockerfile": folders.digest(
+            {f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target, sourced))}
+        ),
+        "labels": _labels(target, locked, drift, sdk, sourced),
+        **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
+        **({"patched": [debian_files.identity(what, target) for what in target.patched]} if target.patched else {}),
+    })
+
+
+def build(
+    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True,
+    sdk: Sdk | None = None, sourced: Sourced | None = None,
+) -> Image:  # fmt: skip
+    """Have the image of a target in the engine.
+
+    Besides the name that its inputs give it, it gets two that move: the Triton release, and, for the default release,
+    "latest".
+
+    Args:
+        target: as locked.
+        locked: the release of Triton.
+        store: where inputs and parts come from.
+        engine: where the image is made.
+        cache: take an image that is there already; without, the Dockerfiles run again.
+        sdk: a vendor SDK that the user supplied.
+        sourced: what is built from source in place of what is taken prebuilt. Such an image has names of its own.
+
+    Raises:
+        FoundryError: whichever step failed.
+    """
+    name = _name(_repository(target, sdk, sourced), identity(target, locked, sdk=sdk, sourced=sourced))
+    info = provenance.image(name, engine=engine, store=store) if cache else None
+    made = info is None
+    if info is None:
+        used, top = gather(target, locked, store=store, engine=lambda: engine, sdk=sdk, sourced=sourced)
+        name = top.name
+        with store.locked(name.replace("/", "-")):
+            info = provenance.image(name, engine=engine, store=store) if cache else None
+            if info is None:
+                python = _python(used, locked, sourced, store=store, engine=engine, cache=cache)
+                with step(f"image {name}"):
+                    info = top.make(engine, python, layers.present(engine, python).layers)
+                provenance.note(name, info, store)
+    for moving in moving_names(target, locked, sdk, sourced):
+        if moving not in info.names:
+            engine.tag(name, moving)
+    return Image(name, info, made)
+
+
+def gather(
+    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Callable[[], Engine], sdk: Sdk | None = None,
+    sourced: Sourced | None = None,
+) -> tuple[LockedTarget, Layer]:  # fmt: skip
+    """Have all that goes into a target's own layer in the store.
+
+    Args:
+        engine: gives one; asked only where native parts go in, which are built in it if the store has none.
+
+    Returns:
+        The target with the packages that are really used, and the layer.
+    """
+    used = _fetch(target, locked, store, sdk)
+    drift = _drift(target, used)
+    with step(f"plugins: {', '.join(_own(target))}"):
+        own = [plugin_wheels.wheel(package, store) for package in _own(target)]
+    parts = [native.part(recipe, _builder(used), store=store, engine=engine()) for recipe in _recipes(target, sdk)]
+    files = {f"parts/{part.name}.tar": part.path for part in parts}
+    files |= {f"parts/{what.package}.tar": debian_files.part(what, used, store) for what in used.patched}
+    if sdk:
+        files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
+    if sourced:
+        files |= {
+            f"parts/{each.name}.tar": sourced.built(each, store=store, engine=engine()).path for each in sourced.parts
+        }
+    # Sources may have been edited since, and what drifted has another identity: it may have been made before.
+    identities = [wheel.identity for wheel in own], drift
+    found = identity(
+        used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk, sourced=sourced
+    )
+    return used, Layer(
+        name=_name(_repository(target, sdk, sourced), found),
+        base="PYTHON",
+        dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target, sourced)),
+        wheels=[layers.Wheel(wheel.path, store.sha256(wheel.path)) for wheel in own],
+        arguments=sdk.arguments if sdk else {},
+        labels=_labels(target, locked, drift, sdk, sourced),
+        files=files,
+    )
+
+
+def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
+    """The target with the files that are really used, all of them in the store."""
+    if target.builder:
+        target = replace(target, builder=native.fetch(_recipes(target, sdk), target.builder, store))
+    wanted = [*target.debs, *target.wheels, locked.wheel]
+    with step(f"{len(wanted)} locked files"):
+        found = store.fetch(wanted, suite=target.suite, python=target.python)
+    return replace(target, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
+
+
+def _python(
+    target: LockedTarget, locked: LockedTriton, sourced: Sourced | None, *, store: Store, engine: Engine, cache: bool
+) -> str:
+    """Have the image under the target's in the engine; returns its name."""
+    name = python_name(target, locked, sourced)
+    if cache and provenance.image(name, engine=engine, store=store):
+        return name
+    with step(f"base image from {len(target.debs)} Debian packages"):
+        base = rootfs.base(target, store)
+    with step("base image into the engine"):
+        known = base.load(engine, store)
+    layer = python_layer(target, locked, store, sourced, engine)
+    with step(f"Python packages: {len(target.wheels)} and Triton"):
+        provenance.note(name, layer.make(engine, base.name, known), store)
+    return name
+
+
+def python_layer(
+    target: LockedTarget, locked: LockedTriton, store: Store, sourced: Sourced | None = None,
+    engine: Engine | None = None,
+) -> Layer:  # fmt: skip
+    """What goes into the layer between the base image and the target's own, all of it in the store.
+
+    Args:
+        sourced: what is built from source; of it, Triton is in this layer.
+        engine: where that is built.
+    """
+    if sourced and sourced.triton:
+        assert engine is not None, "what is compiled is compiled in an engine"
+        built = sourced.built(sourced.triton, store=store, engine=engine)
+        own = compiled.take(locked, sourced.triton, built, store)
+    else:
+        with step(f"Triton {triton_wheel.version(locked)}"):
+            own = triton_wheel.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
+    return Layer(
+        name=python_name(target, locked, sourced),
+        base="BASE",
+        dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
+        wheels=[*layers.locked(target.wheels, store), layers.Wheel(own, store.sha256(own))],
+    )
+
+
+def python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
+    """Return the name of the image between the base image and the target's own."""
+    return _name("python", _python_identity(target, locked, sourced))
+
+
+def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
+    from_source = sourced.triton if sourced else None
+    return digest({
+        "base": rootfs.identity(target),
+        "wheels": sorted(wheel.sha256 for wheel in target.wheels),
+        "triton": compiled.identity(locked, from_source) if from_source else triton_wheel.identity(locked, _VENDOR_BACKENDS),
+        "recipe": layers.identity(DOCKER / "python.Dockerfile"),
+    })
+
+
+def _own(target: LockedTarget) -> tuple[str, ...]:
+    return ("core", target.backend)
+
+
+def _recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
+    """The native parts that go into the image: all but the one that a vendor SDK stands in for."""
+    return tuple(name for name in target.recipes if not sdk or name != sdk.replaces)
+
+
+def _builder(target: LockedTarget) -> LockedTarget:
+    if target.builder is None:
+        raise PinError(f"{target.name} has recipes and nothing to build them in", next="./foundry pin --update")
+    return target.builder
+
+
+def _dockerfiles(target: LockedTarget, sourced: Sourced | None) -> list[Path]:
+    """The backend's, and the lines that follow: a variant's, where it has some, and those of what is from source."""
+    files = [DOCKER / f"{name}.Dockerfile" for name in dict.fromkeys((target.backend, target.name))]
+    more = [DOCKER / "from-source" / f"{each.name}.Dockerfile" for each in (sourced.parts if sourced else ())]
+    return [files[0], *(file for file in files[1:] if file.is_file()), *more]
+
+
+def _name(repository: str, identity: str) -> str:
+    return f"triton-foundry/{repository}:{identity[:16]}"
+
+
+def _repository(target: LockedTarget, sdk: Sdk | None, sourced: Sourced | None) -> str:
+    return target.name + ("-sdk" if sdk else "") + ("-source" if sourced else "")
+
+
+def moving_names(
+    target: LockedTarget, locked: LockedTriton, sdk: Sdk | None = None, sourced: Sourced | None = None
+) -> list[str]:
+    """The names that go on to the next image of a target: the release's, and, of the default one, "latest"."""
+    repository = _repository(target, sdk, sourced)
+    names = [f"triton-foundry/{repository}:{locked.version}"]
+    if locked.version == target.default_triton:
+        names.append(f"triton-foundry/{repository}:latest")
+    return names
+
+
+def _drift(locked: LockedTarget, used: LockedTarget) -> str:
+    """Which packages are not the locked ones: "name locked -> used, ..."."""
+    before: dict[str, Artifact] = {deb.name: deb for deb in locked.debs}
+    changed = [deb for deb in used.debs if before.get(deb.name) != deb]
+    texts = [
+        f"{deb.name} {before[deb.name].version if deb.name in before else 'absent'} -> {deb.version}" for deb in changed
+    ]
+    if locked.builder and used.builder and (built := _drift(locked.builder, used.builder)):
+        texts.append(f"built with {built}")
+    return ", ".join(texts)
+
+
+def _labels(
+    target: LockedTarget, locked: LockedTriton, drift: str, sdk: Sdk | None, sourced: Sourced | None
+) -> dict[str, str]:
+    labels = {
+        "target": target.name,
+        "lock": target.digest,
+        "triton": triton_wheel.version(locked),
+        "llvm-hash": locked.llvm_hash,
+        "patch-series": series.series_digest(locked.version),
+    }
+    if target.patched:
+        labels["patched"] = ", ".join(
+            f"{what.package}: {what.series} {debian_files.series(what).digest[:12]}" for what in target.patched
+        )
+    if drift:
+        labels["drift"] = drift
+    if sdk:
+        labels |= sdk.labels
+    if sourced:
+        labels["from-source"] = sourced.label
+    return {LABEL + key: value for key, value in labels.items()}

@@ -1,0 +1,170 @@
+"""The verb `cache`: what was built from source, to and from a Conan remote; conan-server; conan.lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from toolchains.assembly import building
+from toolchains.config import components
+from toolchains.engine import client, host
+from toolchains.fetch.store import Store
+from toolchains.fromsource import build, remote, server
+from toolchains.fromsource.build import Wanted
+from toolchains.fromsource.choice import TRITON, Choice
+from toolchains.fromsource.remote import Moved
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.resolve import conan_lock
+from toolchains.system import paths
+from toolchains.system.errors import AbsentError, PinError, UsageError
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port: str) -> None:
+    """Do what the verb `cache` says; see there.
+
+    Args:
+        choice: which projects, and which of their sources; all that targets take if it names none.
+        url: of the remote, for push and pull.
+        target: that they are built for; every one that takes them if empty.
+        expect: the sha256 that the one part that is pulled must have.
+        port: to serve at.
+    """
+    if action in ("push", "pull") and not url:
+        raise UsageError(f"`cache {action}` needs a remote", next="the same command with --remote=URL")
+    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise UsageError(f"--port={port} is no port", next=f"--port={server.PORT}")
+    if expect and action != "pull":
+        raise UsageError("--expect is for `cache pull`", next="./foundry cache --help")
+    store = Store(paths.cache())
+    if action == "push":
+        push(list(_wanted(choice, target)), url, store, named=bool(choice.names))
+    elif action == "pull":
+        pull(list(_wanted(choice, target)), url, expect, store)
+    elif action == "serve":
+        host.ensure()
+        server.serve(_builder(target), port=int(port or server.PORT), store=store, engine=client.connect())
+    else:
+        host.ensure()
+        changed = conan_lock.write(store, client.connect())
+        _console.print(f"{conan_lock.PATH.relative_to(paths.ROOT)} {'written' if changed else 'unchanged'}")
+
+
+def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
+    """Give a remote what of these the store has.
+
+    Args:
+        named: whether the user named them, and wants to know if one is missing.
+
+    Raises:
+        AbsentError: one that was named, or all of them, are not built here.
+    """
+    remote.check_url(url)
+    there = [want for want in wanted if store.has_part("upstream", want.identity)]
+    absent = [want for want in wanted if want not in there]
+    for want in absent:
+        _console.print(f"{want.reference} for {want.builder.suite} has not been built here")
+    if there:
+        host.ensure()
+    for want in there:
+        done = remote.push(want, url, store=store, engine=client.connect())
+        _say(done, want, f"pushed to {url}" if done.moved else f"{url} has it already")
+    if absent and (named or not there):
+        raise AbsentError(
+            "not built here: " + ", ".join(want.reference for want in absent),
+            next="./foundry upstream, for what there is",
+        )
+
+
+def pull(wanted: list[Wanted], url: str, expect: str, store: Store) -> None:
+    """Have these in the store, from a remote where they are not there; of one that it lacks, what that requires.
+
+    Raises:
+        UsageError: one sha256 was given for several.
+        AbsentError: the remote lacks some; what it has of the others is in the store.
+    """
+    remote.check_url(url)
+    if expect and len(wanted) != 1:
+        raise UsageError(
+            f"--expect is of one part, and these are {len(wanted)}", next="name it: --only=NAME --target=TARGET"
+        )
+    host.ensure()
+    absent: list[AbsentError] = []
+    for want in wanted:
+        try:
+            done = remote.pull(want, url, sha256=expect, store=store, engine=client.connect())
+        except AbsentError as error:
+            absent.append(error)
+            _console.print(f"{want.reference} for {want.builder.suite}: {url} does not have it")
+            if want.requires:
+                try:
+                    pull(list(want.requires), url, "", store)
+                except AbsentError as further:
+                    absent.append(further)
+            continue
+        _say(done, want, f"pulled from {url}" if done.moved else "was in the store already")
+    if absent:
+        raise AbsentError(
+            f"{url} does not have all that this checkout would build",
+            why="\n".join(f"{error.what}\n{error.why}" for error in absent),
+            next=absent[0].next,
+        )
+
+
+def _say(done: Moved, want: Wanted, what: str) -> None:
+    _console.print(f"[bold]{want.reference}[/] for {want.builder.suite}: {what}")
+    _console.print(f"  sha256 {done.sha256}" + (f"\n  {done.package}" if done.package else ""))
+
+
+def _wanted(choice: Choice, target: str) -> Iterator[Wanted]:
+    """The projects that are meant, as they would be built: of several targets that would get the same one, once.
+
+    Raises:
+        UsageError: a project that no target takes, or not this one; no such target.
+        PinError: the source of one that was named is not locked.
+    """
+    targets = [building.locked(target)] if target else [each for each in lock.load().targets.values() if _takes(each)]
+    unknown = [name for name in choice.names if not any(name in _takes(each) for each in targets)]
+    if unknown:
+        raise UsageError(
+            f"{target or 'no target'} takes no {', '.join(unknown)} that is built from source",
+            next="./foundry upstream",
+        )
+    seen: set[str] = set()
+    for each in targets:
+        for name in choice.names or components.target(each.name).upstreams:
+            if name not in _takes(each):
+                continue
+            try:
+                want = build.wanted(
+                    name, each.suite, profiles={TRITON: each.default_triton, **choice.profiles},
+                    folders=choice.folders, llvm_targets=components.target(each.name).llvm_targets,
+                )  # fmt: skip
+            except PinError as error:
+                if choice.names:
+                    raise
+                if error.what not in seen:
+                    _console.print(f"left out: {error.what}")
+                seen.add(error.what)
+                continue
+            if want.identity not in seen:
+                seen.add(want.identity)
+                yield want
+
+
+def _takes(target: LockedTarget) -> tuple[str, ...]:
+    """What a target takes that is built from source: with a Triton, the LLVM that it requires."""
+    names = components.target(target.name).upstreams
+    return (*names, build.LLVM) if TRITON in names and build.LLVM not in names else tuple(names)
+
+
+def _builder(target: str) -> LockedTarget:
+    """The builder whose image conan-server runs in."""
+    builders = lock.load().builders
+    suite = building.locked(target).suite if target else next(iter(builders), "")
+    if suite not in builders:
+        raise PinError("nothing is locked that conan-server is in", next="./foundry pin --update")
+    return builders[suite]

@@ -1,0 +1,296 @@
+"""The command line of ./foundry: the overview of the verbs, their help, and messages about words that do not fit.
+
+invoke loads tasks.py and parses the words. bootstrap.py calls it as `invoke --search-root ROOT foundry WORDS`. At the
+word "foundry" invoke stops looking for options of its own: with `--dry` it would say that nothing is run, and run it.
+In the activated environment, `invoke VERB` works too; options of invoke's before the verb are then accepted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import re
+import select
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
+
+from invoke.exceptions import Exit, ParseError
+from invoke.parser.argument import Argument
+from invoke.parser.context import ParserContext
+from invoke.parser.parser import Parser
+from invoke.program import Program
+from rich.console import Console
+
+from toolchains.cli import passing
+from toolchains.config import components
+from toolchains.system.errors import FoundryError, UsageError, nearest, suggestion
+
+MARK = "foundry"
+_HELP = ("--help", "-h")
+_OVERVIEW = (*_HELP, "help", "--list")
+# How verbs are grouped in the overview, by what a user wants to do; @verb(group=...) puts one into a group.
+GROUPS = {
+    "use": "Build a target and use it",
+    "pack": "Run kernels on DPUs without Triton",
+    "source": "Build from source, and share what was built",
+    "inputs": "Change what goes in",
+    "project": "This machine, this repository",
+}
+
+
+class Foundry(Program):
+    """invoke's Program, as far as it concerns what users read."""
+
+    def parse_tasks(self) -> None:
+        """Parse the words of the command line.
+
+        Raises:
+            Exit: help was asked for and printed, or the words do not fit, which was said; status 2.
+        """
+        prepare_streams()
+        with until_nobody_reads():
+            self._parse_tasks()
+
+    def execute(self) -> None:
+        """Run the verb."""
+        with until_nobody_reads():
+            super().execute()
+
+    def _parse_tasks(self) -> None:
+        words = list(self.core.unparsed)
+        asked = self.args.help.value
+        if words[:1] == [MARK]:
+            # Without options of invoke's: a verb's are all that there is.
+            words.pop(0)
+            initial = ParserContext()
+        else:
+            initial = self.initial_context
+            if isinstance(asked, str):
+                words = [asked, _HELP[0]]
+            elif not words:
+                super().parse_tasks()
+                return
+        words = self._own(words)
+        self._help(words)
+        self._check_verb(words)
+        self._check_values(words)
+        self.parser = Parser(initial=initial, contexts=self.collection.to_contexts())
+        try:
+            result = self.parser.parse_argv(words)
+        except ParseError as error:
+            refuse(self._explained(error, words))
+        self.core_via_tasks = result.pop(0)
+        self._update_core_context(self.core[0], self.core_via_tasks.args)
+        self.tasks = result
+        for context in self.tasks:
+            self._check_names(context, words)
+
+    def _own(self, words: list[str]) -> list[str]:
+        """The words that are not for a user's script."""
+        verb = self.collection.tasks.get(words[0]) if words else None
+        positional = getattr(verb.body, "passing", 0) if verb else 0
+        return [words[0], *passing.take(words[1:], verb.body, positional, self.argv)] if verb and positional else words
+
+    def print_help(self) -> None:
+        """Print the verbs, grouped by what one wants to do."""
+        print("Triton Foundry: Triton on hardware that is not NVIDIA's, in reproducible containers.\n")
+        print("Usage: ./foundry VERB [TARGET] [options]")
+        verbs = dict(sorted(self.collection.tasks.items()))
+        groups = {name: getattr(task.body, "group", "") for name, task in verbs.items()}
+        width = max(map(len, verbs))
+        for group, title in {**GROUPS, "": "More"}.items():
+            members = [name for name in verbs if groups[name] == group]
+            if members:
+                print(f"\n{title}:")
+            for name in members:
+                print(f"  {name:{width}}  {_summary(inspect.getdoc(verbs[name]) or '')}")
+        print(f"\nTargets: {', '.join(components.names())}")
+        print("\n./foundry help VERB explains a verb, with examples. To start: ./foundry e2e spirv")
+
+    def list_tasks(self) -> None:
+        """Print the same for `invoke --list`."""
+        self.print_help()
+
+    def print_task_help(self, name: str) -> None:
+        """Print how a verb is called, and its docstring, which names its options and has examples."""
+        print(f"Usage: {self._usage(name)} [options]\n")
+        print(inspect.getdoc(self.collection[name]) or "")
+
+    def _help(self, words: Sequence[str]) -> None:
+        """Print help and leave, where words ask for it: none at all, `help VERB`, `VERB ... --help`."""
+        if not words or (words[0] in _OVERVIEW and len(words) == 1):
+            self.print_help()
+            raise Exit
+        if words[0] in _OVERVIEW:
+            words = [words[1], _HELP[0]]
+        if any(word in _HELP for word in words[1:]):
+            self._check_verb(words)
+            self.print_task_help(words[0])
+            raise Exit
+
+    def _check_verb(self, words: Sequence[str]) -> None:
+        name, *rest = words
+        verbs = sorted(self.collection.task_names)
+        if name in verbs:
+            return
+        if name.startswith("-"):
+            verb = next((word for word in rest if word in verbs), "")
+            after = [word for word in words if word != verb]
+            refuse(UsageError(
+                f"the first word must be a verb, and {name} is an option",
+                next=_command([verb, *after]) if verb else "./foundry --help, which lists the verbs",
+            ))  # fmt: skip
+        near = nearest(name, verbs)
+        refuse(UsageError(
+            f"there is no verb {name}{suggestion(name, verbs)}", why=f"known: {', '.join(verbs)}",
+            next=_command([near, *rest]) if near else "./foundry --help",
+        ))  # fmt: skip
+
+    def _check_values(self, words: Sequence[str]) -> None:
+        """Refuse --option=value where the option takes none: invoke would take the value for a target."""
+        arguments = self._arguments(words[0])
+        for word in words[1:]:
+            flag, sign, _ = word.partition("=")
+            argument = arguments.get(flag)
+            if flag.startswith("--") and sign and argument and not argument.takes_value:
+                refuse(UsageError(f"{flag} takes no value", next=_command([flag if w == word else w for w in words])))
+
+    def _check_names(self, context: ParserContext, words: Sequence[str]) -> None:
+        """Refuse a target or an action that does not exist, before anything is done."""
+        for argument in context.args.values():
+            known, value = self._known(str(context.name), str(argument.name)), argument.value
+            if known and value and value not in known:
+                near = nearest(value, known)
+                corrected = [near if w == value else w.replace(f"={value}", f"={near}") for w in words]
+                refuse(UsageError(
+                    f"there is no {argument.name} {value}{suggestion(value, known)}", why=f"known: {', '.join(known)}",
+                    next=_command(corrected) if near else f"./foundry {context.name} --help",
+                ))  # fmt: skip
+
+    def _explained(self, error: ParseError, words: Sequence[str]) -> UsageError:
+        """What invoke says of words that it cannot place, in words for our users."""
+        text, context = str(error), error.context
+        name = context.name if context and context.name else words[0]
+        arguments = self._arguments(name)
+        instructions = f"./foundry {name} --help"
+        # invoke's messages are all that it says of the kind of error.
+        if found := re.fullmatch(r"No idea what (.*) is!", text):
+            word = found[1][1:-1]
+            if word.startswith("-"):
+                flags = sorted(flag for flag in arguments if flag.startswith("--"))
+                near = nearest(word, flags)
+                corrected = [w.replace(word, near, 1) if w.partition("=")[0] == word else w for w in words]
+                return UsageError(
+                    f"{name} has no option {word}{suggestion(word, flags)}", why=f"known: {', '.join(flags)}",
+                    next=_command(corrected) if near else instructions,
+                )  # fmt: skip
+            return UsageError(
+                f"{name} does not take the word {word!r}{suggestion(f'--{word}', list(arguments))}",
+                why=f"it is called as {self._usage(name)}", next=instructions,
+            )  # fmt: skip
+        if found := re.fullmatch(r"(.*) is ambiguous when given after an optional-value flag", text):
+            word = found[1][1:-1]
+            rest = [w for w in words if w != word]
+            return UsageError(
+                f"{word!r} may be the option's value or what {name} is for",
+                why="an option that may stand without a value takes one only with a sign: --option=VALUE",
+                next=_command([rest[0], word, *rest[1:]]),
+            )
+        if found := re.match(r"Flag <Argument: ([\w-]+)", text):
+            flag = f"--{found[1].replace('_', '-')}"
+            return UsageError(f"{flag} needs a value: {flag}=VALUE", next=instructions)
+        if missing := context.missing_positional_args if context else []:
+            noun = str(missing[0].name)
+            known = self._known(name, noun)
+            return UsageError(
+                f"{name} needs {'an' if noun[0] in 'aeiou' else 'a'} {noun}",
+                why=f"known: {', '.join(known)}" if known else f"it is called as {self._usage(name)}",
+                next=f"./foundry {name} {known[0]}" if known else instructions,
+            )
+        return UsageError(text, next=instructions)
+
+    def _known(self, name: str, argument: str) -> Sequence[str]:
+        """What a verb's target or action may be; nothing of any other argument."""
+        if argument == "target":
+            return components.names()
+        actions: Sequence[str] = getattr(self.collection[name].body, "actions", ())
+        return actions if argument == "action" else ()
+
+    def _usage(self, name: str) -> str:
+        places = [each.name.upper() for each in self.collection[name].get_arguments() if each.positional]
+        return " ".join(["./foundry", name, *places])
+
+    def _arguments(self, name: str) -> dict[str, Argument]:
+        """A verb's options by the flags that name them."""
+        return dict(_flags(self.collection[name].get_arguments()))
+
+
+def prepare_streams() -> None:
+    """Print a question mark for what the terminal's encoding does not have, such as ASCII where LC_ALL is C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def until_nobody_reads() -> Iterator[None]:
+    """End quietly, as a program that SIGPIPE ends, when nobody reads the output any more: `./foundry ci | head -0`.
+
+    Python ignores the signal, so that a closed connection of another kind does not end the process.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not is_output_closed():
+            raise
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            if _is_closed(stream):
+                # What is still in a buffer is written at the end, and would fail again.
+                os.dup2(null, stream)
+        sys.exit(128 + signal.SIGPIPE)
+
+
+def is_output_closed() -> bool:
+    """Whether stdout or stderr is a pipe that nobody reads."""
+    return _is_closed(1) or _is_closed(2)
+
+
+def _is_closed(stream: int) -> bool:
+    poll = select.poll()
+    poll.register(stream, 0)
+    return any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0))
+
+
+def _flags(arguments: Sequence[Argument]) -> Iterator[tuple[str, Argument]]:
+    context = ParserContext(args=arguments)
+    for flag in context.flags:
+        yield flag, context.flags[flag]
+
+
+def refuse(error: FoundryError) -> NoReturn:
+    """Print an error, and end with its status."""
+    fail(f"error: {error}", error.exit_code)
+
+
+def fail(text: str, status: int) -> NoReturn:
+    """Print why a verb ends, and end with a status."""
+    Console(stderr=True, soft_wrap=True).print(text, style="bold red", markup=False, highlight=False)
+    sys.exit(status)
+
+
+def _summary(docstring: str) -> str:
+    """The first sentence of a verb's help."""
+    return " ".join(docstring.partition("\n\n")[0].split()).rstrip(".")
+
+
+def _command(words: Sequence[str]) -> str:
+    return f"./foundry {shlex.join(words)}"

@@ -1,0 +1,152 @@
+"""The verb `patch`: where the series of each release stands, and the way of an edit into a patch.
+
+An edit goes this way:
+
+    ./foundry patch apply --triton 3.9.0               unpacks the wheel's Python files to build/triton-3.9.0, patched
+    ... edit there ...
+    ./foundry patch refresh --triton 3.9.0 --tree build/triton-3.9.0 --into 0003-compile-only-mode.patch
+
+The series of Debian packages, such as torch's, are in the status too; they are edited by hand.
+
+A new release: copy the series' folder, then `./foundry patch refresh --triton NEW` finds the hunks that only moved, and
+names the ones that must be rewritten.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from toolchains.archives import wheel_file
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget, LockedTriton, Patched
+from toolchains.patching import debian_files
+from toolchains.patching import series as patches
+from toolchains.patching.layout import FolderTree, WheelTree
+from toolchains.patching.refresh import refresh
+from toolchains.patching.series import Patch, Series
+from toolchains.system import paths
+from toolchains.system.errors import PatchError, UsageError
+
+_COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits": "yellow", "not fetched": "yellow"}
+
+
+def act(action: str, *, release: str, tree: str, into: str) -> None:
+    """Do what the verb `patch` says; see there.
+
+    Raises:
+        UsageError: no such release. PatchError: the series does not fit.
+    """
+    match action:
+        case "status":
+            status(release, Path(tree) if tree else None)
+        case "apply":
+            apply(release, Path(tree) if tree else None)
+        case "refresh":
+            anew(release, Path(tree) if tree else None, into or None)
+
+
+def status(release: str, tree: Path | None) -> None:
+    """Print a table a release: each patch, its purpose, and how it stands to the release's wheel or to a tree.
+
+    Without a release and a tree, the same of Debian packages that are patched.
+    """
+    console = Console()
+    store = Store(paths.cache())
+    failed: PatchError | None = None
+    releases = _releases(release) if tree is None else dict([_one(release)])
+    for version, (_, locked) in releases.items():
+        series = Series.load(patches.folder(version))
+        if tree is None and not store.has(locked.wheel):
+            states = [(patch, "not fetched") for patch in series.patches]
+        else:
+            found = series.states(FolderTree.detect(tree) if tree else WheelTree(store.path(locked.wheel)))
+            failed = next((state.error for state in found if state.error), failed)
+            states = [(state.patch, state.state) for state in found]
+        number, digest = patches.read_revision(series.folder)
+        edited = "" if digest == series.digest else ", edited since: ./foundry patch refresh"
+        console.print(_table(f"Triton {version}, revision {number}{edited}", states))
+    if not release and tree is None:
+        for target, what in _packages():
+            series = debian_files.series(what)
+            if not store.has(debian_files.package(what, target)):
+                states = [(patch, "not fetched") for patch in series.patches]
+            else:
+                with debian_files.unpacked(what, target, store) as package:
+                    found = series.states(package)
+                failed = next((state.error for state in found if state.error), failed)
+                states = [(state.patch, state.state) for state in found]
+            console.print(_table(f"{debian_files.package(what, target)}, a Debian package", states))
+    if failed:
+        raise failed
+
+
+def _table(title: str, states: Sequence[tuple[Patch, str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("patch", no_wrap=True)
+    table.add_column("purpose")
+    table.add_column("state", no_wrap=True)
+    for patch, state in states:
+        table.add_row(patch.name, patch.fields["Subject"], f"[{_COLOURS[state]}]{state}[/]")
+    return table
+
+
+def _packages() -> list[tuple[LockedTarget, Patched]]:
+    """The Debian packages that are patched, each with a target that has it."""
+    targets = lock.load().targets.values()
+    return list({what: (target, what) for target in targets for what in target.patched}.values())
+
+
+def apply(release: str, tree: Path | None) -> None:
+    """Bring a tree to the end of the series; without one, unpack the release's wheel first."""
+    version, (target, locked) = _one(release)
+    if tree is None:
+        tree = paths.BUILD / f"triton-{version}"
+        if not tree.exists():
+            _unpack(_wheel(target, locked), tree)
+    applied = Series.load(patches.folder(version)).apply(FolderTree.detect(tree))
+    print(f"{tree}: {applied or 'no'} patches applied{'' if applied else ', it has all of them'}")
+    print(f"to edit one: change files there; then ./foundry patch refresh --triton {version} --tree {tree} --into NAME")
+
+
+def anew(release: str, tree: Path | None, into: str | None) -> None:
+    """Rewrite a release's patches to fit its wheel, with the edits of a tree where one is given."""
+    version, (target, locked) = _one(release)
+    pristine = WheelTree(_wheel(target, locked))
+    edited = FolderTree.detect(tree) if tree else None
+    series = refresh(Series.load(patches.folder(version)), pristine, edited=edited, into=into)
+    print(f"{series.folder}: {len(series.patches)} patches, revision {series.revision()}, digest {series.digest[:12]}")
+
+
+def _releases(release: str) -> dict[str, tuple[LockedTarget, LockedTriton]]:
+    """The locked releases of Triton, or the one asked for, each with a target that has it."""
+    targets = lock.load().targets.values()
+    found = {version: (target, locked) for target in targets for version, locked in target.tritons.items()}
+    if release and release not in found:
+        raise UsageError(f"Triton {release} is not locked", why=f"locked: {', '.join(found)}", next="./foundry pin")
+    return {release: found[release]} if release else found
+
+
+def _one(release: str) -> tuple[str, tuple[LockedTarget, LockedTriton]]:
+    if not release:
+        raise UsageError("which release of Triton?", next=f"add --triton {' or --triton '.join(_releases(''))}")
+    return release, _releases(release)[release]
+
+
+def _wheel(target: LockedTarget, locked: LockedTriton) -> Path:
+    store = Store(paths.cache())
+    store.fetch([locked.wheel], suite=target.suite, python=target.python)
+    return store.path(locked.wheel)
+
+
+def _unpack(file: Path, folder: Path) -> None:
+    """The Python files of a wheel: a series changes no others, and the rest is a gigabyte."""
+    with zipfile.ZipFile(file) as archive:
+        for entry in wheel_file.entries(archive):
+            if entry.filename.endswith(".py"):
+                archive.extract(entry, folder)

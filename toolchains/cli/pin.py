@@ -1,0 +1,254 @@
+"""The verb `pin`: show what is pinned, resolve it anew, check it, fetch it.
+
+    ./foundry pin               what is pinned, and what that resolved to
+    ./foundry pin --update      resolve everything against the archives as they are now; show what changed
+    ./foundry pin --update=NAME  what component NAME pins. Of wheels, others keep their locked versions if these fit; of
+                                Debian packages the archive has one version, so all of a target are resolved again. Or
+                                the builder, or the sources of the project, NAME
+    ./foundry pin --check       do the lock, the pins and the files agree?
+    ./foundry pin --fetch       bring all that the lock names into the store, for builds without a network; of sources
+                                the Debian packages of default profiles
+
+--check goes this way:
+    1. the lock's own digests (done by reading it)
+    2. every target, builder and project: its plugin, suite, Python, components and sources against what the lock was
+       resolved from; Tritons' LLVMs as they are pinned for wheels and for sources; conan.lock
+    3. every file that is in the store: size and sha256; a damaged one is removed, --fetch brings it again
+    4. every part that was built here, against the manifest that was written when it was made; a damaged one is removed,
+       the next build makes it again
+    5. every Triton: the LLVM commit inside its libtriton.so against the pin; a wheel that is not there is fetched
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from toolchains.artifacts.triton_wheel import check_llvm_hash
+from toolchains.config import inventory
+from toolchains.config.components import DebPin, Pin, ReleasesPin, SdistPin, WheelPin
+from toolchains.config.inventory import Pinned
+from toolchains.config.projects import FolderPin, Profile, SourcePackagePin, Upstream
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock as locks
+from toolchains.lockfile.lock import Artifact, LockedSource, LockedTarget
+from toolchains.resolve import agreement, conan_lock, resolution
+from toolchains.system import paths
+from toolchains.system.errors import PinError
+
+_MEGA = 1e6
+
+
+def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -> None:
+    """Do what `./foundry pin` says; see there.
+
+    Args:
+        update: None for no, True for every component, or a component's name.
+    """
+    console = Console(soft_wrap=True)
+    store = Store(paths.cache(), offline=offline)
+    if update:
+        resolve(store, console, update if isinstance(update, str) else None)
+    if fetch:
+        bring(store, console)
+    if check:
+        verify(store, console)
+    if not (update or fetch or check):
+        show(console)
+
+
+def show(console: Console) -> None:
+    """Print components and sources with what they resolved to, and targets and builders with their digests.
+
+    Raises:
+        PinError: there is no usable lock.
+    """
+    lock = locks.load()
+    wanted = _pinned()
+    table = Table(title="components: toolchains/pins")
+    for heading in ("component", "pinned", "resolved to", "in"):
+        table.add_column(heading)
+    systems = list(wanted.systems)
+    locked = {system.name: system for system in lock.systems()}
+    for _, pin in sorted(wanted.components.items()):
+        users = [system for system in systems if pin in system.pins]
+        rows = list(_rows(pin, [locked[system.name] for system in users if system.name in locked]))
+        for number, (what, resolved) in enumerate(rows):
+            first = number == 0
+            used_in = ", ".join(system.name for system in users)
+            table.add_row(pin.name if first else "", what, resolved, used_in if first else "")
+    console.print(table)
+    table = Table(title="targets and builders: toolchains/targets, toolchains/builders")
+    for heading in ("target", "suite", "python", "packages", "wheels", "triton", "MB", "digest"):
+        number = heading in ("packages", "wheels", "MB")
+        table.add_column(heading, justify="right" if number else "left", no_wrap=heading in ("target", "digest"))
+    for system in lock.systems():
+        table.add_row(
+            system.name, system.suite, system.python, str(len(system.debs)), str(len(system.wheels)),
+            " ".join(system.tritons), _megabytes(system.own()), system.digest[:12],
+        )  # fmt: skip
+    console.print(table)
+    table = Table(title="sources: toolchains/upstreams")
+    for heading in ("project", "profile", "pinned", "resolved to", "LLVM", "patches", "MB"):
+        table.add_column(heading, justify="right" if heading == "MB" else "left", no_wrap=heading == "profile")
+    for upstream in wanted.upstreams:
+        for number, profile in enumerate(upstream.profiles.values()):
+            found = lock.sources.get(f"{upstream.name}/{profile.name}")
+            table.add_row(
+                "" if number else upstream.name, profile.name + " (default)" * (profile.name == upstream.default),
+                str(profile.source), _resolved(profile, found, upstream), profile.llvm_hash[:12] or "-",
+                profile.patches or "-", _megabytes(found.files) if found and found.files else "",
+            )  # fmt: skip
+    console.print(table)
+    console.print(f"lock {lock.digest[:12]}")
+
+
+def resolve(store: Store, console: Console, name: str | None = None) -> None:
+    """Resolve, write the lock and print what changed.
+
+    Args:
+        name: a component, a builder or a project; without it everything is resolved.
+
+    Raises:
+        UsageError: nothing is called so.
+        PinError, FetchError: it cannot be resolved; the lock stays as it was.
+    """
+    wanted = _pinned()
+    only = wanted.named(name) if name else ()
+    try:
+        old = locks.load()
+    except PinError as error:
+        console.print(f"resolving everything: {error.what}", highlight=False)
+        old = None
+    unreachable: list[str] = []
+    freed: list[str] = []
+    with console.status("asking the archives"):
+        new = resolution.resolve(wanted, old, store, only=only, unreachable=unreachable.append, freed=freed.append)
+    locks.save(new)
+    changes = resolution.changes(old, new)
+    if changes:
+        table = Table(title=f"{len(changes)} changed")
+        for heading in ("kind", "name", "was", "is", "in"):
+            table.add_column(heading)
+        for change in changes:
+            table.add_row(
+                change.kind, change.name, change.before or "-", change.after or "-", ", ".join(change.targets)
+            )
+        console.print(table)
+    for said in freed:
+        console.print(f"other wheels may have changed, the locked versions do not fit: {said}", markup=False)
+    for said in unreachable:
+        console.print(f"not reached: {said}", highlight=False, markup=False)
+    before = old.digest if old else "none"
+    same = new.digest == before
+    console.print(f"lock {new.digest[:12]}, unchanged" if same else f"lock {before[:12]} -> {new.digest[:12]}")
+
+
+def verify(store: Store, console: Console) -> None:
+    """Compare lock, pins and files; print what was compared.
+
+    Raises:
+        PinError: the pins are not what the lock was resolved from, or contradict each other.
+        TruncatedError, HashMismatchError, UnsafeArchiveError: a file in the store is not the one that was locked.
+        PartError: a built part in the store is not what was built.
+        LlvmHashError: a Triton has another LLVM than pinned.
+        OfflineError, FetchError, GoneError: a Triton wheel is not in the store and cannot be had.
+    """
+    lock, wanted = locks.load(), _pinned()
+    disagreements = agreement.disagreements(lock, wanted)
+    _refuse("the lock was not resolved from these pins", disagreements, "./foundry pin --update")
+    _refuse("the pins contradict each other", agreement.contradictions(wanted), "correct one of the two files named")
+    _refuse("conan.lock does not agree with lock and pins", conan_lock.disagreements(lock), "what is said of each")
+    console.print(
+        f"pins: {len(lock.targets)} targets, {len(lock.builders)} builders and {len(lock.sources)} sources agree with "
+        "the lock"
+    )
+    for name in agreement.unresolved(lock, wanted):
+        console.print(f"{name}: its repository was never reached, so that it is not locked: ./foundry pin --update")
+    for target in lock.targets.values():
+        store.fetch([t.wheel for t in target.tritons.values()], suite=target.suite, python=target.python)
+    artifacts = {artifact.sha256: artifact for artifact in lock.artifacts()}.values()
+    here = [artifact for artifact in artifacts if store.has(artifact)]
+    store.verify(here)
+    absent = len(artifacts) - len(here)
+    console.print(
+        f"store: {len(here)} files have the locked sha256" + (f", {absent} are not there yet" if absent else "")
+    )
+    whole, unlisted = store.verify_parts()
+    console.print(f"store: {whole} built parts are as they were made")
+    for name in unlisted:
+        console.print(f"  {name} has no manifest, an earlier version made it; it is built again when it is used")
+    for locked in {t.wheel.sha256: t for target in lock.targets.values() for t in target.tritons.values()}.values():
+        check_llvm_hash(locked, store.path(locked.wheel))
+        said = f" says LLVM {locked.llvm_version}, and no commit" if locked.llvm_version else ""
+        console.print(f"triton {locked.version}:{said or f' built with LLVM {locked.llvm_hash}'}, as pinned")
+
+
+def bring(store: Store, console: Console) -> None:
+    """Have every file of targets and builders, and those of the default profiles' source packages, in the store."""
+    lock, wanted = locks.load(), _pinned()
+    for target in lock.targets.values():
+        store.fetch(target.artifacts(), suite=target.suite, python=target.python)
+    for builder in lock.builders.values():
+        _say(console, store, builder.own(), f"{builder.name}, which upstream's projects are built in")
+        store.fetch(builder.own(), suite=builder.suite, python=builder.python)
+    for upstream in wanted.upstreams:
+        profile = upstream.profile()
+        found = lock.sources.get(f"{upstream.name}/{profile.name}")
+        if found and isinstance(profile.source, SourcePackagePin):
+            _say(console, store, found.files, f"the sources of {upstream.name}/{profile.name}")
+            store.fetch(found.files, suite=profile.source.suite, python="")
+
+
+def _say(console: Console, store: Store, artifacts: Sequence[Artifact], what: str) -> None:
+    """Say how much is about to be fetched, since it is much and only for those who build from source."""
+    absent = [artifact for artifact in artifacts if not store.has(artifact)]
+    if absent:
+        console.print(f"{_megabytes(absent)} MB for {what}", highlight=False)
+
+
+def _refuse(what: str, differences: Iterator[str], next: str) -> None:
+    found = list(differences)
+    if found:
+        raise PinError(what, why="\n".join(found), next=next)
+
+
+def _pinned() -> Pinned:
+    return inventory.load()
+
+
+def _megabytes(artifacts: Sequence[Artifact]) -> str:
+    size = sum(artifact.size for artifact in artifacts) / _MEGA
+    return f"{size:.0f}" if size >= 1 else f"{size:.1f}"
+
+
+def _resolved(profile: Profile, locked: LockedSource | None, upstream: Upstream) -> str:
+    if isinstance(profile.source, FolderPin):
+        return f"--source {upstream.name}=PATH"
+    if locked is None:
+        return "not resolved: ./foundry pin --update"
+    return locked.commit[:12] or locked.version
+
+
+def _rows(pin: Pin, locked: Sequence[LockedTarget]) -> Iterator[tuple[str, str]]:
+    """What a component pins, item by item, and the versions that the targets have of it."""
+    match pin:
+        case DebPin():
+            for package in pin.packages:
+                yield package, _versions(package, (artifact for target in locked for artifact in target.debs))
+            if not pin.packages:
+                yield "-", f"{len(pin.left_out)} patterns of files left out"
+        case WheelPin() | SdistPin():
+            for name, version in pin.packages.items():
+                yield f"{name} {version}", _versions(name, (a for s in locked for a in (*s.wheels, *s.sdists)))
+        case ReleasesPin():
+            for version, llvm_hash in pin.llvm_hashes.items():
+                files = {target.tritons[version].wheel.filename for target in locked if version in target.tritons}
+                default = " (default)" if version == pin.default else ""
+                yield f"{pin.distribution} {version}{default}, LLVM {llvm_hash[:12]}", ", ".join(sorted(files))
+
+
+def _versions(name: str, artifacts: Iterator[Artifact]) -> str:
+    return ", ".join(sorted({a.version for a in artifacts if a.name == name})) or "not resolved: ./foundry pin --update"

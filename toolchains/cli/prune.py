@@ -1,0 +1,200 @@
+"""Shows, and on request removes, what the store and the engine keep and this checkout's lock does not name.
+
+Kept: what the lock names, what is made from it for each target and release, images with a name that moves (latest, a
+release), and parts built from source, which take hours. Everything that is removed can be fetched or made again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from rich.console import Console
+from rich.table import Table
+
+from toolchains.artifacts import native, plugin_wheels, triton_wheel
+from toolchains.assembly import target_image
+from toolchains.engine import client
+from toolchains.engine.client import Engine
+from toolchains.fromsource import server
+from toolchains.fromsource.build import CCACHE_VOLUME
+from toolchains.images import base
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
+from toolchains.patching import debian_files
+from toolchains.system import paths, scratch
+from toolchains.system.errors import EngineError
+
+_console = Console(highlight=False, soft_wrap=True)
+# The names of images that are a digest; the others move on to the next image.
+_DIGEST = re.compile(r"triton-foundry/[^:]+:(?:\w+-)?[0-9a-f]{16}")
+_VOLUMES = "triton-foundry-"
+_PARTIAL = re.compile(r"\.([0-9a-f]{64})\.partial")
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that can be removed.
+
+    Attributes:
+        kind: what sort of thing; items of one kind are shown as one row.
+        name: what it is called.
+        size: bytes; None if only the engine knows.
+        remove: removes it.
+    """
+
+    kind: str
+    name: str
+    size: int | None
+    remove: Callable[[], object]
+
+
+def prune(*, remove: bool) -> None:
+    """Print what can be removed, with sizes; remove it if asked to."""
+    found = [*_store(paths.cache(), lock.load()), *_scratch()]
+    try:
+        docker = client.connect()
+        found += _engine(docker, lock.load())
+    except EngineError as error:
+        _console.print(f"[yellow]the engine's images are left out:[/] {error.what}: {error.why}")
+    _console.print(_table(found))
+    if not found:
+        return
+    if not remove:
+        _console.print("nothing was removed; to remove it: ./foundry prune --remove")
+        return
+    kept = []
+    for item in found:
+        try:
+            item.remove()
+        except (OSError, EngineError) as error:
+            kept.append(f"{item.name}: {error}")
+    _console.print(f"removed {len(found) - len(kept)} of {len(found)}")
+    for line in kept:
+        _console.print(f"[yellow]kept:[/] {line}")
+
+
+def _table(found: Sequence[Item]) -> Table:
+    table = Table("what", "number", "MB")
+    for kind in dict.fromkeys(item.kind for item in found):
+        items = [item for item in found if item.kind == kind]
+        sizes = [item.size for item in items if item.size is not None]
+        table.add_row(kind, str(len(items)), f"{sum(sizes) / 1e6:.0f}" if sizes else "unknown")
+    if not found:
+        table.add_row("nothing", "0", "0")
+    return table
+
+
+def _store(root: Path, locked: Lock) -> Iterator[Item]:
+    """What the store has and the lock does not name."""
+    needed = {artifact.sha256 for artifact in _artifacts(locked)}
+    for place in sorted(root.glob("artifacts/??/*")):
+        if place.name not in needed:
+            yield _folder("fetched files", place)
+    parts = _parts(locked)
+    for kind, identities in parts.items():
+        for place in sorted(root.glob(f"parts/{kind}/*")):
+            if not place.name.startswith(".") and place.name not in identities:
+                yield _folder(f"built parts: {kind}", place)
+    for place in sorted(root.glob("parts/*/.*.partial")):
+        if (match := _PARTIAL.fullmatch(place.name)) and _is_free(root / "locks" / f"{place.parent.name}-{match[1]}"):
+            yield _folder("parts that a killed run left unfinished", place)
+
+
+def _artifacts(value: object) -> Iterator[Artifact]:
+    """All artifacts that a lock names, wherever in it."""
+    if isinstance(value, Artifact):
+        yield value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _artifacts(getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _artifacts(each)
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _artifacts(each)
+
+
+def _builders(locked: Lock) -> list[LockedTarget]:
+    return [*(target.builder for target in locked.targets.values() if target.builder), *locked.builders.values()]
+
+
+def _parts(locked: Lock) -> dict[str, set[str]]:
+    """The identities of the parts that this checkout makes, by kind; of other kinds nothing is removed."""
+    targets = locked.targets.values()
+    return {
+        "base": {base.identity(each) for each in (*targets, *_builders(locked))},
+        "plugin": {plugin_wheels.identity(name) for target in targets for name in ("core", target.backend)},
+        "native": {
+            native.identity(name, target.builder) for target in targets if target.builder for name in target.recipes
+        },
+        "triton": {triton_wheel.identity(release, ()) for target in targets for release in target.tritons.values()},
+        "patched": {debian_files.identity(what, target) for target in targets for what in target.patched},
+    }
+
+
+def _engine(docker: Engine, locked: Lock) -> Iterator[Item]:
+    """What the engine has of ours and this checkout does not use."""
+    needed = _images(locked)
+    for name, size in _last_first(docker.named("triton-foundry/*")):
+        if name not in needed:
+            yield Item("images (they share layers)", name, size, partial(docker.remove, name))
+    for id, size in docker.abandoned().items():
+        yield Item("images of builds that were killed", id, size, docker.remove_abandoned)
+    for name in docker.volumes(_VOLUMES):
+        if name not in (CCACHE_VOLUME, server.VOLUME):
+            remove = partial(docker.remove_volume, name)
+            yield Item("volumes of unfinished builds from source", name, None, remove)
+
+
+def _last_first(found: Mapping[str, tuple[tuple[str, ...], int]]) -> Iterator[tuple[str, int]]:
+    """Names that are digests of images that have no other name; those that others are made from come last."""
+    order = ("triton-foundry/base:", "triton-foundry/python:")
+    single = {names[0]: size for names, size in found.values() if len(names) == 1 and _DIGEST.fullmatch(names[0])}
+    yield from sorted(single.items(), key=lambda each: [each[0].startswith(prefix) for prefix in order])
+
+
+def _images(locked: Lock) -> set[str]:
+    """The names of the images that this checkout makes."""
+    names = {native.builder_name(builder) for builder in _builders(locked)}
+    for target in (*locked.targets.values(), *_builders(locked)):
+        names.add(f"triton-foundry/base:{target.suite}-{base.identity(target)[:16]}")
+    for target in locked.targets.values():
+        for release in target.tritons.values():
+            names.add(f"triton-foundry/{target.name}:{target_image.identity(target, release)[:16]}")
+            names.add(target_image.python_name(target, release, None))
+    return names
+
+
+def _scratch() -> Iterator[Item]:
+    for left in scratch.leftovers(paths.temporary()):
+        kind = "temporary folders that a killed run left"
+        yield Item(kind, str(left.path), left.size, lambda: scratch.sweep(paths.temporary()))
+
+
+def _folder(kind: str, place: Path) -> Item:
+    size = sum(path.lstat().st_blocks * 512 for path in place.rglob("*"))
+    return Item(kind, str(place), size, lambda: _remove(place))
+
+
+def _remove(place: Path) -> None:
+    # Out of the way first: a name exists only while what it names is whole.
+    gone = place.rename(place.with_name(f".{place.name}.removed"))
+    shutil.rmtree(gone)
+
+
+def _is_free(file: Path) -> bool:
+    held = FileLock(file)
+    try:
+        held.acquire(timeout=0)
+    except Timeout:
+        return False
+    held.release()
+    return True

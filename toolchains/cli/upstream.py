@@ -1,0 +1,97 @@
+"""The verb `upstream`: what can be built from source, from which sources, and what has been; and building one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from toolchains.config import components, projects
+from toolchains.engine import client, host
+from toolchains.fetch.store import Store
+from toolchains.fromsource import build
+from toolchains.fromsource.choice import Choice
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import paths
+from toolchains.system.errors import FoundryError, UsageError
+
+_console = Console(highlight=False)
+
+
+def show() -> None:
+    """Print projects, their profiles, what each is taken from, and whether it has been built here."""
+    store = Store(paths.cache(), offline=True)
+    # Fits 80 columns: profiles and what they are taken from are what one types.
+    table = Table("project", "profile", "source", "built here", box=None, header_style="bold")
+    table.columns[2].no_wrap = True
+    for name in projects.names():
+        upstream = projects.load(name)
+        users = _users(name)
+        for number, profile in enumerate(upstream.profiles.values()):
+            default = " (default)" if profile.name == upstream.default else ""
+            llvm = f", LLVM {profile.llvm_hash[:8]}" if profile.llvm_hash else ""
+            table.add_row(
+                "" if number else name, profile.name + default, f"{profile.source}{llvm}",
+                ", ".join(_built(name, profile.name, users, store)) or "-",
+            )  # fmt: skip
+        targets = ", ".join(dict.fromkeys(target.backend for target in users)) or "no target"
+        table.add_row("", f"[dim]for {targets}[/]", end_section=True)
+    _console.print(table)
+    _console.print("\nbuild one alone: ./foundry upstream --build=NAME")
+    _console.print("in an image:     ./foundry build TARGET --from-source=NAME")
+
+
+def make(name: str, target: str, choice: Choice) -> None:
+    """Build one project alone, and say where its part is.
+
+    Args:
+        target: that it is built for: its suite, and what LLVM generates code for. The first that takes it, if empty.
+        choice: profiles, folders, jobs and compiler cache.
+
+    Raises:
+        UsageError: no such project or target.
+        FoundryError: see build.built.
+    """
+    projects.load(name)
+    users = _users(name)
+    found = [user for user in users if user.name == target] if target else users
+    if not found:
+        raise UsageError(
+            f"{target or 'no target'} takes {name} from source",
+            why=f"known: {', '.join(user.name for user in users) or 'none'}",
+            next="./foundry upstream",
+        )
+    locked = found[0]
+    store = Store(paths.cache())
+    want = build.wanted(
+        name, locked.suite, profiles=choice.profiles, folders=choice.folders,
+        llvm_targets=components.target(locked.name).llvm_targets,
+    )  # fmt: skip
+    host.ensure()
+    made = build.built(
+        want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=client.connect()
+    )
+    state = "built" if made.made else "is there already"
+    _console.print(f"[bold]{want.reference}[/] for {locked.suite} {state}: {made.path.parent}")
+
+
+def _users(name: str) -> list[LockedTarget]:
+    """The targets that take a project; of LLVM, those that take a Triton, which requires it."""
+    targets = lock.load().targets
+    wanted = {name, "triton"} if name == "llvm" else {name}
+    return [targets[each] for each in components.names() if each in targets and wanted & {*components.target(each).upstreams}]
+
+
+def _built(name: str, profile: str, users: list[LockedTarget], store: Store) -> Iterator[str]:
+    """The suites that a profile has been built for here."""
+    for suite in dict.fromkeys(user.suite for user in users):
+        targets = next(components.target(user.name).llvm_targets for user in users if user.suite == suite)
+        try:
+            want = build.wanted(name, suite, profiles={name: profile}, llvm_targets=targets)
+        except FoundryError:
+            # Nobody knows what it would be: a source that was never resolved, or that only a user can give.
+            continue
+        if store.has_part("upstream", want.identity):
+            yield suite

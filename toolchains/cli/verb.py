@@ -1,0 +1,117 @@
+"""What makes a function in tasks.py a verb: an invoke task whose errors are read by people and by CI scripts."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from invoke.main import program
+from invoke.tasks import task
+
+from toolchains.cli.commandline import Foundry, fail, is_output_closed
+from toolchains.system import paths, scratch, space
+from toolchains.system.errors import FileError, FoundryError
+
+# Who is killed by signal N is said by shells to have ended with this plus N; so is a verb that cleaned up first.
+_SIGNALLED = 128
+
+# invoke loads tasks.py, hence this, after it has read its own options and before it reads ours.
+program.__class__ = Foundry
+
+
+class Stopped(BaseException):
+    """The process was told to end: SIGTERM, or SIGHUP when its terminal closed. As KeyboardInterrupt is for Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@overload
+def verb(function: Callable[..., None]) -> Any: ...
+@overload
+def verb(
+    *, group: str = "", actions: Sequence[str] = (), optional: Sequence[str] = (), iterable: Sequence[str] = (),
+    positional: Sequence[str] | None = None, passing: bool = False,
+) -> Callable[[Callable[..., None]], Any]: ...
+def verb(
+    function: Callable[..., None] | None = None, *, group: str = "", actions: Sequence[str] = (),
+    optional: Sequence[str] = (), iterable: Sequence[str] = (), positional: Sequence[str] | None = None,
+    passing: bool = False,
+) -> Any:  # fmt: skip
+    """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
+
+    Told to end by Ctrl-C, SIGTERM or SIGHUP, it first leaves its with statements, and containers and children end.
+
+    Args:
+        group: where it stands in the overview; see commandline.GROUPS.
+        actions: what its argument `action` may be; commandline.py refuses anything else.
+        optional: names of options that may be given with or without a value.
+        iterable: names of options that may be given several times.
+        positional: names of those that need no name on the command line; by default all without a default value.
+        passing: whether all words after the last positional one are for a user's script; see passing.py.
+    """
+    if function is None:
+        return functools.partial(
+            verb, group=group, actions=actions, optional=optional, iterable=iterable, positional=positional,
+            passing=passing,
+        )  # fmt: skip
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        try:
+            _listen()
+            _tidy()
+            function(*args, **kwargs)
+        except KeyboardInterrupt:
+            fail("interrupted", _SIGNALLED + signal.SIGINT)
+        except Stopped as stopped:
+            fail(f"ended by {stopped}", _SIGNALLED + stopped.number)
+        except FoundryError as error:
+            fail(f"error: {error}", error.exit_code)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError) and is_output_closed():
+                raise
+            fail(f"error: {explained(error)}", FileError.exit_code)
+
+    vars(guarded).update(group=group, actions=actions, passing=len(positional or ()) if passing else 0)
+    return task(optional=optional, iterable=iterable, positional=positional)(guarded)
+
+
+def explained(error: OSError) -> FileError:
+    """What the operating system refused, in words: which file, why, and what can be done about it."""
+    what = f"cannot use {error.filename}" if error.filename else "cannot read or write a file"
+    why = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        # A write that fails does not say to which file.
+        return space.error(what, why, [Path(error.filename)] if error.filename else [])
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return FileError(what, why=why, next="make it writable, or set FOUNDRY_CACHE and TMPDIR to folders that are")
+    return FileError(what, why=why, next="./foundry doctor")
+
+
+def _listen() -> None:
+    """Turn SIGTERM and SIGHUP into Stopped; a second one does not cut the cleaning up short."""
+
+    def stop(number: int, _: object) -> None:
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            # Not SIG_IGN, which children would inherit.
+            signal.signal(each, lambda *_: None)
+        raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup has SIGHUP ignored, and that it shall stay.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
+
+
+def _tidy() -> None:
+    """Remove what killed processes left, and say so."""
+    for left in scratch.sweep(paths.temporary()):
+        size = f"{left.size / 1e6:.0f} MB"
+        print(f"removed {size} that a killed run left ({left.owner}): {left.path}", file=sys.stderr)

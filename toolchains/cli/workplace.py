@@ -1,0 +1,347 @@
+"""The verbs run and shell: a user's folder in a target's container, and what changed in it back on this machine.
+
+    this machine                     container
+    folder of the script, or --with  /foundry/work       copied in; the command starts here
+    the same folder, or --results    /foundry/work       files that are new or changed are copied out at the end
+    --wheels                         /foundry/wheels     installed, and what `pip install` finds
+    examples/, docs/, README.md      /foundry/examples, /foundry/docs
+    e2e/                             /foundry/e2e
+
+Everything is copied, so an engine on another machine works as well. Files come out however the command ended. Deleted
+files are not deleted on this machine, and links do not come out.
+
+`python` is that of /foundry/env, an environment on top of the image's /opt/foundry: it has the same packages, and
+`python -m pip install` can write to it. It exists in the container only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shlex
+import shutil
+import stat
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from toolchains.archives import confine
+from toolchains.archives import folders as trees
+from toolchains.assembly import building, furnishing
+from toolchains.engine.client import USER, Container
+from toolchains.fromsource.choice import Choice
+from toolchains.sdk.supplied import Given
+from toolchains.system import paths
+from toolchains.system.errors import CommandError, FoundryError, UnsafeArchiveError, UsageError
+
+HOME = "/foundry"
+WORK = f"{HOME}/work"
+_ENVIRONMENT = f"{HOME}/env"
+_WHEELS = f"{HOME}/wheels"
+_CHANGES = f"{HOME}/changes"
+# What is neither copied in nor out: histories and environments, which are large and of no use to a script.
+_LEFT_OUT = trees.LITTER | {".git", ".venv"}
+# A folder that the user did not name may have at most this many bytes: a script in a download folder is a mistake.
+_UNNAMED = 10**9
+# Runs in the container, in the image's own Python: makes the environment that users install into. The packages of the
+# image are added as they are, with the folders that their .pth files name.
+_MAKE_ENVIRONMENT = """
+import pathlib, subprocess, sys, sysconfig
+place, below = pathlib.Path(sys.argv[1]), sysconfig.get_path("purelib")
+subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+own = next(place.glob("lib/python*/site-packages"))
+(own / "image.pth").write_text(f"import site; site.addsitedir({below!r})\\n")
+for name in "pip", "pip3":
+    (place / "bin" / name).write_text('#!/bin/sh\\nexec "$(dirname "$0")/python" -m pip "$@"\\n')
+    (place / "bin" / name).chmod(0o755)
+"""
+# Runs in the container: packs the files below a folder that are not as they were copied in, and names what it left.
+_PACK_CHANGES = """
+import hashlib, json, os, pathlib, sys, tarfile
+work, changes = map(pathlib.Path, sys.argv[1:])
+asked = json.loads((changes / "asked.json").read_text())
+left = []
+with tarfile.open(changes / "files.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+    for folder, folders, files in os.walk(work):
+        left += [os.path.join(folder, name) for name in folders if os.path.islink(os.path.join(folder, name))]
+        folders[:] = sorted(name for name in folders if name not in asked["left out"])
+        for path in (pathlib.Path(folder, name) for name in sorted(files)):
+            name = path.relative_to(work).as_posix()
+            if path.is_symlink() or not path.is_file():
+                left.append(str(path))
+                continue
+            try:
+                with path.open("rb") as file:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError:
+                left.append(str(path))
+                continue
+            if asked["before"].get(name) != found:
+                tar.add(path, name, recursive=False)
+(changes / "left.json").write_text(json.dumps(sorted(left)))
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a user has on this machine, and where changes go.
+
+    Attributes:
+        folder: copied in; None for nothing.
+        results: where files that are new or changed go.
+        wheels: with wheels to install; None for none.
+    """
+
+    folder: Path | None
+    results: Path | None
+    wheels: Path | None
+
+    @classmethod
+    def of(cls, folder: Path | None, *, results: str, wheels: str) -> Place:
+        """Check what was given.
+
+        Raises:
+            UsageError: something is not a folder, or has no wheel in it, or results were asked for of nothing.
+        """
+        if folder is None and results:
+            raise UsageError("--results needs a folder that is copied in", next="add --with=PATH")
+        if results and Path(results).exists() and not Path(results).is_dir():
+            raise UsageError(f"--results={results}: it is not a folder", next="name another one; it is made if needed")
+        packages = Path(wheels) if wheels else None
+        if packages and not any(packages.glob("*.whl")):
+            why = "it has no file *.whl" if packages.is_dir() else "there is no such folder"
+            raise UsageError(f"--wheels={wheels}: there is nothing to install", why=why,
+                             next=f"pip download --only-binary=:all: --dest {shlex.quote(wheels)} NAME")  # fmt: skip
+        return cls(folder, Path(results) if results else folder, packages)
+
+
+def run(
+    target: str, script: str, words: Sequence[str], *, folder: str = "", results: str = "", wheels: str = "",
+    triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None,
+    choice: Choice | None = None,
+) -> int:  # fmt: skip
+    """Run a script in a target's container; returns its exit status.
+
+    Args:
+        target: its name.
+        script: a Python file of this machine, in `folder`.
+        words: its arguments.
+        folder: copied into the container; the script's own if empty.
+        results: where files that the script wrote or changed go; `folder` if empty.
+        wheels: a folder with wheels that are installed first.
+        triton, offline, allow_drift, given, choice: see building.have.
+
+    Raises:
+        UsageError: there is no such script or folder, or the script is not in the folder.
+        CommandError: a wheel cannot be installed.
+    """
+    path = Path(script)
+    if not path.is_file():
+        why = "it is a folder" if path.is_dir() else "there is no such file"
+        packed = (path / "meta.json").is_file()
+        raise UsageError(f"{script} is not a Python script", why=why,
+                         next=f"./foundry run-packed {script}" if packed else "./foundry help run")  # fmt: skip
+    source = _named(folder) if folder else _unnamed(path.resolve().parent)
+    if not path.resolve().is_relative_to(source.resolve()):
+        raise UsageError(f"{script} is not in {folder}", why="only what is in --with is copied into the container",
+                         next=f"--with={path.parent}")  # fmt: skip
+    inside = path.resolve().relative_to(source.resolve()).as_posix()
+    place = Place.of(source, results=results, wheels=wheels)
+    docker, made = building.have(
+        target, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
+    )
+    with docker.sandbox(made.name, folders=furnishing.folders(building.locked(target))) as container:
+        furnishing.furnish(container, building.locked(target))
+        with working(container, place):
+            return container.interactive(_inside(["python", inside, *words]), cwd=WORK)
+
+
+def shell(
+    target: str, *, folder: str = "", results: str = "", wheels: str = "", triton: str = "", offline: bool = False,
+    allow_drift: bool = False, given: Given | None = None, choice: Choice | None = None,
+) -> int:  # fmt: skip
+    """Open a shell in a target's container, in the user's folder if there is one; returns its exit status.
+
+    Args:
+        folder, results, wheels: see run; without a folder nothing is copied in or out.
+        triton, offline, allow_drift, given, choice: see building.have.
+    """
+    place = Place.of(_named(folder) if folder else None, results=results, wheels=wheels)
+    docker, made = building.have(
+        target, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
+    )
+    with docker.sandbox(made.name, folders=furnishing.folders(building.locked(target))) as container:
+        container.copy_into(paths.ROOT / "e2e", f"{HOME}/e2e")
+        furnishing.furnish(container, building.locked(target))
+        furnishing.instruct(container, building.locked(target))
+        with working(container, place):
+            return container.interactive(_inside(["bash"]), cwd=WORK if place.folder else HOME)
+
+
+@contextmanager
+def working(container: Container, place: Place) -> Iterator[None]:
+    """Have a user's folder in a container, and an environment to install into; copy changes out at the end.
+
+    Raises:
+        CommandError: a wheel cannot be installed.
+        UnsafeArchiveError: a file would land outside the folder for results.
+    """
+    container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT])
+    container.call(["mkdir", "-p", WORK, _CHANGES, _WHEELS])
+    if place.wheels:
+        _install(container, place.wheels)
+    before = _copy_in(container, place.folder) if place.folder else {}
+    try:
+        yield
+    except BaseException:
+        # Whatever ended the command is reported, not that the container may be gone with it.
+        try:
+            _copy_out(container, before, place)
+        except FoundryError as lost:
+            print(f"the files that were written are lost: {lost.what}", file=sys.stderr)
+        raise
+    _copy_out(container, before, place)
+
+
+def _inside(argv: Sequence[str]) -> list[str]:
+    """A command with the environment in which a user's programs run."""
+    settings = {
+        "VIRTUAL_ENV": _ENVIRONMENT, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{_WHEELS} {WORK}",
+        "PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUNBUFFERED": "1",
+    }  # fmt: skip
+    words = [f"{key}={value}" for key, value in settings.items()]
+    return ["env", *words, "sh", "-c", f'PATH={_ENVIRONMENT}/bin:$PATH; export PATH; exec "$@"', "sh", *argv]
+
+
+def _install(container: Container, folder: Path) -> None:
+    wheels = sorted(folder.glob("*.whl"))
+    for wheel in wheels:
+        container.copy_into(wheel, f"{_WHEELS}/{wheel.name}")
+    done = container.run(_inside(["python", "-m", "pip", "install", "--quiet",
+                                  *(f"{_WHEELS}/{wheel.name}" for wheel in wheels)]))  # fmt: skip
+    if done.status != 0:
+        raise CommandError(
+            f"the wheels of {folder} cannot be installed", why=(done.stdout + done.stderr).strip(),
+            next="put what is missing into that folder: pip download --only-binary=:all: --python-version VERSION NAME",
+        )  # fmt: skip
+
+
+def _named(folder: str) -> Path:
+    path = Path(folder)
+    if not path.is_dir():
+        raise UsageError(f"--with={folder}: there is no such folder", next="name a folder of this machine")
+    return path
+
+
+def _unnamed(folder: Path) -> Path:
+    """The folder of a script, if it may be copied without having been named.
+
+    Raises:
+        UsageError: it is the user's home or above, or large.
+    """
+    what = f"all of {folder} would be copied into the container"
+    advice = "put the script into a folder of its own, or name the folder: --with=PATH"
+    if Path.home().is_relative_to(folder):
+        raise UsageError(what, why="the script's folder is copied, and this one has your home in it", next=advice)
+    size = 0
+    for _, path in _files(folder):
+        size += path.stat().st_size
+        if size > _UNNAMED:
+            raise UsageError(what, why=f"it has more than {_UNNAMED / 1e9:.0f} GB", next=advice)
+    return folder
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files below a folder, with their names in it; folders too, so that empty ones are there.
+
+    Links to files are followed, links to folders are not.
+    """
+    for top, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders
+            if name not in _LEFT_OUT and not Path(top, name, "pyvenv.cfg").exists() and not Path(top, name).is_symlink()
+        )  # fmt: skip
+        for name in (*folders, *sorted(files)):
+            path = Path(top, name)
+            if path.is_file() or path.is_dir():
+                yield path.relative_to(folder).as_posix(), path
+
+
+def _copy_in(container: Container, folder: Path) -> dict[str, str]:
+    """Copy a folder into the container; returns the sha256 of each file by its name."""
+    before = {}
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        packed = Path(work, "work.tar")
+        with tarfile.open(packed, "w", format=tarfile.PAX_FORMAT) as tar:
+            for name, path in _files(folder):
+                entry = tarfile.TarInfo(name)
+                entry.mtime, entry.uid, entry.gid = int(path.stat().st_mtime), USER, USER
+                if path.is_dir():
+                    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+                    tar.addfile(entry)
+                    continue
+                # Read once, so that what is compared later is what was copied.
+                content = path.read_bytes()
+                entry.mode, entry.size = trees.mode(path), len(content)
+                before[name] = hashlib.sha256(content).hexdigest()
+                tar.addfile(entry, io.BytesIO(content))
+        container.put(packed, WORK)
+    return before
+
+
+def _copy_out(container: Container, before: Mapping[str, str], place: Place) -> None:
+    """Copy the files that are not as they were copied in to the folder for results, and name them."""
+    if place.results is None:
+        return
+    asked = json.dumps({"before": before, "left out": sorted(_LEFT_OUT)})
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        local = Path(work)
+        (local / "asked.json").write_text(asked)
+        container.copy_into(local / "asked.json", f"{_CHANGES}/asked.json")
+        container.call(["python3", "-I", "-c", _PACK_CHANGES, WORK, _CHANGES])
+        for name in ("files.tar", "left.json"):
+            container.fetch(f"{_CHANGES}/{name}", local / name)
+        for name in unpack(local / "files.tar", place.results):
+            print(f"written: {place.results / name}", file=sys.stderr)
+        for name in json.loads((local / "left.json").read_text()):
+            print(f"not copied out, since it is not a plain file: {name}", file=sys.stderr)
+
+
+def unpack(packed: Path, folder: Path) -> list[str]:
+    """Write the files of a tar below a folder, which is made; returns their names.
+
+    The tar comes from a container in which any program ran, so nothing in it is trusted: only files are taken, and none
+    that would land outside the folder, be it by its name or by a link on this machine.
+
+    Raises:
+        UnsafeArchiveError: files would land outside; the others are written.
+    """
+    written, refused = [], []
+    with tarfile.open(packed) as tar:
+        for member in tar:
+            content = tar.extractfile(member) if member.isfile() else None
+            try:
+                path = confine.under(folder, member.name, "the container")
+            except UnsafeArchiveError:
+                content = None
+            if content is None:
+                refused.append(member.name)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                shutil.copyfileobj(content, file)
+            if member.mode & stat.S_IXUSR:
+                path.chmod(path.stat().st_mode | stat.S_IXUSR)
+            written.append(member.name)
+    if refused:
+        raise UnsafeArchiveError(
+            f"{len(refused)} files were not copied out of the container", next="--results=DIR, with a new folder",
+            why="\n".join(f"{name} would be written outside {folder}" for name in refused),
+        )  # fmt: skip
+    return written

@@ -1,0 +1,134 @@
+"""Says why a container engine does not do what was asked: the cause, and the next command to type."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import docker.errors
+import requests.exceptions
+import urllib3.exceptions
+
+from toolchains.system.errors import EngineError, FileError
+from toolchains.system.space import FULL
+
+SOCKET = "/var/run/docker.sock"
+_VERSION = re.compile(r"client version \S+ is too (?:new|old)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why an engine failed.
+
+    Attributes:
+        why: in words.
+        next: what to type or do.
+        absent: whether nothing is there at all, so that an engine can be started.
+    """
+
+    why: str
+    next: str
+    absent: bool = False
+
+
+def address() -> str:
+    """Return where the engine is looked for."""
+    return os.environ.get("DOCKER_HOST") or f"unix://{SOCKET}"
+
+
+def failed(what: str, error: BaseException) -> EngineError | FileError:
+    """Return the error to raise when a request failed: what was asked, why it failed, and the next command."""
+    cause = find(error)
+    kind = FileError if FULL.search(cause.why) else EngineError
+    return kind(what, why=cause.why, next=cause.next)
+
+
+def full(what: str, said: str) -> FileError:
+    """Return the error to raise when the engine's disk is full."""
+    return FileError(what, why=f"the container engine's disk is full: {said}", next=_MAKE_ROOM)
+
+
+def find(error: BaseException, *, known: bool = False) -> Cause:
+    """Return why the engine at address() failed, from whatever the SDK raised.
+
+    Args:
+        known: it is an engine, since it answered before; what breaks off in the middle is no strange protocol then.
+    """
+    found = list(_chain(error))
+    where = address()
+    said = next((str(each.explanation or each) for each in found if isinstance(each, docker.errors.APIError)), "")
+    if said:
+        return _refused(said, where)
+    if known and any(isinstance(each, urllib3.exceptions.ProtocolError) for each in found):
+        return Cause(f"{where} closed the connection: the engine stopped", RESTART)
+    # The innermost error is the first cause; what is around it only says that a request failed.
+    for each in reversed(found):
+        match each:
+            case ssl.SSLError():
+                return Cause(
+                    f"TLS with {where} failed: {each}",
+                    "check DOCKER_HOST, DOCKER_TLS_VERIFY and the certificates in DOCKER_CERT_PATH: docker version",
+                )
+            case docker.errors.TLSParameterError():
+                return Cause(str(each), "correct DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or unset them")
+            case PermissionError():
+                return Cause(f"you may not use {where}: permission denied", _PERMISSION)
+            case FileNotFoundError():
+                return Cause(f"there is no socket {where}", _start(), absent=True)
+            case ConnectionRefusedError():
+                return Cause(f"nothing listens at {where}: connection refused", _start(), absent=True)
+            case socket.gaierror():
+                return Cause(f"the host of {where} is not known: {each}", "correct DOCKER_HOST, or unset it")
+            case TimeoutError() | requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError():
+                return Cause(f"{where} accepts connections and does not answer", RESTART)
+            case OSError() if each.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+                return Cause(f"{where} cannot be reached: {each.strerror}", "check the network, or correct DOCKER_HOST")
+            case ConnectionError() | http.client.IncompleteRead() | urllib3.exceptions.IncompleteRead():
+                return Cause(f"{where} closed the connection: the engine stopped, or is no container engine", RESTART)
+            case KeyError() | TypeError() | urllib3.exceptions.ProtocolError():
+                return Cause(f"what answers at {where} is not a container engine: {each}", _ELSEWHERE)
+    if any(isinstance(each, ValueError) for each in found):
+        return Cause(f"what answers at {where} is not a container engine: {found[-1]}", _ELSEWHERE)
+    return Cause(f"{where}: {error}", _ELSEWHERE)
+
+
+_PERMISSION = "sudo usermod -aG docker $USER, then log in again; or set DOCKER_HOST to an engine that you may use"
+RESTART = "restart the engine and look at its log: docker version, journalctl -u docker"
+_MAKE_ROOM = "make room on the engine's disk: ./foundry prune, docker system df"
+_ELSEWHERE = "docker version; correct DOCKER_HOST, or unset it"
+
+
+def _start() -> str:
+    if host := os.environ.get("DOCKER_HOST"):
+        return f"start the engine that DOCKER_HOST={host} names, or unset DOCKER_HOST"
+    return "./foundry doctor, which says how to start it"
+
+
+def _refused(said: str, where: str) -> Cause:
+    if _VERSION.search(said):
+        return Cause(
+            f"the engine at {where} speaks another version of Docker's API: {said}",
+            "update the engine, or set DOCKER_HOST to one that is current",
+        )
+    if FULL.search(said):
+        return Cause(f"the container engine's disk is full: {said}", _MAKE_ROOM)
+    return Cause(f"the engine at {where} refused: {said}", "docker version; the engine's log says more")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and those inside it, the outermost first: causes, and what urllib3 and requests carry as arguments."""
+    todo, seen = [error], set[int]()
+    while todo:
+        each = todo.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        inner = [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+        todo += [item for item in inner if isinstance(item, BaseException)]

@@ -1,0 +1,270 @@
+"""What the machine itself must have: found out, said, and, where that was allowed, installed and started.
+
+It was allowed by `./foundry --yes ...` or by CI=true, and is done as root on Debian and Ubuntu only. Otherwise nothing
+is installed or started here; the error says what to type.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock
+from rich.console import Console
+from rich.table import Table
+
+from toolchains.engine import client, diagnosis
+from toolchains.fetch import apt_sources
+from toolchains.system import children, paths
+from toolchains.system.errors import EngineError, FoundryError, MissingToolError
+
+_RELEASE = Path("/etc/os-release")
+_SYSTEMD = Path("/run/systemd/system")
+_PIDFILE = Path("/var/run/docker.pid")
+# No bridge, so no firewall rule is touched: builds and runs use the networks none and host, which are there regardless.
+_DOCKERD = ("dockerd", "--bridge=none", "--iptables=false", "--ip-forward=false")
+_STARTUP_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Something that the machine must have.
+
+    Attributes:
+        name: what a user calls it.
+        purpose: what it is needed for.
+        packages: the Debian packages that it comes with.
+        find: where it is, or None where it is missing.
+        fix: what to type where it is missing.
+        version: a command that prints its version.
+    """
+
+    name: str
+    purpose: str
+    packages: tuple[str, ...]
+    find: Callable[[], str | None]
+    fix: Callable[[], str]
+    version: tuple[str, ...] = ()
+
+    def describe(self) -> str | None:
+        """Where it is, or what it says of its version; None where it is missing."""
+        found = self.find()
+        if found is None or not self.version:
+            return found
+        return next(iter(children.run(self.version, log="version", check=False).stdout.splitlines()), found)
+
+
+def requirements() -> list[Requirement]:
+    """All of them, for this machine and user."""
+    found = [
+        _program("apt-get", "apt", "fetches the packages of the base image"),
+        Requirement("a Debian archive", "has those packages", ("debian-archive-keyring",), _archives, _archives_fix),
+        _program("dpkg-deb", "dpkg", "reads what packages say of themselves"),
+        _program("mmdebstrap", "mmdebstrap", "makes the base image"),
+        _program("strip", "binutils", "takes debug information out of Triton"),
+        _program("git", "git", "fetches what is built from a commit"),
+    ]
+    if os.geteuid() != 0:
+        # It prints no version: asked for one, it says how it is used.
+        found.append(replace(_program("newuidmap", "uidmap", "lets mmdebstrap work without being root"), version=()))
+    return [*found, Requirement("a container engine", "builds and runs images", ("docker.io",), _engine, _engine_fix)]
+
+
+def doctor() -> None:
+    """Print a table of the requirements.
+
+    Raises:
+        MissingToolError: one is missing.
+        EngineError: there is an engine, and it does not work.
+    """
+    if _may_provide():
+        _provide(_missing())
+    table = Table("what", "found", "what for")
+    missing = []
+    for requirement in requirements():
+        found = requirement.describe()
+        if found is None:
+            missing.append(requirement)
+        table.add_row(requirement.name, found or "[red]missing[/]", requirement.purpose)
+    Console().print(table)
+    if missing:
+        raise _error(missing)
+
+
+def ensure() -> None:
+    """Have an engine that answers, and the rest too where it may be installed.
+
+    The rest is needed only where something has to be fetched or made, and what needs it says so then.
+
+    Raises:
+        MissingToolError: no engine is installed, and none may be.
+        EngineError: there is one, and it does not work.
+    """
+    missing = _missing()
+    if missing and _may_provide():
+        _provide(missing)
+        missing = _missing()
+    if any(requirement.find is _engine for requirement in missing):
+        raise _error(missing)
+
+
+def _missing() -> list[Requirement]:
+    return [requirement for requirement in requirements() if requirement.find() is None]
+
+
+def _error(missing: list[Requirement]) -> FoundryError:
+    failure = _engine_failure() if missing[-1].find is _engine else None
+    if failure and (_is_users_engine() or not _is_absent(failure) or shutil.which(_DOCKERD[0])):
+        others = [f"{requirement.name} is missing, too: {requirement.fix()}" for requirement in missing[:-1]]
+        return EngineError(failure.what, why="\n".join([failure.why, *others]), next=_engine_fix(failure))
+    offer = "./foundry --yes doctor, or type it yourself" if _can_provide() else "type it"
+    return MissingToolError(
+        f"this machine lacks {', '.join(requirement.name for requirement in missing)}",
+        why="\n".join(f"{requirement.name}: {requirement.fix()}" for requirement in missing),
+        next=offer,
+    )
+
+
+def _may_provide() -> bool:
+    return _can_provide() and (os.environ.get("FOUNDRY_YES") == "1" or os.environ.get("CI") == "true")
+
+
+def _can_provide() -> bool:
+    return os.geteuid() == 0 and _is_debian()
+
+
+def _is_users_engine() -> bool:
+    """Whether the user chose an engine; then it is his to start."""
+    return bool(os.environ.get("DOCKER_HOST"))
+
+
+def _is_debian() -> bool:
+    if not _RELEASE.is_file():
+        return False
+    fields = dict(line.split("=", 1) for line in _RELEASE.read_text().splitlines() if "=" in line)
+    family = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".replace('"', "").split()
+    return "debian" in family or "ubuntu" in family
+
+
+def _provide(missing: list[Requirement]) -> None:
+    """Install the packages of what is missing, and start an engine if none is there."""
+    failure = _engine_failure()
+    absent = failure is not None and _is_absent(failure) and not _is_users_engine()
+    # An engine whose program is there only has to be started.
+    packages = [
+        package
+        for requirement in missing
+        if requirement.find is not _engine or (absent and not shutil.which(_DOCKERD[0]))
+        for package in requirement.packages
+    ]
+    if packages:
+        _say(f"installing {', '.join(packages)}")
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        children.run(["apt-get", "update"], log="apt-update", env=quiet, network=True)
+        children.run(
+            ["apt-get", "install", "-y", "--no-install-recommends", *packages],
+            log="apt-install", env=quiet, network=True,
+        )  # fmt: skip
+    if absent:
+        paths.BUILD.mkdir(exist_ok=True)
+        with FileLock(paths.BUILD / "engine.lock"):
+            # Another process may have started it while this one waited.
+            if _engine() is None:
+                _start_engine()
+
+
+def _start_engine() -> None:
+    if _SYSTEMD.is_dir():
+        children.run(["systemctl", "start", "docker"], log="systemctl-docker")
+        child = None
+    else:
+        _remove_stale_pidfile()
+        child = children.start(_DOCKERD, log="dockerd")
+    end = time.monotonic() + _STARTUP_SECONDS
+    while _engine() is None:
+        if (child is not None and child.poll() is not None) or time.monotonic() > end:
+            log = paths.LOGS / "dockerd.log"
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-10:]) if child is not None else ""
+            raise EngineError("dockerd does not answer", why=f"{tail}\n(whole output: {log})", next="./foundry doctor")
+        time.sleep(0.1)
+    if child is not None:
+        _say(f"started dockerd; it keeps running when this command ends. To stop it: kill $(cat {_PIDFILE})")
+
+
+def _remove_stale_pidfile() -> None:
+    """A dockerd that was killed leaves its pidfile; the next refuses to start while any process has that number."""
+    if _PIDFILE.is_file():
+        command = Path("/proc", _PIDFILE.read_text().strip() or "none", "comm")
+        if not command.is_file() or command.read_text().strip() != _DOCKERD[0]:
+            _PIDFILE.unlink()
+
+
+def _program(name: str, package: str, purpose: str) -> Requirement:
+    return Requirement(
+        name, purpose, (package,), lambda: shutil.which(name), lambda: _install(package), version=(name, "--version")
+    )
+
+
+def _archives() -> str | None:
+    try:
+        return f"{len(apt_sources.archives())} in the sources of apt"
+    except FoundryError:
+        return None
+
+
+def _archives_fix() -> str:
+    try:
+        apt_sources.archives()
+    except FoundryError as error:
+        return error.next
+    return ""
+
+
+def _install(package: str) -> str:
+    if not _is_debian():
+        return f"install the equivalent of Debian's {package}"
+    return f"{'' if os.geteuid() == 0 else 'sudo '}apt-get install {package}"
+
+
+def _engine() -> str | None:
+    try:
+        return f"{client.connect().version()} at {diagnosis.address()}"
+    except EngineError:
+        return None
+
+
+def _engine_failure() -> EngineError | None:
+    """Why no engine can be used; None if one can."""
+    try:
+        client.connect().version()
+    except EngineError as error:
+        return error
+    return None
+
+
+def _is_absent(failure: EngineError) -> bool:
+    """Whether nothing is at the engine's place. An engine that is there and does not work is not replaced."""
+    return diagnosis.find(failure.__cause__ or failure).absent
+
+
+def _engine_fix(failure: EngineError | None = None) -> str:
+    """What to type so that an engine works."""
+    failure = failure or _engine_failure()
+    if failure is None:
+        return ""
+    if _is_users_engine() or not _is_absent(failure):
+        return failure.next
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    if not shutil.which(_DOCKERD[0]):
+        return f"{_install('docker.io')}, or set DOCKER_HOST to an engine"
+    start = f"{sudo}systemctl start docker" if _SYSTEMD.is_dir() else f"{sudo}{' '.join(_DOCKERD)} &"
+    return f"{start}, or: ./foundry --yes doctor" if _can_provide() else start
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,119 @@
+"""Where the machine gets Debian packages from: its own apt configuration, read for another suite."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolchains.system.errors import MissingToolError, UsageError
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_APT = Path("/etc/apt")
+_VARIABLE = "FOUNDRY_DEBIAN_SOURCES"
+_ADVICE = (
+    f"set {_VARIABLE} to a file of apt sources (.list or .sources) that names a Debian archive, "
+    "and install debian-archive-keyring"
+)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One archive of Debian's.
+
+    Attributes:
+        uri: its root.
+        pocket: what follows the suite's name: "", "-updates" or "-security".
+        options: apt's options in brackets, how it is signed among them.
+    """
+
+    uri: str
+    pocket: str
+    options: str
+
+    def line(self, suite: str, kind: str = "deb") -> str:
+        """The archive as a line of sources.list, for a suite: of packages, or of sources ("deb-src")."""
+        return f"{kind} [{self.options}] {self.uri} {suite}{self.pocket} main"
+
+
+def archives() -> list[Archive]:
+    """The Debian archives that this machine uses, each with its pocket.
+
+    A machine that is no Debian has none: its apt sources look the same and lead to another distribution's packages.
+    Only entries with the component main that are signed by Debian's keys count: a vendor's repository for the same
+    suite has other packages in it. FOUNDRY_DEBIAN_SOURCES names a file to read instead.
+
+    Raises:
+        UsageError: there is none.
+        MissingToolError: Debian's keys are not installed.
+    """
+    override = os.environ.get(_VARIABLE)
+    files: list[Path] = []
+    if override:
+        files = [Path(override)]
+    elif _is_debian():
+        files = [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]
+    found: dict[tuple[str, str], Archive] = {}
+    for file in files:
+        if file.is_file() and file.suffix in (".list", ".sources"):
+            for uri, pocket in _entries(file.read_text(), deb822=file.suffix == ".sources"):
+                found[uri, pocket] = Archive(uri, pocket, f"signed-by={KEYRING}")
+    if not any(pocket == "" for _, pocket in found):
+        raise UsageError("no Debian archive is known to this machine", next=_ADVICE)
+    if not KEYRING.is_file():
+        raise MissingToolError(
+            f"Debian's archive keys are not installed: {KEYRING}", next="apt-get install debian-archive-keyring"
+        )
+    return list(found.values())
+
+
+def _is_debian() -> bool:
+    """Whether this machine is Debian itself; what derives from it has archives of its own."""
+    try:
+        return platform.freedesktop_os_release()["ID"] == "debian"
+    except OSError:
+        return False
+
+
+def _entries(text: str, *, deb822: bool) -> Iterator[tuple[str, str]]:
+    """URI and pocket of each usable entry."""
+    for entry in _deb822(text) if deb822 else _one_line(text):
+        signed_by = entry.get("signed-by", "")
+        usable = (
+            "deb" in entry["types"].split()
+            and "main" in entry["components"].split()
+            and entry.get("enabled", "yes").lower() not in ("no", "false")
+            and (not signed_by or "debian-archive" in signed_by)
+        )
+        if not usable:
+            continue
+        for suite in entry["suites"].split():
+            match = re.fullmatch(r"[a-z]+(|-updates|-security)", suite)
+            if match:
+                yield from ((uri, match[1]) for uri in entry["uris"].split())
+
+
+def _deb822(text: str) -> Iterator[dict[str, str]]:
+    for paragraph in re.split(r"\n\s*\n", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)):
+        fields = re.findall(r"^([\w-]+):(.*(?:\n[ \t].*)*)", paragraph, re.MULTILINE)
+        entry = {name.lower(): value.strip() for name, value in fields}
+        if {"types", "uris", "suites", "components"} <= entry.keys():
+            yield entry
+
+
+def _one_line(text: str) -> Iterator[dict[str, str]]:
+    for match in re.finditer(r"^(deb)\s+(?:\[(.*?)\]\s+)?(\S+)\s+(\S+)\s+([^#\n]+)", text, re.MULTILINE):
+        types, options, uris, suites, components = match.groups(default="")
+        signed_by = re.search(r"signed-by=(\S+)", options)
+        yield {
+            "types": types, "uris": uris, "suites": suites, "components": components,
+            "signed-by": signed_by[1] if signed_by else "",
+        }  # fmt: skip
+
+
+def sources_list(suite: str, archives: Sequence[Archive], kind: str = "deb") -> str:
+    """A whole sources.list for a suite; see Archive.line."""
+    return "".join(archive.line(suite, kind) + "\n" for archive in archives)

@@ -1,0 +1,103 @@
+"""Debian packages, resolved and fetched by apt in a root of its own, so that the host's packages play no part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+from toolchains.fetch.apt import Apt, progress
+from toolchains.fetch.apt_sources import Archive, sources_list
+from toolchains.fetch.apt_sources import archives as host_archives
+from toolchains.fetch.source import Report
+from toolchains.lockfile.lock import Artifact
+from toolchains.system.errors import CommandError, FetchError, GoneError, PinError
+
+# What a system consists of before anything is asked for: the set that mmdebstrap's variant minbase installs.
+_BASE = ("?essential", "?priority(required)")
+
+
+class Debs:
+    """The packages of one suite, amd64.
+
+    Args:
+        suite: "trixie".
+        root: folder for apt's own state; kept between runs so that an unchanged index is not fetched again.
+        archives: where from; by default the archives of the machine's own apt configuration.
+    """
+
+    def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None = None) -> None:
+        self._suite = suite
+        self._apt = Apt(suite, root, lambda: sources_list(suite, host_archives() if archives is None else archives))
+
+    def resolve(self, packages: Sequence[str]) -> list[Artifact]:
+        """A whole system with these packages: base, packages, and what they depend on, recommendations left out.
+
+        Raises:
+            PinError: a package that the suite does not have, or that cannot be installed with the others.
+            FetchError: the archive did not answer.
+        """
+        with self._apt.lock:
+            self._apt.update()
+            try:
+                printed = self._apt.run(
+                    "apt-get", "-q", "--print-uris", "install", *_BASE, *packages, log="resolve-debs"
+                )
+            except CommandError as error:
+                raise PinError(
+                    f"the packages cannot be resolved in {self._suite}",
+                    why=error.why,
+                    next="correct the packages in toolchains/pins, then: ./foundry pin --update",
+                ) from error
+            # 'URI' name_version_arch.deb size hash; a colon of the version is written %3a.
+            files = [line.split()[1] for line in printed.splitlines() if line.startswith("'")]
+            wanted = [tuple(map(unquote, file.split("_")[:2])) for file in files]
+            carried = self._carried([name for name, _ in wanted])
+        found = [carried[name, version] for name, version in wanted]
+        return sorted(found, key=lambda artifact: artifact.name)
+
+    def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
+        """Download by name and version; see Source.fetch."""
+        with self._apt.lock:
+            self._apt.update()
+            carried = self._carried([artifact.name for artifact in artifacts])
+            gone = [artifact for artifact in artifacts if (artifact.name, artifact.version) not in carried]
+            if gone:
+                raise GoneError(
+                    f"{self._suite} no longer carries {len(gone)} of the locked packages",
+                    why="\n".join(f"{artifact}: superseded or removed" for artifact in gone),
+                    next="--allow-drift to take the current versions this once, or: ./foundry pin --update",
+                )
+            try:
+                self._apt.run(
+                    "apt-get", "download", "-o", "APT::Status-Fd=1",
+                    *(f"{artifact.name}={artifact.version}" for artifact in artifacts),
+                    log="fetch-debs", cwd=into, line=progress(report, sum(artifact.size for artifact in artifacts)),
+                )  # fmt: skip
+            except CommandError as error:
+                raise FetchError(
+                    "apt could not fetch packages", why=error.why, next="try again: what arrived is kept"
+                ) from error
+            finally:
+                for artifact in artifacts:
+                    _rename(artifact, into)
+
+    def _carried(self, names: Sequence[str]) -> dict[tuple[str, str], Artifact]:
+        """Every version that the archive has of these packages, by name and version."""
+        records = self._apt.run("apt-cache", "show", *sorted(set(names)), log="show-debs", check=False)
+        carried = {}
+        for record in records.split("\n\n"):
+            field = dict(re.findall(r"^([\w-]+): (.*)$", record, re.MULTILINE))
+            if field:
+                key = field["Package"], field["Version"]
+                filename = field["Filename"].rpartition("/")[2]
+                carried[key] = Artifact("deb", *key, filename, int(field["Size"]), field["SHA256"])
+        return carried
+
+
+def _rename(artifact: Artifact, into: Path) -> None:
+    """From the name that apt gives a download, an epoch's colon written %3a, to the archive's own."""
+    version = artifact.version.replace(":", "%3a")
+    for file in into.glob(f"{artifact.name}_{version}_*.deb"):
+        file.rename(into / artifact.filename)

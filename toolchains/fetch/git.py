@@ -1,0 +1,426 @@
+"""Commits of git repositories, fetched by git into a repository of our own, and what their trees consist of.
+
+Of the user's git configuration counts what is about the connection: proxies, certificates, credentials, how ssh is
+called, and addresses that stand for others (url.*.insteadOf), which is how a mirror of one's own is named. It cannot
+change what arrives, since a commit is named by the hash of its content. The rest of it plays no part: hooks, templates,
+filters and attributes could run programs or change bytes. Attributes in the tree itself (export-ignore, export-subst,
+line endings) would also change what is taken, so git archive is told to ignore them, and what it gives is compared with
+the hashes of the tree.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolchains.config.projects import GitPin
+from toolchains.system.children import Completed, run, tool
+from toolchains.system.errors import CommandError, FetchError, GoneError, HashMismatchError, PinError
+
+PROTOCOLS = ("https", "http", "ssh", "git")
+# Keys of the user's configuration that are about the connection.
+_CONNECTION = re.compile(
+    r"(http|credential|url|ssh)\..*|core\.(sshcommand|gitproxy|askpass)|protocol\.version|safe\.directory", re.I
+)
+# What belongs to it in the environment: agents and programs that know a password, and where the configuration is.
+_ENVIRONMENT = re.compile(
+    r"SSH_AUTH_SOCK|SSH_ASKPASS|GIT_ASKPASS|GIT_SSH|GIT_SSH_COMMAND|GIT_SSH_VARIANT|GIT_PROXY_COMMAND|GIT_SSL_\w+"
+)
+_CONFIGURATION = re.compile(r"XDG_CONFIG_HOME|GIT_CONFIG_\w+")
+# The same for everybody: no program but git's own, nothing rewritten, all that arrives looked at.
+_SETTINGS = (
+    ("core.hooksPath", "/dev/null"), ("core.attributesFile", "/dev/null"), ("core.excludesFile", "/dev/null"),
+    ("core.fsmonitor", "false"), ("core.quotePath", "false"), ("gc.auto", "0"), ("maintenance.auto", "false"),
+    ("fetch.fsckObjects", "true"), ("transfer.fsckObjects", "true"), ("fetch.recurseSubmodules", "false"),
+    ("advice.detachedHead", "false"), ("tar.umask", "0022"),
+)  # fmt: skip
+# A file that git archive must not leave out, expand or convert; $GIT_DIR/info/attributes wins over those of the tree.
+_ATTRIBUTES = "* -export-ignore -export-subst -text -eol -ident -filter -working-tree-encoding\n"
+# What a refspec takes as a pattern, an expression or an option is in no name of a branch or a tag.
+_REF = re.compile(r"(?!-)(?!.*\.\.)[^\s:+~^?*\[\\\x00-\x1f\x7f]+")
+_FETCHED = "refs/foundry/fetched"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TreeEntry:
+    """A file, link or submodule of a tree: git's mode ("100644") and the hash of its content, or the commit."""
+
+    mode: str
+    hash: str
+
+    @property
+    def submodule(self) -> bool:
+        """Whether it is a commit of another repository."""
+        return self.mode == "160000"
+
+
+def check_url(url: str, where: str = "toolchains/upstreams") -> None:
+    """See that an address is one that git fetches from over a network, and no way to have it run a program.
+
+    A folder of this machine is none: it can only stand for one, by url.*.insteadOf in the user's configuration.
+
+    Args:
+        where: it stands, for errors.
+
+    Raises:
+        PinError: it is not.
+    """
+    scheme, found, rest = url.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2]
+    if found and scheme in PROTOCOLS:
+        right = bool(host) and not host.startswith("-") and not rest.startswith("-")
+    else:
+        right = not found and bool(re.fullmatch(r"(?!-)[\w.-]+@(?!-)[\w.-]+:(?![:-]).+", url))
+    if not right or re.search(r"[\s\x00-\x1f\x7f]", url):
+        raise PinError(
+            f"not an address to fetch from: {url!r}",
+            why=f"it begins with {', '.join(f'{protocol}://' for protocol in PROTOCOLS)}, or is user@host:path",
+            next=f"correct it in {where}",
+        )
+
+
+def resolve(pin: GitPin) -> str:
+    """The commit that the pin's tag or branch stands for now; nothing but names is fetched.
+
+    Raises:
+        PinError: a repository answered, and has no such tag or branch.
+        FetchError: none answered.
+    """
+    _check_ref(pin.ref)
+    failures = []
+    for url in pin.urls:
+        check_url(url)
+        try:
+            answer = _git("ls-remote", "--quiet", "--", url, log="git-resolve", network=True).stdout
+        except CommandError as error:
+            failures.append(f"{url}: {_reason(error)}")
+            continue
+        heads = {name: hash for hash, _, name in (line.partition("\t") for line in answer.splitlines())}
+        for name in (pin.ref, f"refs/tags/{pin.ref}", f"refs/heads/{pin.ref}"):
+            # An annotated tag has a hash of its own; the second is its commit's.
+            commit = heads.get(f"{name}^{{}}") or heads.get(name)
+            if commit:
+                return commit
+        raise PinError(
+            f"{url} has neither a tag nor a branch {pin.ref}", next="correct ref in toolchains/upstreams, then: "
+            "./foundry pin --update",
+        )  # fmt: skip
+    raise FetchError(f"no repository answered for {pin.ref}", why="\n".join(failures), next=_NETWORK)
+
+
+def fetch(
+    urls: Sequence[str], commit: str, repository: Path, *, ref: str = "", where: str = "toolchains/upstreams",
+    say: Say = print,
+) -> None:  # fmt: skip
+    """Make a repository that has one commit without its history.
+
+    A server that gives no commits by hash is asked for the ref, and what comes is compared.
+
+    Args:
+        urls: tried in this order; each that fails is said.
+        commit: 40 hexadecimal digits.
+        repository: a folder that is made.
+        where: the addresses stand, for errors.
+        say: told what goes wrong on the way, and how far git is.
+
+    Raises:
+        PinError: an address or the ref is none, or the hash is not a commit's.
+        GoneError: repositories answered, and none has the commit.
+        FetchError: none answered; lists what each said. What arrived damaged is among this: git refuses it.
+    """
+    for url in urls:
+        check_url(url, where)
+    if ref:
+        _check_ref(ref)
+    create(repository)
+    failures, answered = [], False
+    for url in urls:
+        try:
+            _fetch_from(url, commit, repository, ref, say)
+        except GoneError as error:
+            answered = True
+            failures.append(f"{url}: {error.why}")
+        except CommandError as error:
+            failures.append(f"{url}: {_reason(error)}")
+        else:
+            kind = _git("cat-file", "-t", commit, repository=repository, log="git-kind").stdout.strip()
+            if kind != "commit":
+                raise PinError(
+                    f"{commit} is no commit but a {kind}", why="the hash of an annotated tag is not that of its commit",
+                    next="correct commit in toolchains/upstreams",
+                )  # fmt: skip
+            return
+        say(failures[-1])
+    if answered:
+        raise GoneError(
+            f"commit {commit} cannot be had", why="\n".join(failures),
+            next="add a mirror that has it to urls in toolchains/upstreams, or give a checkout: --source NAME=PATH",
+        )  # fmt: skip
+    raise FetchError(f"commit {commit} could not be fetched", why="\n".join(failures), next=_NETWORK)
+
+
+_NETWORK = "check the network and git's configuration (proxies, insteadOf), or give a checkout: --source NAME=PATH"
+
+
+def _fetch_from(url: str, commit: str, repository: Path, ref: str, say: Say) -> None:
+    """Fetch from one address.
+
+    Raises:
+        GoneError: it has no such commit, or gives none by hash and the ref is at another. CommandError: git failed.
+    """
+
+    def get(what: str) -> None:
+        _git(
+            "fetch", "--depth=1", "--no-tags", "--no-recurse-submodules", "--progress", "--", url,
+            f"+{what}:{_FETCHED}", repository=repository, log="git-fetch", network=True, line=_progress(say),
+        )  # fmt: skip
+
+    try:
+        get(commit)
+        return
+    except CommandError as error:
+        reason = _reason(error)
+        if not re.search(r"not our ref|unadvertised object|remote ref .* not found|couldn't find remote ref", reason):
+            raise
+    if not ref:
+        raise GoneError(
+            "", why=f"it does not have the commit, or gives none by hash ({reason}); it would be asked for a ref"
+        )
+    get(ref)
+    found = _git("rev-parse", f"{_FETCHED}^{{commit}}", repository=repository, log="git-fetched").stdout.strip()
+    if found != commit:
+        raise GoneError("", why=f"it does not give the commit by hash ({reason}), and its {ref} is at {found}")
+
+
+def create(repository: Path, *, alternate: Path | None = None, format: str = "sha1") -> None:
+    """Make an empty repository, in which no attributes of a tree count.
+
+    Args:
+        alternate: a folder of git objects that it has, too.
+        format: git's name of the hash that objects are named by.
+    """
+    _git("init", "--bare", "--quiet", "--template=", f"--object-format={format}", "--", repository, log="git-init")
+    (repository / "info").mkdir(exist_ok=True)
+    (repository / "info" / "attributes").write_text(_ATTRIBUTES)
+    if alternate:
+        (repository / "objects" / "info").mkdir(parents=True, exist_ok=True)
+        (repository / "objects" / "info" / "alternates").write_text(f"{alternate}\n")
+
+
+def check_tree(repository: Path, commit: str, tree: str) -> None:
+    """Compare the hash of a commit's tree with the pinned one.
+
+    Raises:
+        HashMismatchError: it is another.
+    """
+    found = _git("rev-parse", f"{commit}^{{tree}}", repository=repository, log="git-tree").stdout.strip()
+    if found != tree:
+        raise HashMismatchError(
+            f"the tree of commit {commit} is not the pinned one", why=f"tree   {found}\npinned {tree}",
+            next="correct tree or commit in toolchains/upstreams: one of them is of another commit",
+        )  # fmt: skip
+
+
+def entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
+    """Everything in a commit's tree by its path; folders are not in it, submodules are.
+
+    Args:
+        repository, work: one of ours that has the commit, or a working tree of the user's.
+    """
+    listing = _git(
+        "ls-tree", "-r", "-z", "--full-tree", commit, repository=repository, work=work, log="git-tree"
+    ).stdout  # fmt: skip
+    found = {}
+    for line in listing.split("\0")[:-1]:
+        fields, _, path = line.partition("\t")
+        mode, _, hash = fields.split()
+        found[path] = TreeEntry(mode, hash)
+    return found
+
+
+def archive(repository: Path, commit: str, paths: Sequence[str], file: Path) -> None:
+    """Write the files and links of a commit's tree as a tar; all of them, or those at and below some paths."""
+    _git("archive", "--format=tar", f"--output={file}", commit, "--", *paths, repository=repository, log="git-archive")
+
+
+def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[str, list[str]]:
+    """Where the submodules of a commit are, by their paths, as its .gitmodules says.
+
+    Args:
+        urls: of the repository itself, which relative addresses start from.
+    """
+    answer = _git(
+        "config", "-z", f"--blob={commit}:.gitmodules", "--get-regexp", r"^submodule\..*\.(path|url)$",
+        repository=repository, log="git-modules", check=False,
+    ).stdout  # fmt: skip
+    modules: dict[str, dict[str, str]] = {}
+    for entry in answer.split("\0")[:-1]:
+        key, _, value = entry.partition("\n")
+        name, _, what = key.rpartition(".")
+        modules.setdefault(name, {})[what] = value
+    found = {}
+    for module in modules.values():
+        if {"path", "url"} <= module.keys():
+            url = module["url"]
+            relative = url.startswith(("./", "../"))
+            found[posixpath.normpath(module["path"])] = [_joined(base, url) for base in urls] if relative else [url]
+    return found
+
+
+def _joined(base: str, relative: str) -> str:
+    """A submodule's relative address after that of its repository, as git-submodule(1) describes it."""
+    base = base.rstrip("/")
+    while relative.startswith(("./", "../")):
+        step, _, relative = relative.partition("/")
+        if step == "..":
+            head, slash, _ = base.rpartition("/")
+            # git@host:project.git has nothing but a colon before its last part.
+            base = head if slash else base.rpartition(":")[0]
+    colon = "/" if "/" in base or ":" in base else ":"
+    return f"{base}{colon}{relative}"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A working tree that a user has.
+
+    Attributes:
+        path: its topmost folder.
+        commit: that is checked out; empty where there is none yet.
+        changes: the paths of files that differ from the commit's, and of those that it does not have.
+        objects: the folder with the repository's objects.
+        format: git's name of the hash that they are named by.
+    """
+
+    path: Path
+    commit: str
+    changes: tuple[str, ...]
+    objects: Path
+    format: str
+
+
+def checkout(path: Path) -> Checkout | None:
+    """A folder as a working tree; None if it is the topmost folder of none.
+
+    Submodules do not count among the changes.
+    """
+    if not (path / ".git").exists():
+        return None
+    try:
+        answer = _git(
+            "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "objects", "--show-object-format",
+            work=path, log="git-checkout",
+        ).stdout  # fmt: skip
+    except CommandError:
+        return None
+    top, objects, format = answer.splitlines()
+    if Path(top).resolve() != path.resolve():
+        return None
+    head = _git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", work=path, log="git-head", check=False).stdout
+    status = _git(
+        "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames",
+        work=path, log="git-status",
+    ).stdout  # fmt: skip
+    # Two letters and a blank stand before each path.
+    changes = tuple(entry[3:].rstrip("/") for entry in status.split("\0")[:-1])
+    return Checkout(path, head.strip(), changes, Path(objects), format)
+
+
+def present(path: Path) -> Iterator[str]:
+    """The files and links of a working tree that git would not ignore, as they are there now.
+
+    Folders among them are other repositories.
+    """
+    listing = _git(
+        "ls-files", "-z", "--cached", "--others", "--exclude-standard", work=path, log="git-files"
+    ).stdout  # fmt: skip
+    for name in sorted(set(listing.split("\0")[:-1])):
+        if os.path.lexists(path / name):
+            yield name.rstrip("/")
+
+
+def _git(
+    verb: str,
+    *words: str | Path,
+    log: str,
+    repository: Path | None = None,
+    work: Path | None = None,
+    network: bool = False,
+    check: bool = True,
+    line: Callable[[str], None] | None = None,
+) -> Completed:
+    """Run git in a bare repository of ours, in a working tree of the user's, or in none."""
+    where: list[str | Path] = []
+    if repository:
+        where = [f"--git-dir={repository}"]
+    if work:
+        where = ["-C", work]
+    settings = [*(_connection() if network else ()), *_SETTINGS]
+    if work:
+        # The user names this folder; git itself would want to be told so if another user owns it.
+        settings.append(("safe.directory", "*"))
+    mirrors = any(re.match(r"url\.(/|file:).*\.insteadof$", key, re.IGNORECASE) for key, _ in settings)
+    protocols = (*PROTOCOLS, "file") if mirrors else PROTOCOLS
+    env = {
+        "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_LITERAL_PATHSPECS": "1", "GIT_ALLOW_PROTOCOL": ":".join(protocols),
+        # Nobody is there to answer.
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }  # fmt: skip
+    for number, (key, value) in enumerate(settings):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    if network:
+        env |= {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
+        if not any(name in env for name in ("GIT_SSH", "GIT_SSH_COMMAND")) and "core.sshcommand" not in dict(settings):
+            env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
+    argv = [tool("git", package="git"), *where, verb, *words]
+    return run(argv, log=log, env=env, network=network, check=check, line=line, cwd=None if work else Path("/"))
+
+
+def _connection() -> tuple[tuple[str, str], ...]:
+    """What the user's own configuration says of the connection, in its order."""
+    env = {name: value for name, value in os.environ.items() if _CONFIGURATION.fullmatch(name)}
+    # No repository's: GIT_DIR names none.
+    argv = [tool("git", package="git"), "config", "--list", "-z", "--includes"]
+    printed = run(argv, log="git-config", env={**env, "GIT_DIR": "/dev/null"}, check=False, cwd=Path("/")).stdout
+    found = []
+    for entry in printed.split("\0")[:-1]:
+        # A key without a value means true.
+        key, given, value = entry.partition("\n")
+        if _CONNECTION.fullmatch(key):
+            found.append((key, value if given else "true"))
+    return tuple(found)
+
+
+def _check_ref(ref: str) -> None:
+    if not _REF.fullmatch(ref):
+        raise PinError(f"not the name of a tag or a branch: {ref!r}", next="correct ref in toolchains/upstreams")
+
+
+def _reason(error: CommandError) -> str:
+    """What git said of a failure, without its progress."""
+    lines = [line for line in error.why.splitlines() if not re.match(r"(remote: )?[\w ]+: +\d+|\(whole output", line)]
+    said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
+    return "; ".join(line.strip() for line in said) or error.what
+
+
+def _progress(say: Say) -> Callable[[str], None]:
+    """A reader of git's lines, "Receiving objects:  42% (5/12), 3.00 MiB | 1.00 MiB/s", which says every tenth part."""
+    last: tuple[str, ...] = ()
+
+    def line(text: str) -> None:
+        nonlocal last
+        match = re.match(r"(Receiving objects|Resolving deltas): +(\d*)\d%", text)
+        if match and match.groups() != last:
+            last = match.groups()
+            say(text)
+
+    return line

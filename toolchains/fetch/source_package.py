@@ -1,0 +1,102 @@
+"""Debian source packages, resolved and fetched by apt in a root of its own: what `apt-get source` would download."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolchains.fetch.apt import Apt, progress
+from toolchains.fetch.apt_sources import Archive, sources_list
+from toolchains.fetch.apt_sources import archives as host_archives
+from toolchains.fetch.source import Report
+from toolchains.lockfile.lock import Artifact
+from toolchains.system.errors import CommandError, FetchError, GoneError, PinError
+
+
+class SourcePackages:
+    """The source packages of one suite.
+
+    Args:
+        suite: "bookworm".
+        root: folder for apt's own state, not the one of the suite's packages: the index of the sources is fetched
+            when sources are.
+        archives: where from; by default the archives of the machine's own apt configuration.
+    """
+
+    def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None = None) -> None:
+        self._suite = suite
+        self._apt = Apt(
+            suite, root, lambda: sources_list(suite, host_archives() if archives is None else archives, "deb-src")
+        )
+
+    def resolve(self, package: str) -> list[Artifact]:
+        """The files of a package in the newest version that the suite has: .dsc, .orig.tar.*, .debian.tar.*.
+
+        Raises:
+            PinError: the suite has no source package of this name.
+            FetchError: the archive did not answer.
+        """
+        with self._apt.lock:
+            self._apt.update()
+            carried = self._carried([package])
+            try:
+                printed = self._apt.run(
+                    "apt-get", "-q", "source", "--print-uris", "--only-source", package, log="resolve-source"
+                )
+            except CommandError as error:
+                raise self._unknown(package, error.why) from error
+        # 'URI' file-name size hash
+        chosen = {line.split()[1] for line in printed.splitlines() if line.startswith("'")}
+        for files in carried.values():
+            if chosen and chosen == {file.filename for file in files}:
+                return sorted(files, key=lambda file: file.filename)
+        raise self._unknown(
+            package, f"apt would fetch {sorted(chosen)}, which no source package of this name consists of"
+        )
+
+    def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
+        """Download the files of packages by name and version; see Source.fetch."""
+        wanted = sorted({(artifact.name, artifact.version) for artifact in artifacts})
+        with self._apt.lock:
+            self._apt.update()
+            carried = self._carried([name for name, _ in wanted])
+            gone = [
+                f"{name} {version}: superseded or removed" for name, version in wanted if (name, version) not in carried
+            ]
+            if gone:
+                raise GoneError(
+                    f"{self._suite} no longer carries {len(gone)} of the locked source packages",
+                    why="\n".join(gone),
+                    next="./foundry pin --update",
+                )
+            try:
+                self._apt.run(
+                    "apt-get", "source", "--download-only", "--only-source", "-o", "APT::Status-Fd=1",
+                    *(f"{name}={version}" for name, version in wanted),
+                    log="fetch-sources", cwd=into, line=progress(report, sum(artifact.size for artifact in artifacts)),
+                )  # fmt: skip
+            except CommandError as error:
+                raise FetchError(
+                    "apt could not fetch source packages", why=error.why, next="try again: what arrived is kept"
+                ) from error
+
+    def _carried(self, packages: Sequence[str]) -> dict[tuple[str, str], list[Artifact]]:
+        """Every version that the archive has of these, by name and version, with its files."""
+        # apt-cache also gives the sources of a binary package of this name, and fails for a name that it does not know.
+        records = self._apt.run("apt-cache", "showsrc", *sorted(set(packages)), log="show-sources", check=False)
+        carried = {}
+        for record in re.split(r"\n{2,}", records):
+            field = dict(re.findall(r"^([\w-]+):[ \t]*(.*(?:\n[ \t].*)*)", record, re.MULTILINE))
+            if field.get("Package") in packages:
+                key = field["Package"], field["Version"]
+                entries = map(str.split, field["Checksums-Sha256"].strip().splitlines())
+                carried[key] = [Artifact("source", *key, name, int(size), sha256) for sha256, size, name in entries]
+        return carried
+
+    def _unknown(self, package: str, why: str) -> PinError:
+        return PinError(
+            f"{self._suite} has no source package {package}",
+            why=why,
+            next="correct the package in toolchains/upstreams, then: ./foundry pin --update",
+        )

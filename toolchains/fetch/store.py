@@ -1,0 +1,388 @@
+"""The store: a folder in which every file and every built part has the digest of its content or inputs as its name.
+
+Layout: artifacts/<first two digits>/<sha256>/<file name> for what was fetched, parts/<kind>/<digest>/ for what was
+built. A name exists only when what it names is whole: all work is done beside it, synced to the disk, and moved there
+by rename. What lies there may be damaged later, so it is looked at each time that it is used: a fetched file has the
+sha256 of the lock, a part is as its manifest says (manifest.py). What was right and did not change since is not hashed
+again (verdicts.py). What is damaged is fetched or built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from filelock import FileLock, Timeout
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from toolchains.archives import confine, wheel_file
+from toolchains.fetch import manifest, verdicts
+from toolchains.fetch.deb import Debs
+from toolchains.fetch.sdist import Sdists
+from toolchains.fetch.source import Source
+from toolchains.fetch.source_package import SourcePackages
+from toolchains.fetch.wheel import Wheels
+from toolchains.lockfile.lock import Artifact
+from toolchains.system import durable
+from toolchains.system.errors import FoundryError, GoneError, HashMismatchError, OfflineError, PartError, TruncatedError
+
+
+class Store:
+    """The files of one user, shared by all checkouts and safe for several processes.
+
+    Args:
+        root: the folder; made when needed.
+        offline: never use the network; say what is missing instead.
+        allow_drift: when the Debian archive no longer carries a locked package, take its current versions.
+    """
+
+    def __init__(self, root: Path, *, offline: bool = False, allow_drift: bool = False) -> None:
+        self.root = root
+        self._offline = offline
+        self._allow_drift = allow_drift
+        self._console = Console(stderr=True)
+        self._said: set[Path] = set()
+
+    def path(self, artifact: Artifact) -> Path:
+        """Where an artifact lies, seen to be what the lock says.
+
+        Raises:
+            OfflineError: it has not been fetched.
+            TruncatedError, HashMismatchError: it was damaged in the store.
+        """
+        place = self._place(artifact)
+        if not self.has(artifact):
+            raise OfflineError(f"{artifact} is not in the store {self.root}", next="./foundry pin --fetch")
+        if damage := self._damage(artifact):
+            raise type(damage)(
+                f"{damage.what}: it was damaged in the store", why=f"{place}\n{damage.why}",
+                next="./foundry pin --fetch, which fetches it again",
+            )  # fmt: skip
+        return place
+
+    def has(self, artifact: Artifact) -> bool:
+        """Whether an artifact has been fetched; it may be damaged."""
+        return self._place(artifact).is_file()
+
+    def _damage(self, artifact: Artifact) -> FoundryError | None:
+        """What is wrong with a file of the store; None for one that is as locked."""
+        place, verdict = self._place(artifact), self.root / "verdicts" / artifact.sha256
+        found = verdicts.fingerprint({artifact.filename: place})
+        if verdicts.known(verdict, found):
+            return None
+        try:
+            check_file(place, artifact)
+        except (TruncatedError, HashMismatchError) as error:
+            return error
+        verdicts.note(verdict, found)
+        return None
+
+    def _whole(self, artifact: Artifact) -> bool:
+        """Whether an artifact has been fetched and is as locked; one that is damaged is named, once."""
+        if not self.has(artifact):
+            return False
+        damage = self._damage(artifact)
+        if damage:
+            self._say(self._place(artifact), f"{damage.what}\n{damage.why}")
+        return damage is None
+
+    def _say(self, place: Path, why: str, what: str = "damaged in the store") -> None:
+        if place not in self._said:
+            self._said.add(place)
+            self._console.print(f"[yellow]{what}:[/] {place}", highlight=False, soft_wrap=True)
+            self._console.print("  " + why.replace("\n", "\n  "), highlight=False, markup=False, soft_wrap=True)
+
+    def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+        """Have all of these in the store, checked; what is damaged there is fetched again.
+
+        Args:
+            suite: the Debian suite that debs and source packages are from.
+            python: the version of Python that wheels are for.
+
+        Returns:
+            What is to be used: the artifacts asked for, or, where drift is allowed and happened, other versions.
+
+        Raises:
+            OfflineError: something is missing or damaged and the network may not be used; lists all of it.
+            GoneError, FetchError, TruncatedError, HashMismatchError: what did arrive and was right is kept.
+        """
+        missing = [artifact for artifact in artifacts if not self._whole(artifact)]
+        if not missing:
+            return list(artifacts)
+        if self._offline:
+            raise OfflineError(
+                f"{len(missing)} of {len(artifacts)} files are not in the store {self.root}, or are damaged there",
+                why="\n".join(
+                    f"{artifact.filename}  sha256 {artifact.sha256}" + "  damaged" * self.has(artifact)
+                    for artifact in missing
+                ),
+                next="./foundry pin --fetch, on a machine with a network",
+            )
+        debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
+        packages = [artifact for artifact in artifacts if artifact.kind == "source"]
+        others = [artifact for artifact in artifacts if artifact.kind != "deb"]
+        apt = self.debs(suite)
+        self._bring(Wheels(python), [artifact for artifact in others if artifact.kind == "wheel"], "wheels")
+        self._bring(Sdists(python), [artifact for artifact in others if artifact.kind == "sdist"], "sources")
+        self._bring(self.source_packages(suite), packages, "files of source packages")
+        try:
+            self._bring(apt, debs, "packages")
+        except GoneError as gone:
+            if not self._allow_drift:
+                raise
+            self._console.print(f"[yellow]drift:[/] {gone}", highlight=False)
+            return [*self._drift(apt, debs), *others]
+        return list(artifacts)
+
+    def debs(self, suite: str) -> Debs:
+        """apt for a suite, with its state kept in the store."""
+        return Debs(suite, self.root / "apt" / suite)
+
+    def source_packages(self, suite: str) -> SourcePackages:
+        """apt for a suite's source packages, with its state kept in the store."""
+        return SourcePackages(suite, self.root / "apt" / f"{suite}-sources")
+
+    @property
+    def offline(self) -> bool:
+        """Whether the network may not be used."""
+        return self._offline
+
+    @contextmanager
+    def incoming(self) -> Iterator[Path]:
+        """A folder for what is on its way in, for one process at a time; removed afterwards."""
+        folder = self.root / "incoming"
+        with self.locked("incoming"):
+            # What a killed process left; it held the lock, so nobody is at work there.
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            try:
+                yield Path(mkdtemp(dir=folder))
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def adopt(self, file: Path, artifact: Artifact) -> None:
+        """Take a file in, if it is what the lock says; it moves.
+
+        Raises:
+            TruncatedError, HashMismatchError: it is not; the file stays where it is.
+        """
+        check_file(file, artifact)
+        file.chmod(0o444)
+        durable.move(file, self._place(artifact))
+
+    def verify(self, artifacts: Sequence[Artifact]) -> None:
+        """Hash files that have been fetched; what is damaged by now is taken out, so that it is fetched again.
+
+        Raises:
+            TruncatedError, HashMismatchError: some were damaged; lists all of them.
+            UnsafeArchiveError: a wheel as locked, but not safe to unpack.
+        """
+        damaged: list[FoundryError] = []
+        for artifact in artifacts:
+            try:
+                check_file(self._place(artifact), artifact)
+            except (TruncatedError, HashMismatchError) as error:
+                self._place(artifact).unlink()
+                damaged.append(error)
+        if damaged:
+            raise type(damaged[0])(
+                f"files in the store {self.root} were damaged; they have been removed from it: {len(damaged)}",
+                why="\n".join(f"{error.what}\n{error.why}" for error in damaged),
+                next="./foundry pin --fetch",
+            )
+
+    def verify_parts(self) -> tuple[int, list[str]]:
+        """Hash all that was built; what is damaged is taken out, so that it is built again.
+
+        Returns:
+            How many parts are as their manifests say, and the names of those that have no manifest: they are built
+            again when they are used.
+
+        Raises:
+            PartError: some were damaged; lists all of them.
+        """
+        whole, unlisted, damaged = 0, [], []
+        for place in sorted((self.root / "parts").glob("*/[!.]*")):
+            kind = place.parent.name
+            with self.locked(f"{kind}-{place.name}"):
+                damage = manifest.damage(place)
+                if damage is None:
+                    whole += 1
+                elif damage.unlisted:
+                    unlisted.append(f"{kind}/{place.name}")
+                else:
+                    damaged.append(f"{kind}/{place.name}\n{damage.why}")
+                    _discard(place)
+        if damaged:
+            raise PartError(
+                f"parts in the store {self.root} were damaged; they have been removed from it: {len(damaged)}",
+                why="\n".join(damaged), next="./foundry build TARGET, which builds those that it needs again",
+            )  # fmt: skip
+        return whole, unlisted
+
+    def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
+        """A built thing, named by the digest of its inputs; built if that name does not exist, or is damaged.
+
+        Args:
+            kind: what sort of thing, a folder under parts/.
+            digest: of everything that goes into it.
+            build: fills the empty folder that it is given.
+        """
+        place = self._part(kind, digest)
+        if self.has_part(kind, digest):
+            return place
+        with self.locked(f"{kind}-{digest}"):
+            if self.has_part(kind, digest):
+                return place
+            work = place.with_name(f".{digest}.partial")
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            try:
+                build(work)
+                manifest.write(work)
+                _discard(place)
+                durable.move(work, place)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        return place
+
+    def has_part(self, kind: str, digest: str) -> bool:
+        """Whether a thing of this name has been built and is whole; one that is damaged is named, once. See part."""
+        place, verdict = self._part(kind, digest), self.root / "verdicts" / f"{kind}-{digest}"
+        if not place.is_dir():
+            return False
+        found = verdicts.fingerprint(manifest.contents(place) | {manifest.FILE: place / manifest.FILE}
+                                     if (place / manifest.FILE).exists() else {})  # fmt: skip
+        if verdicts.known(verdict, found):
+            return True
+        damage = manifest.damage(place)
+        if damage:
+            self._say(place, damage.why, *["cannot be verified"] * damage.unlisted)
+            return False
+        verdicts.note(verdict, found)
+        return True
+
+    def sha256(self, file: Path) -> str:
+        """What a part's manifest has of a file at the top of the part."""
+        entry = (manifest.read(file.parent) or {}).get(file.name)
+        if entry is None:
+            raise PartError(f"the manifest of a part does not have {file.name}", why=str(file.parent),
+                            next="./foundry pin --check, then the same command again")  # fmt: skip
+        return str(entry["sha256"])
+
+    def _part(self, kind: str, digest: str) -> Path:
+        return self.root / "parts" / confine.name(kind, "a part") / confine.name(digest, "a part")
+
+    def _place(self, artifact: Artifact) -> Path:
+        return self.root / "artifacts" / artifact.sha256[:2] / artifact.sha256 / artifact.filename
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Hold a lock against other processes, saying so when it has to be waited for."""
+        folder = self.root / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / name)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            self._console.print(f"waiting for another process at work on {name}", highlight=False)
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _bring(self, source: Source, artifacts: Sequence[Artifact], noun: str) -> None:
+        """Fetch what is missing of one kind, check it and take it in."""
+        if all(map(self._whole, artifacts)):
+            return
+        with self.incoming() as folder:
+            # Another process may have brought them while we waited for the lock.
+            missing = [artifact for artifact in artifacts if not self._whole(artifact)]
+            if not missing:
+                return
+            try:
+                with self._progress(f"{len(missing)} {noun}", sum(artifact.size for artifact in missing)) as report:
+                    source.fetch(missing, folder, report)
+            except BaseException:
+                # Interrupted or failed half-way: what is whole need not come again.
+                for artifact in missing:
+                    self._keep_if_whole(folder / artifact.filename, artifact)
+                raise
+            for artifact in missing:
+                self.adopt(folder / artifact.filename, artifact)
+
+    def _keep_if_whole(self, file: Path, artifact: Artifact) -> None:
+        try:
+            self.adopt(file, artifact)
+        except (FoundryError, OSError):
+            return
+
+    def _drift(self, apt: Debs, locked: Sequence[Artifact]) -> list[Artifact]:
+        """The same packages as the archive has them now, resolved together so that they fit each other."""
+        current = apt.resolve([artifact.name for artifact in locked])
+        before = {artifact.name: artifact.version for artifact in locked}
+        for artifact in current:
+            if before.get(artifact.name) != artifact.version:
+                was = before.get(artifact.name, "absent")
+                self._console.print(f"  {artifact.name}: {was} -> {artifact.version}", highlight=False)
+        self._bring(apt, current, "packages")
+        return current
+
+    @contextmanager
+    def _progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        columns = (
+            TextColumn("fetching {task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self._console) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.update(task, completed=done)
+            bar.update(task, completed=total)
+
+
+def _discard(place: Path) -> None:
+    """Remove a part, if it is there. Whoever has files of it open can read on."""
+    if place.exists():
+        gone = place.with_name(f".{place.name}.gone")
+        shutil.rmtree(gone, ignore_errors=True)
+        place.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def check_file(file: Path, artifact: Artifact) -> None:
+    """Compare a file with what the lock says of it, and see that it is safe to unpack.
+
+    Raises:
+        TruncatedError: shorter than locked, or not there.
+        HashMismatchError: other bytes.
+        UnsafeArchiveError: a wheel with an entry that would be written outside the folder it is unpacked into.
+    """
+    size = file.stat().st_size if file.is_file() else 0
+    if size < artifact.size:
+        raise TruncatedError(
+            f"{artifact.filename} is truncated",
+            why=f"{size} of {artifact.size} bytes arrived",
+            next="the same command again",
+        )
+    with file.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != artifact.sha256:
+        raise HashMismatchError(
+            f"{artifact.filename} is not the file that was locked",
+            why=f"sha256 {found}, {size} bytes\nlocked {artifact.sha256}, {artifact.size} bytes",
+            next="the same command again; if it stays so, find out who changed the file before: ./foundry pin --update",
+        )
+    if artifact.kind == "wheel":
+        with zipfile.ZipFile(file) as archive:
+            for _ in wheel_file.entries(archive):
+                pass

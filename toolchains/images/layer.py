@@ -1,0 +1,107 @@
+"""Runs a Dockerfile over an image that the engine has, and leaves nothing but the normalised result there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO
+
+from toolchains.archives import docker_archive, folders
+from toolchains.engine.client import Engine, ImageInfo, labelled
+from toolchains.fetch.store import Store
+from toolchains.lockfile.lock import Artifact
+from toolchains.system.errors import EngineError
+from toolchains.system.paths import ROOT, scratch
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A Python package to install: its file, and the sha256 that it must have.
+
+    The sha256 is the lock's or that of the part's manifest, never that of the file: pip compares the two.
+    """
+
+    path: Path
+    sha256: str
+
+
+# What decides how inputs become an image, beside the Dockerfiles.
+_RECIPE = ("toolchains/images/layer.py", "toolchains/archives/docker_archive.py", "toolchains/archives/folders.py")
+
+
+def identity(dockerfile: Path) -> str:
+    """The digest of what decides how inputs become an image: the Dockerfile, and the code here."""
+    return folders.digest({name: ROOT / name for name in _RECIPE} | {"Dockerfile": dockerfile})
+
+
+def layer(
+    engine: Engine, name: str, dockerfile: Path | bytes, arguments: Mapping[str, str], labels: Mapping[str, str],
+    wheels: Sequence[Wheel], known: Iterable[str], files: Mapping[str, Path] | None = None,
+) -> ImageInfo:  # fmt: skip
+    """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine.
+
+    Args:
+        name: the tag of the result.
+        known: the layers of the image that the Dockerfile starts from, which are normalised already.
+        files: more files for the Dockerfile, by their names in its context.
+    """
+    arguments = {"SOURCE_DATE_EPOCH": str(folders.EPOCH), **arguments}
+    known = frozenset(known)
+    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
+        saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
+        with (
+            context(labelled(dockerfile), wheels, files) as packed,
+            engine.build(packed, arguments=arguments, labels=labels) as built,
+            saved.open("wb") as file,
+        ):
+            engine.save(built, file)
+        docker_archive.normalise(saved, normal, name=name, known=known, leave_out=True)
+        try:
+            engine.load(normal)
+        except EngineError:
+            # Docker with the containerd store wants every layer in the archive, also those that it has.
+            docker_archive.normalise(saved, normal, name=name, known=known)
+            engine.load(normal)
+    return present(engine, name)
+
+
+@contextmanager
+def context(
+    dockerfile: Path | bytes, wheels: Sequence[Wheel], files: Mapping[str, Path] | None = None
+) -> Iterator[IO[bytes]]:
+    """What a build gets to see: its Dockerfile, wheels, a requirements file that takes exactly these, more files."""
+    entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
+    entries |= {f"wheels/{wheel.path.name}": wheel.path for wheel in wheels}
+    entries |= files or {}
+    with TemporaryFile(dir=scratch()) as file:
+        folders.pack(file, entries)
+        file.seek(0)
+        yield file
+
+
+def present(engine: Engine, name: str) -> ImageInfo:
+    """An image that was just made.
+
+    Raises:
+        EngineError: the engine does not have it.
+    """
+    info = engine.image(name)
+    if info is None:
+        raise EngineError(f"{name} was loaded, and the engine does not have it", next="docker images")
+    return info
+
+
+def locked(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
+    """The wheels of a lock as the store has them."""
+    return [Wheel(store.path(artifact), artifact.sha256) for artifact in artifacts]
+
+
+def _requirements(wheels: Sequence[Wheel]) -> bytes:
+    lines = []
+    for wheel in sorted(wheels, key=lambda wheel: wheel.path.name):
+        name, version = wheel.path.name.split("-")[:2]
+        lines.append(f"{name}=={version} --hash=sha256:{wheel.sha256}\n")
+    return "".join(lines).encode()

@@ -1,0 +1,70 @@
+"""Tells the images that this store made from others of the same name.
+
+A name is given by whoever may use the engine: `docker tag` gives spirv's name to vsi's image, `docker commit` gives it
+to an image with other content and the same labels. An image's ID is the digest of its configuration and, through that,
+of its layers. So the store notes the ID and the labels of each image that it makes, in images/NAME.json, and an image
+is used only if it has both. Any other is made again: from another store, from before the store was removed, or from
+somebody else. An image that was made elsewhere on purpose comes in by `./foundry bake TARGET --adopt=FILE`, which notes
+it. Several IDs may be noted for one name: an engine with another kind of image store has other IDs for the same
+content.
+
+This does not protect from those who may write to the store or control the engine itself.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from rich.console import Console
+
+from toolchains.engine.client import Engine, ImageInfo
+from toolchains.fetch.store import Store
+from toolchains.system import durable
+
+_console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
+    """The engine's image of this name, if this store made it; None for no image and for another, which is said."""
+    info = engine.image(name)
+    if info is None:
+        return None
+    noted = _noted(store, name)
+    if _note(info) in noted:
+        return info
+    _say(name, info.id, "the store has noted another" if noted else f"the store {store.root} has noted none")
+    return None
+
+
+def note(name: str, info: ImageInfo, store: Store) -> ImageInfo:
+    """Note an image that was just made; returns it."""
+    with store.locked(_place(store, name).stem):
+        noted = _noted(store, name)
+        if _note(info) not in noted:
+            durable.write(_place(store, name), json.dumps([*noted, _note(info)], indent=1, sort_keys=True) + "\n")
+    return info
+
+
+def _note(info: ImageInfo) -> dict[str, Any]:
+    return {"id": info.id, "labels": dict(info.labels)}
+
+
+def _noted(store: Store, name: str) -> list[Any]:
+    try:
+        noted = json.loads(_place(store, name).read_bytes())
+    except (OSError, ValueError):
+        return []
+    return noted if isinstance(noted, list) else []
+
+
+def _place(store: Store, name: str) -> Path:
+    return store.root / "images" / f"{quote(name, safe='')}.json"
+
+
+@cache
+def _say(name: str, id: str, why: str) -> None:
+    _console.print(f"[yellow]not used:[/] the engine's image {name}, {id[:19]}: {why}; it is made again")

@@ -1,0 +1,380 @@
+"""The lock: what the pins resolved to, every file by name, version, size and sha256, and a digest over all of it.
+
+The file holds no addresses. Whoever has the bytes may give them: a mirror, a colleague's store, the archive itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from toolchains.archives import confine
+from toolchains.system import durable, paths
+from toolchains.system.errors import PinError
+
+_RESOLVE = "./foundry pin --update"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One file that is fetched.
+
+    Attributes:
+        kind: "wheel", "deb", "sdist", or "source" for a file of a Debian source package.
+        name: the distribution's or package's name.
+        version: the whole version, a Debian epoch included.
+        filename: the name that the archive gives the file.
+        size: in bytes.
+        sha256: of the whole file, hexadecimal.
+
+    Raises:
+        PinError: a name, a version or the sha256 is none. These are used as names in the store and on command lines.
+    """
+
+    kind: str
+    name: str
+    version: str
+    filename: str
+    size: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        called = f"the {self.kind} {self.filename!r}"
+        confine.word(self.name, called, error=PinError)
+        confine.word(self.version, called, error=PinError)
+        confine.name(self.filename, called, error=PinError)
+        confine.sha256(self.sha256, called, error=PinError)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True)
+class LockedTriton:
+    """One release of Triton: its wheel, and the LLVM commit that must be compiled into it.
+
+    Attributes:
+        llvm_version: what a wheel that was built without naming its LLVM commit says instead; empty for the others.
+    """
+
+    version: str
+    llvm_hash: str
+    wheel: Artifact
+    llvm_version: str = ""
+
+
+@dataclass(frozen=True)
+class Patched:
+    """Files of a Debian package that a patch series of ours changes.
+
+    Attributes:
+        component: the pin that says so.
+        package: whose files they are.
+        series: the folder below patches/, "torch/2.6.0".
+        root: the folder in the image that the series' paths are relative to.
+    """
+
+    component: str
+    package: str
+    series: str
+    root: str
+
+    def __post_init__(self) -> None:
+        called = f"component {self.component!r}"
+        confine.word(self.package, called, error=PinError)
+        confine.inside(self.series, called, error=PinError)
+        confine.inside(self.root.strip("/"), called, error=PinError)
+
+
+@dataclass(frozen=True)
+class LockedTarget:
+    """What one target resolved to.
+
+    Attributes:
+        backend: which plugin under backends/ and which docker/<backend>.Dockerfile.
+        suite: the Debian suite of the base image.
+        python: version of the image's Python, "3.13".
+        debs: the whole base image, dependencies included.
+        wheels: the Python packages beside Triton, dependencies included.
+        tritons: every pinned release.
+        default_triton: the release that is built unless another is asked for.
+        left_out: files of the debs that the image does without, as dpkg's path-exclude takes them.
+        kept: files that a pattern of left_out matches and that are needed, as dpkg's path-include takes them.
+        sdists: Python packages that come as sources.
+        recipes: the native parts, folders under toolchains/recipes.
+        builder: the image that those are built in, as a target without a Triton.
+        sdk: the vendor SDK that a user may supply, a file under toolchains/sdks.
+        patched: which packages' files are changed, and by which patches.
+        digest: sha256 over all of the above.
+        pins: digest of the pins that debs, wheels and tritons were resolved from, to see that one changed since.
+    """
+
+    name: str
+    backend: str
+    suite: str
+    python: str
+    debs: tuple[Artifact, ...]
+    wheels: tuple[Artifact, ...]
+    tritons: Mapping[str, LockedTriton]
+    default_triton: str
+    left_out: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    sdists: tuple[Artifact, ...] = ()
+    recipes: tuple[str, ...] = ()
+    builder: LockedTarget | None = None
+    sdk: str = ""
+    patched: tuple[Patched, ...] = ()
+    digest: str = ""
+    pins: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # They name folders, files and images.
+        for each in (self.name, self.suite, self.python, *self.recipes, *filter(None, (self.backend, self.sdk))):
+            confine.word(each, f"target {self.name!r}", error=PinError)
+
+    @property
+    def variant(self) -> bool:
+        """Whether it is its backend's own target with more, or other, components."""
+        return self.name != self.backend
+
+    def own(self) -> tuple[Artifact, ...]:
+        """All files of the target, every Triton included, those of its builder left out."""
+        return (*self.debs, *self.wheels, *self.sdists, *(triton.wheel for triton in self.tritons.values()))
+
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """All files of the target and of its builder, each once."""
+        return tuple(dict.fromkeys((*self.own(), *(self.builder.own() if self.builder else ()))))
+
+
+@dataclass(frozen=True)
+class LockedSource:
+    """What one profile of an upstream project resolved to.
+
+    Attributes:
+        kind: "git" or "debian".
+        version: of the Debian source package; of git the ref, if there is one.
+        commit: of git.
+        tree: git's hash of the tree, if it is known.
+        files: of the Debian source package: .dsc, .orig.tar.*, .debian.tar.*.
+        pin: digest of the pin that it was resolved from, to see that it changed since.
+    """
+
+    kind: str
+    version: str = ""
+    commit: str = ""
+    tree: str = ""
+    files: tuple[Artifact, ...] = ()
+    pin: str = ""
+
+    def __post_init__(self) -> None:
+        for hash in filter(None, (self.commit, self.tree)):
+            confine.commit(hash, "a source", error=PinError)
+
+
+@dataclass(frozen=True)
+class Lock:
+    """All that is locked, and one digest over it.
+
+    Attributes:
+        targets: by their names.
+        sources: of what is built from source, by project and profile: "upmem-llvm/debian-13".
+        builders: the images that those are built in, by their suites; targets without a Triton.
+    """
+
+    targets: Mapping[str, LockedTarget]
+    digest: str
+    sources: Mapping[str, LockedSource] = field(default_factory=dict)
+    builders: Mapping[str, LockedTarget] = field(default_factory=dict)
+
+    def systems(self) -> tuple[LockedTarget, ...]:
+        """The targets, each followed by its builder if it has one; then the builders of what is built from source."""
+        pairs = ((target, target.builder) for target in self.targets.values())
+        return (*(system for pair in pairs for system in pair if system), *self.builders.values())
+
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """All files that the lock names, each once."""
+        files = [artifact for system in self.systems() for artifact in system.own()]
+        files += [file for source in self.sources.values() for file in source.files]
+        return tuple(dict.fromkeys(files))
+
+    def proven(self) -> list[LockedTarget]:
+        """The targets that all checks are run for.
+
+        A variant is among them if it has of its own what may be wrong: a native part, patched files, a Triton. One that
+        has more packages only proves nothing that its backend's own target does not.
+        """
+
+        def of_its_own(target: LockedTarget) -> bool:
+            plain = self.targets[target.backend]
+            return bool(
+                set(target.recipes) - set(plain.recipes)
+                or set(target.patched) - set(plain.patched)
+                or target.tritons.keys() - plain.tritons.keys()
+            )
+
+        return [target for target in self.targets.values() if not target.variant or of_its_own(target)]
+
+
+def builder_name(suite: str) -> str:
+    """What the image is called in which this suite's things are built from upstream's sources."""
+    return f"build-{suite}"
+
+
+def digest(value: Any) -> str:
+    """sha256 of a value's canonical JSON: the same for the same content, however it was written down."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def seal(
+    targets: Mapping[str, LockedTarget],
+    sources: Mapping[str, LockedSource] | None = None,
+    builders: Mapping[str, LockedTarget] | None = None,
+) -> Lock:
+    """A lock over these, with all digests computed."""
+    sealed = {}
+    for name in sorted(targets):
+        target = targets[name]
+        if target.builder:
+            target = replace(target, builder=_sealed(target.builder))
+        sealed[name] = _sealed(target)
+    sources = dict(sorted((sources or {}).items()))
+    builders = {suite: _sealed(builder) for suite, builder in sorted((builders or {}).items())}
+    whole = {
+        "targets": {name: _wanted(target) for name, target in sealed.items()},
+        "sources": {name: asdict(source) for name, source in sources.items()},
+        "builders": {suite: _wanted(builder) for suite, builder in builders.items()},
+    }
+    return Lock(sealed, digest(whole), sources, builders)
+
+
+def _sealed(target: LockedTarget) -> LockedTarget:
+    content = _to_json(target)
+    del content["digest"], content["pins"]
+    # Of the builder, what its own digest is over.
+    if target.builder:
+        content["builder"] = target.builder.digest
+    return replace(target, digest=digest({"name": target.name, **content}))
+
+
+def _wanted(target: LockedTarget) -> list[Any]:
+    return [target.digest, dict(target.pins), *([dict(target.builder.pins)] if target.builder else [])]
+
+
+def load(path: Path = paths.LOCK) -> Lock:
+    """Read the lock.
+
+    Raises:
+        PinError: missing, malformed, or a digest in it does not fit its content.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise PinError(f"there is no lock at {path}", next=_RESOLVE) from None
+    return _parsed(text, path)
+
+
+# A verb asks for the lock from many places, and to read it and compute its digests takes half a second.
+@functools.lru_cache(maxsize=4)
+def _parsed(text: bytes, path: Path) -> Lock:
+    try:
+        data = json.loads(text)
+        lock = Lock(
+            {name: _target(name, entry) for name, entry in data["targets"].items()},
+            data["digest"],
+            {name: _source(entry) for name, entry in data["sources"].items()},
+            {suite: _target(builder_name(suite), entry) for suite, entry in data["builders"].items()},
+        )
+    except PinError as error:
+        raise PinError(f"the lock is malformed: {path}", why=str(error), next=_RESOLVE) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
+    if seal(lock.targets, lock.sources, lock.builders) != lock:
+        raise PinError(
+            f"the digests in the lock do not fit its content: {path}",
+            why="the file was edited by hand, or two changes were merged line by line",
+            next=_RESOLVE,
+        )
+    return lock
+
+
+def save(lock: Lock, path: Path = paths.LOCK) -> None:
+    """Write the lock: sorted, one artifact a line, so that a diff reads as a list of what changed."""
+    data = {
+        "digest": lock.digest,
+        "targets": {name: _to_json(target) for name, target in lock.targets.items()},
+        "sources": {name: _source_to_json(source) for name, source in lock.sources.items()},
+        "builders": {suite: _to_json(builder) for suite, builder in lock.builders.items()},
+    }
+    durable.write(path, _format(data) + "\n")
+
+
+def _to_json(target: LockedTarget) -> dict[str, Any]:
+    """The target as it stands in the file; what a key or a list already says is not repeated."""
+    data = asdict(target)
+    if target.builder:
+        data["builder"] = _to_json(target.builder)
+    del data["name"]
+    tritons = data["tritons"].values()
+    for artifact in (*data["debs"], *data["wheels"], *data["sdists"], *(triton["wheel"] for triton in tritons)):
+        del artifact["kind"]
+    for triton in tritons:
+        del triton["version"]
+        if not triton["llvm_version"]:
+            del triton["llvm_version"]
+    # What few targets have is written where it is.
+    for key in ("sdists", "recipes", "builder", "sdk", "patched"):
+        if not data[key]:
+            del data[key]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+
+
+def _target(name: str, data: dict[str, Any]) -> LockedTarget:
+    def artifacts(kind: str, entries: list[dict[str, Any]]) -> tuple[Artifact, ...]:
+        return tuple(Artifact(kind=kind, **entry) for entry in entries)
+
+    builder = data.get("builder")
+
+    tritons = {
+        version: LockedTriton(version=version, **(entry | {"wheel": Artifact(kind="wheel", **entry["wheel"])}))
+        for version, entry in data["tritons"].items()
+    }
+    changed = {
+        "debs": artifacts("deb", data["debs"]),
+        "wheels": artifacts("wheel", data["wheels"]),
+        "tritons": tritons,
+        "left_out": tuple(data["left_out"]),
+        "kept": tuple(data["kept"]),
+        "sdists": artifacts("sdist", data.get("sdists", [])),
+        "recipes": tuple(data.get("recipes", ())),
+        "patched": tuple(Patched(**entry) for entry in data.get("patched", ())),
+        "builder": _target(f"{name}-build", builder) if builder else None,
+    }
+    return LockedTarget(name=name, **(data | changed))
+
+
+def _source_to_json(source: LockedSource) -> dict[str, Any]:
+    data = asdict(source)
+    for file in data["files"]:
+        del file["kind"]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items() if value}
+
+
+def _source(data: dict[str, Any]) -> LockedSource:
+    files = tuple(Artifact(kind="source", **entry) for entry in data.get("files", ()))
+    return LockedSource(**(data | {"files": files}))
+
+
+def _format(value: Any, indent: str = "") -> str:
+    """JSON with sorted keys, in which a mapping of plain values takes one line."""
+    inner = indent + "  "
+    if isinstance(value, dict) and any(isinstance(item, dict | list) for item in value.values()):
+        lines = [f"{inner}{json.dumps(key)}: {_format(value[key], inner)}" for key in sorted(value)]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(inner + _format(item, inner) for item in value) + f"\n{indent}]"
+    return json.dumps(value, sort_keys=True)

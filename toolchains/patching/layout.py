@@ -1,0 +1,119 @@
+"""Triton's files by their path in the source tree, wherever they are: a checkout, an unpacked wheel, a wheel file.
+
+python/triton/X of the source tree is triton/X in a wheel, and third_party/B/backend/X is triton/backends/B/X.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Protocol
+
+from toolchains.archives import confine
+from toolchains.system.errors import PatchTargetError, UsageError
+
+Layout = Literal["source", "wheel"]
+
+
+class Tree(Protocol):
+    """Text files by their path in the source tree."""
+
+    def read(self, path: str) -> str | None:
+        """The file's text, or None where the tree has no such file."""
+
+    def paths(self) -> Iterator[str]:
+        """Every Python file of the tree that is also in a wheel."""
+
+
+class FolderTree:
+    """A source checkout, or a wheel unpacked into a folder."""
+
+    def __init__(self, root: Path, layout: Layout) -> None:
+        self.root = root
+        self.layout = layout
+
+    @classmethod
+    def detect(cls, root: Path) -> FolderTree:
+        """The tree at `root` in whichever layout it has.
+
+        Raises:
+            UsageError: it has neither.
+        """
+        if (root / "python" / "triton").is_dir():
+            return cls(root, "source")
+        if (root / "triton").is_dir():
+            return cls(root, "wheel")
+        raise UsageError(
+            f"{root} is no Triton tree",
+            why="it has neither python/triton (a checkout) nor triton (an unpacked wheel)",
+        )
+
+    def place(self, path: str) -> Path | None:
+        """Where the tree has a file, or None for one that a wheel does not carry.
+
+        Raises:
+            PatchTargetError: the path leaves the tree, or a link in the tree does.
+        """
+        inside = path if self.layout == "source" else in_wheel(path)
+        return None if inside is None else confine.under(self.root, inside, "a patch", error=PatchTargetError)
+
+    def read(self, path: str) -> str | None:
+        place = self.place(path)
+        return place.read_bytes().decode() if place is not None and place.is_file() else None
+
+    def write(self, path: str, text: str) -> None:
+        """Replace the text of a file, or make one."""
+        place = self.place(path)
+        assert place is not None, f"a wheel does not carry {path}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(text.encode())
+
+    def paths(self) -> Iterator[str]:
+        for file in sorted(self.root.rglob("*.py")):
+            inside = file.relative_to(self.root).as_posix()
+            path = in_source(inside) if self.layout == "wheel" else inside
+            if path is not None and in_wheel(path) is not None:
+                yield path
+
+
+class WheelTree:
+    """A wheel file, read in place: nobody unpacks 300 MB to look at six files."""
+
+    def __init__(self, wheel: Path) -> None:
+        self._zip = zipfile.ZipFile(wheel)
+        self._names = set(self._zip.namelist())
+
+    def read(self, path: str) -> str | None:
+        inside = in_wheel(path)
+        return self._zip.read(inside).decode() if inside in self._names else None
+
+    def paths(self) -> Iterator[str]:
+        for name in sorted(self._names):
+            path = in_source(name)
+            if path is not None and path.endswith(".py"):
+                yield path
+
+
+def in_wheel(path: str) -> str | None:
+    """Where a wheel has a file of the source tree, or None: it carries only part of them.
+
+    Raises:
+        PatchTargetError: the path leaves the tree.
+    """
+    match confine.inside(path, "a patch", error=PatchTargetError).split("/"):
+        case ["python", "triton", *rest]:
+            return "/".join(["triton", *rest])
+        case ["third_party", backend, "backend", *rest]:
+            return "/".join(["triton", "backends", backend, *rest])
+    return None
+
+
+def in_source(name: str) -> str | None:
+    """Where the source tree has a file of a wheel, or None for what the build adds."""
+    match name.split("/"):
+        case ["triton", "backends", backend, first, *rest]:
+            return "/".join(["third_party", backend, "backend", first, *rest])
+        case ["triton", *rest]:
+            return "/".join(["python", "triton", *rest])
+    return None

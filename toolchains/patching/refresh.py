@@ -1,0 +1,86 @@
+"""Regenerating a patch series from trees: hunks found again where the release moved them, edits taken into a patch."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from toolchains.patching.layout import Tree
+from toolchains.patching.series import Overlay, Patch, Series, misfit, places, read_revision, split
+from toolchains.system.errors import UsageError
+
+
+@dataclass
+class _MovedOverlay(Overlay):
+    """An overlay that looks for a hunk by its lines; where they occur more than once, the nearest place counts."""
+
+    def apply(self, patch: Patch) -> None:
+        for path, hunks in patch.files.items():
+            if self.made_or_gone(patch, path):
+                continue
+            lines = split(self.target(patch, path))
+            shift = 0
+            for hunk in hunks:
+                expected = hunk.before_start - 1 + shift
+                found = places(lines, hunk.before)
+                if not found:
+                    raise misfit(patch, path, hunk, lines)
+                start = min(found, key=lambda place: abs(place - expected))
+                lines[start : start + len(hunk.before)] = hunk.after
+                shift = start - (hunk.before_start - 1) + len(hunk.after) - len(hunk.before)
+            self.changed[path] = "".join(lines)
+
+
+def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into: str | None = None) -> Series:
+    """Rewrite a series' patches so that they fit `pristine` exactly; headers are kept, the revision is numbered.
+
+    Args:
+        pristine: the release without any patch.
+        edited: a tree that has the whole series and, beyond it, the changes to take in.
+        into: the patch that takes them; the last one by default.
+
+    Raises:
+        HunkError: the lines of a hunk are nowhere in the file. UsageError: there is no patch `into`.
+    """
+    names = [patch.name for patch in series.patches]
+    if into is not None and into not in names:
+        raise UsageError(f"there is no patch {into}", why=f"the series has {', '.join(names)}")
+    takes = names[-1] if into is None else into
+    tree = _MovedOverlay(pristine)
+    bodies = {}
+    for position, patch in enumerate(series.patches):
+        before = Overlay(tree.tree, dict(tree.changed))
+        if edited is not None and patch.name == takes:
+            wanted = _MovedOverlay(edited)
+            for later in reversed(series.patches[position + 1 :]):
+                wanted.apply(later.reversed())
+            for path in edited.paths():
+                text = wanted.read(path)
+                if text is not None and text != tree.read(path):
+                    tree.changed[path] = text
+        else:
+            tree.apply(patch)
+        bodies[patch.name] = "".join(
+            _diff(path, before.read(path), tree.read(path)) for path in sorted(tree.changed)
+        )
+    for patch in series.patches:
+        (series.folder / patch.name).write_bytes((patch.header + "\n" + bodies[patch.name]).encode())
+    result = Series.load(series.folder)
+    _number(result)
+    return result
+
+
+def _diff(path: str, before: str | None, after: str | None) -> str:
+    """What a patch says of a file; before is None for one that it adds."""
+    origin = "/dev/null" if before is None else f"a/{path}"
+    return "".join(difflib.unified_diff(split(before or ""), split(after or ""), origin, f"b/{path}"))
+
+
+def _number(series: Series) -> None:
+    """Give a changed series the next number; one that did not change keeps its own."""
+    number, digest = read_revision(series.folder)
+    if digest != series.digest:
+        (series.folder / "revision.toml").write_text(
+            "# The N of X+foundry.N, and the series it stands for. Written by `./foundry patch refresh`.\n"
+            f'number = {number + 1}\ndigest = "{series.digest}"\n'
+        )

@@ -1,0 +1,119 @@
+"""Whether the lock is what the pins resolve to, and whether the pins agree among each other; asks no archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolchains.config.components import System
+from toolchains.config.inventory import Pinned
+from toolchains.config.projects import FolderPin, GitPin
+from toolchains.lockfile.lock import Lock, LockedTarget
+
+# The projects whose profiles are held against Triton's pins: Triton itself, and what it is compiled with.
+_TRITON, _LLVM = "triton", "llvm"
+
+
+def disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
+    """In what the pins differ from what the lock was resolved from, one sentence each."""
+    wanted = {target.name: target for target in pinned.targets}
+    yield from (f"{name}: in the lock, and there is no such target" for name in lock.targets.keys() - wanted.keys())
+    for target in pinned.targets:
+        locked = lock.targets.get(target.name)
+        if locked is None:
+            yield f"{target.name}: not in the lock"
+            continue
+        for what in ("backend", "suite", "python", "recipes", "sdk", "patched"):
+            want, have = getattr(target, what), getattr(locked, what)
+            if want != have:
+                yield f"{target.name}: {what} is {want}, locked is {have}"
+        yield from _other_python(target, locked, "targets")
+        yield from _outdated(target, locked)
+        if target.builder and locked.builder:
+            yield from _outdated(target.builder, locked.builder)
+        elif target.builder or locked.builder:
+            yield f"{target.name}: whether something is built for it changed since it was resolved"
+    yield from _of_builders(lock, pinned)
+    yield from _of_sources(lock, pinned)
+
+
+def unresolved(lock: Lock, pinned: Pinned) -> Iterator[str]:
+    """The profiles of a tag or a branch whose commit nobody has asked for yet: "triton/3.9.0"."""
+    for upstream in pinned.upstreams:
+        for profile in upstream.profiles.values():
+            name = f"{upstream.name}/{profile.name}"
+            if isinstance(profile.source, GitPin) and not profile.source.commit and name not in lock.sources:
+                yield name
+
+
+def contradictions(pinned: Pinned) -> Iterator[str]:
+    """Where a Triton has another LLVM as a project than as a wheel, or one that no profile has; one sentence each."""
+    upstreams = {upstream.name: upstream for upstream in pinned.upstreams}
+    triton, llvm = upstreams.get(_TRITON), upstreams.get(_LLVM)
+    sources = [profile.source for profile in llvm.profiles.values()] if llvm else []
+    commits = {source.commit for source in sources if isinstance(source, GitPin)}
+    releases = {
+        version: (target.triton.name, llvm_hash)
+        for target in pinned.targets
+        for version, llvm_hash in target.triton.llvm_hashes.items()
+    }
+    for profile in triton.profiles.values() if triton else ():
+        component, llvm_hash = releases.get(profile.version, ("", profile.llvm_hash))
+        if profile.llvm_hash != llvm_hash:
+            yield (
+                f"Triton {profile.version} has LLVM {profile.llvm_hash or '-'} in toolchains/upstreams/{_TRITON}.toml, "
+                f"and {llvm_hash} in toolchains/pins/{component}.toml"
+            )
+        if profile.llvm_hash and profile.llvm_hash not in commits:
+            yield (
+                f"{_TRITON}/{profile.name} goes with LLVM {profile.llvm_hash}, which no profile in "
+                f"toolchains/upstreams/{_LLVM}.toml has"
+            )
+
+
+def _of_builders(lock: Lock, pinned: Pinned) -> Iterator[str]:
+    suites = {builder.suite for builder in pinned.builders}
+    yield from (f"{name}: in the lock, and there is no such builder" for name in lock.builders.keys() - suites)
+    for builder in pinned.builders:
+        locked = lock.builders.get(builder.suite)
+        if locked is None:
+            yield f"{builder.name}: not in the lock"
+            continue
+        if builder.python != locked.python:
+            yield f"{builder.name}: python is {builder.python}, locked is {locked.python}"
+        yield from _other_python(builder, locked, "builders")
+        yield from _outdated(builder, locked)
+
+
+def _of_sources(lock: Lock, pinned: Pinned) -> Iterator[str]:
+    sources = {
+        f"{upstream.name}/{profile.name}": profile.source
+        for upstream in pinned.upstreams
+        for profile in upstream.profiles.values()
+    }
+    yield from (f"{name}: in the lock, and there is no such source" for name in lock.sources.keys() - sources.keys())
+    yet_to_come = set(unresolved(lock, pinned))
+    for name, source in sources.items():
+        locked = lock.sources.get(name)
+        if isinstance(source, FolderPin):
+            if locked:
+                yield f"{name}: in the lock, and it is a folder that users give"
+        elif locked is None:
+            if name not in yet_to_come:
+                yield f"{name}: not in the lock"
+        elif locked.pin != source.wanted:
+            yield f"{name}: the pin of its source changed since it was resolved"
+
+
+def _other_python(system: System, locked: LockedTarget, folder: str) -> Iterator[str]:
+    found = {deb.version for deb in locked.debs if deb.name == "python3"}
+    if not all(version.startswith(f"{locked.python}.") for version in found):
+        yield (
+            f"{system.name}: python is {locked.python}, the python3 of {locked.suite} is {', '.join(found)}: "
+            f"correct toolchains/{folder}"
+        )
+
+
+def _outdated(system: System, locked: LockedTarget) -> Iterator[str]:
+    for part, digest in system.digests.items():
+        if locked.pins.get(part) != digest:
+            yield f"{system.name}: the pins of its {part} changed since they were resolved"

@@ -1,0 +1,141 @@
+"""toolchains/conan.lock: which versions the recipes may require of each other, as Conan writes it down.
+
+lock.json locks sources, this file the packages that are made of them, and they have to agree: a package's version is
+that of its profile in toolchains/upstreams, and a Debian source package's upstream version is the same; `pin --check`
+compares them. A build need not be given the file: it says itself, by an option, which version a recipe requires.
+
+`./foundry cache lock` writes it, by `conan lock create` in a container of the builder, without a network. Revisions and
+times are left out: the recipes lie in this checkout, and git knows which they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import posixpath
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolchains.artifacts import native
+from toolchains.config import projects
+from toolchains.config.projects import Profile, Upstream
+from toolchains.engine.client import Container, Engine
+from toolchains.fetch.store import Store
+from toolchains.fromsource.build import BASE, LLVM, llvm_profile
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Lock
+from toolchains.system import paths
+from toolchains.system.errors import PinError
+
+PATH = paths.ROOT / "toolchains" / "conan.lock"
+_NEXT = "./foundry cache lock"
+_ENVIRONMENT = {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
+_SOURCES, _PROFILE, _MADE = "/foundry/src", "/foundry/src/upstream.profile", "/foundry/conan.lock"
+
+
+def disagreements(locked: Lock, path: Path = PATH) -> Iterator[str]:
+    """In what conan.lock, the profiles and lock.json differ, one sentence each; needs neither engine nor network."""
+    try:
+        data = json.loads(path.read_text())
+        has = {*map(_version, data["requires"]), *map(_version, data["python_requires"])}
+    except FileNotFoundError:
+        yield f"there is no {path}: {_NEXT}"
+        return
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        yield f"{path} is no lockfile of Conan's ({error!r}): {_NEXT}"
+        return
+    wanted = {f"{upstream.name}/{profile.version}": profile.name for upstream, profile in _profiles()}
+    wanted[_base()] = "recipes/upstream"
+    yield from (f"conan.lock has {each}, which no profile makes: {_NEXT}" for each in sorted(has - wanted.keys()))
+    yield from (f"conan.lock does not have {each} ({wanted[each]}): {_NEXT}" for each in sorted(wanted.keys() - has))
+    for upstream, profile in _profiles():
+        source = locked.sources.get(f"{upstream.name}/{profile.name}")
+        if source and source.kind == "debian" and _of_upstream(source.version) != profile.version:
+            yield (
+                f"{upstream.name}/{profile.name} is version {profile.version}, and its source package "
+                f"{source.version}: correct toolchains/upstreams/{upstream.name}.toml, then {_NEXT}"
+            )
+
+
+def write(store: Store, engine: Engine, path: Path = PATH) -> bool:
+    """Have Conan resolve what the recipes require; returns whether the file changed.
+
+    Raises:
+        CommandError: Conan refused: a recipe is wrong, or requires what there is no profile for.
+        PinError: nothing is locked to build in.
+    """
+    builders = lock.load().builders
+    if not builders:
+        raise PinError("nothing is locked to build in", next="./foundry pin --update")
+    image = native.builder_image(next(iter(builders.values())), store=store, engine=engine)
+    with engine.container(image) as container:
+        text = _written(container)
+    changed = not path.is_file() or path.read_text() != text
+    if changed:
+        path.write_text(text)
+    return changed
+
+
+def _written(container: Container) -> str:
+    container.copy_into(paths.CMAKE / posixpath.basename(_PROFILE), _PROFILE)
+    _export(container, BASE)
+    for upstream, profile in _profiles():
+        _export(container, upstream.name, profile.version)
+    for upstream, profile in _profiles():
+        options = _options(profile)
+        _conan(
+            container, "lock", "create", "--requires", f"{upstream.name}/{profile.version}", "--profile:all", _PROFILE,
+            "--no-remote", "--lockfile-partial", "--lockfile-out", _MADE,
+            *(["--lockfile", _MADE] if container.run(["test", "-f", _MADE]).status == 0 else []),
+            *(word for name, value in options.items() for word in ("-o", f"{upstream.name}/*:{name}={value}")),
+        )  # fmt: skip
+    data = json.loads(container.call(["cat", _MADE]))
+    plain = {key: sorted({_version(each) for each in value}) if isinstance(value, list) else value
+             for key, value in data.items()}  # fmt: skip
+    return json.dumps(plain, indent=4) + "\n"
+
+
+def _export(container: Container, recipe: str, version: str = "") -> None:
+    file = f"{_SOURCES}/{recipe}/conanfile.py"
+    container.copy_into(paths.RECIPES / recipe / "conanfile.py", file)
+    _conan(container, "export", file, *(["--version", version] if version else []))
+
+
+def _conan(container: Container, *words: str) -> None:
+    container.call(["conan", *words], env=_ENVIRONMENT)
+
+
+def _options(profile: Profile) -> dict[str, str]:
+    """What decides what a recipe requires: a Triton's, in which version."""
+    if not profile.llvm_hash:
+        return {}
+    return {LLVM: projects.load(LLVM).profile(llvm_profile(profile)).version}
+
+
+def _profiles() -> Iterator[tuple[Upstream, Profile]]:
+    for name in projects.names():
+        upstream = projects.load(name)
+        for profile in upstream.profiles.values():
+            yield upstream, profile
+
+
+def _base() -> str:
+    """The reference of the recipe that the others build on, as its file says it."""
+    tree = ast.parse((paths.RECIPES / BASE / "conanfile.py").read_text())
+    said = {
+        target.id: str(ast.literal_eval(statement.value))
+        for each in tree.body if isinstance(each, ast.ClassDef)
+        for statement in each.body if isinstance(statement, ast.Assign)
+        for target in statement.targets if isinstance(target, ast.Name) and target.id in ("name", "version")
+    }  # fmt: skip
+    return f"{said['name']}/{said['version']}"
+
+
+def _version(reference: str) -> str:
+    """A reference without its revision and time: "llvm/20.0.0#abc%1700000000.0" is "llvm/20.0.0"."""
+    return reference.partition("#")[0].partition("%")[0]
+
+
+def _of_upstream(version: str) -> str:
+    """Upstream's part of a Debian version: "1:13.0.1-11" is "13.0.1"."""
+    return version.partition(":")[2].rpartition("-")[0] if ":" in version else version.rpartition("-")[0]

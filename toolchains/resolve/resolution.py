@@ -1,0 +1,246 @@
+"""From pins to lock: resolve everything, and say what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from toolchains.config.components import DebPin, Pin, ReleasesPin, SdistPin, System, Target, WheelPin
+from toolchains.config.inventory import Named, Pinned
+from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
+from toolchains.fetch import git
+from toolchains.fetch.sdist import Sdists
+from toolchains.fetch.store import Store
+from toolchains.fetch.wheel import ConflictError, Wheels
+from toolchains.lockfile.lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, digest, seal
+from toolchains.system.errors import FetchError
+
+# Which part of a locked target the components of each kind make up.
+_PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", SdistPin: "wheels", ReleasesPin: "tritons"}
+
+
+def resolve(
+    pinned: Pinned,
+    old: Lock | None,
+    store: Store,
+    *,
+    only: Collection[Named] = (),
+    unreachable: Callable[[str], None] = lambda said: None,
+    freed: Callable[[str], None] = lambda said: None,
+) -> Lock:
+    """Resolve what is pinned against the archives as they are now.
+
+    What is of one kind in one target is resolved together: its packages by apt, its wheels by pip. Each Triton stands
+    alone, since one image has one release.
+
+    Args:
+        old: the lock so far; wheels that it has need not be fetched to learn their size.
+        only: of a component all that is of its kind in the systems that it is part of, a builder, or the sources of a
+            project; the rest stays as in the old lock, as far as it is in there. Everything if empty. Wheels that no
+            pin gives a version, since others require them, stay at their locked versions where these still fit.
+        freed: told of each target whose other wheels could not be kept at their locked versions.
+        unreachable: told of each tag or branch whose repository did not answer; it stays as it was, if it was.
+    """
+    resolver = _Resolver(store, old, freed)
+    targets = {}
+    for target in pinned.targets:
+        before = old.targets.get(target.name) if old else None
+        now = resolver.system(target, before, only)
+        builder = None
+        if target.builder:
+            builder = resolver.system(target.builder, before.builder if before else None, only)
+        targets[target.name] = replace(
+            now, recipes=target.recipes, builder=builder, sdk=target.sdk, patched=target.patched
+        )
+    builders = {
+        builder.suite: resolver.system(builder, old.builders.get(builder.suite) if old else None, only)
+        for builder in pinned.builders
+    }
+    sources = {}
+    for upstream in pinned.upstreams:
+        for profile in upstream.profiles.values():
+            name = f"{upstream.name}/{profile.name}"
+            was = old.sources.get(name) if old else None
+            if not only or upstream in only:
+                found = _source(name, profile, was, store, unreachable)
+            elif was or _is_moving(profile):
+                found = was
+            else:
+                found = _source(name, profile, None, store, unreachable)
+            if found:
+                sources[name] = found
+    return seal(targets, sources, builders)
+
+
+def _source(
+    name: str, profile: Profile, before: LockedSource | None, store: Store, unreachable: Callable[[str], None]
+) -> LockedSource | None:
+    """A source as it is now; None for what is not locked: a folder, and a ref whose commit cannot be learnt."""
+    match profile.source:
+        case GitPin() as pin:
+            commit = pin.commit
+            try:
+                commit = commit or git.resolve(pin)
+            except FetchError as error:
+                same = before if before and before.pin == pin.wanted else None
+                kept = f"it stays at {same.commit}" if same else "it is not locked"
+                unreachable(f"{name}, {pin.ref}: {error.why.strip() or error.what}; {kept}")
+                return same
+            return LockedSource("git", pin.ref, commit, pin.tree, pin=pin.wanted)
+        case SourcePackagePin() as pin:
+            files = tuple(store.source_packages(pin.suite).resolve(pin.package))
+            return LockedSource("debian", files[0].version, files=files, pin=pin.wanted)
+        case FolderPin():
+            return None
+
+
+def _is_moving(profile: Profile) -> bool:
+    """Whether it takes a network to learn which commit is meant."""
+    return isinstance(profile.source, GitPin) and not profile.source.commit
+
+
+def _same_ground(target: System, before: LockedTarget) -> bool:
+    """Whether plugin, suite and Python are as they were locked: what all of a target stands on."""
+    return (target.backend, target.suite, target.python) == (before.backend, before.suite, before.python)
+
+
+class _Resolver:
+    """Resolves targets one after another, asking pip once for what several have in common."""
+
+    def __init__(self, store: Store, old: Lock | None, freed: Callable[[str], None]) -> None:
+        self._store = store
+        self._freed = freed
+        self._sizes = {a.sha256: a.size for system in (old.systems() if old else ()) for a in system.own()}
+        self._answers: dict[str, tuple[Artifact, ...]] = {}
+
+    def system(self, target: System, before: LockedTarget | None, only: Collection[Named]) -> LockedTarget:
+        """A target or its builder: what was asked for anew, the rest as it was locked."""
+        if not only or target in only or before is None or not _same_ground(target, before):
+            locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
+            for part in target.digests:
+                locked = self.part(target, locked, part)
+            return locked
+        locked = before
+        for part in {_PARTS[type(pin)]: None for pin in target.pins if pin in only}:
+            locked = self.part(target, locked, part, keep={wheel.name: wheel.version for wheel in before.wheels})
+        return locked
+
+    def part(
+        self, target: System, before: LockedTarget, part: str, keep: Mapping[str, str] | None = None
+    ) -> LockedTarget:
+        """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons".
+
+        Args:
+            keep: versions of wheels that stay if they can; a pin's version comes first.
+        """
+        pins = {**before.pins, part: target.digests[part]}
+        if part == "debs":
+            debs = tuple(self._store.debs(target.suite).resolve(target.packages))
+            left_out = tuple(pattern for pin in target.debs for pattern in pin.left_out)
+            kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
+            return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
+        if part == "wheels":
+            sdists, needs = self._sdists(target.python, target.sdists)
+            # What sdists need to be built is in `needs` with the versions that they accept.
+            kept_wheels = {name: version for name, version in (keep or {}).items() if name not in target.wheels}
+            try:
+                wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs, keep=kept_wheels)
+            except ConflictError as error:
+                self._freed(f"{target.name}: {error.why}")
+                wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs)
+            return replace(before, wheels=wheels, sdists=sdists, pins=pins)
+        assert isinstance(target, Target), f"{target.name} has no Triton"
+        pin = target.triton
+        tritons = {}
+        for version, llvm_hash in pin.llvm_hashes.items():
+            (wheel,) = self._wheels(target.python, {pin.distribution: version}, dependencies=False)
+            tritons[version] = LockedTriton(version, llvm_hash, wheel, pin.llvm_versions.get(version, ""))
+        return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
+
+    def _sdists(self, python: str, pins: dict[str, str]) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
+        """The sdists, and what they need beside each other."""
+        if not pins:
+            return (), ()
+        with self._store.incoming() as folder:
+            found, needs = Sdists(python).resolve(pins, into=folder)
+            for artifact in found:
+                self._store.adopt(folder / artifact.filename, artifact)
+        return tuple(found), tuple(needs)
+
+    def _wheels(
+        self, python: str, pins: dict[str, str], *, dependencies: bool, also: Sequence[str] = (),
+        keep: Mapping[str, str] | None = None,
+    ) -> tuple[Artifact, ...]:  # fmt: skip
+        question = digest([python, pins, dependencies, also, dict(keep or {})])
+        if question not in self._answers:
+            with self._store.incoming() as folder:
+                found = Wheels(python).resolve(
+                    pins, dependencies=dependencies, also=also, keep=keep, known=self._sizes, into=folder
+                )
+                # What had to be fetched to learn its size need not come again.
+                for artifact in found:
+                    if (folder / artifact.filename).is_file():
+                        self._store.adopt(folder / artifact.filename, artifact)
+            self._answers[question] = tuple(found)
+        return self._answers[question]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One artifact or source that differs between two locks; a version is empty where there is none.
+
+    Attributes:
+        targets: those that the artifact is in; of a source, the profile.
+    """
+
+    kind: str
+    name: str
+    before: str
+    after: str
+    targets: tuple[str, ...]
+
+
+def changes(old: Lock | None, new: Lock) -> list[Change]:
+    """What differs from an old lock to a new one, artifact by artifact, then source by source."""
+    olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for target in sorted({*olds, *news}):
+        before, after = (_by_key(locked[target]) if target in locked else {} for locked in (olds, news))
+        for key in sorted({*before, *after}):
+            was, now = before.get(key), after.get(key)
+            if was != now:
+                kind, name, _ = key
+                found.setdefault((kind, name, _shown(was, now), _shown(now, was)), []).append(target)
+    return [
+        *(Change(*what, tuple(targets)) for what, targets in sorted(found.items())),
+        *_changes_of_sources(old.sources if old else {}, new.sources),
+    ]
+
+
+def _changes_of_sources(olds: Mapping[str, LockedSource], news: Mapping[str, LockedSource]) -> Iterator[Change]:
+    for name in sorted({*olds, *news}):
+        was, now = olds.get(name), news.get(name)
+        if was != now:
+            project, _, profile = name.partition("/")
+            before, after = (_called(source) if source else "" for source in (was, now))
+            if before == after and was and now:
+                before, after = (f"{after} ({digest(asdict(source))[:12]})" for source in (was, now))
+            yield Change("source", project, before, after, (profile,))
+
+
+def _called(source: LockedSource) -> str:
+    return source.commit or source.version
+
+
+def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
+    """Artifacts by kind and name; several Tritons go by their version too."""
+    plain = {(a.kind, a.name, ""): a for a in (*target.debs, *target.wheels, *target.sdists)}
+    return plain | {("wheel", t.wheel.name, version): t.wheel for version, t in target.tritons.items()}
+
+
+def _shown(artifact: Artifact | None, other: Artifact | None) -> str:
+    """The version, and the hash where that is all that differs."""
+    if artifact is None:
+        return ""
+    same_version = other is not None and other.version == artifact.version
+    return f"{artifact.version} ({artifact.sha256[:12]})" if same_version else artifact.version

@@ -1,0 +1,91 @@
+"""The shared libraries that an image will have, as its locked Debian packages say, before there is an image.
+
+The versions that those of C and C++ define are read from the libraries themselves: no table of releases has to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from toolchains.fetch.store import Store
+from toolchains.lockfile.lock import Artifact, LockedTarget
+from toolchains.sdk import elf
+from toolchains.system import paths
+from toolchains.system.children import run, tool
+
+# Nearly everything needs these, and what they lack is what "too new" means.
+_RUNTIME = ("libc6", "libstdc++6")
+
+
+class Provided:
+    """The libraries of a target's image.
+
+    Args:
+        target: as locked.
+        store: has the packages, or fetches them: those of C and C++ at once, others when one of theirs is asked for.
+
+    Raises:
+        OfflineError, GoneError, FetchError: a package cannot be had; see Store.fetch.
+        CommandError, MissingToolError: dpkg-deb cannot unpack it, or is not there.
+    """
+
+    def __init__(self, target: LockedTarget, store: Store) -> None:
+        self._target = target
+        self._store = store
+        wanted = [deb for deb in target.debs if deb.name in _RUNTIME]
+        used = [deb for deb in self._fetch(wanted) if deb.name in _RUNTIME]
+        self._versions = {library: versions for deb in used for library, versions in _defined(store.path(deb))}
+        self.runtime = f"{target.suite}: {', '.join(map(str, used))}"
+
+    def versions(self, soname: str) -> frozenset[str] | None:
+        """The versions that a library of C or C++ defines; None for other libraries."""
+        return self._versions.get(soname)
+
+    def has(self, soname: str) -> bool:
+        """Whether any of the packages has a library of this name where the loader looks."""
+        return soname in self._versions or soname in self._declared
+
+    @cached_property
+    def _declared(self) -> frozenset[str]:
+        """What the packages say of themselves in `shlibs`, which Debian has of each that others may link with."""
+        dpkg = tool("dpkg-deb", package="dpkg")
+        found: set[str] = set()
+        for deb in self._fetch(self._target.debs):
+            said = run([dpkg, "--info", self._store.path(deb), "shlibs"], log="dpkg-deb", check=False).stdout
+            for words in map(str.split, said.splitlines()):
+                # "udeb: ..." is for Debian's installer; the form of the soname is not said.
+                if len(words) >= 2 and not words[0].endswith(":"):
+                    found |= {f"{words[0]}.so.{words[1]}", f"{words[0]}-{words[1]}.so"}
+        return frozenset(found)
+
+    def _fetch(self, debs: Sequence[Artifact]) -> list[Artifact]:
+        return self._store.fetch(debs, suite=self._target.suite, python=self._target.python)
+
+
+def _defined(deb: Path) -> Iterator[tuple[str, frozenset[str]]]:
+    """The libraries of a package by soname, with the versions that they define."""
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        run([tool("dpkg-deb", package="dpkg"), "--extract", deb, work], log="dpkg-deb")
+        for folder in Path(work).glob("**/x86_64-linux-gnu"):
+            for path in folder.glob("*.so*"):
+                with path.open("rb") as file:
+                    # Some are texts for the linker.
+                    if path.is_symlink() or file.read(len(elf.MAGIC)) != elf.MAGIC:
+                        continue
+                    library = elf.read(file)
+                yield library.soname or path.name, library.defined
+
+
+def highest(versions: frozenset[str], like: str) -> str:
+    """The highest of the versions with the same name as another: like "GLIBC_2.99" it may be "GLIBC_2.41"; or ""."""
+    name = like.rpartition("_")[0]
+    return max((version for version in versions if version.rpartition("_")[0] == name), key=ordered, default="")
+
+
+def ordered(version: str) -> tuple[str, tuple[int, ...]]:
+    """What versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
+    name, _, numbers = version.rpartition("_")
+    return name, tuple(int(part) if part.isdigit() else 0 for part in numbers.split("."))

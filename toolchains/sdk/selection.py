@@ -1,0 +1,95 @@
+"""Which SDK a command line means: --sdk with a path or a word, or the variables that the vendor's README sets.
+
+    --sdk=PATH           that archive or folder, whatever variables are set
+    --sdk=environment    what the variables name; those of single files may be absent where the folder has the files
+    --sdk=reference      our own part, whatever variables are set
+    nothing              what the variables name if all of them are set, which is said; else our own part, and if some
+                         of them are set, that is said, too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from toolchains.config.vendors import Kind
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.sdk.supplied import Given
+from toolchains.system.errors import UsageError
+
+_ENVIRONMENT, _REFERENCE = "environment", "reference"
+_console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def meant(
+    target: LockedTarget | None, sdk: str, environ: Mapping[str, str], *, sha256: str = "", version: str = ""
+) -> Given | None:
+    """The vendor SDK that a command line means; None for our own part.
+
+    Args:
+        target: the command's; None where it is for all of them, with our own parts.
+        sdk: the value of --sdk; empty if it is not there.
+        environ: the variables.
+        sha256: what it must have.
+        version: of the SDK.
+
+    Raises:
+        UsageError: the variables do not say enough, or name what is not there; the target takes no vendor SDK; there is
+            no one target that it is for.
+    """
+    if target is None:
+        if sdk:
+            raise UsageError("--sdk is for one target", next="--target=vsi --sdk=PATH")
+        return None
+    kind = Kind.read(target.sdk) if target.sdk else None
+    if sdk and kind is None:
+        raise UsageError(f"{target.name} takes no vendor SDK", next="leave out --sdk")
+    if sdk and sdk not in (_ENVIRONMENT, _REFERENCE):
+        return Given(Path(sdk), sha256, version)
+    found = None
+    if kind and (sdk == _ENVIRONMENT or not sdk):
+        found = _named(kind, environ, asked=bool(sdk), sha256=sha256, version=version)
+    if found is None and (sha256 or version):
+        raise UsageError("--sdk-sha256 and --sdk-version say something of a vendor's SDK, and there is none",
+                         next="--sdk=PATH")  # fmt: skip
+    return found
+
+
+def _named(kind: Kind, environ: Mapping[str, str], *, asked: bool, sha256: str, version: str) -> Given | None:
+    """What the variables name; without being asked for it, only if all are set."""
+    known = {variable: environ[variable] for variable in kind.environment if environ.get(variable)}
+    missing = [variable for variable in kind.environment if variable not in known]
+    whole = next((variable for variable, name in kind.environment.items() if not name), "")
+    if not asked and (missing or not known):
+        if known:
+            _console.print(
+                f"not used: {_list(known)}, since {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set; "
+                "--sdk=environment takes what there is"
+            )
+        return None
+    if not whole:
+        raise UsageError(f"{kind.name} has no variables that name it", next="--sdk=PATH")
+    if whole not in known:
+        raise UsageError(f"{whole} is not set, which names the folder of {kind.name}",
+                         next=f"{whole}=FOLDER, or --sdk=PATH")  # fmt: skip
+    folder = Path(known[whole]).expanduser().absolute()
+    if not folder.is_dir():
+        raise UsageError(f"{whole} names no folder: {folder}", next=f"correct {whole}, or unset it")
+    files = {}
+    for variable, name in kind.environment.items():
+        if name and variable in known:
+            path = Path(known[variable]).expanduser().absolute()
+            if not path.is_file():
+                raise UsageError(f"{variable} names no file: {path}", next=f"correct {variable}, or unset it")
+            # What lies where it belongs need not be said twice.
+            if path != folder / name:
+                files[name] = path
+    _console.print(f"{kind.name} is taken from the environment: {_list(known)}"
+                   + "; --sdk=reference takes our own part" * (not asked))  # fmt: skip
+    return Given(folder, sha256, version, files, _ENVIRONMENT)
+
+
+def _list(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())

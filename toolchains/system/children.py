@@ -1,0 +1,192 @@
+"""The only door to child processes.
+
+A child gets a short, explicit environment, so that a variable of the user's shell cannot change what is built. What it
+prints goes to a log file; an error carries the last lines of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolchains.system import paths, scratch, space
+from toolchains.system.errors import CommandError, MissingToolError
+from toolchains.system.paths import LOGS
+
+# What every child sees of our environment.
+_PASSED = ("HOME", "TERM")
+# What a child that may use the network sees besides: the user's own proxies, certificates and pip settings. None of
+# them can change a result, since every byte fetched is checked against the lock.
+_PASSED_NETWORK = (
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+)  # fmt: skip
+_NETWORK_PREFIX = "PIP_"
+# What is running now, in whichever thread.
+_children: list[subprocess.Popen[str]] = []
+_TAIL_LINES = 20
+_ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a child left: its exit status and all it printed, stdout and stderr apart."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def environment(extra: Mapping[str, str] | None = None, *, network: bool = False) -> dict[str, str]:
+    """The environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
+    env = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    if network:
+        env |= connection()
+        env |= {name: value for name, value in os.environ.items() if name.startswith(_NETWORK_PREFIX)}
+    env |= {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    # What a child that is killed leaves there is removed with what we leave.
+    env["TMPDIR"] = str(paths.scratch())
+    env |= extra or {}
+    return env
+
+
+def connection() -> dict[str, str]:
+    """The user's own proxies and certificates."""
+    return {name: os.environ[name] for name in _PASSED_NETWORK if name in os.environ}
+
+
+def tool(name: str, *, package: str) -> str:
+    """The path of a program of the host's, or MissingToolError naming the Debian package that has it."""
+    path = shutil.which(name)
+    if path is None:
+        raise MissingToolError(f"{name} is not installed", next=f"apt-get install {package}")
+    return path
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    log: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    network: bool = False,
+    check: bool = True,
+    line: Callable[[str], None] | None = None,
+    isolated: bool = False,
+    next: str = "",
+) -> Completed:
+    """Run a program to its end.
+
+    Args:
+        argv: program and arguments; never a shell line.
+        log: name of the log file under build/logs, without suffix; the file is replaced.
+        env: added to the whitelisted environment.
+        network: also pass proxies, certificates and pip settings.
+        check: raise on a non-zero exit status.
+        line: called with each line of stdout and stderr as it comes, for progress.
+        isolated: in mount and PID namespaces that end with the program. Even if it is killed, the kernel unmounts what
+            it mounted, and ends what it started. Only root may ask for it.
+        next: the advice that a CommandError gives.
+
+    Raises:
+        CommandError: exit status not zero and `check`; carries the last lines printed and the log's path.
+        FileError: the same, and it printed that a disk is full.
+        MissingToolError: the program does not exist.
+    """
+    LOGS.mkdir(parents=True, exist_ok=True)
+    path = LOGS / f"{log}.log"
+    words = [str(word) for word in argv]
+    shown = shlex.join(words)
+    child_environment = environment(env, network=network)
+    if shutil.which(words[0], path=child_environment["PATH"]) is None:
+        raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor")
+    child = subprocess.Popen(
+        [*_dying_with_us(), *(_ISOLATED if isolated else ()), *words],
+        cwd=cwd, env=child_environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
+        text=True, errors="replace", process_group=0, pass_fds=scratch.locks(),
+    )  # fmt: skip
+    _children.append(child)
+    try:
+        if line is None:
+            stdout, stderr = child.communicate()
+        else:
+            assert child.stdout is not None
+            lines = []
+            for text in child.stdout:
+                lines.append(text)
+                line(text.rstrip("\n"))
+            child.wait()
+            stdout, stderr = "".join(lines), ""
+    except BaseException:
+        _end(child)
+        raise
+    finally:
+        _children.remove(child)
+    path.write_text(f"$ {shown}\n{stdout}{stderr}[exit status {child.returncode}]\n")
+    if check and child.returncode != 0:
+        tail = "\n".join((stdout + stderr).splitlines()[-_TAIL_LINES:])
+        full = [text for text in (stdout + stderr).splitlines() if space.FULL.search(text)]
+        if full:
+            raise space.error(f"{words[0]} found the disk full", f"{full[-1]}\n(whole output: {path})")
+        raise CommandError(
+            f"{words[0]} failed with exit status {child.returncode}",
+            why=f"{tail}\n(whole output: {path})",
+            next=next or shown,
+        )
+    return Completed(child.returncode, stdout, stderr)
+
+
+def _dying_with_us() -> list[str]:
+    """Return the words before a command that make the kernel kill it when this process is killed."""
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "KILL", "--"] if found else []
+
+
+def end_children() -> None:
+    """End what other threads are running now: to them it is a child that failed."""
+    for child in tuple(_children):
+        _end(child)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """End a child and all that it started; they are a process group of their own.
+
+    SIGINT first, after which more programs clean up than after SIGTERM: pytest and with it its containers, for one.
+    """
+    # A group whose last member is gone cannot be signalled.
+    with contextlib.suppress(ProcessLookupError):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.killpg(child.pid, number)
+            try:
+                child.wait(10)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        # The child, or what ignored the signals and outlived it.
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def start(argv: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:
+    """Start a daemon: it outlives this process, and what it prints goes to its log file.
+
+    Raises:
+        MissingToolError: the program does not exist.
+    """
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with (LOGS / f"{log}.log").open("wb") as output:
+        try:
+            return subprocess.Popen(
+                [str(word) for word in argv], env=environment(network=True), stdin=subprocess.DEVNULL,
+                stdout=output, stderr=output, start_new_session=True, cwd="/",
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise MissingToolError(f"{argv[0]} is not installed", next="./foundry doctor") from None

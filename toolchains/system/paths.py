@@ -1,0 +1,49 @@
+"""Where the project keeps things: its own folders, and the caches it may fill."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from toolchains.system import scratch as folders
+
+ROOT = Path(__file__).resolve().parents[2]
+PINS = ROOT / "toolchains" / "pins"
+TARGETS = ROOT / "toolchains" / "targets"
+UPSTREAMS = ROOT / "toolchains" / "upstreams"
+BUILDERS = ROOT / "toolchains" / "builders"
+LOCK = ROOT / "toolchains" / "lock.json"
+PATCHES = ROOT / "patches"
+BACKENDS = ROOT / "backends"
+DOCKER = ROOT / "docker"
+RECIPES = ROOT / "toolchains" / "recipes"
+SDKS = ROOT / "toolchains" / "sdks"
+CMAKE = ROOT / "cmake"
+# Ignored by git: logs, results, working folders. Safe to delete at any time.
+BUILD = ROOT / "build"
+LOGS = BUILD / "logs"
+RESULTS = BUILD / "results"
+
+
+def cache() -> Path:
+    """The folder under which the store and every built part live.
+
+    FOUNDRY_CACHE wins; else the XDG cache directory; else ~/.cache. Shared by all checkouts of a user: every name in it
+    is a digest.
+    """
+    override = os.environ.get("FOUNDRY_CACHE")
+    if override:
+        return Path(override).expanduser().resolve()
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    base = Path(xdg) if xdg else Path.home() / ".cache"
+    return base / "triton-foundry"
+
+
+def temporary() -> Path:
+    """Return the folder for temporary files: TMPDIR, or /var/tmp, because /tmp is often in memory."""
+    return Path(os.environ.get("TMPDIR") or "/var/tmp").absolute()
+
+
+def scratch() -> Path:
+    """Return this process's own folder for large temporary files: removed when it ends, or by the next run."""
+    return folders.folder(temporary())

@@ -1,0 +1,172 @@
+"""Gives this process a folder for large temporary files, and removes the folders of processes that were killed.
+
+    TMPDIR/foundry-UID/lock         held while a folder is made or removed
+    TMPDIR/foundry-UID/NAME         what one process works with
+    TMPDIR/foundry-UID/NAME.owner   which process that is; locked as long as the process or one of its children lives
+
+The kernel drops the lock with the last process that has the file open. So a lock that is free means that nobody works
+in the folder any more, even if another process has the owner's number by now.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkstemp
+
+from toolchains.system.errors import FileError
+
+_OWNER = ".owner"
+# Others may pass through and not look: as an ordinary user, mmdebstrap works with the rights of a subordinate user.
+_MODE = 0o711
+# The folders of this process by the folder that TMPDIR named, each with the open file that holds its lock.
+_held: dict[Path, tuple[Path, int]] = {}
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A folder that a killed process left: which process, and how many bytes are in it."""
+
+    path: Path
+    owner: str
+    size: int
+
+
+def folder(temporary: Path) -> Path:
+    """Return the folder of this process below a folder for temporary files; removed when the process ends.
+
+    Raises:
+        FileError: another user made a folder of the name that it needs.
+    """
+    if temporary not in _held:
+        with _locked(temporary, create=True) as parent:
+            owner, name = mkstemp(dir=parent, prefix="", suffix=_OWNER)
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            os.write(owner, f"process {os.getpid()} on {socket.gethostname()}".encode())
+            # After its owner, because nobody removes a folder that has none.
+            place = Path(name).with_suffix("")
+            place.mkdir()
+            place.chmod(_MODE)
+        _held[temporary] = place, owner
+        atexit.register(_leave, os.getpid(), place)
+    return _held[temporary][0]
+
+
+def locks() -> tuple[int, ...]:
+    """The open files that a child must inherit, so that its folder stays while it works there."""
+    return tuple(owner for _, owner in _held.values())
+
+
+def leftovers(temporary: Path) -> list[Leftover]:
+    """Return the folders that killed processes left."""
+    with _locked(temporary) as parent:
+        return [_described(place) for place in _abandoned(parent)] if parent else []
+
+
+def sweep(temporary: Path) -> list[Leftover]:
+    """Remove the folders that killed processes left, and return what was removed."""
+    removed = []
+    with _locked(temporary) as parent:
+        for place in _abandoned(parent) if parent else ():
+            left = _described(place)
+            _remove(place)
+            if not place.exists():
+                removed.append(left)
+    return removed
+
+
+@contextmanager
+def _locked(temporary: Path, *, create: bool = False) -> Iterator[Path | None]:
+    """This user's folder of folders, for one process at a time; None if there is none."""
+    parent = temporary / f"foundry-{os.geteuid()}"
+    if create:
+        temporary.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            parent.mkdir()
+            parent.chmod(_MODE)
+    try:
+        status = parent.lstat()
+    except FileNotFoundError:
+        yield None
+        return
+    # The folder for temporary files is everybody's, and the name can be guessed.
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise FileError(
+            f"cannot use {parent} for temporary files",
+            why="it must be a folder that you own and that nobody else can write to",
+            next="remove it, or set TMPDIR to a folder of yours",
+        )
+    with (parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield parent
+
+
+def _abandoned(parent: Path) -> Iterator[Path]:
+    """The folders whose owner is dead, and so are all children of it; each is locked while it is looked at."""
+    for file in sorted(parent.glob(f"*{_OWNER}")):
+        # Its owner may end in this moment.
+        with suppress(FileNotFoundError), file.open() as owner:
+            host = owner.read().rpartition(" on ")[2]
+            # Where the folder is shared with another machine, the lock may not be.
+            if host in ("", socket.gethostname()) and _lock_is_free(owner.fileno()):
+                yield file.with_suffix("")
+
+
+def _lock_is_free(owner: int) -> bool:
+    try:
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _described(place: Path) -> Leftover:
+    size = 0
+    for top, folders, files in os.walk(place):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                size += Path(top, name).lstat().st_blocks * 512
+    return Leftover(place, _owner_file(place).read_text() or "an unknown process", size)
+
+
+def _remove(place: Path) -> None:
+    """Remove a folder and its owner file; what cannot be removed stays, with its owner file, for the next try."""
+    # run gives each child the scratch folder of this process, so it imports this module.
+    from toolchains.system.children import run
+
+    if _has_mounts(place):
+        # To go on would delete what is mounted there.
+        return
+    shutil.rmtree(place, ignore_errors=True)
+    helper = shutil.which("mmdebstrap")
+    if place.exists() and os.geteuid() != 0 and helper:
+        # As an ordinary user, mmdebstrap makes files that belong to a subordinate user.
+        run([helper, "--unshare-helper", "rm", "-rf", place], log="remove-leftovers", check=False)
+        shutil.rmtree(place, ignore_errors=True)
+    if not place.exists():
+        _owner_file(place).unlink(missing_ok=True)
+
+
+def _has_mounts(place: Path) -> bool:
+    """Whether something is mounted below a folder. A space in a name is written \\040 there."""
+    inside = f"{place.resolve()}/".replace(" ", "\\040")
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return any(line.split()[4].startswith(inside) for line in mounts)
+
+
+def _leave(process: int, place: Path) -> None:
+    # A child that was forked from this process runs the same functions at its end.
+    if os.getpid() == process:
+        _remove(place)
+
+
+def _owner_file(place: Path) -> Path:
+    return place.with_name(place.name + _OWNER)

@@ -1,0 +1,33 @@
+"""Recognises a full disk in what programs print, and says how much room there is where."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolchains.system import paths
+from toolchains.system.errors import FileError
+
+FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
+
+
+def error(what: str, why: str, places: Sequence[Path] = ()) -> FileError:
+    """Return the error for a full disk.
+
+    Args:
+        places: files or folders that could not be written; the folders that are written to, if it is not known.
+    """
+    shown = places or (paths.cache(), paths.temporary(), paths.BUILD)
+    return FileError(
+        what,
+        why="\n".join([why, *(f"{_free(place):.1f} GB free at {place}" for place in shown)]),
+        next="./foundry prune, which shows what can go; or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk",
+    )
+
+
+def _free(place: Path) -> float:
+    """GB that are free on the file system of a path, which need not exist."""
+    place = place.absolute()
+    return shutil.disk_usage(next(path for path in (place, *place.parents) if path.exists())).free / 1e9

@@ -1,0 +1,153 @@
+"""Runs the parts of a run of checks, some side by side, and sums up what their tests said."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from threading import Lock
+from xml.etree import ElementTree
+
+from toolchains.system.children import end_children
+from toolchains.system.errors import CheckError, FoundryError
+
+# Takes a line of what a part prints.
+Line = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the run.
+
+    Attributes:
+        title: for people.
+        run: does it, and hands on what is printed, line by line; raises a FoundryError if it fails.
+        junit: the file with its results, if it is made of tests.
+        beside: whether it may run while its neighbours do that may, too. It works in child processes then, and what it
+            prints comes in one piece when it has ended.
+    """
+
+    title: str
+    run: Callable[[Line], None]
+    junit: Path | None = None
+    beside: bool = False
+
+
+@dataclass
+class Count:
+    """Tests by outcome."""
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+    def add(self, junit: Path) -> int:
+        """Add what a JUnit file says; returns how many tests were executed, 0 where it is missing or damaged."""
+        executed = 0
+        try:
+            suites = list(ElementTree.parse(junit).getroot().iter("testsuite"))
+        except (OSError, ElementTree.ParseError):
+            # A run that broke off has executed nothing that can be counted.
+            return 0
+        for suite in suites:
+            tests, failed, errors, skipped = (
+                int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")
+            )
+            self.failed += failed
+            self.errors += errors
+            self.skipped += skipped
+            self.passed += tests - failed - errors - skipped
+            executed += tests - skipped
+        return executed
+
+    def summary(self, seconds: float) -> str:
+        """The line that pytest would end with."""
+        words = [
+            f"{count} {word}"
+            for count, word in (
+                (self.failed, "failed"),
+                (self.passed, "passed"),
+                (self.skipped, "skipped"),
+                (self.errors, "errors"),
+            )
+            if count
+        ]
+        return f" {', '.join(words) or 'no tests ran'} in {seconds:.2f}s ".center(100, "=")
+
+
+def run_parts(parts: Sequence[Part], *, lanes: int = os.cpu_count() or 1) -> int:
+    """Run all parts and print the summary over them: the last line of what is printed.
+
+    Args:
+        lanes: how many run at a time, of neighbours that may run side by side.
+
+    Returns:
+        0, or CheckError's exit status if a part failed or executed no test.
+    """
+    start = time.monotonic()
+    count = Count()
+    failures: list[str] = []
+    for part, failed in _run(parts, lanes):
+        if failed:
+            failures.append(part.title)
+        if part.junit is not None:
+            executed = count.add(part.junit)
+            if executed == 0:
+                count.errors += 1
+                failures.append(f"{part.title}: no test was executed")
+        elif failed:
+            count.errors += 1
+    for title in failures:
+        print(f"\nfailed: {title}", end="")
+    print("\n" + count.summary(time.monotonic() - start), flush=True)
+    return CheckError.exit_code if failures else 0
+
+
+def _run(parts: Sequence[Part], lanes: int) -> Iterator[tuple[Part, bool]]:
+    """Each part in its order, when it has ended, and whether it failed."""
+    for beside, group in groupby(parts, lambda part: part.beside and lanes > 1):
+        if beside:
+            yield from _side_by_side(list(group), lanes)
+        else:
+            for part in group:
+                print(f"\n== {part.title}", flush=True)
+                yield part, _failed(part, lambda text: print(text, flush=True))
+
+
+def _side_by_side(parts: Sequence[Part], lanes: int) -> Iterator[tuple[Part, bool]]:
+    printing = Lock()
+
+    def work(part: Part) -> bool:
+        lines: list[str] = []
+        with printing:
+            print(f"\n-- begins: {part.title}", flush=True)
+        start = time.monotonic()
+        failed = _failed(part, lines.append)
+        with printing:
+            print(f"\n== {part.title}, {time.monotonic() - start:.0f} s", *lines, sep="\n", flush=True)
+        return failed
+
+    with ThreadPoolExecutor(lanes) as pool:
+        ended = [(part, pool.submit(work, part)) for part in parts]
+        try:
+            for part, failed in ended:
+                yield part, failed.result()
+        except BaseException:
+            # Stopped, or a mistake in here: threads cannot be ended, what they wait for can.
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_children()
+            raise
+
+
+def _failed(part: Part, line: Line) -> bool:
+    try:
+        part.run(line)
+    except FoundryError as error:
+        line(str(error))
+        return True
+    return False

@@ -1,0 +1,235 @@
+"""The verbs e2e and bench: checks and measurements run in a target's container, results come out.
+
+Nothing of this machine is mounted: the scripts are copied in and the results out, so that an engine on another machine
+serves as well. Which device ran the kernels stands in what is printed and in every result file.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolchains.assembly import building, furnishing, target_image
+from toolchains.engine.client import Container, Sandbox
+from toolchains.fromsource.choice import Choice
+from toolchains.lockfile import lock
+from toolchains.sdk.supplied import Given
+from toolchains.system import paths
+from toolchains.system.errors import FoundryError, ProofError, UsageError, suggestion
+from toolchains.testing.verdict import Verdict
+
+_HOME = "/foundry"
+# The exit status with which e2e/supervise.py says that it had no case to run.
+_NONE = 5
+# How long a run may take (seconds), whatever becomes of its supervisor, which ends each case in much less.
+_SECONDS = 4 * 3600
+# What a variant with peers, and a folder with measurements, is named after.
+_BENCH = "-bench"
+# Backends whose plugins a target is timed against, on the same device; where the measurement finds them.
+_PEERS = {"vsi": ("spirv",)}
+_PEERS_HOME = f"{_HOME}/peers"
+
+
+def e2e(
+    target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    given: Given | None = None, choice: Choice | None = None,
+) -> Path:  # fmt: skip
+    """Have a target's image, and prove in it that kernels run and are right.
+
+    Args:
+        target: its name.
+        triton: a pinned release; the target's default if empty.
+        offline: do not use the network.
+        allow_drift: see building.have.
+        only: run the cases whose name contains this; all if empty, but those that say the same with every release of
+            Triton run with the target's default one alone.
+        given, choice: see building.have.
+
+    Returns:
+        The folder with junit.xml and results.json.
+
+    Raises:
+        ProofError: a case failed; the results are there all the same. Or the run broke off before it had any.
+        UsageError: no case's name contains `only`.
+    """
+    command = ["python", "e2e", "--records", "--only", only]
+    locked = building.locked(target)
+    # Asked for by name, a case is run with any release.
+    if not only and (locked.variant or triton not in ("", locked.default_triton)):
+        command.append("--not-anywhere")
+    how = _How(triton, offline, allow_drift, given, choice)
+    verdict, results = _run(target, ["e2e"], command, {}, how)
+    if verdict.plan == () and only:
+        raise UsageError(f"no case has {only!r} in its name",
+                         next="take a part of one of the names above, or leave out --only")  # fmt: skip
+    verdict.write(results)
+    if not verdict.proven:
+        raise ProofError(f"{target} is not proven", why=_why(verdict, results / "junit.xml"), next=how.shell(target))
+    print(f"{target} is proven; results in {results}")
+    return results
+
+
+def bench(
+    target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    given: Given | None = None,
+) -> Path:  # fmt: skip
+    """Time a target against its peers, in the variant of its image that has them, or in its own if that has all.
+
+    Args:
+        target: its name, or that of the variant.
+        triton: a pinned release; the target's default if empty.
+        offline: do not use the network.
+        allow_drift: see building.have.
+        only: name of one measurement; all if empty.
+        given: see building.have.
+
+    Returns:
+        The folder with bench.json.
+
+    Raises:
+        ProofError: a measurement failed, or one of the candidates computed something wrong.
+        UsageError: there is no such measurement.
+    """
+    variant = _with_peers(target)
+    known = measurements(building.locked(variant).backend)
+    if only and only not in known:
+        raise UsageError(
+            f"there is no measurement {only} of {target}{suggestion(only, known)}", why=f"known: {', '.join(known)}",
+            next=f"./foundry bench {target}, or --only= one of these",
+        )  # fmt: skip
+    command = ["python", "bench", "--records", "--only", only]
+    # bench/ times the kernels that e2e/ checks.
+    peers = _PEERS.get(building.locked(variant).backend, ())
+    env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
+    how = _How(triton, offline, allow_drift, given, None)
+    # Beside what e2e found, not in its place.
+    folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
+    verdict, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
+    taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
+    results.mkdir(parents=True, exist_ok=True)
+    document = {"ran": verdict.ran, "measurements": taken}
+    (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
+    if not verdict.proven:
+        what = f"the measurements of {target} did not come to an end"
+        raise ProofError(what, why=_why(verdict, results / "bench.json"), next=how.shell(variant))
+    print(f"results in {results}")
+    return results
+
+
+def measurements(backend: str) -> list[str]:
+    """Return the names of a backend's measurements, read off bench/, whose modules can be imported in images only."""
+    modules = ast.literal_eval(_assigned(paths.ROOT / "bench" / "__main__.py", "MODULES"))
+    found = _assigned(paths.ROOT / "bench" / f"{modules[backend].replace('.', '/')}.py", "MEASUREMENTS")
+    assert isinstance(found, ast.Dict)
+    return [ast.literal_eval(key) for key in found.keys if key]
+
+
+def _assigned(path: Path, name: str) -> ast.expr:
+    """What a module's first assignment to a name assigns."""
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.Assign([ast.Name(found)], value) | ast.AnnAssign(ast.Name(found), value=ast.expr() as value) if (
+                found == name
+            ):
+                return value
+    raise LookupError(f"{path} has no {name}")
+
+
+def place(target: str, version: str, given: Given | None, choice: Choice | None = None) -> Path:
+    """The folder for results of a target's image with this version of our Triton; an SDK or sources have their own."""
+    return paths.RESULTS / (target + ("-sdk" if given else "") + ("-source" if choice else "")) / version
+
+
+def _why(verdict: Verdict, written: Path) -> str:
+    """What is wrong, and where the results are."""
+    planned = len(verdict.plan or ())
+    lines = [f"{len(verdict.failed)} of {planned} cases failed or were not run"] if verdict.failed else []
+    if verdict.plan == ():
+        lines.append("there was no case to run")
+    return "\n".join([*lines, *verdict.faults, f"what was found is in {written}"])
+
+
+def _with_peers(target: str) -> str:
+    variant = f"{target}{_BENCH}"
+    return target if building.locked(target).variant or variant not in lock.load().targets else variant
+
+
+@dataclass(frozen=True)
+class _How:
+    """Which image of a target, and how it is had; see building.have."""
+
+    triton: str
+    offline: bool
+    allow_drift: bool
+    given: Given | None
+    choice: Choice | None
+
+    def shell(self, target: str) -> str:
+        """What to type to look around in it."""
+        return building.shell_command(
+            target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift, given=self.given,
+            choice=self.choice,
+        )  # fmt: skip
+
+
+def _run(
+    target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How, *,
+    folder: str = "", peers: Sequence[str] = (),
+) -> tuple[Verdict, Path]:  # fmt: skip
+    """Run a command in a container of a target's image; returns what it came to and the folder for results, empty.
+
+    Args:
+        folder: for the results, if not named as the target is.
+        peers: backends whose plugins the command finds beside the target's own.
+    """
+    docker, made = building.have(
+        target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given,
+        choice=how.choice,
+    )  # fmt: skip
+    results = place(folder or target, made.info.labels[target_image.LABEL + "triton"], how.given, how.choice)
+    shutil.rmtree(results, ignore_errors=True)
+    locked = building.locked(target)
+    verdict = Verdict()
+    with docker.sandbox(made.name, folders=furnishing.folders(locked), seconds=_SECONDS) as container:
+        print(f"limits: {container.limits}")
+        for name in folders:
+            container.copy_into(paths.ROOT / name, f"{_HOME}/{name}")
+        furnishing.furnish(container, locked)
+        for peer in peers:
+            _install(container, peer)
+        try:
+            done = container.run(
+                command, env=env, cwd=_HOME, line=lambda text: print(text, flush=True), out=verdict.take
+            )
+        except FoundryError as error:
+            # Results that came are kept.
+            verdict.conclude(str(error))
+        else:
+            verdict.conclude(f"the process in the container ended with status {done.status}{_memory(container)}")
+            if done.status not in (0, _NONE) and not verdict.failed and not verdict.faults:
+                verdict.faults.append(f"the process in the container ended with status {done.status}")
+    return verdict, results
+
+
+def _memory(container: Sandbox) -> str:
+    """A word on memory, if a process in the container was killed for lack of it."""
+    try:
+        killed = container.oom_killed()
+    except FoundryError:
+        return ", and its container is gone"
+    return f"; a process was killed for lack of memory: {container.limits}" if killed else ""
+
+
+def _install(container: Container, backend: str) -> None:
+    """Put a backend's plugin into a folder of its own in a container, so that its image need not have it."""
+    sources = f"{_HOME}/{backend}"
+    container.copy_into(paths.BACKENDS / backend, sources)
+    # No dependencies: the image has what its own plugin needs, and measures with that.
+    container.call(
+        ["pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--quiet",
+         "--disable-pip-version-check", "--root-user-action=ignore", "--target", _PEERS_HOME, sources]
+    )  # fmt: skip

@@ -1,0 +1,296 @@
+"""The verb test: everything that this repository checks of itself, in one run with one summary.
+
+    ruff             over all Python here
+    mypy             over toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
+    tests/           pytest on this machine, with the container engine
+    backends/*/tests pytest inside a target's image, where Triton, LLVM and the device are: of core, of its backend
+                     and of the recipes that its native parts are made by
+    e2e              the kernels, as the verb `e2e` runs them
+
+The last two for every target, and for variants with parts of their own: e2e with every pinned release of Triton, tests
+with those that runs() chooses. Tests with the mark every_cpu are run once more as each of _PROCESSORS. The first line
+that is printed in an image says on which device, so on which kind of processor, its tests run.
+
+A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
+parts; a run in which no test was executed has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from toolchains.artifacts import triton_wheel
+from toolchains.assembly import building, furnishing
+from toolchains.config.vendors import Kind
+from toolchains.engine import host
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.sdk.supplied import Given
+from toolchains.system import paths
+from toolchains.system.children import run
+from toolchains.system.errors import CommandError, EngineError, UsageError
+from toolchains.testing import distributions, planned, proof
+from toolchains.testing.parts import Count, Line, Part, run_parts
+
+_RESULTS = paths.RESULTS / "test"
+_INSIDE = "/foundry/test"
+_PLANNED = f"{_INSIDE}/planned"
+# How long the tests in an image may take (seconds).
+_SECONDS = 2 * 3600
+_EVERY_CPU = "every_cpu"
+# Says in an image what its driver launches on.
+_DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.ran())"
+# Marks of tests that say the same in several images, and of those that do not say the same on each processor.
+_MARKS = (
+    "anywhere: in every image", "any_release: with every release of Triton", f"{_EVERY_CPU}: as each kind of processor",
+)  # fmt: skip
+# PoCL's library is compiled for some kinds of x86-64 processors, and calls pass vectors otherwise on each. PoCL takes
+# the best one that the machine has; by this variable another one, but none that the machine does not have. All tests
+# run on the best one. These are what the others differ in: registers of 16 bytes, and of 32.
+_PROCESSOR = "POCL_KERNELLIB_NAME"
+_PROCESSORS = ("sse2", "avx2")
+_POCL = "pocl-opencl-icd"
+# Of this process's environment, what tests on this machine need beside what every child gets.
+_PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
+
+
+def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
+    """Run all checks; what failed is said in what is printed, whose last line is the summary.
+
+    Args:
+        target: the only one whose image the backends' tests and e2e run in; those of Lock.proven if empty.
+        allow_drift: see building.have.
+        given: a vendor SDK for the target, which must be named then; see building.have.
+
+    Returns:
+        See parts.run_parts.
+
+    Raises:
+        UsageError: no such target.
+        MissingToolError: no container engine.
+    """
+    if given and not target:
+        raise UsageError("--sdk is for one target", next="--target=dpu --sdk=PATH")
+    targets = [building.locked(target)] if target else lock.load().proven()
+    host.ensure()
+    shutil.rmtree(_RESULTS, ignore_errors=True)
+    _RESULTS.mkdir(parents=True)
+    return run_parts(_parts(targets, allow_drift, given))
+
+
+def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[Part]:
+    """All parts in their order.
+
+    What keeps one processor busy at most runs side by side: the checks of this machine while the images are made, the
+    kernels of e2e in one container beside another's. Tests in images take all processors themselves.
+    """
+    drift = ["--allow-drift"] if allow_drift else []
+    junit = _RESULTS / "host.xml"
+    images = [_Image(target, release, allow_drift, given) for target in targets for release in target.tritons]
+    return [
+        Part("ruff", partial(_tool, ["ruff", "check", "."]), beside=True),
+        Part("mypy", partial(_tool, ["mypy"]), beside=True),
+        Part("tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True),
+        *(Part(f"the image of {image.title}", image.build, beside=True) for image in images),
+        *_suites_in_images(images, targets),
+        *(Part(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
+    ]
+
+
+def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget]) -> Iterator[Part]:
+    chosen = runs(targets)
+    core = {"core": paths.BACKENDS / "core" / "tests"}
+    first_with_pocl = next(((target.name, target.default_triton) for target in targets if _has_pocl(target)), None)
+    for image in images:
+        name, release = image.target.name, image.release
+        if (name, release) in chosen:
+            folders = suites(image.target, release, recipes=own_recipes(image.target, targets))
+            title = f"tests of {', '.join(folders)} in the image of {image.title}"
+            first = (name, release) == chosen[0]
+            inside = partial(image.tests, folders, without=_repeated(image, targets, first=first))
+            yield Part(title, inside, image.junit("backends"))
+            if first_with_pocl == (name, release):
+                for processor in _PROCESSORS:
+                    title = f"tests of library functions in the image of {image.title}, as processor {processor}"
+                    junit = image.junit(f"backends-{processor}")
+                    yield Part(title, partial(image.tests, core, processor=processor), junit)
+
+
+def _has_pocl(target: LockedTarget) -> bool:
+    return any(deb.name == _POCL for deb in target.debs)
+
+
+def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) -> list[str]:
+    """The marks of tests that another image has run: any but the first, or but the first of its backend's."""
+    of_backend = next(target for target in targets if target.backend == image.target.backend)
+    own = (image.target.name, image.release) == (of_backend.name, of_backend.default_triton)
+    return ["anywhere"] * (not first) + ["any_release"] * (not own)
+
+
+def runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
+    """The targets and releases of Triton whose images tests are run in, of all that these targets have.
+
+    What is tested depends on a target's mapping and tools, and on how a release writes its IR, but not on both at once.
+    So tests are run for each target with its default release, and for each other release with one target: that with the
+    fewest native parts, where kernels run soonest. e2e is run with every release of every target.
+    """
+    chosen = [(target.name, target.default_triton) for target in targets]
+    for release in sorted({release for target in targets for release in target.tritons}):
+        having = [target for target in targets if release in target.tritons]
+        if not any((target.name, release) in chosen for target in having):
+            chosen.append((min(having, key=lambda target: len(target.recipes)).name, release))
+    return chosen
+
+
+def own_recipes(target: LockedTarget, targets: Sequence[LockedTarget]) -> list[str]:
+    """The recipes whose tests are run in a target's image: of those that several targets have, in the first one's."""
+    before = {recipe for other in targets[: targets.index(target)] for recipe in other.recipes}
+    return [recipe for recipe in target.recipes if recipe not in before]
+
+
+def suites(target: LockedTarget, release: str, *, recipes: Sequence[str] | None = None) -> dict[str, Path]:
+    """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
+
+    Recipes have nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the
+    whole folder, since its tests use its sources' headers and tables.
+
+    Args:
+        recipes: those of the target's recipes whose tests are among them; all if not given.
+    """
+    own = {name: paths.BACKENDS / name / "tests" for name in ("core", target.backend)}
+    if release == target.default_triton:
+        own |= {name: paths.RECIPES / name for name in (target.recipes if recipes is None else recipes)}
+    return {name: folder for name, folder in own.items() if folder.is_dir()}
+
+
+@dataclass(frozen=True)
+class _Image:
+    """A target's image with a release of Triton, and what is run in it; see building.have."""
+
+    target: LockedTarget
+    release: str
+    allow_drift: bool
+    given: Given | None
+
+    @property
+    def title(self) -> str:
+        return f"{self.target.name}, Triton {self.release}"
+
+    def junit(self, what: str) -> Path:
+        return _RESULTS / f"{what}-{self.target.name}-{self.release}.xml"
+
+    def build(self, line: Line) -> None:
+        self._verb("build", line)
+
+    def e2e(self, line: Line) -> None:
+        version = triton_wheel.version(self.target.tritons[self.release])
+        results = proof.place(self.target.name, version, self.given)
+        # What is counted is of this run, or nothing.
+        shutil.rmtree(results, ignore_errors=True)
+        try:
+            self._verb("e2e", line)
+        finally:
+            if (results / "junit.xml").is_file():
+                shutil.copy(results / "junit.xml", self.junit("e2e"))
+
+    def _verb(self, verb: str, line: Line) -> None:
+        """A verb in a process of its own, which can be ended."""
+        words = building.options(triton=self.release, allow_drift=self.allow_drift, given=self.given)
+        if verb == "e2e":
+            # What somebody built from source on this machine is not what is tested.
+            words.append("--from-source=none")
+        own = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT)]
+        sdk = Kind.read(self.target.sdk).environment if self.given else {}
+        log = f"{verb}-{self.target.name}-{self.release}"
+        _python(log, [*own, verb, self.target.name, *words], line, more=tuple(sdk))
+
+    def tests(
+        self, folders: Mapping[str, Path], line: Line, *, without: Sequence[str] = (), processor: str = ""
+    ) -> None:
+        """Run tests in the image, with this machine's pytest: the image itself has no use for one.
+
+        The first line says on what device.
+
+        Args:
+            folders: of tests, see suites.
+            without: marks of tests that are not run.
+            processor: one of _PROCESSORS, to run what is marked every_cpu as that processor.
+        """
+        chosen = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
+        # Tests may import what lies beside them.
+        env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
+        env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
+        junit = self.junit(f"backends-{processor}" if processor else "backends")
+        engine, image = building.have(
+            self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
+        )
+        places = furnishing.folders(self.target)
+        with TemporaryDirectory(dir=paths.scratch()) as work, engine.sandbox(
+            image.name, folders=places, seconds=_SECONDS
+        ) as container:
+            line(f"limits: {container.limits}")
+            distributions.copy("pytest-xdist", Path(work))
+            shutil.copy(planned.__file__, work)
+            container.copy_into(Path(work), f"{_INSIDE}/pytest")
+            for name, folder in folders.items():
+                container.copy_into(folder, f"{_INSIDE}/{name}")
+            furnishing.furnish(container, self.target)
+            container.run(["python", "-c", _DEVICE], env=env, cwd="/tmp", line=line)
+            done = container.run(
+                ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib",
+                 "-p", "planned", "-p", "no:cacheprovider", "-ra", "-o", "markers=" + "\n".join(_MARKS),
+                 "-m", chosen,
+                 f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
+                env=env, cwd="/tmp", line=line,
+            )  # fmt: skip
+            killed = container.oom_killed()
+            for name, file in ((f"{_INSIDE}/junit.xml", junit), (_PLANNED, Path(work, "planned.txt"))):
+                # What is missing is an error below.
+                with suppress(EngineError):
+                    container.copy_out(name, file)
+            wrong = incomplete(Path(work, "planned.txt"), junit)
+        if killed:
+            wrong = [f"a process was killed for lack of memory: {container.limits}", *wrong]
+        if done.status != 0:
+            shell = building.shell_command(
+                self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
+            )
+            what = f"pytest in the image of {self.title} ended with status {done.status}"
+            raise CommandError(what, why="\n".join(wrong), next=shell)
+        if wrong:
+            raise CommandError(f"the tests in the image of {self.title} are not all done", why="\n".join(wrong))
+
+
+def incomplete(planned_file: Path, junit: Path) -> list[str]:
+    """Say what is missing in a run of tests in an image, if anything: tests that did not end, or the results.
+
+    Args:
+        planned_file: what planned.py wrote.
+        junit: what pytest wrote.
+    """
+    try:
+        tests, missing = planned.read(planned_file.read_text())
+    except (OSError, ValueError) as error:
+        return [f"pytest ended before it knew its tests: {error}"]
+    counted = Count()
+    counted.add(junit)
+    reported = counted.passed + counted.failed + counted.errors + counted.skipped
+    wrong = [f"{len(missing)} of {len(tests)} tests did not end, the first of them is {missing[0]}"] if missing else []
+    return wrong + ([f"the results have {reported} tests, {len(tests)} were to run"] if reported < len(tests) else [])
+
+
+def _tool(words: Sequence[str], line: Line) -> None:
+    _python(words[0], ["-m", *words], line)
+
+
+def _python(log: str, words: Sequence[str], line: Line, more: Sequence[str] = ()) -> None:
+    passed = {key: value for key, value in os.environ.items() if key.startswith(_PASSED) or key in more}
+    run([sys.executable, *words], log=f"test-{log}", cwd=paths.ROOT, env=passed, network=True, line=line)
