@@ -68,10 +68,22 @@ def doctor(c: Context) -> None:
 
 @verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def build(
-    c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
-    allow_drift: bool = False, no_cache: bool = False, sizes: bool = False, sdk: str = "", sdk_sha256: str = "",
-    sdk_version: str = "", from_source: str | None = None, jobs: str = "", compiler_cache: str = "",
-) -> None:  # fmt: skip
+    c: Context,
+    target: str,
+    source: list[str],
+    profile: list[str],
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    no_cache: bool = False,
+    sizes: bool = False,
+    sdk: str = "",
+    sdk_sha256: str = "",
+    sdk_version: str = "",
+    from_source: str | None = None,
+    jobs: str = "",
+    compiler_cache: str = "",
+) -> None:
     """Build a target's image if what goes into it changed.
 
         ./foundry build spirv
@@ -109,17 +121,30 @@ def build(
     from toolchains.assembly import building
 
     building.build(
-        target, triton=triton, offline=offline, allow_drift=allow_drift, cache=not no_cache, sizes=sizes,
+        target,
+        triton=triton,
+        offline=offline,
+        allow_drift=allow_drift,
+        cache=not no_cache,
+        sizes=sizes,
         given=_given(target, sdk, sdk_sha256, sdk_version),
         choice=_choice(from_source, source, profile, jobs, compiler_cache),
-    )  # fmt: skip
+    )
 
 
 @verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def e2e(
-    c: Context, target: str, source: list[str], profile: list[str], triton: str = "", offline: bool = False,
-    allow_drift: bool = False, only: str = "", sdk: str = "", from_source: str | None = None,
-) -> None:  # fmt: skip
+    c: Context,
+    target: str,
+    source: list[str],
+    profile: list[str],
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    only: str = "",
+    sdk: str = "",
+    from_source: str | None = None,
+) -> None:
     """Prove a target: build its image, run kernels in it, compare with NumPy.
 
         ./foundry e2e spirv
@@ -145,16 +170,26 @@ def e2e(
     if from_source is None and chosen is None:
         chosen = choice.there(target, triton)
     proof.e2e(
-        target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk),
+        target,
+        triton=triton,
+        offline=offline,
+        allow_drift=allow_drift,
+        only=only,
+        given=_given(target, sdk),
         choice=chosen,
-    )  # fmt: skip
+    )
 
 
 @verb(group="use")
 def bench(
-    c: Context, target: str, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    c: Context,
+    target: str,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    only: str = "",
     sdk: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """Time a target against its peers, in an image that has them.
 
         ./foundry bench spirv
@@ -178,9 +213,16 @@ def bench(
 
 @verb(group="pack")
 def pack(
-    c: Context, triton_script: str = "", artifact_dir: str = "", out_indices: str = "", kernel: str = "",
-    script: str = "", triton: str = "", offline: bool = False, allow_drift: bool = False,
-) -> None:  # fmt: skip
+    c: Context,
+    triton_script: str = "",
+    artifact_dir: str = "",
+    out_indices: str = "",
+    kernel: str = "",
+    script: str = "",
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+) -> None:
     """Write a Triton kernel to a folder that runs on DPUs without Triton.
 
         ./foundry pack --script=add.py --artifact-dir=packed/add
@@ -198,17 +240,33 @@ def pack(
     from toolchains.cli import pack as artifacts
 
     artifacts.pack(
-        script or triton_script, artifact_dir, out_indices=out_indices, kernel=kernel, triton=triton, offline=offline,
+        script or triton_script,
+        artifact_dir,
+        out_indices=out_indices,
+        kernel=kernel,
+        triton=triton,
+        offline=offline,
         allow_drift=allow_drift,
-    )  # fmt: skip
+    )
 
 
 @verb(group="pack", iterable=["arg", "len", "in_", "fill", "out"], positional=["artifact"])
 def run_packed(
-    c: Context, artifact: str, arg: list[str], in_: list[str], out: list[str], fill: list[str], len: list[str],
-    nr_dpus: str = "", grid: str = "", parameters: bool = False, triton: str = "", offline: bool = False,
-    allow_drift: bool = False, sdk: str = "",
-) -> None:  # fmt: skip
+    c: Context,
+    artifact: str,
+    arg: list[str],
+    in_: list[str],
+    out: list[str],
+    fill: list[str],
+    len: list[str],
+    nr_dpus: str = "",
+    grid: str = "",
+    parameters: bool = False,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    sdk: str = "",
+) -> None:
     """Run a packed kernel on DPUs.
 
         ./foundry run-packed packed/add --parameters
@@ -229,23 +287,43 @@ def run_packed(
     """
     from toolchains.cli import pack as artifacts
 
-    options = [word for name, values in (("arg", arg), ("len", len), ("fill", fill)) for value in values
-               for word in (f"--{name}", value)]  # fmt: skip
+    options = [
+        word
+        for name, values in (("arg", arg), ("len", len), ("fill", fill))
+        for value in values
+        for word in (f"--{name}", value)
+    ]
     options += ["--nr-dpus", nr_dpus] * bool(nr_dpus) + ["--grid", grid] * bool(grid) + ["--help"] * parameters
     artifacts.run(
-        artifact, options, ins=in_, outs=out, triton=triton, offline=offline, allow_drift=allow_drift,
+        artifact,
+        options,
+        ins=in_,
+        outs=out,
+        triton=triton,
+        offline=offline,
+        allow_drift=allow_drift,
         given=_given(artifacts.TARGET, sdk),
-    )  # fmt: skip
+    )
 
 
 @verb(
     group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target", "script"], passing=True
 )
 def run(
-    c: Context, target: str, script: str, source: list[str], profile: list[str], with_: str = "", results: str = "",
-    wheels: str = "", triton: str = "", offline: bool = False, allow_drift: bool = False, sdk: str = "",
+    c: Context,
+    target: str,
+    script: str,
+    source: list[str],
+    profile: list[str],
+    with_: str = "",
+    results: str = "",
+    wheels: str = "",
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    sdk: str = "",
     from_source: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Run a Python script of yours in a target's container.
 
         ./foundry run spirv script.py --size 4096
@@ -268,18 +346,38 @@ def run(
     """
     from toolchains.cli import passing, workplace
 
-    sys.exit(workplace.run(
-        target, script, passing.words(), folder=with_, results=results, wheels=wheels, triton=triton, offline=offline,
-        allow_drift=allow_drift, given=_given(target, sdk), choice=_choice(from_source, source, profile),
-    ))  # fmt: skip
+    sys.exit(
+        workplace.run(
+            target,
+            script,
+            passing.words(),
+            folder=with_,
+            results=results,
+            wheels=wheels,
+            triton=triton,
+            offline=offline,
+            allow_drift=allow_drift,
+            given=_given(target, sdk),
+            choice=_choice(from_source, source, profile),
+        )
+    )
 
 
 @verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def shell(
-    c: Context, target: str, source: list[str], profile: list[str], with_: str = "", results: str = "",
-    wheels: str = "", triton: str = "", offline: bool = False, allow_drift: bool = False, sdk: str = "",
+    c: Context,
+    target: str,
+    source: list[str],
+    profile: list[str],
+    with_: str = "",
+    results: str = "",
+    wheels: str = "",
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    sdk: str = "",
     from_source: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Open a shell in a target's container, in a copy of your folder.
 
         ./foundry shell spirv
@@ -300,17 +398,31 @@ def shell(
     """
     from toolchains.cli import workplace
 
-    sys.exit(workplace.shell(
-        target, folder=with_, results=results, wheels=wheels, triton=triton, offline=offline, allow_drift=allow_drift,
-        given=_given(target, sdk), choice=_choice(from_source, source, profile),
-    ))  # fmt: skip
+    sys.exit(
+        workplace.shell(
+            target,
+            folder=with_,
+            results=results,
+            wheels=wheels,
+            triton=triton,
+            offline=offline,
+            allow_drift=allow_drift,
+            given=_given(target, sdk),
+            choice=_choice(from_source, source, profile),
+        )
+    )
 
 
 @verb(group="source", iterable=["source", "profile"], positional=[])
 def upstream(
-    c: Context, source: list[str], profile: list[str], build: str = "", target: str = "", jobs: str = "",
+    c: Context,
+    source: list[str],
+    profile: list[str],
+    build: str = "",
+    target: str = "",
+    jobs: str = "",
     compiler_cache: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """List what can be built from source, or build one project alone.
 
         ./foundry upstream
@@ -354,13 +466,18 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
     sys.exit(suites.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
 
 
-@verb(
-    group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"], positional=["action"]
-)
+@verb(group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"], positional=["action"])
 def cache(
-    c: Context, action: str, source: list[str], profile: list[str], remote: str = "", only: str = "", target: str = "",
-    expect: str = "", port: str = "",
-) -> None:  # fmt: skip
+    c: Context,
+    action: str,
+    source: list[str],
+    profile: list[str],
+    remote: str = "",
+    only: str = "",
+    target: str = "",
+    expect: str = "",
+    port: str = "",
+) -> None:
     """Share what was built from source by a Conan remote: push, pull, serve, lock.
 
         ./foundry cache pull --remote=http://192.0.2.10:9300 --only=upmem-llvm --target=dpu
@@ -399,9 +516,17 @@ def cache(
 
 @verb(group="source", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
 def bake(
-    c: Context, target: str, source: list[str], profile: list[str], into: str = "", adopt: str = "", triton: str = "",
-    offline: bool = False, allow_drift: bool = False, from_source: str | None = None,
-) -> None:  # fmt: skip
+    c: Context,
+    target: str,
+    source: list[str],
+    profile: list[str],
+    into: str = "",
+    adopt: str = "",
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    from_source: str | None = None,
+) -> None:
     """Write what a builder on another machine needs for a target's image.
 
         ./foundry bake spirv --into=DIR          then, in DIR: docker buildx bake
@@ -421,9 +546,13 @@ def bake(
         bake.adopt(target, Path(adopt), triton=triton)
     else:
         bake.bake(
-            target, into=into, triton=triton, offline=offline, allow_drift=allow_drift,
+            target,
+            into=into,
+            triton=triton,
+            offline=offline,
+            allow_drift=allow_drift,
             choice=_choice(from_source, source, profile),
-        )  # fmt: skip
+        )
 
 
 @verb(group="project")

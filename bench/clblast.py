@@ -34,9 +34,20 @@ def sgemm(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], object]:
 
     def run() -> None:
         status = library.CLBlastSgemm(
-            _ROW_MAJOR, _NOT_TRANSPOSED, _NOT_TRANSPOSED, size(m), size(n), size(k),
-            real(1.0), *matrices[0], *matrices[1], real(0.0), *matrices[2], ctypes.byref(queue), None,
-        )  # fmt: skip
+            _ROW_MAJOR,
+            _NOT_TRANSPOSED,
+            _NOT_TRANSPOSED,
+            size(m),
+            size(n),
+            size(k),
+            real(1.0),
+            *matrices[0],
+            *matrices[1],
+            real(0.0),
+            *matrices[2],
+            ctypes.byref(queue),
+            None,
+        )
         if status != 0:
             raise RuntimeError(f"CLBlastSgemm failed with status {status}")
         device.queue.finish()

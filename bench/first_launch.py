@@ -100,9 +100,12 @@ def spawn(kernel: str, caches: Path, **variables: str) -> Timing:
         "XDG_CACHE_HOME": str(caches / "xdg"),
     }
     done = subprocess.run(
-        [sys.executable, __file__, kernel], env=os.environ | folders | variables, check=True, capture_output=True,
+        [sys.executable, __file__, kernel],
+        env=os.environ | folders | variables,
+        check=True,
+        capture_output=True,
         text=True,
-    )  # fmt: skip
+    )
     return Timing(*map(float, done.stdout.split()))
 
 

@@ -41,14 +41,23 @@ PADDINGS = (0, 5)
 
 @triton.jit
 def matmul_kernel(
-    a_ptr, b_ptr, c_ptr,
-    M, N, K,
-    stride_am, stride_ak,
-    stride_bk, stride_bn,
-    stride_cm, stride_cn,
-    BLOCK_SIZE_M: tl.constexpr, BLOCK_SIZE_N: tl.constexpr, BLOCK_SIZE_K: tl.constexpr,
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    BLOCK_SIZE_M: tl.constexpr,
+    BLOCK_SIZE_N: tl.constexpr,
+    BLOCK_SIZE_K: tl.constexpr,
     GROUP_SIZE_M: tl.constexpr,
-):  # fmt: skip
+):
     # Programs are numbered so that a group of GROUP_SIZE_M rows of blocks shares its columns of B.
     pid = tl.program_id(axis=0)
     num_pid_m = tl.cdiv(M, BLOCK_SIZE_M)
@@ -83,18 +92,31 @@ def matmul_kernel(
 
 
 def launch(
-    a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any], block: tuple[int, int, int], group: int,
-    kernel: Any = matmul_kernel, **options: Any,
-) -> None:  # fmt: skip
+    a: npt.NDArray[Any],
+    b: npt.NDArray[Any],
+    c: npt.NDArray[Any],
+    block: tuple[int, int, int],
+    group: int,
+    kernel: Any = matmul_kernel,
+    **options: Any,
+) -> None:
     """C = A B on the device; `block` is what a program computes and steps by: rows, columns, depth."""
     (m, k), (_, n) = a.shape, b.shape
     tensors = Tensor(a), Tensor(b), Tensor(c)
     strides = [stride for tensor in tensors for stride in tensor.stride()]
     grid = (triton.cdiv(m, block[0]) * triton.cdiv(n, block[1]),)
     kernel[grid](
-        *tensors, m, n, k, *strides,
-        BLOCK_SIZE_M=block[0], BLOCK_SIZE_N=block[1], BLOCK_SIZE_K=block[2], GROUP_SIZE_M=group, **options,
-    )  # fmt: skip
+        *tensors,
+        m,
+        n,
+        k,
+        *strides,
+        BLOCK_SIZE_M=block[0],
+        BLOCK_SIZE_N=block[1],
+        BLOCK_SIZE_K=block[2],
+        GROUP_SIZE_M=group,
+        **options,
+    )
 
 
 def allowed_error(a: npt.NDArray[Any], b: npt.NDArray[Any], exact: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
@@ -124,9 +146,17 @@ def refused_rightly(refused: LoweringError, block: tuple[int, int, int]) -> str:
 
 
 def check(
-    shape: tuple[int, int, int], dtype: str, a_layout: str, b_layout: str, c_layout: str, padding: int,
-    block_m: int, block_n: int, block_k: int, group: int,
-) -> float | str:  # fmt: skip
+    shape: tuple[int, int, int],
+    dtype: str,
+    a_layout: str,
+    b_layout: str,
+    c_layout: str,
+    padding: int,
+    block_m: int,
+    block_n: int,
+    block_k: int,
+    group: int,
+) -> float | str:
     """Multiply on the device and compare; returns the largest error as a share of its bound, or that it was refused."""
     m, n, k = shape
     dtype_in, dtype_out = DTYPES[dtype]
@@ -161,9 +191,17 @@ def cases() -> Iterator[Case]:
     A name like `rcr+` says: A by rows, B by columns, C by rows, padded.
     """
     for choice in pairs(
-        shape=SHAPES, dtype=tuple(DTYPES), a_layout=LAYOUTS, b_layout=LAYOUTS, c_layout=LAYOUTS, padding=PADDINGS,
-        block_m=BLOCKS, block_n=BLOCKS, block_k=BLOCKS, group=GROUPS,
-    ):  # fmt: skip
+        shape=SHAPES,
+        dtype=tuple(DTYPES),
+        a_layout=LAYOUTS,
+        b_layout=LAYOUTS,
+        c_layout=LAYOUTS,
+        padding=PADDINGS,
+        block_m=BLOCKS,
+        block_n=BLOCKS,
+        block_k=BLOCKS,
+        group=GROUPS,
+    ):
         shape = "x".join(map(str, choice["shape"]))
         layouts = "".join(choice[f"{matrix}_layout"][0] for matrix in "abc") + "+" * bool(choice["padding"])
         block = "x".join(str(choice[f"block_{axis}"]) for axis in "mnk")

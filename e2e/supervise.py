@@ -66,9 +66,13 @@ class Worker:
         self._rest = b""
         self._kills = _kills()
         self._process = subprocess.Popen(
-            [sys.executable, sys.argv[0], WORKER], env={**os.environ, **dict(variables)}, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-        )  # fmt: skip
+            [sys.executable, sys.argv[0], WORKER],
+            env={**os.environ, **dict(variables)},
+            start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
         self.alive.add(self)
         try:
             self.hello: dict[str, Any] = self._read()
@@ -248,8 +252,9 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT) -> int:
         return 1
     with ThreadPoolExecutor(len(lanes)) as pool:
         work = partial(_lane, limit=options.limit, report=report)
-        lanes_done = [pool.submit(work, keys, variables, None if variables else first)
-                      for variables, keys in lanes.items()]  # fmt: skip
+        lanes_done = [
+            pool.submit(work, keys, variables, None if variables else first) for variables, keys in lanes.items()
+        ]
         try:
             for done in lanes_done:
                 done.result()

@@ -63,8 +63,14 @@ def operands(n: int, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], npt.NDArra
         x, y = (random.standard_normal(n, np.float32).astype(kind) for _ in range(2))
         largest = float(ml_dtypes.finfo(kind).max)
         specials = [
-            (np.inf, 1.0), (np.inf, -np.inf), (np.nan, 1.0), (-0.0, -0.0), (-0.0, 0.0), (largest, largest), (1.0, -1.0),
-        ]  # fmt: skip
+            (np.inf, 1.0),
+            (np.inf, -np.inf),
+            (np.nan, 1.0),
+            (-0.0, -0.0),
+            (-0.0, 0.0),
+            (largest, largest),
+            (1.0, -1.0),
+        ]
     for index, (first, second) in enumerate(specials[: n // 2]):
         x[-1 - index], y[-1 - index] = first, second
     return x, y

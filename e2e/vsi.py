@@ -160,8 +160,11 @@ pip3 --python ../env/bin/python install --no-build-isolation --editable .
 """
 # No network, and nothing of the running user's configuration.
 OFFLINE = {
-    "PIP_NO_INDEX": "1", "PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": "/dev/null",
-}  # fmt: skip
+    "PIP_NO_INDEX": "1",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_CONFIG_FILE": "/dev/null",
+}
 WHERE = """
 import triton, triton_vsi_backend
 from triton_vsi_backend import pieces

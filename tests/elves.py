@@ -22,10 +22,16 @@ _ABI, _FREEBSD = 7, 9
 
 
 def make(
-    path: Path, defines: Mapping[str, str] | None = None, *, uses: Sequence[str] = (),
-    relays: Mapping[str, str] | None = None, against: Sequence[Path] = (), soname: str = "", search: str = "",
+    path: Path,
+    defines: Mapping[str, str] | None = None,
+    *,
+    uses: Sequence[str] = (),
+    relays: Mapping[str, str] | None = None,
+    against: Sequence[Path] = (),
+    soname: str = "",
+    search: str = "",
     loader: str = "",
-) -> Path:  # fmt: skip
+) -> Path:
     """A shared library, or a program if a loader is named.
 
     Args:
@@ -50,12 +56,18 @@ def make(
         script.write_text("".join(f"{version} {{ {'; '.join(names)}; }};\n" for version, names in versions.items()))
         _call("as", "--64", "-o", made, source)
         _call(
-            "ld", "-o", path, made, *against, "--no-as-needed", "--allow-shlib-undefined",
+            "ld",
+            "-o",
+            path,
+            made,
+            *against,
+            "--no-as-needed",
+            "--allow-shlib-undefined",
             *(["-pie", "-dynamic-linker", loader] if loader else ["-shared"]),
             *(["-soname", soname] if soname else []),
             *(["--enable-new-dtags", "-rpath", search] if search else []),
             *(["--version-script", script] if versions else []),
-        )  # fmt: skip
+        )
     return path
 
 

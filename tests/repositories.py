@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 
 _WHO = {
-    "GIT_AUTHOR_NAME": "nobody", "GIT_AUTHOR_EMAIL": "nobody@localhost", "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z",
-    "GIT_COMMITTER_NAME": "nobody", "GIT_COMMITTER_EMAIL": "nobody@localhost",
-    "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
-}  # fmt: skip
+    "GIT_AUTHOR_NAME": "nobody",
+    "GIT_AUTHOR_EMAIL": "nobody@localhost",
+    "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z",
+    "GIT_COMMITTER_NAME": "nobody",
+    "GIT_COMMITTER_EMAIL": "nobody@localhost",
+    "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
 ADDRESS = "https://git.invalid"
 
 
@@ -35,8 +40,10 @@ class Repository:
         done = subprocess.run(
             ["git", "-C", str(self.folder), *words],
             env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **_WHO, **env},
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         return done.stdout.strip()
 
     def write(self, files: Mapping[str, str | bytes]) -> None:

@@ -47,10 +47,13 @@ def save(path: Path, layers: Sequence[bytes], *, plain: Sequence[bytes] | None =
     """What an engine writes; `plain` are the layers before compression."""
     digests = [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain or layers]
     content = {
-        "architecture": "amd64", "os": "linux", "created": "2031-05-05T05:05:05.5Z", "config": {"Env": ["A=1"]},
+        "architecture": "amd64",
+        "os": "linux",
+        "created": "2031-05-05T05:05:05.5Z",
+        "config": {"Env": ["A=1"]},
         "history": [{"created": "2031-05-05T05:05:05.5Z", "created_by": "COPY"} for _ in layers],
         "rootfs": {"type": "layers", "diff_ids": digests},
-    } | config  # fmt: skip
+    } | config
     manifest = [{"Config": "c.json", "RepoTags": None, "Layers": [f"{i}/layer.tar" for i in range(len(layers))]}]
     files = {f"{i}/layer.tar": data for i, data in enumerate(layers)}
     files |= {"c.json": json.dumps(content).encode(), "manifest.json": json.dumps(manifest).encode()}
@@ -85,17 +88,21 @@ def test_clock_order_owners_and_engine_traces_leave_no_mark(tmp_path: Path) -> N
     one = normalised(
         tmp_path,
         layer(folder("./etc", mtime=EPOCH + 5), entry("./etc/b", b"bee", uname="root"), entry("./etc/a", b"ay")),
-        created="2031-01-01T00:00:00Z", container="1234", docker_version="20.10",
-    )  # fmt: skip
+        created="2031-01-01T00:00:00Z",
+        container="1234",
+        docker_version="20.10",
+    )
     other = normalised(
         tmp_path,
         layer(
             entry("etc/a", b"ay", mode=0o100644, pax_headers={"atime": "1.5", "ctime": "2.5"}),
-            folder("etc/", mtime=EPOCH + 9999.5), entry("etc/b", b"bee", uname="someone", gname="staff"),
+            folder("etc/", mtime=EPOCH + 9999.5),
+            entry("etc/b", b"bee", uname="someone", gname="staff"),
         ),
-        created="2032-02-02T00:00:00Z", history=[{"created": "2032-02-02T00:00:00Z", "created_by": "COPY"}],
+        created="2032-02-02T00:00:00Z",
+        history=[{"created": "2032-02-02T00:00:00Z", "created_by": "COPY"}],
         config={"Env": ["A=1"], "Hostname": "f00", "Image": "sha256:1", "User": ""},
-    )  # fmt: skip
+    )
     assert one == other
     assert layers_of(one)[0]["etc/b"][1] == b"bee"
 

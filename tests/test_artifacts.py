@@ -76,9 +76,13 @@ def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container:
     assert container.copied == {f"{HOME}/script/sub.py": script}
     (command,) = container.commands
     assert command[-6:] == [
-        "--triton-script", f"{HOME}/script/sub.py", "--artifact-dir", f"{HOME}/packed",
-        "--out-indices=2,3", "--kernel=sub",
-    ]  # fmt: skip
+        "--triton-script",
+        f"{HOME}/script/sub.py",
+        "--artifact-dir",
+        f"{HOME}/packed",
+        "--out-indices=2,3",
+        "--kernel=sub",
+    ]
     assert (tmp_path / "out").read_text() == f"{HOME}/packed"
 
 
@@ -112,9 +116,19 @@ def test_an_artifact_runs_on_files_of_this_machine(
     # What was built elsewhere is of no use.
     assert f"{HOME}/packed/build" not in container.copied
     assert container.commands == [
-        ["env", f"ARTIFACT_DIR={HOME}/packed", "sh", f"{HOME}/scripts/container_artifact_run.sh", "--arg", "3=100",
-         "--in", f"0={HOME}/in/0", "--out", f"2={HOME}/out/2"],
-    ]  # fmt: skip
+        [
+            "env",
+            f"ARTIFACT_DIR={HOME}/packed",
+            "sh",
+            f"{HOME}/scripts/container_artifact_run.sh",
+            "--arg",
+            "3=100",
+            "--in",
+            f"0={HOME}/in/0",
+            "--out",
+            f"2={HOME}/out/2",
+        ],
+    ]
     assert result.read_text() == f"{HOME}/out/2"
     assert capsys.readouterr().out == f"{result} is written\n"
 

@@ -33,9 +33,16 @@ from toolchains.system.errors import ImageError, UsageError
 
 # The properties that the reference of bake files lists for a target, and what each is in JSON; those that we use.
 PROPERTIES: Mapping[str, type] = {
-    "args": dict, "attest": list, "context": str, "contexts": dict, "labels": dict, "network": str, "output": list,
-    "platforms": list, "tags": list,
-}  # fmt: skip
+    "args": dict,
+    "attest": list,
+    "context": str,
+    "contexts": dict,
+    "labels": dict,
+    "network": str,
+    "output": list,
+    "platforms": list,
+    "tags": list,
+}
 TARGET_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 DOCKERFILE = b"""ARG BASE
 FROM ${BASE}
@@ -62,9 +69,14 @@ def layer(tmp_path: Path, wheel: Path) -> Layer:
     with part.open("wb") as file:
         folders.pack(file, {"bin/tool": b"a tool"})
     return Layer(
-        name=f"foundry-test/bake:{os.getpid()}", base="BASE", dockerfile=DOCKERFILE, wheels=[installed],
-        arguments={"PART": "toy"}, labels={"org.test": "1"}, files={"parts/toy.tar": part},
-    )  # fmt: skip
+        name=f"foundry-test/bake:{os.getpid()}",
+        base="BASE",
+        dockerfile=DOCKERFILE,
+        wheels=[installed],
+        arguments={"PART": "toy"},
+        labels={"org.test": "1"},
+        files={"parts/toy.tar": part},
+    )
 
 
 @pytest.fixture
@@ -254,17 +266,23 @@ def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: st
         entry.mtime, entry.uname = date, "builder"
         tar.addfile(entry)
     config = {
-        "architecture": "amd64", "os": "linux", "created": str(date),
-        "config": {"Cmd": ["sh"], "Labels": {target_image.LABEL + "target": target, target_image.LABEL + "lock": digest}},
+        "architecture": "amd64",
+        "os": "linux",
+        "created": str(date),
+        "config": {
+            "Cmd": ["sh"],
+            "Labels": {target_image.LABEL + "target": target, target_image.LABEL + "lock": digest},
+        },
         "history": [{"created": str(date), "created_by": "RUN true # buildkit"}],
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + "0" * 64]},
-    }  # fmt: skip
+    }
     manifest = [{"Config": "config", "Layers": ["layer"], "RepoTags": tags}]
     with tarfile.open(file, "w") as tar:
         for name, content in (
-            ("layer", packed.getvalue()), ("config", json.dumps(config).encode()),
+            ("layer", packed.getvalue()),
+            ("config", json.dumps(config).encode()),
             ("manifest.json", json.dumps(manifest).encode()),
-        ):  # fmt: skip
+        ):
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))

@@ -37,9 +37,12 @@ def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
     from measurement import Measurement, Row
 
     table = Measurement(
-        title="add", rows=[Row("ours", Times(2e-3, 3e-3, 7), 10.0), Row("theirs", Times(5e-6, 1.5, 7))],
-        unit="GB/s", ratios={"over theirs": 1.234}, aim="at least 1",
-    ).table()  # fmt: skip
+        title="add",
+        rows=[Row("ours", Times(2e-3, 3e-3, 7), 10.0), Row("theirs", Times(5e-6, 1.5, 7))],
+        unit="GB/s",
+        ratios={"over theirs": 1.234},
+        aim="at least 1",
+    ).table()
     ours, theirs = table.splitlines()[1:3]
     assert all(text in ours for text in ("ours", "2.00 ms", "3.00 ms", "7 runs", "10.0 GB/s"))
     assert all(text in theirs for text in ("theirs", "5.00 us", "1.50 s"))

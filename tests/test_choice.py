@@ -31,9 +31,12 @@ def test_nothing_is_built_from_source_unless_somebody_says_so() -> None:
 def test_names_folders_profiles_and_numbers_are_read() -> None:
     read = choice.read("triton,upmem-llvm", ["triton=~/t=x"], ["triton=3.1.0"], "3", "http://cache.example")
     assert read == Choice(
-        ("triton", "upmem-llvm"), {"triton": Path("~/t=x").expanduser()}, {"triton": "3.1.0"}, 3,
+        ("triton", "upmem-llvm"),
+        {"triton": Path("~/t=x").expanduser()},
+        {"triton": "3.1.0"},
+        3,
         "http://cache.example",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("sources", "profiles"), [(["upmem-llvm=/x"], []), ([], ["upmem-llvm=upmem-12"])])
@@ -147,8 +150,9 @@ def test_an_image_from_source_has_names_and_a_label_of_its_own(dpu: tuple[Locked
     sourced = Choice(("upmem-llvm",)).sourced(*dpu)
     assert target_image.identity(*dpu, sourced=sourced) != target_image.identity(*dpu)
     assert target_image.moving_names(*dpu, sourced=sourced) == [
-        "triton-foundry/dpu-source:3.9.0", "triton-foundry/dpu-source:latest",
-    ]  # fmt: skip
+        "triton-foundry/dpu-source:3.9.0",
+        "triton-foundry/dpu-source:latest",
+    ]
     assert sourced.label.startswith("upmem-llvm/13.0.1 ")
 
 
@@ -165,9 +169,11 @@ def test_what_nobody_resolved_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_what_has_been_built_is_there_and_said(
-    dpu: tuple[LockedTarget, LockedTriton], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    dpu: tuple[LockedTarget, LockedTriton],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
     store = Store(tmp_path)
     (want,) = Choice(("upmem-llvm",)).sourced(*dpu).wanted

@@ -65,7 +65,7 @@ def test_the_overview_has_every_verb_in_a_group_with_a_line_and_every_target(wor
     overview = printed(*words)
     for name, task in VERBS.tasks.items():
         assert re.search(rf"^  {name} +\S.*$", overview, re.MULTILINE), name
-        assert task.body.group in GROUPS, f'@verb(group=...) of {name}: one of {", ".join(GROUPS)}'
+        assert task.body.group in GROUPS, f"@verb(group=...) of {name}: one of {', '.join(GROUPS)}"
     assert all(title in overview for title in GROUPS.values())
     assert max(map(len, overview.splitlines())) <= 100
     assert ", ".join(components.names()) in overview
@@ -197,8 +197,12 @@ def test_commands_are_found_in_prose_and_blocks() -> None:
     ./foundry build spirv --only='a, b'  # why
     A=1 ./foundry test      everything; or ./foundry cache push, there. They invoke it."""
     assert list(commands(text)) == [
-        "e2e X", "pin --update", "build spirv --only='a, b'", "test", "cache push",
-    ]  # fmt: skip
+        "e2e X",
+        "pin --update",
+        "build spirv --only='a, b'",
+        "test",
+        "cache push",
+    ]
 
 
 def test_this_file_looks_at_the_texts_of_verbs() -> None:

@@ -18,8 +18,18 @@ from toolchains.patching.layout import FolderTree
 from toolchains.system.errors import MalformedPatchError, PatchTargetError, PinError, UnsafeArchiveError
 
 LEADING_OUT = (
-    "", "/etc/passwd", "..", "../x", "a/..", "a/../b", "python/triton/../../../x", "a/..\\x", "a\\b", "a\0b", "\0",
-)  # fmt: skip
+    "",
+    "/etc/passwd",
+    "..",
+    "../x",
+    "a/..",
+    "a/../b",
+    "python/triton/../../../x",
+    "a/..\\x",
+    "a\\b",
+    "a\0b",
+    "\0",
+)
 FIELDS = "Subject: s\nWhy: w\nUpstream: u\nUntil: u\n\n"
 
 
@@ -102,12 +112,23 @@ def test_a_series_names_patches_of_its_own_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"filename": "../../x.whl"}, {"filename": "/x.whl"}, {"filename": "a/x.whl"}, {"filename": "a\\x.whl"},
-        {"filename": "x\0.whl"}, {"filename": ""}, {"sha256": "../" + "a" * 61}, {"sha256": "a" * 63},
-        {"sha256": "A" * 64}, {"sha256": "/" + "a" * 63}, {"name": "-o=Dir::Etc=/tmp"}, {"name": "a/b"},
-        {"name": "a\nb"}, {"version": "1 --hash=x"}, {"version": "../1"},
+        {"filename": "../../x.whl"},
+        {"filename": "/x.whl"},
+        {"filename": "a/x.whl"},
+        {"filename": "a\\x.whl"},
+        {"filename": "x\0.whl"},
+        {"filename": ""},
+        {"sha256": "../" + "a" * 61},
+        {"sha256": "a" * 63},
+        {"sha256": "A" * 64},
+        {"sha256": "/" + "a" * 63},
+        {"name": "-o=Dir::Etc=/tmp"},
+        {"name": "a/b"},
+        {"name": "a\nb"},
+        {"version": "1 --hash=x"},
+        {"version": "../1"},
     ],
-)  # fmt: skip
+)
 def test_a_lock_with_a_name_that_is_none_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
     data = json.loads(lock.paths.LOCK.read_text())
     data["targets"]["spirv"]["wheels"][0].update(change)
@@ -121,8 +142,11 @@ def test_targets_sources_and_patched_packages_are_looked_at_as_well() -> None:
     for change in ({"backend": "../x"}, {"recipes": ("a/b",)}, {"suite": "-x"}, {"sdk": ".."}):
         with pytest.raises(PinError):
             replace(target, **change)  # type: ignore[arg-type]
-    for make in (lambda: LockedSource("git", commit="--output=x"), lambda: Patched("c", "p", "../s", "/usr"),
-                 lambda: Patched("c", "p", "s/1", "/usr/../../x")):  # fmt: skip
+    for make in (
+        lambda: LockedSource("git", commit="--output=x"),
+        lambda: Patched("c", "p", "../s", "/usr"),
+        lambda: Patched("c", "p", "s/1", "/usr/../../x"),
+    ):
         with pytest.raises(PinError):
             make()
 

@@ -266,16 +266,21 @@ def test_what_a_case_cost_on_a_modelled_device_is_reported_as_modelled(
     verdict.write(tmp_path)
     properties = ElementTree.parse(tmp_path / "junit.xml").getroot().iterfind(".//testcase/properties/property")
     assert {item.get("name"): item.get("value") for item in properties} == {
-        "modelled_cycles": "123", "modelled_dma_bytes": "1107",
-    }  # fmt: skip
+        "modelled_cycles": "123",
+        "modelled_dma_bytes": "1107",
+    }
 
 
 def test_cases_with_variables_run_in_a_process_for_each_environment(tmp_path: Path) -> None:
     verdict, _ = script(tmp_path)
     found = {name: str(result["error"]).split(" in ") for (_, name), result in verdict.results.items()}
     assert {name: mode for name, (mode, _) in found.items()} == {
-        "plain": "None", "same": "None", "a1": "A", "a2": "A", "b": "B",
-    }  # fmt: skip
+        "plain": "None",
+        "same": "None",
+        "a1": "A",
+        "a2": "A",
+        "b": "B",
+    }
     processes = {name: process for name, (_, process) in found.items()}
     assert len(set(processes.values())) == 3
     assert processes["a1"] == processes["a2"]
@@ -328,8 +333,9 @@ def test_on_vsi_each_case_is_there_in_each_mode_and_every_release_sees_each_type
     assert len(cases) == 12
     assert {tuple(case.variables.values()) for case in cases} == {("0", "0"), ("1", "0"), ("0", "1")}
     assert [case.name for case in cases if not case.anywhere and case.variables["VSI_ENABLE_TC"] == "1"] == [
-        "n=1 f32 TC", "n=1 f64 TC",
-    ]  # fmt: skip
+        "n=1 f32 TC",
+        "n=1 f64 TC",
+    ]
     assert not any(case.anywhere for case in cases if set(case.variables.values()) == {"0"})
 
 

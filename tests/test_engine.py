@@ -488,9 +488,13 @@ def test_a_terminal_is_joined_to_a_shell(tiny: str) -> None:
 def test_a_shell_without_a_terminal_runs_what_is_piped_into_it(tiny: str) -> None:
     command = [sys.executable, "-c", SHELL, tiny]
     piped = subprocess.run(
-        command, cwd=ROOT, input="echo $((6*7)) in $(pwd)\necho wrong >&2\nexit 5\n", capture_output=True, text=True,
+        command,
+        cwd=ROOT,
+        input="echo $((6*7)) in $(pwd)\necho wrong >&2\nexit 5\n",
+        capture_output=True,
+        text=True,
         timeout=60,
-    )  # fmt: skip
+    )
     assert (piped.returncode, piped.stdout, piped.stderr) == (5, "42 in /bin\n", "wrong\n")
     nothing = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "")

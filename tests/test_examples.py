@@ -38,9 +38,7 @@ def run(*words: str | Path) -> str:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(
-    ("target", "reference"), [("spirv-torch", "torch"), ("dpu", "numpy"), ("vsi", "numpy")]
-)
+@pytest.mark.parametrize(("target", "reference"), [("spirv-torch", "torch"), ("dpu", "numpy"), ("vsi", "numpy")])
 def test_the_difference_the_table_and_the_plot_come_out(target: str, reference: str, tmp_path: Path) -> None:
     said = run(f"--results={tmp_path}", target, paths.ROOT / "examples" / "get_started.py", "--sizes", "4096", "65536")
     assert f"The maximum difference between {reference} and triton is 0.0\n" in said

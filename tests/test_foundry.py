@@ -58,9 +58,13 @@ def environment(index: Path, **more: str) -> dict[str, str]:
 
 def start(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [project / "foundry", *arguments], env=env, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [project / "foundry", *arguments],
+        env=env,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def foundry(project: Path, env: Mapping[str, str], *arguments: str) -> tuple[int, str, str]:

@@ -246,8 +246,16 @@ def test_a_patch_that_does_not_fit_is_refused_before_anything_is_built(toy: Toy)
         build.built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("file", ["recipes/toy/conanfile.py", "recipes/upstream/conanfile.py", "cmake/upstream.cmake",
-                                  "cmake/upstream.profile", "cmake/reproducible.cmake"])  # fmt: skip
+@pytest.mark.parametrize(
+    "file",
+    [
+        "recipes/toy/conanfile.py",
+        "recipes/upstream/conanfile.py",
+        "cmake/upstream.cmake",
+        "cmake/upstream.profile",
+        "cmake/reproducible.cmake",
+    ],
+)
 def test_an_edit_in_what_it_is_built_by_changes_the_name(toy: Toy, file: str) -> None:
     before = toy.wanted().identity
     path = toy.root / file

@@ -39,8 +39,10 @@ from toolchains.system.errors import (
 )
 
 PLAIN: dict[str, str | bytes] = {
-    "CMakeLists.txt": "project(tool)\n", "src/main.c": "int main;\n", "README": "read\n",
-}  # fmt: skip
+    "CMakeLists.txt": "project(tool)\n",
+    "src/main.c": "int main;\n",
+    "README": "read\n",
+}
 
 
 @pytest.fixture
@@ -109,14 +111,16 @@ class TestACommit:
         with tarfile.open(made.path) as tar:
             members = {member.name: member for member in tar}
         assert {name: member.mode for name, member in members.items()} == {
-            "CMakeLists.txt": 0o644, "src/main.c": 0o644, "README": 0o644, "run.sh": 0o755, "link": 0o777,
-        }  # fmt: skip
+            "CMakeLists.txt": 0o644,
+            "src/main.c": 0o644,
+            "README": 0o644,
+            "run.sh": 0o755,
+            "link": 0o777,
+        }
         assert {(m.uid, m.gid, m.uname, m.gname, m.mtime) for m in members.values()} == {(0, 0, "", "", 1767225600)}
         assert made.commit == origin.git("rev-parse", "HEAD")
 
-    def test_two_fetches_give_the_same_bytes_whatever_the_umask(
-        self, origin: Repository, tmp_path: Path
-    ) -> None:
+    def test_two_fetches_give_the_same_bytes_whatever_the_umask(self, origin: Repository, tmp_path: Path) -> None:
         origin.write({"run.sh": "#!/bin/sh\n"})
         (origin.folder / "run.sh").chmod(0o755)
         pin = GitPin((origin.url,), origin.commit())
@@ -215,16 +219,12 @@ class TestSubmodules:
         made = of_git(self.pin(origin, {"third/lib": commit}), store, left_out=("third/lib/docs/*", ".gitmodules"))
         assert content(made) == {**PLAIN, "third/lib/lib.c": "int lib;\n"}
 
-    def test_one_that_is_left_out_need_not_be_pinned(
-        self, origin: Repository, inner: Repository, store: Store
-    ) -> None:
+    def test_one_that_is_left_out_need_not_be_pinned(self, origin: Repository, inner: Repository, store: Store) -> None:
         self.commit(origin, "third/lib", "../inner", inner.git("rev-parse", "HEAD"))
         made = of_git(self.pin(origin, {}), store, left_out=("third/lib/*",))
         assert "third/lib/lib.c" not in content(made)
 
-    def test_one_pinned_at_another_commit_is_refused(
-        self, origin: Repository, inner: Repository, store: Store
-    ) -> None:
+    def test_one_pinned_at_another_commit_is_refused(self, origin: Repository, inner: Repository, store: Store) -> None:
         self.commit(origin, "third/lib", "../inner", inner.git("rev-parse", "HEAD"))
         with pytest.raises(PinError, match=f"third/lib at another commit than the pinned one(?s:.*){'4' * 40}"):
             of_git(self.pin(origin, {"third/lib": "4" * 40}), store)
@@ -316,14 +316,16 @@ class TestASourcePackage:
         )
         made = self.prepare(lock, store)
         assert content(made) == {
-            **PLAIN, "a": "1\n", "same": "1\n", "link": "-> src/main.c", "extra/more.c": "2\n",
-        }  # fmt: skip
+            **PLAIN,
+            "a": "1\n",
+            "same": "1\n",
+            "link": "-> src/main.c",
+            "extra/more.c": "2\n",
+        }
         extra = next(file.sha256 for file in lock.files if "extra" in file.filename)
         assert made.commit == f"1:1.0-2 {hashlib.sha256(main).hexdigest()} {extra}"
 
-    def test_what_it_is_is_known_before_it_is_there(
-        self, publish: Callable[..., LockedSource], store: Store
-    ) -> None:
+    def test_what_it_is_is_known_before_it_is_there(self, publish: Callable[..., LockedSource], store: Store) -> None:
         lock = publish(_orig_tar_xz=archived(PLAIN))
         before = tree.described("tool", profile(self.PIN), lock, folder=None)
         assert not store.root.exists()
@@ -348,7 +350,7 @@ class TestASourcePackage:
             ({"x": "=> u/gone"}, "t/", r"more than one topmost folder"),
             ({"t/x": "1", "u/x": "1"}, "", r"more than one topmost folder: t and u"),
         ],
-    )  # fmt: skip
+    )
     def test_what_leaves_the_tree_is_refused(
         self, publish: Callable[..., LockedSource], store: Store, files: dict[str, str], top: str, complaint: str
     ) -> None:
@@ -416,9 +418,11 @@ class TestAFolder:
         (origin.folder / "README").unlink()
         made = of_folder(origin.folder, store)
         assert content(made) == {
-            ".gitignore": "build\n", "CMakeLists.txt": "project(tool)\n", "new.c": "int new;\n",
+            ".gitignore": "build\n",
+            "CMakeLists.txt": "project(tool)\n",
+            "new.c": "int new;\n",
             "src/main.c": "int edited;\n",
-        }  # fmt: skip
+        }
         assert made.commit.startswith("folder-")
         said = capsys.readouterr().err
         assert "not a commit:" in said
@@ -626,9 +630,15 @@ class TestPatches:
         ],
     )
     def test_not_over_one_that_is_there(
-        self, origin: Repository, store: Store, patches: Path, there: dict[str, str], left_out: tuple[str, ...],
-        error: type[Exception], complaint: str,
-    ) -> None:  # fmt: skip
+        self,
+        origin: Repository,
+        store: Store,
+        patches: Path,
+        there: dict[str, str],
+        left_out: tuple[str, ...],
+        error: type[Exception],
+        complaint: str,
+    ) -> None:
         series(patches, self.ADD)
         with pytest.raises(error, match=complaint):
             of_git(GitPin((origin.url,), origin.commit(there)), store, patches="tool/1.0", left_out=left_out)

@@ -73,9 +73,7 @@ def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
     assert target_image.identity(target, triton) == before[1]
 
 
-@pytest.mark.parametrize(
-    "file", ["docker/vsi.Dockerfile", "docker/vsi-torch.Dockerfile", "patches/torch/2.6.0/series"]
-)
+@pytest.mark.parametrize("file", ["docker/vsi.Dockerfile", "docker/vsi-torch.Dockerfile", "patches/torch/2.6.0/series"])
 def test_a_variant_is_named_by_its_backends_dockerfile_its_own_lines_and_its_patches(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:

@@ -25,9 +25,7 @@ def test_at_the_root_pip_prints_what_to_type() -> None:
 
 @pytest.mark.parametrize("backend", ["spirv", "dpu"])
 @pytest.mark.parametrize(("build", "where"), [("build_editable", " @ file://{core}"), ("build_wheel", "")])
-def test_only_an_editable_plugin_names_the_folder_of_core(
-    backend: str, build: str, where: str, tmp_path: Path
-) -> None:
+def test_only_an_editable_plugin_names_the_folder_of_core(backend: str, build: str, where: str, tmp_path: Path) -> None:
     call = f"import sys, hatchling.build; hatchling.build.{build}(sys.argv[1])"
     # As pip calls it.
     environment = {name: value for name, value in os.environ.items() if name != "HATCH_BUILD_NO_HOOKS"}

@@ -23,22 +23,41 @@ SDIST = Artifact("sdist", "made", "1.0", "made-1.0.tar.gz", 40, "9" * 64)
 
 def target(name: str = "one") -> LockedTarget:
     return LockedTarget(
-        name=name, backend="spirv", suite="trixie", python="3.13", debs=(DEB,), wheels=(WHEEL,),
-        tritons={"3.9.0": LockedTriton("3.9.0", "d" * 40, TRITON)}, default_triton="3.9.0",
-        left_out=("/usr/share/doc/*",), kept=("/usr/share/doc/*/copyright",), pins={"debs": "e" * 64},
-    )  # fmt: skip
+        name=name,
+        backend="spirv",
+        suite="trixie",
+        python="3.13",
+        debs=(DEB,),
+        wheels=(WHEEL,),
+        tritons={"3.9.0": LockedTriton("3.9.0", "d" * 40, TRITON)},
+        default_triton="3.9.0",
+        left_out=("/usr/share/doc/*",),
+        kept=("/usr/share/doc/*/copyright",),
+        pins={"debs": "e" * 64},
+    )
 
 
 def with_parts(name: str = "one") -> LockedTarget:
     """A target with native parts."""
     builder = LockedTarget(
-        name=f"{name}-build", backend="spirv", suite="trixie", python="3.13", debs=(DEB,), wheels=(), tritons={},
-        default_triton="", sdists=(SDIST,), pins={"debs": "f" * 64},
-    )  # fmt: skip
+        name=f"{name}-build",
+        backend="spirv",
+        suite="trixie",
+        python="3.13",
+        debs=(DEB,),
+        wheels=(),
+        tritons={},
+        default_triton="",
+        sdists=(SDIST,),
+        pins={"debs": "f" * 64},
+    )
     return replace(
-        target(name), recipes=("part", "other"), builder=builder, sdk="vendor",
+        target(name),
+        recipes=("part", "other"),
+        builder=builder,
+        sdk="vendor",
         patched=(Patched("edited", "tool", "tool/2.0", "/usr/lib"),),
-    )  # fmt: skip
+    )
 
 
 ORIG = Artifact("source", "tool", "1:2.0-1", "tool_2.0.orig.tar.xz", 50, "7" * 64)
@@ -52,9 +71,17 @@ SOURCES = {
 def with_sources() -> Lock:
     """A lock with sources, and with what they are built in."""
     builder = LockedTarget(
-        name="build-trixie", backend="", suite="trixie", python="3.13", debs=(DEB,), wheels=(WHEEL,), tritons={},
-        default_triton="", sdists=(SDIST,), pins={"debs": "f" * 64},
-    )  # fmt: skip
+        name="build-trixie",
+        backend="",
+        suite="trixie",
+        python="3.13",
+        debs=(DEB,),
+        wheels=(WHEEL,),
+        tritons={},
+        default_triton="",
+        sdists=(SDIST,),
+        pins={"debs": "f" * 64},
+    )
     return lock.seal({"one": target("one")}, SOURCES, {"trixie": builder})
 
 

@@ -44,8 +44,9 @@ def append(path: Path) -> None:
     path.write_text(path.read_text() + "\n")
 
 
-@pytest.mark.parametrize("file", ["told.c", "CMakeLists.txt", "conanfile.py", "../../cmake/foundry.cmake",
-                                  "../../cmake/reproducible.cmake"])  # fmt: skip
+@pytest.mark.parametrize(
+    "file", ["told.c", "CMakeLists.txt", "conanfile.py", "../../cmake/foundry.cmake", "../../cmake/reproducible.cmake"]
+)
 def test_an_edit_in_what_is_built_changes_the_name(toy: Path, locked: LockedTarget, file: str) -> None:
     before = native.identity("toy", locked)
     append(toy / file)
@@ -106,9 +107,7 @@ def test_a_recipe_becomes_a_tar_of_what_it_installs(built: tuple[native.Part, St
 
 
 @pytest.mark.docker
-def test_a_second_run_builds_nothing(
-    built: tuple[native.Part, Store], builder: tuple[Engine, LockedTarget]
-) -> None:
+def test_a_second_run_builds_nothing(built: tuple[native.Part, Store], builder: tuple[Engine, LockedTarget]) -> None:
     again = native.part("toy", builder[1], store=built[1], engine=NoEngine())  # type: ignore[arg-type]
     assert again == built[0]
 

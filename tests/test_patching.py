@@ -42,9 +42,15 @@ def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     content = wheel.read_bytes()
     artifact = Artifact("wheel", "triton", "1.0", wheel.name, len(content), hashlib.sha256(content).hexdigest())
     target = LockedTarget(
-        name="spirv", backend="spirv", suite="trixie", python="3.13", debs=(), wheels=(), default_triton="1.0",
+        name="spirv",
+        backend="spirv",
+        suite="trixie",
+        python="3.13",
+        debs=(),
+        wheels=(),
+        default_triton="1.0",
         tritons={"1.0": LockedTriton("1.0", "f" * 40, artifact)},
-    )  # fmt: skip
+    )
     monkeypatch.setattr(lock, "load", lambda: Lock({"spirv": target}, ""))
     monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")

@@ -61,9 +61,15 @@ class Index:
         return self
 
     def resolve(
-        self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path,
-        also: Sequence[str] = (), keep: Mapping[str, str] | None = None,
-    ) -> list[Artifact]:  # fmt: skip
+        self,
+        pins: Mapping[str, str],
+        *,
+        dependencies: bool,
+        known: Mapping[str, int],
+        into: Path,
+        also: Sequence[str] = (),
+        keep: Mapping[str, str] | None = None,
+    ) -> list[Artifact]:
         """As Wheels.resolve."""
         needed = {*also, *(name for pinned in pins for name in self.requires[pinned])} if dependencies else set()
         newest = {name: max(version for other, version in self.wheels if other == name) for name in needed}
@@ -187,8 +193,10 @@ class TestResolving:
         world.archive.add("tool", "2")
         world.index.add("library", "1.1", ["dependency"])
         newer = replace(LIBRARY, packages={"library": "1.1"})
-        world.targets = [replace(target, pins=tuple(newer if pin == LIBRARY else pin for pin in target.pins))
-                         for target in world.targets]  # fmt: skip
+        world.targets = [
+            replace(target, pins=tuple(newer if pin == LIBRARY else pin for pin in target.pins))
+            for target in world.targets
+        ]
         new = world.resolve(old, newer)
         assert [c.name for c in resolution.changes(old, new)] == ["library"]
 
@@ -416,7 +424,7 @@ class TestFromSource:
             (replace(world.pinned, upstreams=self.with_source(world, "commit", commit)), "project/commit: the pin of"),
             (replace(world.pinned, upstreams=self.with_source(world, "new", commit)), "project/new: not in the lock"),
             (replace(world.pinned, upstreams=folder), "project/tag: in the lock, and"),
-        ):  # fmt: skip
+        ):
             assert any(told.startswith(said) for told in agreement.disagreements(locked, changed)), said
 
     def test_another_mirror_is_no_other_source(self, world: World) -> None:

@@ -213,8 +213,10 @@ def test_a_builder_is_a_system_of_its_suite_and_of_no_backend(root: Path) -> Non
         components.builder("t", root / "builders", root / "pins")
 
 
-@pytest.mark.parametrize("text", ["", 'python = "3.13"\n', 'python = 3\ncomponents = []\n',
-                                  'python = "3.13"\ncomponents = []\nsuite = "s"\n'])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    ["", 'python = "3.13"\n', "python = 3\ncomponents = []\n", 'python = "3.13"\ncomponents = []\nsuite = "s"\n'],
+)
 def test_what_is_no_builder_file_is_refused_by_name(root: Path, text: str) -> None:
     (root / "builders").mkdir()
     (root / "builders" / "s.toml").write_text(text)
@@ -244,10 +246,13 @@ class TestOurs:
 
     @pytest.mark.parametrize(
         "file",
-        [file for folder in (paths.PINS, paths.TARGETS, paths.BUILDERS, paths.UPSTREAMS)
-         for file in folder.glob("*.toml")],
+        [
+            file
+            for folder in (paths.PINS, paths.TARGETS, paths.BUILDERS, paths.UPSTREAMS)
+            for file in folder.glob("*.toml")
+        ],
         ids=lambda file: f"{file.parent.name}-{file.stem}",
-    )  # fmt: skip
+    )
     def test_every_file_begins_by_saying_why_it_is_there(self, file: Path) -> None:
         assert file.read_text().startswith("# ")
 

@@ -14,8 +14,9 @@ from toolchains.archives import folders, prefix
 from toolchains.system.errors import UnsafeArchiveError
 
 
-def entry(name: str, content: str = "", *, mode: int = 0o644, kind: bytes = tarfile.REGTYPE, to: str = "",
-          mtime: int = 5) -> tuple[tarfile.TarInfo, bytes]:  # fmt: skip
+def entry(
+    name: str, content: str = "", *, mode: int = 0o644, kind: bytes = tarfile.REGTYPE, to: str = "", mtime: int = 5
+) -> tuple[tarfile.TarInfo, bytes]:
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode, info.mtime, info.uid = kind, to, mode, mtime, mtime
     data = content.encode()

@@ -42,9 +42,12 @@ def elf(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Elf:
     """Makes an ELF file that needs the made-up suite's libraries, by soname, or others that are given as bytes."""
 
     def make(
-        defines: Mapping[str, str] | None = None, *, needs: Sequence[str] = (),
-        others: Mapping[str, bytes] | None = None, **options: object,
-    ) -> bytes:  # fmt: skip
+        defines: Mapping[str, str] | None = None,
+        *,
+        needs: Sequence[str] = (),
+        others: Mapping[str, bytes] | None = None,
+        **options: object,
+    ) -> bytes:
         folder = tmp_path_factory.mktemp("elf")
         against = [runtime.libraries[name] for name in needs]
         for name, content in (others or {}).items():
@@ -247,9 +250,16 @@ def test_another_loader_is_named(check: Check, whole: Files, elf: Elf) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["#!/usr/bin/env python3", "#!/bin/sh -e", "#! /usr/bin/env -S python3 -I", "#!/usr/bin/python3.13",
-             "#!/usr/bin/env A=1 bash", f"#!{HOME}/bin/python"],
-)  # fmt: skip
+    "line",
+    [
+        "#!/usr/bin/env python3",
+        "#!/bin/sh -e",
+        "#! /usr/bin/env -S python3 -I",
+        "#!/usr/bin/python3.13",
+        "#!/usr/bin/env A=1 bash",
+        f"#!{HOME}/bin/python",
+    ],
+)
 def test_a_compiler_may_be_a_script(check: Check, whole: Files, elf: Elf, line: str) -> None:
     files = {**whole, "bin/zen-compiler": f"{line}\nPK".encode(), "bin/python": elf(loader=elves.LOADER)}
     assert check(files) == []

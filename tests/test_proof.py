@@ -59,9 +59,14 @@ class FakeContainer:
         return ""
 
     def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, line: Callable[[str], None],
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        line: Callable[[str], None],
         out: Callable[[str], None],
-    ) -> Completed:  # fmt: skip
+    ) -> Completed:
         self.commands.append((tuple(argv), env))
         line("a row of the table")
         for record in self.records:

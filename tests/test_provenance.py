@@ -47,10 +47,12 @@ def test_what_was_made_is_taken_also_by_another_process(store: Store) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        replace(MADE, id="sha256:" + "2" * 64), replace(MADE, labels={"org.triton-foundry.target": "vsi"}),
-        replace(MADE, labels={}), None,
+        replace(MADE, id="sha256:" + "2" * 64),
+        replace(MADE, labels={"org.triton-foundry.target": "vsi"}),
+        replace(MADE, labels={}),
+        None,
     ],
-)  # fmt: skip
+)
 def test_another_under_its_name_is_not_taken_and_said(
     store: Store, other: ImageInfo | None, capsys: pytest.CaptureFixture[str]
 ) -> None:

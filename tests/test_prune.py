@@ -54,14 +54,16 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
         (store / name).write_text("x")
     (store / "locks").mkdir()
     base = f"triton-foundry/base:{target.suite}-"
-    docker = Docker({
-        "1": ((f"{base}{rootfs.identity(target)[:16]}",), 1),
-        "2": ((f"{base}{'0' * 16}",), 2_000_000),
-        "3": ((f"triton-foundry/spirv:{'0' * 16}",), 3_000_000),
-        "4": ((f"triton-foundry/spirv:{'1' * 16}", "triton-foundry/spirv:latest"), 4),
-        "5": ((native.builder_name(next(iter(locked.builders.values()))),), 5),
-        "6": ((f"triton-foundry/python:{'0' * 16}",), 6_000_000),
-    })  # fmt: skip
+    docker = Docker(
+        {
+            "1": ((f"{base}{rootfs.identity(target)[:16]}",), 1),
+            "2": ((f"{base}{'0' * 16}",), 2_000_000),
+            "3": ((f"triton-foundry/spirv:{'0' * 16}",), 3_000_000),
+            "4": ((f"triton-foundry/spirv:{'1' * 16}", "triton-foundry/spirv:latest"), 4),
+            "5": ((native.builder_name(next(iter(locked.builders.values()))),), 5),
+            "6": ((f"triton-foundry/python:{'0' * 16}",), 6_000_000),
+        }
+    )
     monkeypatch.setenv("FOUNDRY_CACHE", str(store))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setattr(client, "connect", lambda: docker)
@@ -97,8 +99,10 @@ def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
     zeros = "0" * 16
     suite = lock.load().targets["spirv"].suite
     assert docker.removed == [
-        f"triton-foundry/spirv:{zeros}", f"triton-foundry/python:{zeros}", f"triton-foundry/base:{suite}-{zeros}",
-    ]  # fmt: skip
+        f"triton-foundry/spirv:{zeros}",
+        f"triton-foundry/python:{zeros}",
+        f"triton-foundry/base:{suite}-{zeros}",
+    ]
     said = " ".join(capsys.readouterr().out.split())
     assert "removed 6 of 7" in said
     assert "kept: triton-foundry-llvm-0123" in said

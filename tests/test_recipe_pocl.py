@@ -61,8 +61,11 @@ def test_the_part_has_what_runs_and_an_icd_file_for_where_the_image_has_it(made:
         assert icd is not None
         library = icd.read().decode().removeprefix(f"{PREFIX}/")
     assert set(files) == {
-        "etc/OpenCL/vendors/pocl.icd", "lib/libpocl.so.2", "lib/libpocl.so.2.13.0", "share/pocl/kernel.bc",
-    }  # fmt: skip
+        "etc/OpenCL/vendors/pocl.icd",
+        "lib/libpocl.so.2",
+        "lib/libpocl.so.2.13.0",
+        "share/pocl/kernel.bc",
+    }
     assert files[library].isfile()
 
 

@@ -166,9 +166,15 @@ def test_it_is_made_as_the_official_one_is_but_not_patched_again(
     info = "triton-1.0.0+foundry.1.dist-info"
     with zipfile.ZipFile(result) as archive:
         assert archive.namelist() == [
-            f"{info}/METADATA", f"{info}/WHEEL", f"{info}/entry_points.txt", "triton/_C/libtriton.so",
-            "triton/__init__.py", "triton/backends/__init__.py", "triton/backends/mine/__init__.py", f"{info}/RECORD",
-        ]  # fmt: skip
+            f"{info}/METADATA",
+            f"{info}/WHEEL",
+            f"{info}/entry_points.txt",
+            "triton/_C/libtriton.so",
+            "triton/__init__.py",
+            "triton/backends/__init__.py",
+            "triton/backends/mine/__init__.py",
+            f"{info}/RECORD",
+        ]
         assert archive.read("triton/__init__.py") == b"__version__ = '1.0.0+foundry.1'\n"
         assert archive.read(f"{info}/entry_points.txt").strip() == b"[triton.backends]\nmine = triton.backends.mine"
         assert LLVM.encode() not in archive.read("triton/_C/libtriton.so"), "it was not stripped"

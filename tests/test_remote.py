@@ -39,7 +39,7 @@ URL = "http://127.0.0.1:9300"
 # Signs that have a meaning in conan-server's configuration, or in a shell.
 USER, SECRET = "writer", "50%-$ecret:x"
 # Compiles nothing: what is tested here is what happens to a package.
-RECIPE = '''\
+RECIPE = """\
 import random
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class Toy(ConanFile):
         tool.with_name("say").symlink_to("tell")
         # So that no compression makes a small package of it.
         Path(self.package_folder, "noise").write_bytes(random.Random(1).randbytes(400000))
-'''
+"""
 
 
 # One more server in the container of the first, with one more user.
@@ -147,9 +147,11 @@ class Room:
 
 @pytest.fixture(scope="module")
 def room(
-    builder: tuple[Engine, LockedTarget], request: pytest.FixtureRequest, checkout: Path,
+    builder: tuple[Engine, LockedTarget],
+    request: pytest.FixtureRequest,
+    checkout: Path,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Room]:  # fmt: skip
+) -> Iterator[Room]:
     engine, _ = builder
     files = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     image = native.have_builder(native.fetched(lock.load().builders["bookworm"], files), store=files, engine=engine)
@@ -221,9 +223,7 @@ def test_a_second_push_sends_nothing(room: Room, want: Wanted, pushed: Moved) ->
 
 
 @pytest.mark.docker
-def test_a_package_of_other_sources_is_not_taken(
-    room: Room, checkout: Path, pushed: Moved, tmp_path: Path
-) -> None:
+def test_a_package_of_other_sources_is_not_taken(room: Room, checkout: Path, pushed: Moved, tmp_path: Path) -> None:
     (checkout / "third").mkdir()
     (checkout / "third" / "word").write_text("echo third\n")
     (checkout / "third" / "CMakeLists.txt").write_text("")

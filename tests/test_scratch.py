@@ -84,9 +84,11 @@ def test_a_folder_stays_while_a_child_of_its_dead_process_works_in_it(tmp_path: 
     code = "run(['sh', '-c', 'setsid sleep 1000 >/dev/null 2>&1 & echo $!; wait'], log='t', line=tell)"
     tell = "\ndef tell(text):\n    Path(sys.argv[1]).write_text(text)\n    die()\n"
     child = subprocess.run(
-        [sys.executable, "-c", KILLED + tell + code, tmp_path / "pid"], cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(tmp_path)}, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-c", KILLED + tell + code, tmp_path / "pid"],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        timeout=60,
+    )
     assert child.returncode == -signal.SIGKILL
     assert scratch.leftovers(tmp_path) == []
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)

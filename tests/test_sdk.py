@@ -376,9 +376,12 @@ class TestOfVeriSilicon:
         part = supplied.given(vsi, Given(folder, files=files), runtime.store).part(Store(tmp_path / "store"))
         with tarfile.open(part) as tar:
             assert tar.getnames() == [
-                "bin/zen-compiler", "drivers/libOpenCL.so.1", "include/CL/cl.h", "lib/libOpenCL.so",
+                "bin/zen-compiler",
+                "drivers/libOpenCL.so.1",
+                "include/CL/cl.h",
+                "lib/libOpenCL.so",
                 "lib/libZenTCBridge.so",
-            ]  # fmt: skip
+            ]
             compiler = tar.getmember("bin/zen-compiler")
             assert (compiler.isreg(), compiler.mode) == (True, 0o755)
             assert tar.extractfile(compiler).read() == b"#!/bin/sh\n"  # type: ignore[union-attr]
@@ -451,9 +454,7 @@ class TestWhatIsNoArchive:
 
     @pytest.mark.parametrize("mode", ["gz", "xz", "bz2"])
     @pytest.mark.parametrize("fault", ["flipped", "truncated", "header alone", "not a tar"])
-    def test_a_damaged_one(
-        self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, mode: str, fault: str
-    ) -> None:
+    def test_a_damaged_one(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, mode: str, fault: str) -> None:
         plain = io.BytesIO()
         with tarfile.open(fileobj=plain, mode="w") as tar:
             info = tarfile.TarInfo(f"{TOP}/noise")
@@ -463,12 +464,14 @@ class TestWhatIsNoArchive:
         packed = {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(plain.getvalue())
         middle = len(packed) // 2
         path = tmp_path / f"sdk.tar.{mode}"
-        path.write_bytes({
-            "flipped": packed[:middle] + bytes(byte ^ 0xFF for byte in packed[middle:]),
-            "truncated": packed[:middle],
-            "header alone": packed[:10],
-            "not a tar": {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(b"no tar" * 1000),
-        }[fault])  # fmt: skip
+        path.write_bytes(
+            {
+                "flipped": packed[:middle] + bytes(byte ^ 0xFF for byte in packed[middle:]),
+                "truncated": packed[:middle],
+                "header alone": packed[:10],
+                "not a tar": {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(b"no tar" * 1000),
+            }[fault]
+        )
         self.refused(runtime, dpu, path)
 
     @pytest.mark.parametrize("content", [b"\x28\xb5\x2f\xfd" + bytes(100), b"PK\x03\x04" + bytes(600), b"", b"text"])

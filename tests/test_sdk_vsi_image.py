@@ -52,8 +52,10 @@ def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         link.unlink()
         if link.name.startswith("libOpenCL"):
             shutil.copy(system / "libOpenCL.so.1", link)
-    calls = {"clGetExtensionFunctionAddress": "POclGetExtensionFunctionAddress",
-             "clIcdGetPlatformIDsKHR": "POclIcdGetPlatformIDsKHR"}  # fmt: skip
+    calls = {
+        "clGetExtensionFunctionAddress": "POclGetExtensionFunctionAddress",
+        "clIcdGetPlatformIDsKHR": "POclIcdGetPlatformIDsKHR",
+    }
     elves.make(work / "sdk/drivers/libvsi.so", relays=calls, against=[system / "libpocl.so.2"], soname="libvsi.so")
     compiler = (work / "sdk/bin/zen-compiler").rename(work / "zen-compiler-2.0")
     bridge = (work / "sdk/lib/libZenTCBridge.so").rename(work / "libZenTCBridge.so")

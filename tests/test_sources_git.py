@@ -49,8 +49,9 @@ def test_a_commit_arrives_without_its_history(origin: Repository, tmp_path: Path
     origin.commit({"src/main.c": "later\n"})
     git.fetch([origin.url], commit, tmp_path / "copy")
     assert listing(tmp_path / "copy", commit, tmp_path / "tar") == {
-        "CMakeLists.txt": b"old\n", "src/main.c": b"int main;\n",
-    }  # fmt: skip
+        "CMakeLists.txt": b"old\n",
+        "src/main.c": b"int main;\n",
+    }
     missing = subprocess.run(["git", "--git-dir", tmp_path / "copy", "cat-file", "-e", before], capture_output=True)
     assert missing.returncode != 0
 
@@ -141,11 +142,25 @@ def test_a_tree_is_compared_with_the_pinned_one(origin: Repository, tmp_path: Pa
 @pytest.mark.parametrize(
     "url",
     [
-        "--upload-pack=touch /tmp/x", "-oProxyCommand=x", "ext::sh -c 'touch x'", "file:///etc", "/etc", "../here",
-        "ssh://-oProxyCommand=x/y", "git@-oProxyCommand=x:y", "user@host:-x", "https://", "https://a b/c",
-        "https://a/b\nc", "fd::3", "", "https:/a/b", "HTTPS://a/b", "ssh://me@-x/y",
+        "--upload-pack=touch /tmp/x",
+        "-oProxyCommand=x",
+        "ext::sh -c 'touch x'",
+        "file:///etc",
+        "/etc",
+        "../here",
+        "ssh://-oProxyCommand=x/y",
+        "git@-oProxyCommand=x:y",
+        "user@host:-x",
+        "https://",
+        "https://a b/c",
+        "https://a/b\nc",
+        "fd::3",
+        "",
+        "https:/a/b",
+        "HTTPS://a/b",
+        "ssh://me@-x/y",
     ],
-)  # fmt: skip
+)
 def test_an_address_that_is_none_is_refused_before_git_sees_it(url: str, tmp_path: Path) -> None:
     with pytest.raises(PinError, match="not an address to fetch from"):
         git.fetch([url], "1" * 40, tmp_path / "copy")
@@ -199,15 +214,17 @@ def test_a_tag_or_a_branch_resolves_to_its_commit(origin: Repository, tmp_path: 
 
 
 def test_attributes_of_the_tree_change_nothing(origin: Repository, tmp_path: Path) -> None:
-    commit = origin.commit({
-        ".gitattributes": "secret export-ignore\nfolder export-ignore\nversion export-subst\ndos text eol=crlf\n"
-        "id ident\nwide working-tree-encoding=UTF-16\n",
-        "secret": "kept\n",
-        "folder/inside": "kept, too\n",
-        "version": "$Format:%H$\n",
-        "dos": "one\ntwo\n",
-        "id": "$Id$\n",
-    })  # fmt: skip
+    commit = origin.commit(
+        {
+            ".gitattributes": "secret export-ignore\nfolder export-ignore\nversion export-subst\ndos text eol=crlf\n"
+            "id ident\nwide working-tree-encoding=UTF-16\n",
+            "secret": "kept\n",
+            "folder/inside": "kept, too\n",
+            "version": "$Format:%H$\n",
+            "dos": "one\ntwo\n",
+            "id": "$Id$\n",
+        }
+    )
     git.fetch([origin.url], commit, tmp_path / "copy")
     found = listing(tmp_path / "copy", commit, tmp_path / "tar")
     assert found["secret"] == b"kept\n"
@@ -231,12 +248,13 @@ def test_of_the_users_configuration_only_the_connection_counts(
         hook.chmod(0o755)
     (tmp_path / "attributes").write_text("* filter=mine export-ignore\n")
     mirror(
-        tmp_path, monkeypatch,
+        tmp_path,
+        monkeypatch,
         more=f"[core]\n\thooksPath = {tmp_path}/hooks\n\tfsmonitor = {program}\n\tautocrlf = true\n"
         f"\tattributesFile = {tmp_path}/attributes\n[init]\n\ttemplateDir = {tmp_path}/template\n"
         f'[filter "mine"]\n\tclean = {program}\n\tsmudge = {program}\n'
         "[fetch]\n\tfsckObjects = false\n[transfer]\n\tfsckObjects = false\n",
-    )  # fmt: skip
+    )
     commit = origin.commit({"a": "1\n"})
     git.fetch([origin.url], commit, tmp_path / "copy")
     assert listing(tmp_path / "copy", commit, tmp_path / "tar") == {"CMakeLists.txt": b"old\n", "a": b"1\n"}
@@ -279,17 +297,26 @@ class TestSubmodules:
         ("url", "places"),
         [
             ("https://else.invalid/a", ["https://else.invalid/a"]),
-            ("../a.git", [
-                "https://host.invalid/group/a.git", "git@host.invalid:group/a.git", "git@host.invalid:a.git",
-            ]),
-            ("./a", [
-                "https://host.invalid/group/project.git/a", "git@host.invalid:group/project.git/a",
-                "git@host.invalid:alone/a",
-            ]),
+            (
+                "../a.git",
+                [
+                    "https://host.invalid/group/a.git",
+                    "git@host.invalid:group/a.git",
+                    "git@host.invalid:a.git",
+                ],
+            ),
+            (
+                "./a",
+                [
+                    "https://host.invalid/group/project.git/a",
+                    "git@host.invalid:group/project.git/a",
+                    "git@host.invalid:alone/a",
+                ],
+            ),
             ("../../b/a", ["https://host.invalid/b/a", "git@host.invalid:b/a", "git@host.invalid:b/a"]),
         ],
         ids=["elsewhere", "beside", "below", "another group"],
-    )  # fmt: skip
+    )
     def test_addresses_are_those_of_gitmodules_relative_ones_joined(
         self, origin: Repository, tmp_path: Path, url: str, places: list[str]
     ) -> None:

@@ -38,8 +38,10 @@ def test_a_package_resolves_to_its_files_with_sizes_and_hashes(
     archive.add_source("other", "2", {"other_2.tar.xz": b"native"})
     assert packages.resolve("tool") == made
     assert [file.filename for file in made] == [
-        "tool_1.0-1.debian.tar.xz", "tool_1.0-1.dsc", "tool_1.0.orig.tar.xz",
-    ]  # fmt: skip
+        "tool_1.0-1.debian.tar.xz",
+        "tool_1.0-1.dsc",
+        "tool_1.0.orig.tar.xz",
+    ]
     assert {file.version for file in made} == {"1:1.0-1"}
 
 

@@ -117,11 +117,25 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
     (tests / "conftest.py").write_text(f"import os\n{early}\n")
     shutil.copy(planned.__file__, work)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--numprocesses=1", "-p", "planned", "-p", "no:cacheprovider",
-         f"--rootdir={tests}", f"--junitxml={work}/junit.xml", str(tests)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--numprocesses=1",
+            "-p",
+            "planned",
+            "-p",
+            "no:cacheprovider",
+            f"--rootdir={tests}",
+            f"--junitxml={work}/junit.xml",
+            str(tests),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
         env={**os.environ, "PYTHONPATH": str(work), planned.VARIABLE: f"{work}/planned.txt", "END": "1"},
-    )  # fmt: skip
+    )
     wrong = suites.incomplete(work / "planned.txt", work / "junit.xml")
     assert (done.returncode == 0) == (ending != "in a test")
     assert bool(wrong) == (ending in ("in the process that counts", "at the start")), wrong
@@ -249,8 +263,11 @@ def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
     locked = lock.load()
     spirv, dpu, torch = (locked.targets[name] for name in ("spirv", "dpu", "vsi-torch"))
     assert suites.runs([dpu, spirv, torch]) == [
-        ("dpu", "3.9.0"), ("spirv", "3.9.0"), ("vsi-torch", "3.2.0"), ("spirv", "3.6.0"),
-    ]  # fmt: skip
+        ("dpu", "3.9.0"),
+        ("spirv", "3.9.0"),
+        ("vsi-torch", "3.2.0"),
+        ("spirv", "3.6.0"),
+    ]
     assert suites.runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
 
 

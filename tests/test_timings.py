@@ -29,8 +29,12 @@ LOG = """\
 def test_each_step_counts_once_with_its_last_time_slowest_first() -> None:
     steps = timings.read(LOG)
     assert [(step.output, step.seconds) for step in steps] == [
-        ("libc.a", 0.506), ("e.o", 0.504), ("bin/d", 0.502), ("b.o", 0.307), ("a.o", 0.305),
-    ]  # fmt: skip
+        ("libc.a", 0.506),
+        ("e.o", 0.504),
+        ("bin/d", 0.502),
+        ("b.o", 0.307),
+        ("a.o", 0.305),
+    ]
 
 
 def test_runs_that_went_on_follow_each_other() -> None:

@@ -115,7 +115,7 @@ def test_broken_toml_is_refused(folder: Path) -> None:
         (f'commit = "{COMMIT}"\n', f'commit = "{COMMIT}"\nsha256 = "1"\n', "unknown to a source git: sha256"),
         ('urls = ["https://a.invalid/b", "https://c.invalid/d"]', "urls = []", "urls is no list of texts"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_profile_is_named_and_a_right_one_described(folder: Path, old: str, new: str, said: str) -> None:
     assert old in GIT
     with pytest.raises(PinError, match=rf"(?s)profile one of .*project\.toml: {said}.*it has version, source"):
@@ -131,9 +131,11 @@ def test_what_is_wanted_of_a_commit_is_all_but_where_it_is_fetched_from() -> Non
     pin = GitPin(("https://a.invalid/b",), COMMIT, "v1", TREE, {"a": OTHER})
     assert pin.wanted == GitPin(("https://c.invalid/d",), COMMIT, "v1", TREE, {"a": OTHER}).wanted
     others = (
-        GitPin(pin.urls, OTHER, "v1", TREE, {"a": OTHER}), GitPin(pin.urls, COMMIT, "v2", TREE, {"a": OTHER}),
-        GitPin(pin.urls, COMMIT, "v1", OTHER, {"a": OTHER}), GitPin(pin.urls, COMMIT, "v1", TREE, {"a": COMMIT}),
-    )  # fmt: skip
+        GitPin(pin.urls, OTHER, "v1", TREE, {"a": OTHER}),
+        GitPin(pin.urls, COMMIT, "v2", TREE, {"a": OTHER}),
+        GitPin(pin.urls, COMMIT, "v1", OTHER, {"a": OTHER}),
+        GitPin(pin.urls, COMMIT, "v1", TREE, {"a": COMMIT}),
+    )
     assert pin.wanted not in {other.wanted for other in others}
     assert SourcePackagePin("a", "b").wanted != SourcePackagePin("b", "a").wanted
 

@@ -56,10 +56,14 @@ def project(tmp_path: Path) -> Path:
 
 def start(project: Path, *arguments: str, heedless: bool = False) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "invoke", "--search-root", project, *arguments], cwd="/", text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-P", "-m", "invoke", "--search-root", project, *arguments],
+        cwd="/",
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         preexec_fn=None if heedless else heed,
-    )  # fmt: skip
+    )
 
 
 def heed() -> None:

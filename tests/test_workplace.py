@@ -139,11 +139,18 @@ def test_a_script_runs_in_a_copy_of_its_folder_and_what_it_wrote_comes_back(tmp_
     assert "link" in done.stderr and not (work / "link").exists()
     # Neither what is as it was is written, nor is anything deleted.
     assert {name: (work / name).stat().st_mtime for name in ("same.txt", "deleted.txt")} == {
-        "same.txt": 1, "deleted.txt": 1,
-    }  # fmt: skip
+        "same.txt": 1,
+        "deleted.txt": 1,
+    }
     assert sorted(path.name for path in work.iterdir()) == [
-        ".venv", "changed.txt", "deep", "deleted.txt", "empty", "same.txt", "x.py",
-    ]  # fmt: skip
+        ".venv",
+        "changed.txt",
+        "deep",
+        "deleted.txt",
+        "empty",
+        "same.txt",
+        "x.py",
+    ]
 
 
 @pytest.mark.docker

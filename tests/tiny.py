@@ -19,9 +19,26 @@ from toolchains.system import paths
 # Two test runs may share an engine.
 NAME = f"foundry-test/tiny:{os.getpid()}"
 _TOOLS = (
-    "sh", "cat", "chmod", "df", "du", "echo", "env", "head", "id", "ln", "ls", "mkdir", "nproc", "pwd", "rm", "sleep",
-    "stty", "test", "timeout",
-)  # fmt: skip
+    "sh",
+    "cat",
+    "chmod",
+    "df",
+    "du",
+    "echo",
+    "env",
+    "head",
+    "id",
+    "ln",
+    "ls",
+    "mkdir",
+    "nproc",
+    "pwd",
+    "rm",
+    "sleep",
+    "stty",
+    "test",
+    "timeout",
+)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -40,7 +57,9 @@ def tiny_image(engine: Engine, work: Path) -> Iterator[str]:
         removed = tarfile.TarInfo("removed")
         tar.addfile(removed)
     machine = _ARCHITECTURES[subprocess.check_output(["uname", "-m"], text=True).strip()]
-    docker_archive.base(rootfs, image, name=NAME, architecture=machine, env=["PATH=/bin", "GREETING=hello"], command=["sh"])
+    docker_archive.base(
+        rootfs, image, name=NAME, architecture=machine, env=["PATH=/bin", "GREETING=hello"], command=["sh"]
+    )
     engine.load(image)
     try:
         yield NAME

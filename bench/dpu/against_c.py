@@ -52,9 +52,7 @@ def reduction() -> Measurement:
         for block in SUM_BLOCKS:
             partial = np.full(DPUS * TASKLETS, -1, np.int64)
 
-            def call(
-                kernel: triton.JITFunction = kernel, partial: np.ndarray = partial, block: int = block
-            ) -> None:
+            def call(kernel: triton.JITFunction = kernel, partial: np.ndarray = partial, block: int = block) -> None:
                 kernel[partial.shape](Tensor(values), Tensor(partial), CHUNK=chunk, BLOCK=block, num_dpus=DPUS)
                 assert partial.sum() == values.sum(), f"the sum in blocks of {block} is wrong"
 

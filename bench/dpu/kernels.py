@@ -49,9 +49,14 @@ def gemv_kernel(a_ptr, x_ptr, y_ptr, columns, ROWS: tl.constexpr, COLUMNS: tl.co
 
 @triton.jit
 def matmul_rows_kernel(
-    a_ptr, b_ptr, c_ptr, N, K,
-    COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
-):  # fmt: skip
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    N,
+    K,
+    COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
     """COLUMNS elements of a row of C = A B a program, which int32 can do as well: tl.dot takes no int32.
 
     A step reads DEPTH pieces of rows of B and DEPTH elements of A. COLUMNS divides N, and DEPTH divides K.

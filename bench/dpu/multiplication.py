@@ -71,17 +71,30 @@ def _floats() -> tuple[Matrix, Matrix]:
 
 def _multiply_rows(a: Matrix, b: Matrix, c: Matrix, columns: int, depth: int) -> None:
     grid = (SIZE * triton.cdiv(SIZE, columns),)
-    matmul_rows_kernel[grid](
-        Tensor(a), Tensor(b), Tensor(c), SIZE, SIZE, COLUMNS=columns, DEPTH=depth, num_dpus=DPUS
-    )
+    matmul_rows_kernel[grid](Tensor(a), Tensor(b), Tensor(c), SIZE, SIZE, COLUMNS=columns, DEPTH=depth, num_dpus=DPUS)
 
 
 def _multiply_dot(a: Matrix, b: Matrix, c: Matrix, rows: int, columns: int, depth: int) -> None:
     grid = (triton.cdiv(SIZE, rows) * triton.cdiv(SIZE, columns),)
     matmul_kernel[grid](
-        Tensor(a), Tensor(b), Tensor(c), SIZE, SIZE, SIZE, SIZE, 1, SIZE, 1, SIZE, 1,
-        BLOCK_SIZE_M=rows, BLOCK_SIZE_N=columns, BLOCK_SIZE_K=depth, GROUP_SIZE_M=1, num_dpus=DPUS,
-    )  # fmt: skip
+        Tensor(a),
+        Tensor(b),
+        Tensor(c),
+        SIZE,
+        SIZE,
+        SIZE,
+        SIZE,
+        1,
+        SIZE,
+        1,
+        SIZE,
+        1,
+        BLOCK_SIZE_M=rows,
+        BLOCK_SIZE_N=columns,
+        BLOCK_SIZE_K=depth,
+        GROUP_SIZE_M=1,
+        num_dpus=DPUS,
+    )
 
 
 def _compare(a: Matrix, b: Matrix, c: Matrix, label: str) -> None:

@@ -33,18 +33,24 @@ def inside(path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveE
         error: it is empty or absolute, or has "..", NUL, or a backslash.
     """
     why = (
-        "it is empty" if not path
-        else "it is absolute" if path.startswith("/")
-        else "it has .. in it" if ".." in path.split("/")
-        else "it has a NUL in it" if "\0" in path
-        else "it has a backslash in it" if "\\" in path and not backslash
+        "it is empty"
+        if not path
+        else "it is absolute"
+        if path.startswith("/")
+        else "it has .. in it"
+        if ".." in path.split("/")
+        else "it has a NUL in it"
+        if "\0" in path
+        else "it has a backslash in it"
+        if "\\" in path and not backslash
         else ""
-    )  # fmt: skip
+    )
     if why:
         raise error(
-            f"{called} has a path that leaves its folder: {path if path.isprintable() else repr(path)}", why=why,
+            f"{called} has a path that leaves its folder: {path if path.isprintable() else repr(path)}",
+            why=why,
             next="do not use it, and find out who made it; a path must be relative and without ..",
-        )  # fmt: skip
+        )
     return posixpath.normpath(path)
 
 
@@ -56,8 +62,9 @@ def name(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveErr
     """
     inside(text, called, error=error)
     if "/" in text or text == ".":
-        raise error(f"{called} has a name that is not the name of one file: {text!r}",
-                    next="a name must have no / in it")  # fmt: skip
+        raise error(
+            f"{called} has a name that is not the name of one file: {text!r}", next="a name must have no / in it"
+        )
     return text
 
 
@@ -109,9 +116,10 @@ def under(folder: Path, path: str, called: str, *, error: type[FoundryError] = U
     place = folder / inside(path, called, error=error)
     if not place.resolve().is_relative_to(folder.resolve()):
         raise error(
-            f"{called} has a path that leaves {folder} through a link: {path}", why=f"it leads to {place.resolve()}",
+            f"{called} has a path that leaves {folder} through a link: {path}",
+            why=f"it leads to {place.resolve()}",
             next="remove the link, or give a folder without it",
-        )  # fmt: skip
+        )
     return place
 
 
@@ -123,8 +131,10 @@ def not_through(links: Collection[str], names: Collection[str], called: str) -> 
     """
     for each in names:
         if any(folder in links for folder in parents(each)):
-            raise UnsafeArchiveError(f"{called} has an entry that would be written through a link: {each}",
-                                     next="do not use it, and find out who made it")  # fmt: skip
+            raise UnsafeArchiveError(
+                f"{called} has an entry that would be written through a link: {each}",
+                next="do not use it, and find out who made it",
+            )
 
 
 def parents(name: str) -> Iterator[str]:

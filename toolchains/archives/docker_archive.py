@@ -40,9 +40,19 @@ _WHITEOUT = ".wh."
 _KEPT_PAX = "SCHILY.xattr."
 # What an image says about running it. The engine adds its own: host name, parent image, the build's container.
 _KEPT_CONFIG = (
-    "Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels", "OnBuild", "Shell", "StopSignal", "User",
-    "Volumes", "WorkingDir",
-)  # fmt: skip
+    "Cmd",
+    "Entrypoint",
+    "Env",
+    "ExposedPorts",
+    "Healthcheck",
+    "Labels",
+    "OnBuild",
+    "Shell",
+    "StopSignal",
+    "User",
+    "Volumes",
+    "WorkingDir",
+)
 
 
 def base(rootfs: Path, archive: Path, *, name: str, architecture: str, env: list[str], command: list[str]) -> str:
@@ -61,9 +71,11 @@ def base(rootfs: Path, archive: Path, *, name: str, architecture: str, env: list
         writer = _Writer(file)
         writer.layer(partial(_normalise, source, below=_Below()))
         config = {
-            "architecture": architecture, "os": "linux", "config": {"Cmd": command, "Env": env},
+            "architecture": architecture,
+            "os": "linux",
+            "config": {"Cmd": command, "Env": env},
             "history": [{"created_by": "mmdebstrap"}],
-        }  # fmt: skip
+        }
         return writer.finish(config, name)
 
 
@@ -175,14 +187,16 @@ class _Writer:
         """Add configuration and manifest; returns the image's ID."""
         labels = config["config"].get("Labels") or {}
         running = {**config["config"], "Labels": {key: labels[key] for key in labels if key != BUILD_LABEL}}
-        content = _canonical({
-            "architecture": config["architecture"],
-            "os": config["os"],
-            "created": _CREATED,
-            "config": {key: running[key] for key in _KEPT_CONFIG if running.get(key)},
-            "history": [_history(step) for step in config["history"] if not _is_label_of_a_build(step)],
-            "rootfs": {"type": "layers", "diff_ids": self._layers},
-        })
+        content = _canonical(
+            {
+                "architecture": config["architecture"],
+                "os": config["os"],
+                "created": _CREATED,
+                "config": {key: running[key] for key in _KEPT_CONFIG if running.get(key)},
+                "history": [_history(step) for step in config["history"] if not _is_label_of_a_build(step)],
+                "rootfs": {"type": "layers", "diff_ids": self._layers},
+            }
+        )
         id = f"sha256:{hashlib.sha256(content).hexdigest()}"
         self._add(_file_name(id, "json"), content)
         layers = [_file_name(digest, "tar") for digest in self._layers]

@@ -64,4 +64,3 @@ def mode(path: Path) -> int:
     """Return the permissions that a file has in a tar: whether its owner may execute it."""
     # Of the nine permissions git keeps one; the others depend on who cloned with which umask.
     return 0o755 if path.stat().st_mode & 0o100 else 0o644
-

@@ -108,8 +108,9 @@ def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entr
         if file is None:
             raise UnsafeArchiveError(
                 f"{called} has a hard link to a file that it does not have: {member.name}",
-                why=f"it leads to {member.linkname}, which must come before it", next=_OTHER,
-            )  # fmt: skip
+                why=f"it leads to {member.linkname}, which must come before it",
+                next=_OTHER,
+            )
         files[name] = file
         found[inside] = Entry(partial(_content, tar, file), file.size, bool(file.mode & 0o100))
     refuse_paths_through_links(found, called)

@@ -133,11 +133,21 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
     container.copy_into(sources, _SOURCES)
     with log.open("w") as file:
         done = container.run(
-            ["conan", "create", f"{_SOURCES}/{name}", "--profile:all", f"{_SOURCES}/cmake/foundry.profile",
-             "--no-remote", "--format", "json", "--out-file", "/foundry/made.json"],
+            [
+                "conan",
+                "create",
+                f"{_SOURCES}/{name}",
+                "--profile:all",
+                f"{_SOURCES}/cmake/foundry.profile",
+                "--no-remote",
+                "--format",
+                "json",
+                "--out-file",
+                "/foundry/made.json",
+            ],
             env={"CONAN_HOME": "/foundry/conan", "SOURCE_DATE_EPOCH": str(folders.EPOCH), "LC_ALL": "C.UTF-8"},
             line=lambda text: print(text, file=file, flush=True),
-        )  # fmt: skip
+        )
     if done.status != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
         raise CommandError(
@@ -188,11 +198,13 @@ def builder_name(builder: LockedTarget) -> str:
 
 def builder_identity(builder: LockedTarget) -> str:
     """The digest of all that goes into the image to build in."""
-    return digest({
-        "base": rootfs.identity(builder),
-        "python": sorted(artifact.sha256 for artifact in (*builder.wheels, *builder.sdists)),
-        "recipe": layer.identity(_dockerfile()),
-    })
+    return digest(
+        {
+            "base": rootfs.identity(builder),
+            "python": sorted(artifact.sha256 for artifact in (*builder.wheels, *builder.sdists)),
+            "recipe": layer.identity(_dockerfile()),
+        }
+    )
 
 
 def _dockerfile() -> Path:

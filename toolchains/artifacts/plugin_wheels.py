@@ -66,8 +66,10 @@ def _build(sources: Path, folder: Path, *, log: str) -> None:
     run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
         # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image the SDK is beside it.
-        cwd=sources, env={"SOURCE_DATE_EPOCH": str(folders.EPOCH), "HATCH_BUILD_NO_HOOKS": "true"}, log=log,
-    )  # fmt: skip
+        cwd=sources,
+        env={"SOURCE_DATE_EPOCH": str(folders.EPOCH), "HATCH_BUILD_NO_HOOKS": "true"},
+        log=log,
+    )
 
 
 def _sources(name: str) -> dict[str, Path]:

@@ -28,9 +28,15 @@ _ROWS = 20
 
 
 def have(
-    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, cache: bool = True,
-    given: Given | None = None, choice: Choice | None = None,
-) -> tuple[client.Engine, Image]:  # fmt: skip
+    name: str,
+    *,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    cache: bool = True,
+    given: Given | None = None,
+    choice: Choice | None = None,
+) -> tuple[client.Engine, Image]:
     """The image of a target, and the engine that has it.
 
     Args:
@@ -75,9 +81,16 @@ def locked(name: str) -> LockedTarget:
 
 
 def build(
-    name: str, *, triton: str, offline: bool, allow_drift: bool, cache: bool, sizes: bool, given: Given | None,
+    name: str,
+    *,
+    triton: str,
+    offline: bool,
+    allow_drift: bool,
+    cache: bool,
+    sizes: bool,
+    given: Given | None,
     choice: Choice | None,
-) -> None:  # fmt: skip
+) -> None:
     """Have a target's image, and say what it is called."""
     docker, made = have(
         name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache, given=given, choice=choice
@@ -98,18 +111,27 @@ def build(
 
 
 def shell_command(
-    name: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None,
+    name: str,
+    *,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    given: Given | None = None,
     choice: Choice | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """What to type for a shell in the very image that have() gives for the same arguments."""
     words = options(triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice)
     return f"./foundry shell {shlex.join([name, *words])}"
 
 
 def options(
-    *, triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None,
+    *,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    given: Given | None = None,
     choice: Choice | None = None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """The options of a verb that stand for these arguments of have()."""
     words = [f"--triton={triton}"] * bool(triton) + ["--offline"] * offline + ["--allow-drift"] * allow_drift
     return words + ([f"--sdk={given.option}"] if given else []) + (choice.options if choice else [])

@@ -95,9 +95,15 @@ def release(target: LockedTarget, version: str | None) -> LockedTriton:
 
 
 def identity(
-    target: LockedTarget, locked: LockedTriton, own: Sequence[str] = (), drift: str = "", *,
-    native_parts: Sequence[str] = (), sdk: Sdk | None = None, sourced: Sourced | None = None,
-) -> str:  # fmt: skip
+    target: LockedTarget,
+    locked: LockedTriton,
+    own: Sequence[str] = (),
+    drift: str = "",
+    *,
+    native_parts: Sequence[str] = (),
+    sdk: Sdk | None = None,
+    sourced: Sourced | None = None,
+) -> str:
     """The digest of all that goes into a target's image.
 
     Args:
@@ -109,24 +115,32 @@ def identity(
         sdk: a vendor SDK that stands in for one of them.
         sourced: what is built from source in place of what is taken prebuilt.
     """
-    return digest({
-        "python": _python_identity(target, locked, sourced),
-        "plugins": own or [plugin_wheels.identity(name) for name in _own(target)],
-        "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
-        "sdk": sdk.identity if sdk else None,
-        "dockerfile": folders.digest(
-            {f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target, sourced))}
-        ),
-        "labels": _labels(target, locked, drift, sdk, sourced),
-        **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
-        **({"patched": [debian_files.identity(what, target) for what in target.patched]} if target.patched else {}),
-    })
+    return digest(
+        {
+            "python": _python_identity(target, locked, sourced),
+            "plugins": own or [plugin_wheels.identity(name) for name in _own(target)],
+            "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
+            "sdk": sdk.identity if sdk else None,
+            "dockerfile": folders.digest(
+                {f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target, sourced))}
+            ),
+            "labels": _labels(target, locked, drift, sdk, sourced),
+            **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
+            **({"patched": [debian_files.identity(what, target) for what in target.patched]} if target.patched else {}),
+        }
+    )
 
 
 def build(
-    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Engine, cache: bool = True,
-    sdk: Sdk | None = None, sourced: Sourced | None = None,
-) -> Image:  # fmt: skip
+    target: LockedTarget,
+    locked: LockedTriton,
+    *,
+    store: Store,
+    engine: Engine,
+    cache: bool = True,
+    sdk: Sdk | None = None,
+    sourced: Sourced | None = None,
+) -> Image:
     """Have the image of a target in the engine.
 
     Besides the name that its inputs give it, it gets two that move: the Triton release, and, for the default release,
@@ -164,9 +178,14 @@ def build(
 
 
 def gather(
-    target: LockedTarget, locked: LockedTriton, *, store: Store, engine: Callable[[], Engine], sdk: Sdk | None = None,
+    target: LockedTarget,
+    locked: LockedTriton,
+    *,
+    store: Store,
+    engine: Callable[[], Engine],
+    sdk: Sdk | None = None,
     sourced: Sourced | None = None,
-) -> tuple[LockedTarget, Layer]:  # fmt: skip
+) -> tuple[LockedTarget, Layer]:
     """Have all that goes into a target's own layer in the store.
 
     Args:
@@ -232,9 +251,12 @@ def _python(
 
 
 def python_layer(
-    target: LockedTarget, locked: LockedTriton, store: Store, sourced: Sourced | None = None,
+    target: LockedTarget,
+    locked: LockedTriton,
+    store: Store,
+    sourced: Sourced | None = None,
     engine: Engine | None = None,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """What goes into the layer between the base image and the target's own, all of it in the store.
 
     Args:
@@ -263,12 +285,16 @@ def python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | N
 
 def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
     from_source = sourced.triton if sourced else None
-    return digest({
-        "base": rootfs.identity(target),
-        "wheels": sorted(wheel.sha256 for wheel in target.wheels),
-        "triton": compiled.identity(locked, from_source) if from_source else triton_wheel.identity(locked, _VENDOR_BACKENDS),
-        "recipe": layers.identity(DOCKER / "python.Dockerfile"),
-    })
+    return digest(
+        {
+            "base": rootfs.identity(target),
+            "wheels": sorted(wheel.sha256 for wheel in target.wheels),
+            "triton": compiled.identity(locked, from_source)
+            if from_source
+            else triton_wheel.identity(locked, _VENDOR_BACKENDS),
+            "recipe": layers.identity(DOCKER / "python.Dockerfile"),
+        }
+    )
 
 
 def _own(target: LockedTarget) -> tuple[str, ...]:

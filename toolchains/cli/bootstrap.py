@@ -61,10 +61,21 @@ def make() -> None:
     steps: tuple[list[str | Path], ...] = (
         [PYTHON, "-m", "venv", "--clear", VENV],
         [
-            python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
-            "--require-hashes", "--only-binary", ":all:", "--requirement", LOCK,
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--progress-bar",
+            "off",
+            "--require-hashes",
+            "--only-binary",
+            ":all:",
+            "--requirement",
+            LOCK,
         ],
-    )  # fmt: skip
+    )
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with LOG.open("w") as log:
         for argv in steps:

@@ -140,9 +140,12 @@ def _wanted(choice: Choice, target: str) -> Iterator[Wanted]:
                 continue
             try:
                 want = build.wanted(
-                    name, each.suite, profiles={TRITON: each.default_triton, **choice.profiles},
-                    folders=choice.folders, llvm_targets=components.target(each.name).llvm_targets,
-                )  # fmt: skip
+                    name,
+                    each.suite,
+                    profiles={TRITON: each.default_triton, **choice.profiles},
+                    folders=choice.folders,
+                    llvm_targets=components.target(each.name).llvm_targets,
+                )
             except PinError as error:
                 if choice.names:
                     raise

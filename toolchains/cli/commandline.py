@@ -141,15 +141,20 @@ class Foundry(Program):
         if name.startswith("-"):
             verb = next((word for word in rest if word in verbs), "")
             after = [word for word in words if word != verb]
-            refuse(UsageError(
-                f"the first word must be a verb, and {name} is an option",
-                next=_command([verb, *after]) if verb else "./foundry --help, which lists the verbs",
-            ))  # fmt: skip
+            refuse(
+                UsageError(
+                    f"the first word must be a verb, and {name} is an option",
+                    next=_command([verb, *after]) if verb else "./foundry --help, which lists the verbs",
+                )
+            )
         near = nearest(name, verbs)
-        refuse(UsageError(
-            f"there is no verb {name}{suggestion(name, verbs)}", why=f"known: {', '.join(verbs)}",
-            next=_command([near, *rest]) if near else "./foundry --help",
-        ))  # fmt: skip
+        refuse(
+            UsageError(
+                f"there is no verb {name}{suggestion(name, verbs)}",
+                why=f"known: {', '.join(verbs)}",
+                next=_command([near, *rest]) if near else "./foundry --help",
+            )
+        )
 
     def _check_values(self, words: Sequence[str]) -> None:
         """Refuse --option=value where the option takes none: invoke would take the value for a target."""
@@ -167,10 +172,13 @@ class Foundry(Program):
             if known and value and value not in known:
                 near = nearest(value, known)
                 corrected = [near if w == value else w.replace(f"={value}", f"={near}") for w in words]
-                refuse(UsageError(
-                    f"there is no {argument.name} {value}{suggestion(value, known)}", why=f"known: {', '.join(known)}",
-                    next=_command(corrected) if near else f"./foundry {context.name} --help",
-                ))  # fmt: skip
+                refuse(
+                    UsageError(
+                        f"there is no {argument.name} {value}{suggestion(value, known)}",
+                        why=f"known: {', '.join(known)}",
+                        next=_command(corrected) if near else f"./foundry {context.name} --help",
+                    )
+                )
 
     def _explained(self, error: ParseError, words: Sequence[str]) -> UsageError:
         """What invoke says of words that it cannot place, in words for our users."""
@@ -186,13 +194,15 @@ class Foundry(Program):
                 near = nearest(word, flags)
                 corrected = [w.replace(word, near, 1) if w.partition("=")[0] == word else w for w in words]
                 return UsageError(
-                    f"{name} has no option {word}{suggestion(word, flags)}", why=f"known: {', '.join(flags)}",
+                    f"{name} has no option {word}{suggestion(word, flags)}",
+                    why=f"known: {', '.join(flags)}",
                     next=_command(corrected) if near else instructions,
-                )  # fmt: skip
+                )
             return UsageError(
                 f"{name} does not take the word {word!r}{suggestion(f'--{word}', list(arguments))}",
-                why=f"it is called as {self._usage(name)}", next=instructions,
-            )  # fmt: skip
+                why=f"it is called as {self._usage(name)}",
+                next=instructions,
+            )
         if found := re.fullmatch(r"(.*) is ambiguous when given after an optional-value flag", text):
             word = found[1][1:-1]
             rest = [w for w in words if w != word]

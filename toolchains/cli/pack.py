@@ -23,9 +23,15 @@ _BUILT = "build"
 
 
 def pack(
-    script: str, artifact: str, *, out_indices: str = "", kernel: str = "", triton: str = "", offline: bool = False,
+    script: str,
+    artifact: str,
+    *,
+    out_indices: str = "",
+    kernel: str = "",
+    triton: str = "",
+    offline: bool = False,
     allow_drift: bool = False,
-) -> Path:  # fmt: skip
+) -> Path:
     """Compile the kernel of a Triton script, and write what is needed to run it on DPUs without Triton.
 
     Args:
@@ -62,9 +68,16 @@ def pack(
 
 
 def run(
-    artifact: str, options: Sequence[str], *, ins: Sequence[str] = (), outs: Sequence[str] = (), triton: str = "",
-    offline: bool = False, allow_drift: bool = False, given: Given | None = None,
-) -> None:  # fmt: skip
+    artifact: str,
+    options: Sequence[str],
+    *,
+    ins: Sequence[str] = (),
+    outs: Sequence[str] = (),
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    given: Given | None = None,
+) -> None:
     """Build an artifact and run it on DPUs.
 
     Args:

@@ -86,9 +86,15 @@ def show(console: Console) -> None:
         table.add_column(heading, justify="right" if number else "left", no_wrap=heading in ("target", "digest"))
     for system in lock.systems():
         table.add_row(
-            system.name, system.suite, system.python, str(len(system.debs)), str(len(system.wheels)),
-            " ".join(system.tritons), _megabytes(system.own()), system.digest[:12],
-        )  # fmt: skip
+            system.name,
+            system.suite,
+            system.python,
+            str(len(system.debs)),
+            str(len(system.wheels)),
+            " ".join(system.tritons),
+            _megabytes(system.own()),
+            system.digest[:12],
+        )
     console.print(table)
     table = Table(title="sources: toolchains/upstreams")
     for heading in ("project", "profile", "pinned", "resolved to", "LLVM", "patches", "MB"):
@@ -97,10 +103,14 @@ def show(console: Console) -> None:
         for number, profile in enumerate(upstream.profiles.values()):
             found = lock.sources.get(f"{upstream.name}/{profile.name}")
             table.add_row(
-                "" if number else upstream.name, profile.name + " (default)" * (profile.name == upstream.default),
-                str(profile.source), _resolved(profile, found, upstream), profile.llvm_hash[:12] or "-",
-                profile.patches or "-", _megabytes(found.files) if found and found.files else "",
-            )  # fmt: skip
+                "" if number else upstream.name,
+                profile.name + " (default)" * (profile.name == upstream.default),
+                str(profile.source),
+                _resolved(profile, found, upstream),
+                profile.llvm_hash[:12] or "-",
+                profile.patches or "-",
+                _megabytes(found.files) if found and found.files else "",
+            )
     console.print(table)
     console.print(f"lock {lock.digest[:12]}")
 

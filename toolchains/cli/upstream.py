@@ -33,9 +33,11 @@ def show() -> None:
             default = " (default)" if profile.name == upstream.default else ""
             llvm = f", LLVM {profile.llvm_hash[:8]}" if profile.llvm_hash else ""
             table.add_row(
-                "" if number else name, profile.name + default, f"{profile.source}{llvm}",
+                "" if number else name,
+                profile.name + default,
+                f"{profile.source}{llvm}",
                 ", ".join(_built(name, profile.name, users, store)) or "-",
-            )  # fmt: skip
+            )
         targets = ", ".join(dict.fromkeys(target.backend for target in users)) or "no target"
         table.add_row("", f"[dim]for {targets}[/]", end_section=True)
     _console.print(table)
@@ -66,9 +68,12 @@ def make(name: str, target: str, choice: Choice) -> None:
     locked = found[0]
     store = Store(paths.cache())
     want = build.wanted(
-        name, locked.suite, profiles=choice.profiles, folders=choice.folders,
+        name,
+        locked.suite,
+        profiles=choice.profiles,
+        folders=choice.folders,
         llvm_targets=components.target(locked.name).llvm_targets,
-    )  # fmt: skip
+    )
     host.ensure()
     made = build.built(
         want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=client.connect()
@@ -81,7 +86,11 @@ def _users(name: str) -> list[LockedTarget]:
     """The targets that take a project; of LLVM, those that take a Triton, which requires it."""
     targets = lock.load().targets
     wanted = {name, "triton"} if name == "llvm" else {name}
-    return [targets[each] for each in components.names() if each in targets and wanted & {*components.target(each).upstreams}]
+    return [
+        targets[each]
+        for each in components.names()
+        if each in targets and wanted & {*components.target(each).upstreams}
+    ]
 
 
 def _built(name: str, profile: str, users: list[LockedTarget], store: Store) -> Iterator[str]:

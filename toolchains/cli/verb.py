@@ -36,14 +36,24 @@ class Stopped(BaseException):
 def verb(function: Callable[..., None]) -> Any: ...
 @overload
 def verb(
-    *, group: str = "", actions: Sequence[str] = (), optional: Sequence[str] = (), iterable: Sequence[str] = (),
-    positional: Sequence[str] | None = None, passing: bool = False,
+    *,
+    group: str = "",
+    actions: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    iterable: Sequence[str] = (),
+    positional: Sequence[str] | None = None,
+    passing: bool = False,
 ) -> Callable[[Callable[..., None]], Any]: ...
 def verb(
-    function: Callable[..., None] | None = None, *, group: str = "", actions: Sequence[str] = (),
-    optional: Sequence[str] = (), iterable: Sequence[str] = (), positional: Sequence[str] | None = None,
+    function: Callable[..., None] | None = None,
+    *,
+    group: str = "",
+    actions: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    iterable: Sequence[str] = (),
+    positional: Sequence[str] | None = None,
     passing: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
 
     Told to end by Ctrl-C, SIGTERM or SIGHUP, it first leaves its with statements, and containers and children end.
@@ -58,9 +68,14 @@ def verb(
     """
     if function is None:
         return functools.partial(
-            verb, group=group, actions=actions, optional=optional, iterable=iterable, positional=positional,
+            verb,
+            group=group,
+            actions=actions,
+            optional=optional,
+            iterable=iterable,
+            positional=positional,
             passing=passing,
-        )  # fmt: skip
+        )
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:

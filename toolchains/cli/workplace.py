@@ -116,16 +116,28 @@ class Place:
         packages = Path(wheels) if wheels else None
         if packages and not any(packages.glob("*.whl")):
             why = "it has no file *.whl" if packages.is_dir() else "there is no such folder"
-            raise UsageError(f"--wheels={wheels}: there is nothing to install", why=why,
-                             next=f"pip download --only-binary=:all: --dest {shlex.quote(wheels)} NAME")  # fmt: skip
+            raise UsageError(
+                f"--wheels={wheels}: there is nothing to install",
+                why=why,
+                next=f"pip download --only-binary=:all: --dest {shlex.quote(wheels)} NAME",
+            )
         return cls(folder, Path(results) if results else folder, packages)
 
 
 def run(
-    target: str, script: str, words: Sequence[str], *, folder: str = "", results: str = "", wheels: str = "",
-    triton: str = "", offline: bool = False, allow_drift: bool = False, given: Given | None = None,
+    target: str,
+    script: str,
+    words: Sequence[str],
+    *,
+    folder: str = "",
+    results: str = "",
+    wheels: str = "",
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    given: Given | None = None,
     choice: Choice | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Run a script in a target's container; returns its exit status.
 
     Args:
@@ -145,12 +157,18 @@ def run(
     if not path.is_file():
         why = "it is a folder" if path.is_dir() else "there is no such file"
         packed = (path / "meta.json").is_file()
-        raise UsageError(f"{script} is not a Python script", why=why,
-                         next=f"./foundry run-packed {script}" if packed else "./foundry help run")  # fmt: skip
+        raise UsageError(
+            f"{script} is not a Python script",
+            why=why,
+            next=f"./foundry run-packed {script}" if packed else "./foundry help run",
+        )
     source = _named(folder) if folder else _unnamed(path.resolve().parent)
     if not path.resolve().is_relative_to(source.resolve()):
-        raise UsageError(f"{script} is not in {folder}", why="only what is in --with is copied into the container",
-                         next=f"--with={path.parent}")  # fmt: skip
+        raise UsageError(
+            f"{script} is not in {folder}",
+            why="only what is in --with is copied into the container",
+            next=f"--with={path.parent}",
+        )
     inside = path.resolve().relative_to(source.resolve()).as_posix()
     place = Place.of(source, results=results, wheels=wheels)
     docker, made = building.have(
@@ -163,9 +181,17 @@ def run(
 
 
 def shell(
-    target: str, *, folder: str = "", results: str = "", wheels: str = "", triton: str = "", offline: bool = False,
-    allow_drift: bool = False, given: Given | None = None, choice: Choice | None = None,
-) -> int:  # fmt: skip
+    target: str,
+    *,
+    folder: str = "",
+    results: str = "",
+    wheels: str = "",
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    given: Given | None = None,
+    choice: Choice | None = None,
+) -> int:
     """Open a shell in a target's container, in the user's folder if there is one; returns its exit status.
 
     Args:
@@ -212,9 +238,13 @@ def working(container: Container, place: Place) -> Iterator[None]:
 def _inside(argv: Sequence[str]) -> list[str]:
     """A command with the environment in which a user's programs run."""
     settings = {
-        "VIRTUAL_ENV": _ENVIRONMENT, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{_WHEELS} {WORK}",
-        "PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUNBUFFERED": "1",
-    }  # fmt: skip
+        "VIRTUAL_ENV": _ENVIRONMENT,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": f"{_WHEELS} {WORK}",
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
     words = [f"{key}={value}" for key, value in settings.items()]
     return ["env", *words, "sh", "-c", f'PATH={_ENVIRONMENT}/bin:$PATH; export PATH; exec "$@"', "sh", *argv]
 
@@ -223,13 +253,15 @@ def _install(container: Container, folder: Path) -> None:
     wheels = sorted(folder.glob("*.whl"))
     for wheel in wheels:
         container.copy_into(wheel, f"{_WHEELS}/{wheel.name}")
-    done = container.run(_inside(["python", "-m", "pip", "install", "--quiet",
-                                  *(f"{_WHEELS}/{wheel.name}" for wheel in wheels)]))  # fmt: skip
+    done = container.run(
+        _inside(["python", "-m", "pip", "install", "--quiet", *(f"{_WHEELS}/{wheel.name}" for wheel in wheels)])
+    )
     if done.status != 0:
         raise CommandError(
-            f"the wheels of {folder} cannot be installed", why=(done.stdout + done.stderr).strip(),
+            f"the wheels of {folder} cannot be installed",
+            why=(done.stdout + done.stderr).strip(),
             next="put what is missing into that folder: pip download --only-binary=:all: --python-version VERSION NAME",
-        )  # fmt: skip
+        )
 
 
 def _named(folder: str) -> Path:
@@ -264,9 +296,10 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     """
     for top, folders, files in os.walk(folder):
         folders[:] = sorted(
-            name for name in folders
+            name
+            for name in folders
             if name not in _LEFT_OUT and not Path(top, name, "pyvenv.cfg").exists() and not Path(top, name).is_symlink()
-        )  # fmt: skip
+        )
         for name in (*folders, *sorted(files)):
             path = Path(top, name)
             if path.is_file() or path.is_dir():
@@ -341,7 +374,8 @@ def unpack(packed: Path, folder: Path) -> list[str]:
             written.append(member.name)
     if refused:
         raise UnsafeArchiveError(
-            f"{len(refused)} files were not copied out of the container", next="--results=DIR, with a new folder",
+            f"{len(refused)} files were not copied out of the container",
+            next="--results=DIR, with a new folder",
             why="\n".join(f"{name} would be written outside {folder}" for name in refused),
-        )  # fmt: skip
+        )
     return written

@@ -181,11 +181,17 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
             isinstance(version, str) for version in versions.values()
         ):
             return SdistPin(name, versions)
-        case {"source": "wheel", "distribution": str(distribution), "default": str(default), "release": dict(releases),
-              **rest} if not rest and default in releases:  # fmt: skip
+        case {
+            "source": "wheel",
+            "distribution": str(distribution),
+            "default": str(default),
+            "release": dict(releases),
+            **rest,
+        } if not rest and default in releases:
             hashes = {version: release.get("llvm-hash") for version, release in releases.items()}
-            versions = {version: release["llvm-version"] for version, release in releases.items()
-                        if "llvm-version" in release}  # fmt: skip
+            versions = {
+                version: release["llvm-version"] for version, release in releases.items() if "llvm-version" in release
+            }
             if all(isinstance(value, str) for value in (*hashes.values(), *versions.values())):
                 return ReleasesPin(name, distribution, default, hashes, versions)
     raise PinError(
@@ -200,7 +206,7 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
 
 def target(
     name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS, *, above: tuple[str, ...] = ()
-) -> Target:  # fmt: skip
+) -> Target:
     """Read one target; a file with `extends` makes a variant of the target that it names, see _variant.
 
     Args:
@@ -213,7 +219,7 @@ def target(
     path = folder / f"{name}.toml"
     if name in above:
         raise PinError(
-            f"targets extend each other in a circle: {' -> '.join([*above[above.index(name):], name])}",
+            f"targets extend each other in a circle: {' -> '.join([*above[above.index(name) :], name])}",
             next=f"correct extends in {path}",
         )
     if not path.is_file():
@@ -229,9 +235,14 @@ def target(
             pins = tuple(component(str(item), components) for item in listed)
             sourced = {key: tuple(rest.pop(key)) for key in ("upstreams", "llvm-targets") if _words(rest.get(key))}
             plain = Target(
-                name, backend, suite, python, pins,
-                upstreams=sourced.get("upstreams", ()), llvm_targets=sourced.get("llvm-targets", ()),
-            )  # fmt: skip
+                name,
+                backend,
+                suite,
+                python,
+                pins,
+                upstreams=sourced.get("upstreams", ()),
+                llvm_targets=sourced.get("llvm-targets", ()),
+            )
             match {"sdk": "", **rest}:
                 case {"sdk": ""} if not rest:
                     return plain

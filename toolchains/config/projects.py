@@ -147,8 +147,10 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
         raise PinError(f"not TOML: {path}", why=str(error), next=f"correct {path}") from error
     match data:
         case {"default": str(default), "profile": {**entries}, "gigabytes": int() | float() as size, **rest} if (
-            default in entries and not rest.keys() - {"beside", "common"}
-            and _is_list(beside := rest.get("beside", [])) and isinstance(common := rest.get("common", {}), dict)
+            default in entries
+            and not rest.keys() - {"beside", "common"}
+            and _is_list(beside := rest.get("beside", []))
+            and isinstance(common := rest.get("common", {}), dict)
         ):
             profiles = {str(key): _profile(str(key), common, entry, path) for key, entry in entries.items()}
             return Upstream(name, default, profiles, size, tuple(beside))
@@ -226,6 +228,12 @@ def _profile(name: str, common: dict[str, Any], own: Any, path: Path) -> Profile
     else:
         source = FolderPin()
     return Profile(
-        name, word("version", needed=True), source, word("patches"), words("take"), words("left-out"),
-        hashed("llvm-hash"), data.get("assertions", False),
-    )  # fmt: skip
+        name,
+        word("version", needed=True),
+        source,
+        word("patches"),
+        words("take"),
+        words("left-out"),
+        hashed("llvm-hash"),
+        data.get("assertions", False),
+    )

@@ -186,9 +186,13 @@ class Engine:
 
     @contextmanager
     def build(
-        self, context: IO[bytes], *, arguments: Mapping[str, str], labels: Mapping[str, str] | None = None,
+        self,
+        context: IO[bytes],
+        *,
+        arguments: Mapping[str, str],
+        labels: Mapping[str, str] | None = None,
         line: Callable[[str], None] = lambda _: None,
-    ) -> Iterator[str]:  # fmt: skip
+    ) -> Iterator[str]:
         """Build an image without a network and without a cache; it exists inside the with statement only.
 
         Args:
@@ -208,11 +212,19 @@ class Engine:
         try:
             try:
                 for answer in self._api.build(
-                    fileobj=context, custom_context=True, dockerfile="Dockerfile", buildargs=dict(arguments),
-                    labels=dict(labels or {}), nocache=True, rm=True, forcerm=True, network_mode="none", decode=True,
+                    fileobj=context,
+                    custom_context=True,
+                    dockerfile="Dockerfile",
+                    buildargs=dict(arguments),
+                    labels=dict(labels or {}),
+                    nocache=True,
+                    rm=True,
+                    forcerm=True,
+                    network_mode="none",
+                    decode=True,
                     # The user's proxies are of no use without a network, and would be written into the image.
                     use_config_proxy=False,
-                ):  # fmt: skip
+                ):
                     failure = failure or answer.get("error", "")
                     for text in (answer.get("stream") or answer.get("error") or "").splitlines():
                         if text.strip():
@@ -298,9 +310,15 @@ class Engine:
         return len(before) - len(left)
 
     def container(
-        self, image: str, *, memory: str | None = None, cpus: float | None = None, processes: int | None = None,
-        network: str = "none", volumes: Mapping[str, str] | None = None,
-    ) -> Container:  # fmt: skip
+        self,
+        image: str,
+        *,
+        memory: str | None = None,
+        cpus: float | None = None,
+        processes: int | None = None,
+        network: str = "none",
+        volumes: Mapping[str, str] | None = None,
+    ) -> Container:
         """A container of an image, to be used in a with statement; it exists only inside of it.
 
         Args:
@@ -426,10 +444,16 @@ class Container:
     def __enter__(self) -> Self:
         try:
             self.id = self._api.create_container(
-                self._image, command=[*self._first()], entrypoint=[], name=self._name, use_config_proxy=False,
-                labels={_LABEL: f"{socket.gethostname()} {os.getpid()}"}, stdin_open=True,
-                host_config=self._api.create_host_config(auto_remove=True, **self._host), **self._settings(),
-            )["Id"]  # fmt: skip
+                self._image,
+                command=[*self._first()],
+                entrypoint=[],
+                name=self._name,
+                use_config_proxy=False,
+                labels={_LABEL: f"{socket.gethostname()} {os.getpid()}"},
+                stdin_open=True,
+                host_config=self._api.create_host_config(auto_remove=True, **self._host),
+                **self._settings(),
+            )["Id"]
             # Before the start: the first process must not find its input closed.
             self._lifeline = self._api.attach_socket(self.id, params={"stdin": 1, "stream": 1})
             self._api.start(self.id)
@@ -476,9 +500,14 @@ class Container:
                     self._lifeline.close()
 
     def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None,
-        line: Callable[[str], None] | None = None, out: Callable[[str], None] | None = None,
-    ) -> Completed:  # fmt: skip
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        line: Callable[[str], None] | None = None,
+        out: Callable[[str], None] | None = None,
+    ) -> Completed:
         """Run a command to its end and return its exit status and what it printed.
 
         Args:
@@ -515,9 +544,13 @@ class Container:
         """Raise LimitError if the container's time is over."""
 
     def call(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None,
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
         line: Callable[[str], None] | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """As run, for a command that must succeed; returns its stdout.
 
         Raises:

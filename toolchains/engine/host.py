@@ -168,8 +168,10 @@ def _provide(missing: list[Requirement]) -> None:
         children.run(["apt-get", "update"], log="apt-update", env=quiet, network=True)
         children.run(
             ["apt-get", "install", "-y", "--no-install-recommends", *packages],
-            log="apt-install", env=quiet, network=True,
-        )  # fmt: skip
+            log="apt-install",
+            env=quiet,
+            network=True,
+        )
     if absent:
         paths.BUILD.mkdir(exist_ok=True)
         with FileLock(paths.BUILD / "engine.lock"):

@@ -109,9 +109,12 @@ def _one_line(text: str) -> Iterator[dict[str, str]]:
         types, options, uris, suites, components = match.groups(default="")
         signed_by = re.search(r"signed-by=(\S+)", options)
         yield {
-            "types": types, "uris": uris, "suites": suites, "components": components,
+            "types": types,
+            "uris": uris,
+            "suites": suites,
+            "components": components,
             "signed-by": signed_by[1] if signed_by else "",
-        }  # fmt: skip
+        }
 
 
 def sources_list(suite: str, archives: Sequence[Archive], kind: str = "deb") -> str:

@@ -71,10 +71,15 @@ class Debs:
                 )
             try:
                 self._apt.run(
-                    "apt-get", "download", "-o", "APT::Status-Fd=1",
+                    "apt-get",
+                    "download",
+                    "-o",
+                    "APT::Status-Fd=1",
                     *(f"{artifact.name}={artifact.version}" for artifact in artifacts),
-                    log="fetch-debs", cwd=into, line=progress(report, sum(artifact.size for artifact in artifacts)),
-                )  # fmt: skip
+                    log="fetch-debs",
+                    cwd=into,
+                    line=progress(report, sum(artifact.size for artifact in artifacts)),
+                )
             except CommandError as error:
                 raise FetchError(
                     "apt could not fetch packages", why=error.why, next="try again: what arrived is kept"

@@ -33,11 +33,19 @@ _ENVIRONMENT = re.compile(
 _CONFIGURATION = re.compile(r"XDG_CONFIG_HOME|GIT_CONFIG_\w+")
 # The same for everybody: no program but git's own, nothing rewritten, all that arrives looked at.
 _SETTINGS = (
-    ("core.hooksPath", "/dev/null"), ("core.attributesFile", "/dev/null"), ("core.excludesFile", "/dev/null"),
-    ("core.fsmonitor", "false"), ("core.quotePath", "false"), ("gc.auto", "0"), ("maintenance.auto", "false"),
-    ("fetch.fsckObjects", "true"), ("transfer.fsckObjects", "true"), ("fetch.recurseSubmodules", "false"),
-    ("advice.detachedHead", "false"), ("tar.umask", "0022"),
-)  # fmt: skip
+    ("core.hooksPath", "/dev/null"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.excludesFile", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.quotePath", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("fetch.fsckObjects", "true"),
+    ("transfer.fsckObjects", "true"),
+    ("fetch.recurseSubmodules", "false"),
+    ("advice.detachedHead", "false"),
+    ("tar.umask", "0022"),
+)
 # A file that git archive must not leave out, expand or convert; $GIT_DIR/info/attributes wins over those of the tree.
 _ATTRIBUTES = "* -export-ignore -export-subst -text -eol -ident -filter -working-tree-encoding\n"
 # What a refspec takes as a pattern, an expression or an option is in no name of a branch or a tag.
@@ -108,16 +116,21 @@ def resolve(pin: GitPin) -> str:
             if commit:
                 return commit
         raise PinError(
-            f"{url} has neither a tag nor a branch {pin.ref}", next="correct ref in toolchains/upstreams, then: "
-            "./foundry pin --update",
-        )  # fmt: skip
+            f"{url} has neither a tag nor a branch {pin.ref}",
+            next="correct ref in toolchains/upstreams, then: ./foundry pin --update",
+        )
     raise FetchError(f"no repository answered for {pin.ref}", why="\n".join(failures), next=_NETWORK)
 
 
 def fetch(
-    urls: Sequence[str], commit: str, repository: Path, *, ref: str = "", where: str = "toolchains/upstreams",
+    urls: Sequence[str],
+    commit: str,
+    repository: Path,
+    *,
+    ref: str = "",
+    where: str = "toolchains/upstreams",
     say: Say = print,
-) -> None:  # fmt: skip
+) -> None:
     """Make a repository that has one commit without its history.
 
     A server that gives no commits by hash is asked for the ref, and what comes is compared.
@@ -152,16 +165,18 @@ def fetch(
             kind = _git("cat-file", "-t", commit, repository=repository, log="git-kind").stdout.strip()
             if kind != "commit":
                 raise PinError(
-                    f"{commit} is no commit but a {kind}", why="the hash of an annotated tag is not that of its commit",
+                    f"{commit} is no commit but a {kind}",
+                    why="the hash of an annotated tag is not that of its commit",
                     next="correct commit in toolchains/upstreams",
-                )  # fmt: skip
+                )
             return
         say(failures[-1])
     if answered:
         raise GoneError(
-            f"commit {commit} cannot be had", why="\n".join(failures),
+            f"commit {commit} cannot be had",
+            why="\n".join(failures),
             next="add a mirror that has it to urls in toolchains/upstreams, or give a checkout: --source NAME=PATH",
-        )  # fmt: skip
+        )
     raise FetchError(f"commit {commit} could not be fetched", why="\n".join(failures), next=_NETWORK)
 
 
@@ -177,9 +192,19 @@ def _fetch_from(url: str, commit: str, repository: Path, ref: str, say: Say) -> 
 
     def get(what: str) -> None:
         _git(
-            "fetch", "--depth=1", "--no-tags", "--no-recurse-submodules", "--progress", "--", url,
-            f"+{what}:{_FETCHED}", repository=repository, log="git-fetch", network=True, line=_progress(say),
-        )  # fmt: skip
+            "fetch",
+            "--depth=1",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--progress",
+            "--",
+            url,
+            f"+{what}:{_FETCHED}",
+            repository=repository,
+            log="git-fetch",
+            network=True,
+            line=_progress(say),
+        )
 
     try:
         get(commit)
@@ -222,9 +247,10 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
     found = _git("rev-parse", f"{commit}^{{tree}}", repository=repository, log="git-tree").stdout.strip()
     if found != tree:
         raise HashMismatchError(
-            f"the tree of commit {commit} is not the pinned one", why=f"tree   {found}\npinned {tree}",
+            f"the tree of commit {commit} is not the pinned one",
+            why=f"tree   {found}\npinned {tree}",
             next="correct tree or commit in toolchains/upstreams: one of them is of another commit",
-        )  # fmt: skip
+        )
 
 
 def entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
@@ -235,7 +261,7 @@ def entries(commit: str, *, repository: Path | None = None, work: Path | None = 
     """
     listing = _git(
         "ls-tree", "-r", "-z", "--full-tree", commit, repository=repository, work=work, log="git-tree"
-    ).stdout  # fmt: skip
+    ).stdout
     found = {}
     for line in listing.split("\0")[:-1]:
         fields, _, path = line.partition("\t")
@@ -256,9 +282,15 @@ def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[s
         urls: of the repository itself, which relative addresses start from.
     """
     answer = _git(
-        "config", "-z", f"--blob={commit}:.gitmodules", "--get-regexp", r"^submodule\..*\.(path|url)$",
-        repository=repository, log="git-modules", check=False,
-    ).stdout  # fmt: skip
+        "config",
+        "-z",
+        f"--blob={commit}:.gitmodules",
+        "--get-regexp",
+        r"^submodule\..*\.(path|url)$",
+        repository=repository,
+        log="git-modules",
+        check=False,
+    ).stdout
     modules: dict[str, dict[str, str]] = {}
     for entry in answer.split("\0")[:-1]:
         key, _, value = entry.partition("\n")
@@ -314,9 +346,15 @@ def checkout(path: Path) -> Checkout | None:
         return None
     try:
         answer = _git(
-            "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "objects", "--show-object-format",
-            work=path, log="git-checkout",
-        ).stdout  # fmt: skip
+            "rev-parse",
+            "--path-format=absolute",
+            "--show-toplevel",
+            "--git-path",
+            "objects",
+            "--show-object-format",
+            work=path,
+            log="git-checkout",
+        ).stdout
     except CommandError:
         return None
     top, objects, format = answer.splitlines()
@@ -324,9 +362,15 @@ def checkout(path: Path) -> Checkout | None:
         return None
     head = _git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", work=path, log="git-head", check=False).stdout
     status = _git(
-        "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames",
-        work=path, log="git-status",
-    ).stdout  # fmt: skip
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--untracked-files=all",
+        "--ignore-submodules=all",
+        "--no-renames",
+        work=path,
+        log="git-status",
+    ).stdout
     # Two letters and a blank stand before each path.
     changes = tuple(entry[3:].rstrip("/") for entry in status.split("\0")[:-1])
     return Checkout(path, head.strip(), changes, Path(objects), format)
@@ -337,9 +381,7 @@ def present(path: Path) -> Iterator[str]:
 
     Folders among them are other repositories.
     """
-    listing = _git(
-        "ls-files", "-z", "--cached", "--others", "--exclude-standard", work=path, log="git-files"
-    ).stdout  # fmt: skip
+    listing = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard", work=path, log="git-files").stdout
     for name in sorted(set(listing.split("\0")[:-1])):
         if os.path.lexists(path / name):
             yield name.rstrip("/")
@@ -368,13 +410,18 @@ def _git(
     mirrors = any(re.match(r"url\.(/|file:).*\.insteadof$", key, re.IGNORECASE) for key, _ in settings)
     protocols = (*PROTOCOLS, "file") if mirrors else PROTOCOLS
     env = {
-        "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_LITERAL_PATHSPECS": "1", "GIT_ALLOW_PROTOCOL": ":".join(protocols),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_ALLOW_PROTOCOL": ":".join(protocols),
         # Nobody is there to answer.
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_COUNT": str(len(settings)),
-    }  # fmt: skip
+    }
     for number, (key, value) in enumerate(settings):
         env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     if network:

@@ -48,17 +48,24 @@ class Sdists:
         """
         try:
             answer = self._pip(
-                "install", pins, "--dry-run", "--ignore-installed", "--quiet", "--report", "-",
+                "install",
+                pins,
+                "--dry-run",
+                "--ignore-installed",
+                "--quiet",
+                "--report",
+                "-",
                 *(f"{name}=={version}" for name, version in sorted(pins.items())),
                 log="resolve-sdists",
-            )  # fmt: skip
+            )
         except CommandError as error:
             explained = explain(error)
             if isinstance(explained, GoneError):
                 raise PinError(
-                    "no such sources", why=error.why, next="change the version in toolchains/pins, then: "
-                    "./foundry pin --update",
-                ) from error  # fmt: skip
+                    "no such sources",
+                    why=error.why,
+                    next="change the version in toolchains/pins, then: ./foundry pin --update",
+                ) from error
             raise explained from error
         entries = json.loads(answer)["install"]
         found = [_artifact(entry) for entry in entries]
@@ -77,10 +84,18 @@ class Sdists:
         listing.write_text("".join(f"{a.name}=={a.version} --hash=sha256:{a.sha256}\n" for a in artifacts))
         try:
             self._pip(
-                "download", {a.name: a.version for a in artifacts}, "--require-hashes", "--dest", into,
-                "--requirement", listing, "--progress-bar", "raw",
-                log="fetch-sdists", line=progress(report),
-            )  # fmt: skip
+                "download",
+                {a.name: a.version for a in artifacts},
+                "--require-hashes",
+                "--dest",
+                into,
+                "--requirement",
+                listing,
+                "--progress-bar",
+                "raw",
+                log="fetch-sdists",
+                line=progress(report),
+            )
         except CommandError as error:
             raise explain(error) from error
         finally:
@@ -99,9 +114,18 @@ class Sdists:
     def _pip(self, verb: str, names: Mapping[str, str], *words: str | Path, log: str, **how: Any) -> str:
         # Without build isolation pip does not fetch a setuptools of its own choice.
         argv = [
-            executable, "-m", "pip", verb, "--disable-pip-version-check", "--no-input", "--no-deps",
-            "--no-build-isolation", "--no-binary", ",".join(sorted(names)), *words,
-        ]  # fmt: skip
+            executable,
+            "-m",
+            "pip",
+            verb,
+            "--disable-pip-version-check",
+            "--no-input",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-binary",
+            ",".join(sorted(names)),
+            *words,
+        ]
         # A folder of this machine's must not end up in a lock for everybody.
         return run(argv, log=log, env={"PIP_FIND_LINKS": ""}, network=True, **how).stdout
 

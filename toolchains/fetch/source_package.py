@@ -72,10 +72,17 @@ class SourcePackages:
                 )
             try:
                 self._apt.run(
-                    "apt-get", "source", "--download-only", "--only-source", "-o", "APT::Status-Fd=1",
+                    "apt-get",
+                    "source",
+                    "--download-only",
+                    "--only-source",
+                    "-o",
+                    "APT::Status-Fd=1",
                     *(f"{name}={version}" for name, version in wanted),
-                    log="fetch-sources", cwd=into, line=progress(report, sum(artifact.size for artifact in artifacts)),
-                )  # fmt: skip
+                    log="fetch-sources",
+                    cwd=into,
+                    line=progress(report, sum(artifact.size for artifact in artifacts)),
+                )
             except CommandError as error:
                 raise FetchError(
                     "apt could not fetch source packages", why=error.why, next="try again: what arrived is kept"

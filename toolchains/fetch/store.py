@@ -61,9 +61,10 @@ class Store:
             raise OfflineError(f"{artifact} is not in the store {self.root}", next="./foundry pin --fetch")
         if damage := self._damage(artifact):
             raise type(damage)(
-                f"{damage.what}: it was damaged in the store", why=f"{place}\n{damage.why}",
+                f"{damage.what}: it was damaged in the store",
+                why=f"{place}\n{damage.why}",
                 next="./foundry pin --fetch, which fetches it again",
-            )  # fmt: skip
+            )
         return place
 
     def has(self, artifact: Artifact) -> bool:
@@ -222,8 +223,9 @@ class Store:
         if damaged:
             raise PartError(
                 f"parts in the store {self.root} were damaged; they have been removed from it: {len(damaged)}",
-                why="\n".join(damaged), next="./foundry build TARGET, which builds those that it needs again",
-            )  # fmt: skip
+                why="\n".join(damaged),
+                next="./foundry build TARGET, which builds those that it needs again",
+            )
         return whole, unlisted
 
     def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
@@ -257,8 +259,11 @@ class Store:
         place, verdict = self._part(kind, digest), self.root / "verdicts" / f"{kind}-{digest}"
         if not place.is_dir():
             return False
-        found = verdicts.fingerprint(manifest.contents(place) | {manifest.FILE: place / manifest.FILE}
-                                     if (place / manifest.FILE).exists() else {})  # fmt: skip
+        found = verdicts.fingerprint(
+            manifest.contents(place) | {manifest.FILE: place / manifest.FILE}
+            if (place / manifest.FILE).exists()
+            else {}
+        )
         if verdicts.known(verdict, found):
             return True
         damage = manifest.damage(place)
@@ -272,8 +277,11 @@ class Store:
         """What a part's manifest has of a file at the top of the part."""
         entry = (manifest.read(file.parent) or {}).get(file.name)
         if entry is None:
-            raise PartError(f"the manifest of a part does not have {file.name}", why=str(file.parent),
-                            next="./foundry pin --check, then the same command again")  # fmt: skip
+            raise PartError(
+                f"the manifest of a part does not have {file.name}",
+                why=str(file.parent),
+                next="./foundry pin --check, then the same command again",
+            )
         return str(entry["sha256"])
 
     def _part(self, kind: str, digest: str) -> Path:

@@ -51,9 +51,15 @@ class Wheels:
         self._python = python
 
     def resolve(
-        self, pins: Mapping[str, str], *, dependencies: bool, known: Mapping[str, int], into: Path,
-        also: Sequence[str] = (), keep: Mapping[str, str] | None = None,
-    ) -> list[Artifact]:  # fmt: skip
+        self,
+        pins: Mapping[str, str],
+        *,
+        dependencies: bool,
+        known: Mapping[str, int],
+        into: Path,
+        also: Sequence[str] = (),
+        keep: Mapping[str, str] | None = None,
+    ) -> list[Artifact]:
         """The wheels of these distributions at these versions, with what they need.
 
         Args:
@@ -98,10 +104,20 @@ class Wheels:
         listing.write_text("".join(f"{a.name}=={a.version} --hash=sha256:{a.sha256}\n" for a in artifacts))
         try:
             self._pip(
-                "download", "--no-deps", "--require-hashes", "--dest", into, "--requirement", listing,
-                "--progress-bar", "raw", "--resume-retries", "5",
-                log="fetch-wheels", line=line,
-            )  # fmt: skip
+                "download",
+                "--no-deps",
+                "--require-hashes",
+                "--dest",
+                into,
+                "--requirement",
+                listing,
+                "--progress-bar",
+                "raw",
+                "--resume-retries",
+                "5",
+                log="fetch-wheels",
+                line=line,
+            )
         except CommandError as error:
             raise explain(error) from error
         finally:
@@ -115,11 +131,19 @@ class Wheels:
                 constraints.flush()
                 # A folder of local wheels that this machine's pip looks into must not end up in a lock for everybody.
                 answer = self._pip(
-                    "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-",
+                    "install",
+                    "--dry-run",
+                    "--ignore-installed",
+                    "--quiet",
+                    "--report",
+                    "-",
                     *([] if dependencies else ["--no-deps"]),
-                    "--constraint", constraints.name, *wanted,
-                    log="resolve-wheels", env={"PIP_FIND_LINKS": ""},
-                )  # fmt: skip
+                    "--constraint",
+                    constraints.name,
+                    *wanted,
+                    log="resolve-wheels",
+                    env={"PIP_FIND_LINKS": ""},
+                )
         except CommandError as error:
             explained = explain(error)
             if keep and (isinstance(explained, GoneError) or "ResolutionImpossible" in error.why):
@@ -172,9 +196,20 @@ class Wheels:
         verb, *rest = words
         platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
         argv = [
-            executable, "-m", "pip", verb, "--disable-pip-version-check", "--no-input", "--only-binary=:all:",
-            "--implementation", "cp", "--python-version", self._python, *platforms, *rest,
-        ]  # fmt: skip
+            executable,
+            "-m",
+            "pip",
+            verb,
+            "--disable-pip-version-check",
+            "--no-input",
+            "--only-binary=:all:",
+            "--implementation",
+            "cp",
+            "--python-version",
+            self._python,
+            *platforms,
+            *rest,
+        ]
         return run(argv, log=log, env=env, network=True, line=line).stdout
 
 
@@ -182,11 +217,18 @@ def environment(python: str) -> dict[str, str]:
     """The values of the markers on x86-64 Linux with this version of Python."""
     full = f"{python}.0"
     return {
-        "implementation_name": "cpython", "implementation_version": full, "os_name": "posix",
-        "platform_machine": "x86_64", "platform_python_implementation": "CPython", "platform_release": "",
-        "platform_system": "Linux", "platform_version": "", "python_full_version": full,
-        "python_version": python, "sys_platform": "linux",
-    }  # fmt: skip
+        "implementation_name": "cpython",
+        "implementation_version": full,
+        "os_name": "posix",
+        "platform_machine": "x86_64",
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_system": "Linux",
+        "platform_version": "",
+        "python_full_version": full,
+        "python_version": python,
+        "sys_platform": "linux",
+    }
 
 
 def _wheel(entry: dict[str, Any]) -> _Wheel:

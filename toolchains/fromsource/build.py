@@ -111,13 +111,15 @@ class Wanted:
     @property
     def identity(self) -> str:
         """The digest of all that goes into the part."""
-        return digest({
-            "format": _FORMAT,
-            "source": self.source.identity,
-            "version": self.profile.version,
-            "recipe": trees.digest(trees.under(paths.RECIPES / self.name, self.name)),
-            "options": self.options,
-        })
+        return digest(
+            {
+                "format": _FORMAT,
+                "source": self.source.identity,
+                "version": self.profile.version,
+                "recipe": trees.digest(trees.under(paths.RECIPES / self.name, self.name)),
+                "options": self.options,
+            }
+        )
 
     @property
     def volume(self) -> str:
@@ -143,9 +145,13 @@ class Built:
 
 
 def wanted(
-    name: str, suite: str, *, profiles: Mapping[str, str] | None = None, folders: Mapping[str, Path] | None = None,
+    name: str,
+    suite: str,
+    *,
+    profiles: Mapping[str, str] | None = None,
+    folders: Mapping[str, Path] | None = None,
     llvm_targets: Sequence[str] = (),
-) -> Wanted:  # fmt: skip
+) -> Wanted:
     """What building a project would build.
 
     Args:
@@ -211,8 +217,9 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
         source = tree.prepare(want.name, want.profile, want.locked, folder=want.folder, store=store)
         if source.identity != want.source.identity:
             raise FileError(f"{want.folder} changed since it was looked at", next="the same command again")
-        required = [built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
-                    for each in want.requires]  # fmt: skip
+        required = [
+            built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine) for each in want.requires
+        ]
         image = native.builder_image(want.builder, store=store, engine=engine)
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
         if compiler_cache:
@@ -261,8 +268,9 @@ class _Build:
         made = json.loads(self._call(*self._conan("export-pkg", jobs), "--format", "json"))
         (ref,) = {
             f"{node['ref']}:{node['package_id']}"
-            for node in made["graph"]["nodes"].values() if node["name"] == self.want.name
-        }  # fmt: skip
+            for node in made["graph"]["nodes"].values()
+            if node["name"] == self.want.name
+        }
         package.take(self.container, ref, self.result, self.environment)
         self._report(monotonic() - start)
 
@@ -272,7 +280,9 @@ class _Build:
         return CommandError(
             f"{self.want.reference} could not be built",
             why=f"{death or watcher.why()}\n(whole output: {log})",
-            next=fewer if death else f"correct what is refused (patches/, toolchains/recipes/{self.want.name}), then "
+            next=fewer
+            if death
+            else f"correct what is refused (patches/, toolchains/recipes/{self.want.name}), then "
             "the same command again",
         )
 
@@ -298,17 +308,31 @@ class _Build:
 
     def _conan(self, verb: str, jobs: resources.Jobs) -> list[str]:
         confs = {
-            "presets": f"{SOURCES}/cmake/CMakePresets.json", "jobs": str(jobs.compile), "links": str(jobs.link),
+            "presets": f"{SOURCES}/cmake/CMakePresets.json",
+            "jobs": str(jobs.compile),
+            "links": str(jobs.link),
             "beside": f"{SOURCES}/recipes",
-        }  # fmt: skip
+        }
         return [
-            "conan", verb, f"{WORK}/conanfile.py", "--version", self.want.profile.version, "--output-folder", WORK,
-            "--profile:all", f"{SOURCES}/cmake/upstream.profile", "--no-remote",
+            "conan",
+            verb,
+            f"{WORK}/conanfile.py",
+            "--version",
+            self.want.profile.version,
+            "--output-folder",
+            WORK,
+            "--profile:all",
+            f"{SOURCES}/cmake/upstream.profile",
+            "--no-remote",
             *(word for option in _options(self.want, "&") for word in ("-o", option)),
-            *(word for each in self.want.all_required for option in _options(each, f"{each.name}/*")
-              for word in ("-o", option)),
+            *(
+                word
+                for each in self.want.all_required
+                for option in _options(each, f"{each.name}/*")
+                for word in ("-o", option)
+            ),
             *(word for name, value in confs.items() for word in ("-c", f"user.foundry:{name}={value}")),
-        ]  # fmt: skip
+        ]
 
     def _report(self, seconds: float) -> None:
         """Say where the time went, and keep that beside the part."""
@@ -321,10 +345,17 @@ class _Build:
         if found:
             _console.print(timings.table(found))
         _console.print(f"ccache had {hits} of {hits + misses} compilations; {seconds:.0f} s in all")
-        (self.result / _TIMINGS).write_text(json.dumps({
-            "seconds": round(seconds, 1), "ccache-hits": hits, "ccache-misses": misses,
-            "slowest": [[each.output, round(each.seconds, 1)] for each in found[:20]],
-        }, indent=2))  # fmt: skip
+        (self.result / _TIMINGS).write_text(
+            json.dumps(
+                {
+                    "seconds": round(seconds, 1),
+                    "ccache-hits": hits,
+                    "ccache-misses": misses,
+                    "slowest": [[each.output, round(each.seconds, 1)] for each in found[:20]],
+                },
+                indent=2,
+            )
+        )
 
     def _call(self, *argv: str) -> str:
         return self.container.call(argv, env=self.environment)
@@ -359,8 +390,9 @@ def preset(name: str) -> dict[str, object]:
 
     By itself, so that an edit in another project's preset has nothing compiled again.
     """
-    entries = {each["name"]: each for each in json.loads((paths.CMAKE / "CMakePresets.json").read_text())
-               ["configurePresets"]}  # fmt: skip
+    entries = {
+        each["name"]: each for each in json.loads((paths.CMAKE / "CMakePresets.json").read_text())["configurePresets"]
+    }
     found: dict[str, object] = {}
     below = name if name in entries else ""
     while below:
@@ -371,7 +403,9 @@ def preset(name: str) -> dict[str, object]:
 
 def _packages(builder: LockedTarget) -> str:
     """The digest of what is in the image to build in; how we put it there is no part of it."""
-    return digest({
-        "packages": sorted(each.sha256 for each in (*builder.debs, *builder.wheels, *builder.sdists)),
-        "recipe": trees.digest({"Dockerfile": paths.DOCKER / "build.Dockerfile"}),
-    })
+    return digest(
+        {
+            "packages": sorted(each.sha256 for each in (*builder.debs, *builder.wheels, *builder.sdists)),
+            "recipe": trees.digest({"Dockerfile": paths.DOCKER / "build.Dockerfile"}),
+        }
+    )

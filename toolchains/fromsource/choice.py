@@ -103,11 +103,14 @@ class Choice:
         names = dict.fromkeys(TRITON if name == build.LLVM else name for name in self.names)
         wanted = tuple(
             build.wanted(
-                name, target.suite, profiles={TRITON: locked.version, **self.profiles}, folders=self.folders,
+                name,
+                target.suite,
+                profiles={TRITON: locked.version, **self.profiles},
+                folders=self.folders,
                 llvm_targets=file.llvm_targets,
             )
             for name in names or file.upstreams
-        )  # fmt: skip
+        )
         return Sourced(wanted, self.jobs, self.compiler_cache)
 
     @property
@@ -155,9 +158,14 @@ def _is_there(choice: Choice, target: LockedTarget, locked: LockedTriton, store:
 
 
 def read(
-    from_source: str | bool | None, sources: Sequence[str], profiles: Sequence[str], jobs: str, compiler_cache: str, *,
+    from_source: str | bool | None,
+    sources: Sequence[str],
+    profiles: Sequence[str],
+    jobs: str,
+    compiler_cache: str,
+    *,
     environ: Mapping[str, str] = os.environ,
-) -> Choice | None:  # fmt: skip
+) -> Choice | None:
     """The choice that options of a command line make; None where nothing is built from source.
 
     Args:

@@ -91,9 +91,14 @@ class Packed:
 
 
 def pack(
-    entries: Iterable[Entry], out: IO[bytes], *, called: str, selection: Selection, series: Series | None = None,
+    entries: Iterable[Entry],
+    out: IO[bytes],
+    *,
+    called: str,
+    selection: Selection,
+    series: Series | None = None,
     keep: Sequence[str] = (),
-) -> Packed:  # fmt: skip
+) -> Packed:
     """Write a tree.
 
     Args:
@@ -365,6 +370,4 @@ def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> I
             elif member.isreg():
                 yield Entry(name, archive.extractfile(member), member.size, bool(member.mode & 0o100))
             else:
-                raise UnsafeArchiveError(
-                    f"{called} has an entry that is neither a file nor a link: {member.name}"
-                )
+                raise UnsafeArchiveError(f"{called} has an entry that is neither a file nor a link: {member.name}")

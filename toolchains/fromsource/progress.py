@@ -184,9 +184,13 @@ class Watcher:
         if self._bar:
             known = self.phase == "build" and self.steps[1] > 0
             self._bar.update(
-                self._task, total=100 if known else None, completed=self.percent, description=self._far(),
-                left=f"about {self.left} left" if self.left else "", detail=current.rsplit("/", 1)[-1],
-            )  # fmt: skip
+                self._task,
+                total=100 if known else None,
+                completed=self.percent,
+                description=self._far(),
+                left=f"about {self.left} left" if self.left else "",
+                detail=current.rsplit("/", 1)[-1],
+            )
         elif time.monotonic() - self._said >= _EVERY:
             self._say()
 
@@ -245,8 +249,13 @@ def _bar(console: Console) -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}", markup=False),
         TextColumn(
-            "{task.fields[detail]}", style="dim", markup=False,
+            "{task.fields[detail]}",
+            style="dim",
+            markup=False,
             table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
         ),
-        console=console, expand=True, transient=True, refresh_per_second=4,
-    )  # fmt: skip
+        console=console,
+        expand=True,
+        transient=True,
+        refresh_per_second=4,
+    )

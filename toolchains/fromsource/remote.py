@@ -106,9 +106,7 @@ def push(want: Wanted, url: str, *, store: Store, engine: Engine, network: str =
     return Moved(want.name, found, _sha256(folder / f"{want.name}.tar"), moved)
 
 
-def pull(
-    want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engine, network: str = "host"
-) -> Moved:  # fmt: skip
+def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engine, network: str = "host") -> Moved:
     """Have the part in the store, from a remote if it is not there; nothing is built.
 
     Args:
@@ -223,9 +221,17 @@ class Conan:
         """What a build of this checkout would be called by a remote."""
         options = [(each.name, *option) for each in (*want.all_required, want) for option in each.options.items()]
         text = self._call(
-            "graph", "info", "--requires", want.reference, "--profile:all", _PROFILE, "--no-remote", "--format", "json",
+            "graph",
+            "info",
+            "--requires",
+            want.reference,
+            "--profile:all",
+            _PROFILE,
+            "--no-remote",
+            "--format",
+            "json",
             *(word for name, key, value in options for word in ("-o", f"{name}/*:{key}={value}")),
-        )  # fmt: skip
+        )
         nodes = json.loads(text)["graph"]["nodes"].values()
         (node,) = (node for node in nodes if node["name"] == want.name)
         return Package(want.reference, node["rrev"], node["package_id"])
@@ -243,9 +249,10 @@ class Conan:
         self._call("cache", "restore", "/foundry/restored.tgz")
         if self._run("cache", "path", str(expected))[0] != 0:
             raise PinError(
-                f"{archive} is not the package that this checkout makes", why=f"it has no {expected}",
+                f"{archive} is not the package that this checkout makes",
+                why=f"it has no {expected}",
                 next=f"remove {archive.parent} and build it again",
-            )  # fmt: skip
+            )
 
     def upload(self, reference: str, *options: str) -> bool:
         """Give the remote a recipe, or with a package_id a package too; returns whether it did not have it.
@@ -325,9 +332,10 @@ class Conan:
         if status != 0:
             self._refuse(text)
             raise FetchError(
-                f"{self._url}: conan {words[0]} failed", why=f"{self._tail(text)}\n(whole output: {self._log})",
+                f"{self._url}: conan {words[0]} failed",
+                why=f"{self._tail(text)}\n(whole output: {self._log})",
                 next="the same command again; nothing that came or went half is used",
-            )  # fmt: skip
+            )
         return stdout
 
     def _run(self, *words: str) -> tuple[int, str, str]:
@@ -347,9 +355,10 @@ class Conan:
         users = f"set {USER} and {PASSWORD}; for this remote only, {USER}_{REMOTE.upper()} and so on"
         if "Unable to connect to remote" in text:
             raise FetchError(
-                f"{self._url} does not answer", why=why,
+                f"{self._url} does not answer",
+                why=why,
                 next="see that the remote runs, and is reached from the machine that the engine runs on",
-            )  # fmt: skip
+            )
         if "Wrong user or password" in text:
             raise FetchError(f"{self._url} does not accept this user with this password", why=why, next=users)
         if "interactive mode disabled" in text or "Found password in env-var" in text:

@@ -75,9 +75,7 @@ def machine(container: Container) -> Machine:
     return Machine(max(cpus, 1), min(int(found[1]) * 1024, *limits, 1 << 62))
 
 
-def jobs(
-    cpus: int, memory: int, *, per_compile: int = PER_COMPILE, per_link: int = PER_LINK, asked: int = 0
-) -> Jobs:  # fmt: skip
+def jobs(cpus: int, memory: int, *, per_compile: int = PER_COMPILE, per_link: int = PER_LINK, asked: int = 0) -> Jobs:
     """How many steps may run at a time so that their memory is there: one a processor at most, and never none.
 
     Args:

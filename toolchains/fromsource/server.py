@@ -33,7 +33,7 @@ _HOME, _LOG = "/foundry/server", "/run/conan-server.log"
 # How long (seconds) it may take to open its port.
 _PATIENCE = 60
 _KNOCK = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"
-_START = f'conan_server --server_dir {_HOME} >{_LOG} 2>&1 & echo $! >{PID}'
+_START = f"conan_server --server_dir {_HOME} >{_LOG} 2>&1 & echo $! >{PID}"
 # Not kill -0: nobody in the container takes note of a child's end, so a process that ended is still one, a zombie.
 _ALIVE = f'grep -q "^State:[[:space:]]*[RSDTI]" /proc/$(cat {PID})/status'
 
@@ -62,9 +62,14 @@ def writer() -> tuple[str, str]:
 
 @contextmanager
 def serving(
-    image: str, engine: Engine, *, port: int = PORT, network: str = "host", volume: str = VOLUME,
+    image: str,
+    engine: Engine,
+    *,
+    port: int = PORT,
+    network: str = "host",
+    volume: str = VOLUME,
     users: tuple[str, str],
-) -> Iterator[Container]:  # fmt: skip
+) -> Iterator[Container]:
     """The container of a server that answers; the server ends with it, what it was given stays in the volume.
 
     Args:
@@ -112,9 +117,21 @@ def _configuration(port: int, user: str, password: str) -> str:
     """server.conf: tokens are of this run only, so that whoever has one of an earlier run logs in again."""
     # In this format, a single per cent sign would start the name of another entry.
     escaped = password.replace("%", "%%")
-    return "\n".join([
-        "[server]", f"port: {port}", "disk_storage_path: ./data", f"jwt_secret: {secrets.token_hex(32)}",
-        "jwt_expire_minutes: 120", f"updown_secret: {secrets.token_hex(32)}", "authorize_timeout: 1800",
-        "[write_permissions]", f"*/*@*/*: {user}", "[read_permissions]", "*/*@*/*: *", "[users]",
-        f"{user}: {escaped}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "[server]",
+            f"port: {port}",
+            "disk_storage_path: ./data",
+            f"jwt_secret: {secrets.token_hex(32)}",
+            "jwt_expire_minutes: 120",
+            f"updown_secret: {secrets.token_hex(32)}",
+            "authorize_timeout: 1800",
+            "[write_permissions]",
+            f"*/*@*/*: {user}",
+            "[read_permissions]",
+            "*/*@*/*: *",
+            "[users]",
+            f"{user}: {escaped}",
+            "",
+        ]
+    )

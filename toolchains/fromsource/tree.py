@@ -91,9 +91,13 @@ def prepare(
     def make(place: Path) -> None:
         with step(f"sources of {upstream}: {origin.called}"), (place / "tree.tar").open("w+b") as out:
             made = packed.pack(
-                origin.entries(store), out, called=origin.called, selection=origin.selection, series=_series(profile),
+                origin.entries(store),
+                out,
+                called=origin.called,
+                selection=origin.selection,
+                series=_series(profile),
                 keep=llvmhash.FILES if profile.llvm_hash else (),
-            )  # fmt: skip
+            )
         if origin.digest and made.digest != origin.digest:
             raise FileError(f"{origin.called} changed while it was read", next="the same command again")
         if profile.llvm_hash:
@@ -117,15 +121,22 @@ def _series(profile: Profile) -> Series | None:
 def _described(upstream: str, profile: Profile, origin: Origin) -> Described:
     series = _series(profile)
     patches = series.digest if series else ""
-    return Described(upstream, digest({
-        "format": _FORMAT,
-        "commit": origin.commit,
-        "take": sorted(profile.take),
-        "left_out": sorted(profile.left_out),
-        "patches": patches,
-        # A tree that was there before another LLVM was pinned has to be looked at again.
-        **({"llvm_hash": profile.llvm_hash} if profile.llvm_hash else {}),
-    }), origin.commit, patches)  # fmt: skip
+    return Described(
+        upstream,
+        digest(
+            {
+                "format": _FORMAT,
+                "commit": origin.commit,
+                "take": sorted(profile.take),
+                "left_out": sorted(profile.left_out),
+                "patches": patches,
+                # A tree that was there before another LLVM was pinned has to be looked at again.
+                **({"llvm_hash": profile.llvm_hash} if profile.llvm_hash else {}),
+            }
+        ),
+        origin.commit,
+        patches,
+    )
 
 
 def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder: Path | None) -> Origin:

@@ -33,12 +33,14 @@ _CODE = ("toolchains/fromsource/wheel.py", "toolchains/artifacts/triton_wheel.py
 
 def identity(locked: LockedTriton, want: Wanted) -> str:
     """The digest of all that goes into the wheel."""
-    return digest({
-        "built": want.identity,
-        "version": triton_wheel.version(locked),
-        "rules": hashlib.sha256((paths.PATCHES / "triton" / "slim.toml").read_bytes()).hexdigest(),
-        "code": folders.digest({name: paths.ROOT / name for name in _CODE}),
-    })
+    return digest(
+        {
+            "built": want.identity,
+            "version": triton_wheel.version(locked),
+            "rules": hashlib.sha256((paths.PATCHES / "triton" / "slim.toml").read_bytes()).hexdigest(),
+            "code": folders.digest({name: paths.ROOT / name for name in _CODE}),
+        }
+    )
 
 
 def take(locked: LockedTriton, want: Wanted, built: Built, store: Store) -> Path:
@@ -58,7 +60,7 @@ def take(locked: LockedTriton, want: Wanted, built: Built, store: Store) -> Path
         raise PinError(
             f"profile {want.profile.name} of {want.name} is not patched as Triton {locked.version} is",
             why=f"its patches: {want.profile.patches or 'none'}; those of the release: {series}",
-            next=f"a profile with patches = \"{series}\", or a release of Triton that goes with this one: --triton",
+            next=f'a profile with patches = "{series}", or a release of Triton that goes with this one: --triton',
         )
     folder = store.part("triton", identity(locked, want), lambda folder: _make(locked, want, built.path, folder))
     (result,) = folder.glob("*.whl")

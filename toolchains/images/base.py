@@ -28,9 +28,17 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _RECIPE = ("toolchains/images/base.py", "toolchains/archives/docker_archive.py", "toolchains/archives/folders.py")
 # Left behind by mmdebstrap and by the packages' scripts: of this machine, or dated.
 _LEFT_BEHIND = (
-    "etc/resolv.conf", "etc/hostname", "etc/apt/sources.list", "var/lib/apt", "var/cache/apt", "var/cache/debconf",
-    "var/cache/ldconfig/aux-cache", "var/log/apt", "var/log/dpkg.log", "var/log/alternatives.log",
-)  # fmt: skip
+    "etc/resolv.conf",
+    "etc/hostname",
+    "etc/apt/sources.list",
+    "var/lib/apt",
+    "var/cache/apt",
+    "var/cache/debconf",
+    "var/cache/ldconfig/aux-cache",
+    "var/log/apt",
+    "var/log/dpkg.log",
+    "var/log/alternatives.log",
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +61,14 @@ class BaseImage:
 
 def identity(target: LockedTarget) -> str:
     """The digest of all that goes into a target's base image."""
-    return digest({
-        "suite": target.suite,
-        "debs": sorted(deb.sha256 for deb in target.debs),
-        "paths": _path_options(target),
-        "recipe": folders.digest({name: ROOT / name for name in _RECIPE}),
-    })
+    return digest(
+        {
+            "suite": target.suite,
+            "debs": sorted(deb.sha256 for deb in target.debs),
+            "paths": _path_options(target),
+            "recipe": folders.digest({name: ROOT / name for name in _RECIPE}),
+        }
+    )
 
 
 def base(target: LockedTarget, store: Store) -> BaseImage:
@@ -88,15 +98,18 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
         folder.chmod(0o755)
         _repository(folder / "debs", target.suite, target.debs, store)
         argv: list[str | Path] = [
-            mmdebstrap, f"--mode={'root' if as_root else 'unshare'}", "--variant=essential",
+            mmdebstrap,
+            f"--mode={'root' if as_root else 'unshare'}",
+            "--variant=essential",
             f"--include={','.join(deb.name for deb in target.debs)}",
             *(f"--dpkgopt={option}" for option in _path_options(target)),
             # Device nodes are the container engine's business.
             "--skip=output/dev",
-            "--customize-hook=cd \"$1\" && rm -rf " + " ".join(_LEFT_BEHIND),
-            target.suite, folder / "rootfs.tar",
+            '--customize-hook=cd "$1" && rm -rf ' + " ".join(_LEFT_BEHIND),
+            target.suite,
+            folder / "rootfs.tar",
             f"deb [trusted=yes] copy://{quote(str(folder / 'debs'))} ./",
-        ]  # fmt: skip
+        ]
         env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(folders.EPOCH)}
         # As another user than root, mmdebstrap makes namespaces itself.
         try:
@@ -106,9 +119,13 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
             store.verify(target.debs)
             raise
         docker_archive.base(
-            folder / "rootfs.tar", image, name=tag, architecture=architecture(target.debs),
-            env=[f"PATH={_PATH}"], command=["/bin/bash"],
-        )  # fmt: skip
+            folder / "rootfs.tar",
+            image,
+            name=tag,
+            architecture=architecture(target.debs),
+            env=[f"PATH={_PATH}"],
+            command=["/bin/bash"],
+        )
 
 
 def _repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store) -> None:

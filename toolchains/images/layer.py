@@ -38,9 +38,15 @@ def identity(dockerfile: Path) -> str:
 
 
 def layer(
-    engine: Engine, name: str, dockerfile: Path | bytes, arguments: Mapping[str, str], labels: Mapping[str, str],
-    wheels: Sequence[Wheel], known: Iterable[str], files: Mapping[str, Path] | None = None,
-) -> ImageInfo:  # fmt: skip
+    engine: Engine,
+    name: str,
+    dockerfile: Path | bytes,
+    arguments: Mapping[str, str],
+    labels: Mapping[str, str],
+    wheels: Sequence[Wheel],
+    known: Iterable[str],
+    files: Mapping[str, Path] | None = None,
+) -> ImageInfo:
     """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine.
 
     Args:

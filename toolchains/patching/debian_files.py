@@ -45,12 +45,14 @@ class PackageTree:
 
 def identity(what: Patched, target: LockedTarget) -> str:
     """The digest of all that goes into the part: the package, the series, where it goes."""
-    return digest({
-        "deb": package(what, target).sha256,
-        "series": series(what).digest,
-        "root": what.root,
-        "recipe": folders.digest({name: paths.ROOT / name for name in _RECIPE}),
-    })
+    return digest(
+        {
+            "deb": package(what, target).sha256,
+            "series": series(what).digest,
+            "root": what.root,
+            "recipe": folders.digest({name: paths.ROOT / name for name in _RECIPE}),
+        }
+    )
 
 
 def part(what: Patched, target: LockedTarget, store: Store) -> Path:

@@ -60,9 +60,7 @@ def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into:
                     tree.changed[path] = text
         else:
             tree.apply(patch)
-        bodies[patch.name] = "".join(
-            _diff(path, before.read(path), tree.read(path)) for path in sorted(tree.changed)
-        )
+        bodies[patch.name] = "".join(_diff(path, before.read(path), tree.read(path)) for path in sorted(tree.changed))
     for patch in series.patches:
         (series.folder / patch.name).write_bytes((patch.header + "\n" + bodies[patch.name]).encode())
     result = Series.load(series.folder)

@@ -84,14 +84,25 @@ def _written(container: Container) -> str:
     for upstream, profile in _profiles():
         options = _options(profile)
         _conan(
-            container, "lock", "create", "--requires", f"{upstream.name}/{profile.version}", "--profile:all", _PROFILE,
-            "--no-remote", "--lockfile-partial", "--lockfile-out", _MADE,
+            container,
+            "lock",
+            "create",
+            "--requires",
+            f"{upstream.name}/{profile.version}",
+            "--profile:all",
+            _PROFILE,
+            "--no-remote",
+            "--lockfile-partial",
+            "--lockfile-out",
+            _MADE,
             *(["--lockfile", _MADE] if container.run(["test", "-f", _MADE]).status == 0 else []),
             *(word for name, value in options.items() for word in ("-o", f"{upstream.name}/*:{name}={value}")),
-        )  # fmt: skip
+        )
     data = json.loads(container.call(["cat", _MADE]))
-    plain = {key: sorted({_version(each) for each in value}) if isinstance(value, list) else value
-             for key, value in data.items()}  # fmt: skip
+    plain = {
+        key: sorted({_version(each) for each in value}) if isinstance(value, list) else value
+        for key, value in data.items()
+    }
     return json.dumps(plain, indent=4) + "\n"
 
 
@@ -124,10 +135,13 @@ def _base() -> str:
     tree = ast.parse((paths.RECIPES / BASE / "conanfile.py").read_text())
     said = {
         target.id: str(ast.literal_eval(statement.value))
-        for each in tree.body if isinstance(each, ast.ClassDef)
-        for statement in each.body if isinstance(statement, ast.Assign)
-        for target in statement.targets if isinstance(target, ast.Name) and target.id in ("name", "version")
-    }  # fmt: skip
+        for each in tree.body
+        if isinstance(each, ast.ClassDef)
+        for statement in each.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name) and target.id in ("name", "version")
+    }
     return f"{said['name']}/{said['version']}"
 
 

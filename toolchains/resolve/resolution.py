@@ -168,9 +168,14 @@ class _Resolver:
         return tuple(found), tuple(needs)
 
     def _wheels(
-        self, python: str, pins: dict[str, str], *, dependencies: bool, also: Sequence[str] = (),
+        self,
+        python: str,
+        pins: dict[str, str],
+        *,
+        dependencies: bool,
+        also: Sequence[str] = (),
         keep: Mapping[str, str] | None = None,
-    ) -> tuple[Artifact, ...]:  # fmt: skip
+    ) -> tuple[Artifact, ...]:
         question = digest([python, pins, dependencies, also, dict(keep or {})])
         if question not in self._answers:
             with self._store.incoming() as folder:

@@ -90,8 +90,11 @@ class Supply:
         with (target if self.path.is_dir() else self.path).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
-            raise HashMismatchError(f"{self} changed while it was read", why=f"sha256 {found}\nbefore {sha256}",
-                                    next="the same command again, once nobody changes it")  # fmt: skip
+            raise HashMismatchError(
+                f"{self} changed while it was read",
+                why=f"sha256 {found}\nbefore {sha256}",
+                next="the same command again, once nobody changes it",
+            )
 
     def _read(self, tar: tarfile.TarFile) -> dict[str, Entry]:
         try:
@@ -110,10 +113,10 @@ class Supply:
         if self.path.is_dir():
             return SdkError(f"{self} cannot be read", why=str(error), next=f"see to its rights: ls -lR {self.path}")
         return SdkError(
-            f"{self.path} cannot be read as a tar archive", why=self._compression() or str(error),
+            f"{self.path} cannot be read as a tar archive",
+            why=self._compression() or str(error),
             next="give the archive as the vendor packed it, or the folder that it was unpacked to",
-        )  # fmt: skip
-
+        )
 
     def _compression(self) -> str:
         """What is wrong with an archive that is compressed as we cannot read it."""

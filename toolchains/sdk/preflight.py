@@ -76,9 +76,7 @@ def _followed(entries: Mapping[str, Entry], name: str) -> str:
 
 
 class _Check:
-    def __init__(
-        self, kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provided, python: str
-    ) -> None:
+    def __init__(self, kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provided, python: str) -> None:
         self._kind = kind
         self._entries = entries
         self._home = home

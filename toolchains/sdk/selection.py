@@ -1,10 +1,10 @@
 """Which SDK a command line means: --sdk with a path or a word, or the variables that the vendor's README sets.
 
-    --sdk=PATH           that archive or folder, whatever variables are set
-    --sdk=environment    what the variables name; those of single files may be absent where the folder has the files
-    --sdk=reference      our own part, whatever variables are set
-    nothing              what the variables name if all of them are set, which is said; else our own part, and if some
-                         of them are set, that is said, too
+--sdk=PATH           that archive or folder, whatever variables are set
+--sdk=environment    what the variables name; those of single files may be absent where the folder has the files
+--sdk=reference      our own part, whatever variables are set
+nothing              what the variables name if all of them are set, which is said; else our own part, and if some
+                     of them are set, that is said, too
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ def meant(
     if kind and (sdk == _ENVIRONMENT or not sdk):
         found = _named(kind, environ, asked=bool(sdk), sha256=sha256, version=version)
     if found is None and (sha256 or version):
-        raise UsageError("--sdk-sha256 and --sdk-version say something of a vendor's SDK, and there is none",
-                         next="--sdk=PATH")  # fmt: skip
+        raise UsageError(
+            "--sdk-sha256 and --sdk-version say something of a vendor's SDK, and there is none", next="--sdk=PATH"
+        )
     return found
 
 
@@ -72,8 +73,9 @@ def _named(kind: Kind, environ: Mapping[str, str], *, asked: bool, sha256: str, 
     if not whole:
         raise UsageError(f"{kind.name} has no variables that name it", next="--sdk=PATH")
     if whole not in known:
-        raise UsageError(f"{whole} is not set, which names the folder of {kind.name}",
-                         next=f"{whole}=FOLDER, or --sdk=PATH")  # fmt: skip
+        raise UsageError(
+            f"{whole} is not set, which names the folder of {kind.name}", next=f"{whole}=FOLDER, or --sdk=PATH"
+        )
     folder = Path(known[whole]).expanduser().absolute()
     if not folder.is_dir():
         raise UsageError(f"{whole} names no folder: {folder}", next=f"correct {whole}, or unset it")
@@ -86,8 +88,10 @@ def _named(kind: Kind, environ: Mapping[str, str], *, asked: bool, sha256: str, 
             # What lies where it belongs need not be said twice.
             if path != folder / name:
                 files[name] = path
-    _console.print(f"{kind.name} is taken from the environment: {_list(known)}"
-                   + "; --sdk=reference takes our own part" * (not asked))  # fmt: skip
+    _console.print(
+        f"{kind.name} is taken from the environment: {_list(known)}"
+        + "; --sdk=reference takes our own part" * (not asked)
+    )
     return Given(folder, sha256, version, files, _ENVIRONMENT)
 
 

@@ -140,8 +140,11 @@ def given(target: LockedTarget, what: Given, store: Store) -> Sdk:
         raise UsageError(f"there is no archive or folder {supply.path}", next="--sdk=PATH of it")
     if not (supply.path.is_file() or supply.path.is_dir()):
         # To open a pipe would be to wait for whoever writes to it.
-        raise UsageError(f"{supply.path} is neither a file nor a folder", why="it is a pipe, a device or a socket",
-                         next="--sdk=PATH of an archive, or of the folder that it was unpacked to")  # fmt: skip
+        raise UsageError(
+            f"{supply.path} is neither a file nor a folder",
+            why="it is a pipe, a device or a socket",
+            next="--sdk=PATH of an archive, or of the folder that it was unpacked to",
+        )
     records = _records()
     record = records.get(str(supply), {})
     found = supply.sha256()
@@ -172,14 +175,16 @@ def _compare(supply: Supply, found: str, said: str, recorded: str) -> None:
         raise UsageError(f"not a sha256: {said}", next="--sdk-sha256 with its 64 hexadecimal digits")
     if said and said != found:
         raise HashMismatchError(
-            f"{supply} does not have the sha256 that you gave", why=f"sha256 {found}\ngiven  {said}",
+            f"{supply} does not have the sha256 that you gave",
+            why=f"sha256 {found}\ngiven  {said}",
             next="look where it comes from",
-        )  # fmt: skip
+        )
     if recorded and recorded != found and not said:
         raise HashMismatchError(
-            f"{supply} is not what was used before", why=f"sha256 {found}\nbefore {recorded}",
+            f"{supply} is not what was used before",
+            why=f"sha256 {found}\nbefore {recorded}",
             next=f"find out who changed it; if you did: --sdk-sha256={found}",
-        )  # fmt: skip
+        )
 
 
 def _preflight(
@@ -195,8 +200,9 @@ def _preflight(
     if fatal:
         raise SdkError(
             f"{supply} is not {kind.name} for the image of {target.name}, or not all of it",
-            why="\n".join(map(str, fatal)), next=_advice(kind, fatal),
-        )  # fmt: skip
+            why="\n".join(map(str, fatal)),
+            next=_advice(kind, fatal),
+        )
     for finding in found:
         _console.print(f"[yellow]remark:[/] {finding}")
 
@@ -213,11 +219,13 @@ def _advice(kind: Kind, fatal: Sequence[Finding]) -> str:
 def _checked(kind: Kind, target: LockedTarget) -> str:
     """The digest of all that the preflight goes by, the SDK aside."""
     sources = {name: paths.ROOT / name for name in _CODE}
-    return digest({
-        "kind": trees.digest({"kind": vendors.file(kind.key)}),
-        "debs": sorted(deb.sha256 for deb in target.debs),
-        "code": trees.digest(sources),
-    })
+    return digest(
+        {
+            "kind": trees.digest({"kind": vendors.file(kind.key)}),
+            "debs": sorted(deb.sha256 for deb in target.debs),
+            "code": trees.digest(sources),
+        }
+    )
 
 
 def _version(folders: Sequence[str], name: str) -> str:

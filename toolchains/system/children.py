@@ -25,9 +25,17 @@ _PASSED = ("HOME", "TERM")
 # What a child that may use the network sees besides: the user's own proxies, certificates and pip settings. None of
 # them can change a result, since every byte fetched is checked against the lock.
 _PASSED_NETWORK = (
-    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-)  # fmt: skip
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+)
 _NETWORK_PREFIX = "PIP_"
 # What is running now, in whichever thread.
 _children: list[subprocess.Popen[str]] = []
@@ -109,10 +117,16 @@ def run(
         raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor")
     child = subprocess.Popen(
         [*_dying_with_us(), *(_ISOLATED if isolated else ()), *words],
-        cwd=cwd, env=child_environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
-        text=True, errors="replace", process_group=0, pass_fds=scratch.locks(),
-    )  # fmt: skip
+        cwd=cwd,
+        env=child_environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0,
+        pass_fds=scratch.locks(),
+    )
     _children.append(child)
     try:
         if line is None:
@@ -185,8 +199,13 @@ def start(argv: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:
     with (LOGS / f"{log}.log").open("wb") as output:
         try:
             return subprocess.Popen(
-                [str(word) for word in argv], env=environment(network=True), stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output, start_new_session=True, cwd="/",
-            )  # fmt: skip
+                [str(word) for word in argv],
+                env=environment(network=True),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                cwd="/",
+            )
         except FileNotFoundError:
             raise MissingToolError(f"{argv[0]} is not installed", next="./foundry doctor") from None

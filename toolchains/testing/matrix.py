@@ -12,9 +12,5 @@ def matrix(lock: Lock) -> str:
 
     Variants without parts of their own are left out, see Lock.proven.
     """
-    pairs = [
-        {"target": target.name, "triton": release}
-        for target in lock.proven()
-        for release in target.tritons
-    ]
+    pairs = [{"target": target.name, "triton": release} for target in lock.proven() for release in target.tritons]
     return json.dumps({"include": pairs})

@@ -35,9 +35,15 @@ _PEERS_HOME = f"{_HOME}/peers"
 
 
 def e2e(
-    target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
-    given: Given | None = None, choice: Choice | None = None,
-) -> Path:  # fmt: skip
+    target: str,
+    *,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    only: str = "",
+    given: Given | None = None,
+    choice: Choice | None = None,
+) -> Path:
     """Have a target's image, and prove in it that kernels run and are right.
 
     Args:
@@ -64,8 +70,9 @@ def e2e(
     how = _How(triton, offline, allow_drift, given, choice)
     verdict, results = _run(target, ["e2e"], command, {}, how)
     if verdict.plan == () and only:
-        raise UsageError(f"no case has {only!r} in its name",
-                         next="take a part of one of the names above, or leave out --only")  # fmt: skip
+        raise UsageError(
+            f"no case has {only!r} in its name", next="take a part of one of the names above, or leave out --only"
+        )
     verdict.write(results)
     if not verdict.proven:
         raise ProofError(f"{target} is not proven", why=_why(verdict, results / "junit.xml"), next=how.shell(target))
@@ -74,9 +81,14 @@ def e2e(
 
 
 def bench(
-    target: str, *, triton: str = "", offline: bool = False, allow_drift: bool = False, only: str = "",
+    target: str,
+    *,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    only: str = "",
     given: Given | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Time a target against its peers, in the variant of its image that has them, or in its own if that has all.
 
     Args:
@@ -98,9 +110,10 @@ def bench(
     known = measurements(building.locked(variant).backend)
     if only and only not in known:
         raise UsageError(
-            f"there is no measurement {only} of {target}{suggestion(only, known)}", why=f"known: {', '.join(known)}",
+            f"there is no measurement {only} of {target}{suggestion(only, known)}",
+            why=f"known: {', '.join(known)}",
             next=f"./foundry bench {target}, or --only= one of these",
-        )  # fmt: skip
+        )
     command = ["python", "bench", "--records", "--only", only]
     # bench/ times the kernels that e2e/ checks.
     peers = _PEERS.get(building.locked(variant).backend, ())
@@ -171,15 +184,25 @@ class _How:
     def shell(self, target: str) -> str:
         """What to type to look around in it."""
         return building.shell_command(
-            target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift, given=self.given,
+            target,
+            triton=self.triton,
+            offline=self.offline,
+            allow_drift=self.allow_drift,
+            given=self.given,
             choice=self.choice,
-        )  # fmt: skip
+        )
 
 
 def _run(
-    target: str, folders: Sequence[str], command: Sequence[str], env: Mapping[str, str], how: _How, *,
-    folder: str = "", peers: Sequence[str] = (),
-) -> tuple[Verdict, Path]:  # fmt: skip
+    target: str,
+    folders: Sequence[str],
+    command: Sequence[str],
+    env: Mapping[str, str],
+    how: _How,
+    *,
+    folder: str = "",
+    peers: Sequence[str] = (),
+) -> tuple[Verdict, Path]:
     """Run a command in a container of a target's image; returns what it came to and the folder for results, empty.
 
     Args:
@@ -187,9 +210,13 @@ def _run(
         peers: backends whose plugins the command finds beside the target's own.
     """
     docker, made = building.have(
-        target, triton=how.triton, offline=how.offline, allow_drift=how.allow_drift, given=how.given,
+        target,
+        triton=how.triton,
+        offline=how.offline,
+        allow_drift=how.allow_drift,
+        given=how.given,
         choice=how.choice,
-    )  # fmt: skip
+    )
     results = place(folder or target, made.info.labels[target_image.LABEL + "triton"], how.given, how.choice)
     shutil.rmtree(results, ignore_errors=True)
     locked = building.locked(target)
@@ -230,6 +257,18 @@ def _install(container: Container, backend: str) -> None:
     container.copy_into(paths.BACKENDS / backend, sources)
     # No dependencies: the image has what its own plugin needs, and measures with that.
     container.call(
-        ["pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--quiet",
-         "--disable-pip-version-check", "--root-user-action=ignore", "--target", _PEERS_HOME, sources]
-    )  # fmt: skip
+        [
+            "pip",
+            "install",
+            "--no-index",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-cache-dir",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--root-user-action=ignore",
+            "--target",
+            _PEERS_HOME,
+            sources,
+        ]
+    )

@@ -50,8 +50,10 @@ _EVERY_CPU = "every_cpu"
 _DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.ran())"
 # Marks of tests that say the same in several images, and of those that do not say the same on each processor.
 _MARKS = (
-    "anywhere: in every image", "any_release: with every release of Triton", f"{_EVERY_CPU}: as each kind of processor",
-)  # fmt: skip
+    "anywhere: in every image",
+    "any_release: with every release of Triton",
+    f"{_EVERY_CPU}: as each kind of processor",
+)
 # PoCL's library is compiled for some kinds of x86-64 processors, and calls pass vectors otherwise on each. PoCL takes
 # the best one that the machine has; by this variable another one, but none that the machine does not have. All tests
 # run on the best one. These are what the others differ in: registers of 16 bytes, and of 32.
@@ -233,9 +235,10 @@ class _Image:
             self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
         )
         places = furnishing.folders(self.target)
-        with TemporaryDirectory(dir=paths.scratch()) as work, engine.sandbox(
-            image.name, folders=places, seconds=_SECONDS
-        ) as container:
+        with (
+            TemporaryDirectory(dir=paths.scratch()) as work,
+            engine.sandbox(image.name, folders=places, seconds=_SECONDS) as container,
+        ):
             line(f"limits: {container.limits}")
             distributions.copy("pytest-xdist", Path(work))
             shutil.copy(planned.__file__, work)
@@ -245,12 +248,32 @@ class _Image:
             furnishing.furnish(container, self.target)
             container.run(["python", "-c", _DEVICE], env=env, cwd="/tmp", line=line)
             done = container.run(
-                ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib",
-                 "-p", "planned", "-p", "no:cacheprovider", "-ra", "-o", "markers=" + "\n".join(_MARKS),
-                 "-m", chosen,
-                 f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest", _INSIDE],
-                env=env, cwd="/tmp", line=line,
-            )  # fmt: skip
+                [
+                    "python",
+                    "-m",
+                    "pytest",
+                    "--numprocesses=auto",
+                    "--dist=worksteal",
+                    "--import-mode=importlib",
+                    "-p",
+                    "planned",
+                    "-p",
+                    "no:cacheprovider",
+                    "-ra",
+                    "-o",
+                    "markers=" + "\n".join(_MARKS),
+                    "-m",
+                    chosen,
+                    f"--rootdir={_INSIDE}",
+                    f"--junitxml={_INSIDE}/junit.xml",
+                    "--ignore",
+                    f"{_INSIDE}/pytest",
+                    _INSIDE,
+                ],
+                env=env,
+                cwd="/tmp",
+                line=line,
+            )
             killed = container.oom_killed()
             for name, file in ((f"{_INSIDE}/junit.xml", junit), (_PLANNED, Path(work, "planned.txt"))):
                 # What is missing is an error below.

@@ -115,10 +115,14 @@ class Verdict:
     def _junit(self, path: Path) -> None:
         broken = sum(bool(result.get("broke")) for result in self.failed)
         suite = ElementTree.Element(
-            "testsuite", name=self.title, tests=str(len(self.results) + len(self.faults)),
-            failures=str(len(self.failed) - broken), errors=str(broken + len(self.faults)), skipped="0",
+            "testsuite",
+            name=self.title,
+            tests=str(len(self.results) + len(self.faults)),
+            failures=str(len(self.failed) - broken),
+            errors=str(broken + len(self.faults)),
+            skipped="0",
             time=f"{sum(result['seconds'] for result in self.results.values()):.3f}",
-        )  # fmt: skip
+        )
         properties = ElementTree.SubElement(suite, "properties")
         for name, value in self.ran.items():
             ElementTree.SubElement(properties, "property", name=name, value=value)

@@ -46,8 +46,13 @@ _PLAIN = {"+": np.add, "-": np.subtract, "*": np.multiply, "&": np.bitwise_and, 
 _CHOSEN = {"tl.minimum": np.minimum, "tl.maximum": np.maximum}
 _LINEAR = ("+", "-", "*")
 _COMPARED = {
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-}  # fmt: skip
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
 _DIVISORS = (1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 1000, -2, -3, -8)
 
 

@@ -40,9 +40,12 @@ def structured(kernel: Any, types: Mapping[str, str], constants: Mapping[str, An
     backend = Backend(TARGET)
     options = ProgramOptions()
     everything = {
-        "target": TARGET, "options": options, "context": context, "module_map": backend.get_module_map(),
+        "target": TARGET,
+        "options": options,
+        "context": context,
+        "module_map": backend.get_module_map(),
         "codegen_fns": backend.get_codegen_implementation(options),
-    }  # fmt: skip
+    }
     # 3.6 does not ask for the target.
     wanted = list(inspect.signature(source.make_ir).parameters)
     metadata: dict[str, Any] = {}

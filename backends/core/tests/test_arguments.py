@@ -133,9 +133,19 @@ def test_views_without_overlap_are_written_to() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "strides"),
-    [((3, 2), (2, 3)), ((4, 3), (3, 4)), ((2, 2, 2), (1, 1, 4)), ((3, 4), (4, -1)), ((5, 7), (7, 5)), ((1, 9), (0, 1)),
-     ((2, 3), (1, 2)), ((6, 2), (2, 5)), ((0, 4), (0, 0)), ((9, 3), (3, 14))],
-)  # fmt: skip
+    [
+        ((3, 2), (2, 3)),
+        ((4, 3), (3, 4)),
+        ((2, 2, 2), (1, 1, 4)),
+        ((3, 4), (4, -1)),
+        ((5, 7), (7, 5)),
+        ((1, 9), (0, 1)),
+        ((2, 3), (1, 2)),
+        ((6, 2), (2, 5)),
+        ((0, 4), (0, 0)),
+        ((9, 3), (3, 14)),
+    ],
+)
 def test_strides_overlap_where_two_indices_have_one_place(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     places = [int(np.dot(index, strides)) for index in np.ndindex(*shape)]
     assert strides_overlap(shape, strides) == (len(set(places)) < len(places))
@@ -211,9 +221,19 @@ def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: object, hint:
 
 @pytest.mark.parametrize(
     "option",
-    [{"num_warps": 3}, {"num_warps": 0}, {"num_warps": -4}, {"num_warps": 2.5}, {"num_warps": True}, {"num_ctas": 0},
-     {"num_stages": -1}, {"num_stages": "two"}, {"num_threads": 4}, {"maxnreg": 0}],
-)  # fmt: skip
+    [
+        {"num_warps": 3},
+        {"num_warps": 0},
+        {"num_warps": -4},
+        {"num_warps": 2.5},
+        {"num_warps": True},
+        {"num_ctas": 0},
+        {"num_stages": -1},
+        {"num_stages": "two"},
+        {"num_threads": 4},
+        {"maxnreg": 0},
+    ],
+)
 def test_options_that_no_gpu_takes_are_refused_by_name(option: dict[str, object]) -> None:
     ((name, value),) = option.items()
     with pytest.raises(OptionError, match=f"{name}={value!r}"):

@@ -74,9 +74,12 @@ def test_every_function_of_the_library_is_right_on_this_processor(type: str, tmp
             reference = function(x) if arguments == "x" else function(x, y)
         try:
             check(
-                out[number], np.asarray(reference).astype(dtype) if name == "remainder" else reference, error,
-                least=1.0 if name == "lgamma" else 0.0, signed=not name.endswith("pi"),
-            )  # fmt: skip
+                out[number],
+                np.asarray(reference).astype(dtype) if name == "remainder" else reference,
+                error,
+                least=1.0 if name == "lgamma" else 0.0,
+                signed=not name.endswith("pi"),
+            )
         except AssertionError as wrong:
             raise AssertionError(f"{name}: {wrong}") from wrong
 

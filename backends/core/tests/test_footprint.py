@@ -231,10 +231,16 @@ OPERATIONS: dict[str, tuple[Callable[[Interval, Interval], Interval], Callable[[
 } | {
     name: (lambda a, b, name=name: iv.compare(name, a, b), lambda a, b, test=test: int(test(a, b)))
     for name, test in {
-        "eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le, "sgt": operator.gt,
-        "sge": operator.ge, "ult": lambda a, b: a % 256 < b % 256, "uge": lambda a, b: a % 256 >= b % 256,
+        "eq": operator.eq,
+        "ne": operator.ne,
+        "slt": operator.lt,
+        "sle": operator.le,
+        "sgt": operator.gt,
+        "sge": operator.ge,
+        "ult": lambda a, b: a % 256 < b % 256,
+        "uge": lambda a, b: a % 256 >= b % 256,
     }.items()
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -258,9 +264,7 @@ def test_an_operation_on_intervals_holds_all_results(name: str) -> None:
 
 def test_a_number_that_wraps_around_is_any_number() -> None:
     found = iv.fit(Interval(np.array([0.0, 0.0, -(2.0**31)]), np.array([2.0**31, 2.0**31 - 1, 0.0])), 32)
-    assert list(zip(found.low, found.high, strict=True)) == [
-        (-(2**31), 2**31 - 1), (0, 2**31 - 1), (-(2**31), 0)
-    ]  # fmt: skip
+    assert list(zip(found.low, found.high, strict=True)) == [(-(2**31), 2**31 - 1), (0, 2**31 - 1), (-(2**31), 0)]
     assert np.isinf(iv.fit(iv.mul(iv.exactly(2.0**40), iv.exactly(2.0**40)), 64).high)
 
 
@@ -412,11 +416,16 @@ class Writer:
         by = self._pick("n", "m", "(m + 2)", "3", "8", "tl.maximum(pid1, 1)", f"({self._pick('n', 'm')} % 5 + 1)")
         return str(
             self._pick(
-                f"({a} + {b})", f"({a} - {b})", f"({a} * {self._pick('n', 'pid', 4, 16)})", f"({a} // {by})",
-                f"({a} % {by})", f"tl.minimum({a}, {b})", f"tl.maximum({a}, {b})",
+                f"({a} + {b})",
+                f"({a} - {b})",
+                f"({a} * {self._pick('n', 'pid', 4, 16)})",
+                f"({a} // {by})",
+                f"({a} % {by})",
+                f"tl.minimum({a}, {b})",
+                f"tl.maximum({a}, {b})",
                 f"tl.where({a} < {b}, {b}, {a})",
             )
-        )  # fmt: skip
+        )
 
     def _offsets(self) -> tuple[str, list[str], list[str]]:
         """Offsets of a tile, the indices along its dimensions, and masks in its shape."""
@@ -494,9 +503,12 @@ class Writer:
         self._line(depth, f"for {counter} in range(0, {self._pick('m', 'n % 4', 3)}):")
         self._inside(depth, [name])
         step = self._pick(
-            f"{name} + {self._scalar(1)}", f"{name} - {self._pick('m', 2)}", f"{name} + {counter} * 4",
-            f"{name} // 2 + pid", f"tl.minimum({name}, n) + 1",
-        )  # fmt: skip
+            f"{name} + {self._scalar(1)}",
+            f"{name} - {self._pick('m', 2)}",
+            f"{name} + {counter} * 4",
+            f"{name} // 2 + pid",
+            f"tl.minimum({name}, n) + 1",
+        )
         self._line(depth + 1, f"{name} = {step}")
         self._scalars.append(name)
 

@@ -111,8 +111,10 @@ def test_numbers_from_memory_are_an_index() -> None:
     ],
 )
 def test_comparison_with_a_scalar_is_a_range(predicate: str, operand_order: str, low: str, high: str) -> None:
-    text = load("%o = arith.addi %firsts, %range : tensor<64xi32>",
-                f"%m = arith.cmpi {predicate}, {operand_order} : tensor<64xi32>")  # fmt: skip
+    text = load(
+        "%o = arith.addi %firsts, %range : tensor<64xi32>",
+        f"%m = arith.cmpi {predicate}, {operand_order} : tensor<64xi32>",
+    )
     _, _, (range_,) = parts(text)
     ends = re.match(r"tile.range (%\w+) to (%\w+)", range_)
     assert ends and " where " not in text
@@ -168,17 +170,20 @@ def test_a_tile_that_starts_anywhere_keeps_its_mask_for_where_integers_end() -> 
 def test_sums_before_a_remainder_wrap_around_before_they_are_extended() -> None:
     names = (("%w", "%o"), ("%ns64", "%ns"))
     wide = "".join(f"{name} = arith.extsi {of} : tensor<64xi32> to tensor<64xi64>\n" for name, of in names)
-    text = load(f"{FROM_ANYWHERE}\n{wide}%r = arith.remsi %w, %ns64 : tensor<64xi64>\n"
-                "%t = arith.trunci %r : tensor<64xi64> to tensor<64xi32>")  # fmt: skip
+    text = load(
+        f"{FROM_ANYWHERE}\n{wide}%r = arith.remsi %w, %ns64 : tensor<64xi64>\n"
+        "%t = arith.trunci %r : tensor<64xi64> to tensor<64xi32>"
+    )
     assert "tile.wrapped" not in text
     text = load("%o = arith.remsi %offsets, %ns : tensor<64xi32>")
     assert re.search(r"tile.wrapped .* : i32$", text, re.MULTILINE)
 
 
 def test_what_is_no_range_stays_a_mask() -> None:
-    text = load("%o = arith.addi %firsts, %range : tensor<64xi32>",
-                "%odd = arith.andi %range, %ns : tensor<64xi32>\n"
-                "%m = arith.cmpi ne, %odd, %firsts : tensor<64xi32>")  # fmt: skip
+    text = load(
+        "%o = arith.addi %firsts, %range : tensor<64xi32>",
+        "%odd = arith.andi %range, %ns : tensor<64xi32>\n%m = arith.cmpi ne, %odd, %firsts : tensor<64xi32>",
+    )
     assert re.search(r"tile.load .* where %m", text)
 
 
@@ -201,8 +206,9 @@ def test_pointers_that_a_loop_moves_evenly_become_a_number() -> None:
 
 
 def test_structured_form_reads_back_as_it_was_written() -> None:
-    text = load("%o = arith.remsi %offsets, %ns : tensor<64xi32>",
-                "%m = arith.cmpi slt, %offsets, %ns : tensor<64xi32>")  # fmt: skip
+    text = load(
+        "%o = arith.remsi %offsets, %ns : tensor<64xi32>", "%m = arith.cmpi slt, %offsets, %ns : tensor<64xi32>"
+    )
     assert str(parse(text)) + "\n" == text
 
 

@@ -47,9 +47,8 @@ Access = tuple[Expression, Expression | None]
 def loading(access: Access) -> str:
     index, mask = access
     return (
-        LOAD.format(index=index.text) if mask is None
-        else MASKED.format(index=index.text, mask=mask.text, other=OTHER)
-    )  # fmt: skip
+        LOAD.format(index=index.text) if mask is None else MASKED.format(index=index.text, mask=mask.text, other=OTHER)
+    )
 
 
 def source(accesses: list[Access], in_loop: list[Access]) -> str:
@@ -70,8 +69,10 @@ def drawn(seed: int) -> Iterator[list[Access]]:
         "i": np.arange(BLOCK, dtype=np.int32).reshape(1, 1, -1),
         "pid": np.arange(PROGRAMS, dtype=np.int32).reshape(1, -1, 1),
         "(pid * BLOCK + i)": np.arange(PROGRAMS * BLOCK, dtype=np.int32).reshape(1, PROGRAMS, BLOCK),
-        "n": N * one, "m": M * one, "programs": PROGRAMS * one,
-    }  # fmt: skip
+        "n": N * one,
+        "m": M * one,
+        "programs": PROGRAMS * one,
+    }
     beyond = {
         "(far + i)": np.int32(FAR) + variables["i"],
         "((pid + last) * BLOCK + i)": (np.int32(LAST_BLOCK) + variables["pid"]) * BLOCK + variables["i"],

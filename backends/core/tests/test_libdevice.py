@@ -98,40 +98,105 @@ def away_from_zero(x: Any) -> Any:
 # correctly rounded. lgamma is left open there: 16 ulp of 1 or more, its zeros being at 1 and 2. erfinv errs by what
 # erf or erfc do, 16 ulp, times at most 1.2, and by its own arithmetic.
 UNARY: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
-    "exp": (np.exp, 3, -80, 80), "exp2": (np.exp2, 3, -120, 120), "expm1": (np.expm1, 3, -10, 80),
-    "exp10": (lambda x: Wide(10) ** x, 3, -37, 37), "log": (np.log, 3, 1e-30, 1e30), "log2": (np.log2, 3, 1e-30, 1e30),
-    "log10": (np.log10, 3, 1e-30, 1e30), "log1p": (np.log1p, 2, -0.999, 10), "sqrt": (np.sqrt, 3, 0, 1e30),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), 2, 0, 1e3), "cbrt": (np.cbrt, 2, -1e3, 1e3),
+    "exp": (np.exp, 3, -80, 80),
+    "exp2": (np.exp2, 3, -120, 120),
+    "expm1": (np.expm1, 3, -10, 80),
+    "exp10": (lambda x: Wide(10) ** x, 3, -37, 37),
+    "log": (np.log, 3, 1e-30, 1e30),
+    "log2": (np.log2, 3, 1e-30, 1e30),
+    "log10": (np.log10, 3, 1e-30, 1e30),
+    "log1p": (np.log1p, 2, -0.999, 10),
+    "sqrt": (np.sqrt, 3, 0, 1e30),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 2, 0, 1e3),
+    "cbrt": (np.cbrt, 2, -1e3, 1e3),
     "rcbrt": (lambda x: 1 / np.cbrt(x), 3, -1e3, 1e3),
-    "sin": (np.sin, 4, -1e3, 1e3), "cos": (np.cos, 4, -1e3, 1e3), "tan": (np.tan, 5, -1e3, 1e3),
-    "sinpi": (half_turns(np.sin, 0.0), 4, -10, 10), "cospi": (half_turns(np.cos, 0.5), 4, -10, 10),
-    "asin": (np.arcsin, 4, -1, 1), "acos": (np.arccos, 4, -1, 1), "atan": (np.arctan, 5, -20, 20),
-    "sinh": (np.sinh, 4, -80, 80), "cosh": (np.cosh, 4, -80, 80), "tanh": (np.tanh, 5, -10, 10),
-    "asinh": (np.arcsinh, 4, -1e3, 1e3), "acosh": (np.arccosh, 4, 1, 1e3), "atanh": (np.arctanh, 5, -1, 1),
-    "erf": (exactly(math.erf), 16, -4, 4), "erfc": (exactly(math.erfc), 16, -4, 9),
-    "erfinv": (exactly(inverse_erf), 22, -1, 1), "lgamma": (exactly(log_gamma), 16, -20, 100),
-    "tgamma": (exactly(gamma), 16, -5, 30), "floor": (np.floor, 0, -100, 100), "ceil": (np.ceil, 0, -100, 100),
-    "trunc": (np.trunc, 0, -100, 100), "rint": (np.rint, 0, -100, 100), "nearbyint": (np.rint, 0, -100, 100),
-    "round": (away_from_zero, 0, -100, 100), "abs": (np.abs, 0, -100, 100), "logb": (np.vectorize(
-        lambda x: NAN if x != x else INF if abs(x) == INF else -INF if x == 0 else Wide(np.frexp(x)[1] - 1),
-        otypes=[Wide]), 0, -100, 100), "rcp_rn": (lambda x: 1 / x, 0, -100, 100),
-}  # fmt: skip
+    "sin": (np.sin, 4, -1e3, 1e3),
+    "cos": (np.cos, 4, -1e3, 1e3),
+    "tan": (np.tan, 5, -1e3, 1e3),
+    "sinpi": (half_turns(np.sin, 0.0), 4, -10, 10),
+    "cospi": (half_turns(np.cos, 0.5), 4, -10, 10),
+    "asin": (np.arcsin, 4, -1, 1),
+    "acos": (np.arccos, 4, -1, 1),
+    "atan": (np.arctan, 5, -20, 20),
+    "sinh": (np.sinh, 4, -80, 80),
+    "cosh": (np.cosh, 4, -80, 80),
+    "tanh": (np.tanh, 5, -10, 10),
+    "asinh": (np.arcsinh, 4, -1e3, 1e3),
+    "acosh": (np.arccosh, 4, 1, 1e3),
+    "atanh": (np.arctanh, 5, -1, 1),
+    "erf": (exactly(math.erf), 16, -4, 4),
+    "erfc": (exactly(math.erfc), 16, -4, 9),
+    "erfinv": (exactly(inverse_erf), 22, -1, 1),
+    "lgamma": (exactly(log_gamma), 16, -20, 100),
+    "tgamma": (exactly(gamma), 16, -5, 30),
+    "floor": (np.floor, 0, -100, 100),
+    "ceil": (np.ceil, 0, -100, 100),
+    "trunc": (np.trunc, 0, -100, 100),
+    "rint": (np.rint, 0, -100, 100),
+    "nearbyint": (np.rint, 0, -100, 100),
+    "round": (away_from_zero, 0, -100, 100),
+    "abs": (np.abs, 0, -100, 100),
+    "logb": (
+        np.vectorize(
+            lambda x: NAN if x != x else INF if abs(x) == INF else -INF if x == 0 else Wide(np.frexp(x)[1] - 1),
+            otypes=[Wide],
+        ),
+        0,
+        -100,
+        100,
+    ),
+    "rcp_rn": (lambda x: 1 / x, 0, -100, 100),
+}
 SPECIAL = [
-    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.0, 2.5, -2.5, 1e-3, 1e-20, -1e-20, 1.1754944e-38, 1e-40, -1e-40,
-    1e-45, 8388607.5, 16777217.0, 1e10, -1e10, 3.4e38, INF, -INF, NAN,
-]  # fmt: skip
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1.5,
+    -1.5,
+    2.0,
+    2.5,
+    -2.5,
+    1e-3,
+    1e-20,
+    -1e-20,
+    1.1754944e-38,
+    1e-40,
+    -1e-40,
+    1e-45,
+    8388607.5,
+    16777217.0,
+    1e10,
+    -1e10,
+    3.4e38,
+    INF,
+    -INF,
+    NAN,
+]
 # Arguments of more than this are left out: the reference's own reduction ends at 2^63.
 LARGEST = {"sin": 1e18, "cos": 1e18, "tan": 1e18}
 
 BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
-    "atan2": (np.arctan2, 6, -4, 4), "pow": (np.power, 16, 0, 20), "hypot": (np.hypot, 4, -1e3, 1e3),
-    "fmod": (np.fmod, 0, -1e3, 1e3), "copysign": (np.copysign, 0, -4, 4), "fdim": (
-        lambda x, y: np.where(np.isnan(x) | np.isnan(y), NAN, np.where(x > y, x - y, 0)), 0, -4, 4),
-    "remainder": (np.vectorize(
-        lambda x, y: math.remainder(x, y) if y and abs(x) < INF else NAN, otypes=[float]), 0, -9, 9),
-    "rhypot": (lambda x, y: 1 / np.hypot(x, y), 5, -1e3, 1e3), "div_rn": (np.divide, 0, -4, 4),
-    "add_rn": (np.add, 0, -4, 4), "mul_rn": (np.multiply, 0, -4, 4), "sub_rn": (np.subtract, 0, -4, 4),
-}  # fmt: skip
+    "atan2": (np.arctan2, 6, -4, 4),
+    "pow": (np.power, 16, 0, 20),
+    "hypot": (np.hypot, 4, -1e3, 1e3),
+    "fmod": (np.fmod, 0, -1e3, 1e3),
+    "copysign": (np.copysign, 0, -4, 4),
+    "fdim": (lambda x, y: np.where(np.isnan(x) | np.isnan(y), NAN, np.where(x > y, x - y, 0)), 0, -4, 4),
+    "remainder": (
+        np.vectorize(lambda x, y: math.remainder(x, y) if y and abs(x) < INF else NAN, otypes=[float]),
+        0,
+        -9,
+        9,
+    ),
+    "rhypot": (lambda x, y: 1 / np.hypot(x, y), 5, -1e3, 1e3),
+    "div_rn": (np.divide, 0, -4, 4),
+    "add_rn": (np.add, 0, -4, 4),
+    "mul_rn": (np.multiply, 0, -4, 4),
+    "sub_rn": (np.subtract, 0, -4, 4),
+}
 # Exact ones: what NumPy does in the type itself.
 SAME = {"fmod", "copysign", "remainder", "add_rn", "mul_rn", "sub_rn", "div_rn", "rcp_rn"}
 TERNARY = {"norm3d": 5.0, "rnorm3d": 6.0}
@@ -139,33 +204,92 @@ REFUSED = ["normcdf", "normcdfinv", "erfcx", "j0", "j1", "y0", "y1", "cyl_bessel
 TO_INTEGERS = ["llrint", "llround", "ilogb", "isnan", "isinf", "signbit"]
 CONVERSIONS = [
     f"{source}2{target}_{mode}"
-    for source, target, mode in itertools.product(("float", "double"), ("int", "uint", "ll", "ull"),
-                                                  ("rn", "rz", "rd", "ru"))
-]  # fmt: skip
+    for source, target, mode in itertools.product(
+        ("float", "double"), ("int", "uint", "ll", "ull"), ("rn", "rz", "rd", "ru")
+    )
+]
 # What a DPU does, whose floats are software: all integer functions, and all that need no function of a library.
 DPU_HAS = {
-    "abs", "rcp_rn", "div_rn", "add_rn", "mul_rn", "sub_rn", "isnan", "isinf", "signbit", "finitef", "isfinited",
-    "saturatef", "float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double", "double2hiint",
-    "double2loint", "hiloint2double", "double2float_rn", "ll2float_rn", "uint2float_rn", "clz", "popc", "ffs", "brev",
-    "mulhi", "hadd", "rhadd", "mul24", "sad", *(n for n in CONVERSIONS if n.endswith("rz")), "add_rz", *REFUSED,
-}  # fmt: skip
+    "abs",
+    "rcp_rn",
+    "div_rn",
+    "add_rn",
+    "mul_rn",
+    "sub_rn",
+    "isnan",
+    "isinf",
+    "signbit",
+    "finitef",
+    "isfinited",
+    "saturatef",
+    "float_as_int",
+    "int_as_float",
+    "double_as_longlong",
+    "longlong_as_double",
+    "double2hiint",
+    "double2loint",
+    "hiloint2double",
+    "double2float_rn",
+    "ll2float_rn",
+    "uint2float_rn",
+    "clz",
+    "popc",
+    "ffs",
+    "brev",
+    "mulhi",
+    "hadd",
+    "rhadd",
+    "mul24",
+    "sad",
+    *(n for n in CONVERSIONS if n.endswith("rz")),
+    "add_rz",
+    *REFUSED,
+}
 DPU_HAS_IN_F32 = {
-    "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "atan", "atan2", "tanh", "erf", "floor", "ceil",
-    "trunc", "rint", "nearbyint", "round", "fma", "copysign", *(n for n in CONVERSIONS if n.startswith("float")),
-}  # fmt: skip
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "atan",
+    "atan2",
+    "tanh",
+    "erf",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "nearbyint",
+    "round",
+    "fma",
+    "copysign",
+    *(n for n in CONVERSIONS if n.startswith("float")),
+}
 # MLIR's polynomials, which a DPU has for a library: log and log2 take subnormals for the smallest normal number, atan
 # and atan2 err by 16 ulp, atan2 also around infinities, erf loses the sign of zero.
 INEXACT_ON_DPU = {"log", "log2", "atan", "atan2", "erf"}
 OF_INTEGERS = {
-    "clz": 1, "popc": 1, "ffs": 1, "brev": 1, "mulhi": 2, "hadd": 2, "rhadd": 2, "mul24": 2, "sad": 3,
-}  # fmt: skip
+    "clz": 1,
+    "popc": 1,
+    "ffs": 1,
+    "brev": 1,
+    "mulhi": 2,
+    "hadd": 2,
+    "rhadd": 2,
+    "mul24": 2,
+    "sad": 3,
+}
 ARITY = {
     **dict.fromkeys([*UNARY, *REFUSED, *TO_INTEGERS, *CONVERSIONS, "finitef", "isfinited", "saturatef", "erfcinv"], 1),
     **dict.fromkeys(["float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double", "double2hiint"], 1),
     **dict.fromkeys(["double2loint", "double2float_rn", "ll2float_rn", "uint2float_rn"], 1),
     **dict.fromkeys([*BINARY, "nextafter", "ldexp", "hiloint2double", "add_rz"], 2),
-    **dict.fromkeys([*TERNARY, "fma"], 3), **OF_INTEGERS,
-}  # fmt: skip
+    **dict.fromkeys([*TERNARY, "fma"], 3),
+    **OF_INTEGERS,
+}
 
 
 @pytest.fixture(scope="session")
@@ -292,8 +416,10 @@ def test_powers_with_whole_exponents(kernels: ModuleType, type: str) -> None:
 def pairs(low: float, high: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     """Random ones, and each special value with each."""
     x, y = zip(*itertools.product(SPECIAL, SPECIAL), strict=True)
-    return (np.concatenate([drawn(low, high, dtype, 2), np.array(x).astype(dtype)]),
-            np.concatenate([drawn(-abs(high), high, dtype, 3), np.array(y).astype(dtype)]))  # fmt: skip
+    return (
+        np.concatenate([drawn(low, high, dtype, 2), np.array(x).astype(dtype)]),
+        np.concatenate([drawn(-abs(high), high, dtype, 3), np.array(y).astype(dtype)]),
+    )
 
 
 @pytest.mark.parametrize("type", FLOATS)
@@ -399,8 +525,13 @@ INTEGERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64
 def to_integers(x: np.ndarray, kind: Any) -> np.ndarray:
     """Whole numbers as integers: beyond the range the nearest, NaN as 0."""
     info = np.iinfo(kind)
-    return np.array([0 if a != a else int(min(max(a, info.min), info.max)) if abs(a) < INF else
-                     info.max if a > 0 else info.min for a in x.astype(object)], object).astype(kind)  # fmt: skip
+    return np.array(
+        [
+            0 if a != a else int(min(max(a, info.min), info.max)) if abs(a) < INF else info.max if a > 0 else info.min
+            for a in x.astype(object)
+        ],
+        object,
+    ).astype(kind)
 
 
 @pytest.mark.parametrize("name", [*CONVERSIONS, "llrint", "llround"])
@@ -415,10 +546,15 @@ def test_conversions_to_integers_round_as_named_and_saturate(kernels: ModuleType
     np.testing.assert_array_equal(run(kernels, name, np.empty(x.size, kind), x), expected)
 
 
-@pytest.mark.parametrize(("name", "source", "target"), [
-    ("float_as_int", np.float32, np.int32), ("int_as_float", np.int32, np.float32),
-    ("double_as_longlong", np.float64, np.int64), ("longlong_as_double", np.int64, np.float64),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "source", "target"),
+    [
+        ("float_as_int", np.float32, np.int32),
+        ("int_as_float", np.int32, np.float32),
+        ("double_as_longlong", np.float64, np.int64),
+        ("longlong_as_double", np.int64, np.float64),
+    ],
+)
 def test_bits_are_kept(kernels: ModuleType, name: str, source: Any, target: Any) -> None:
     x = np.random.default_rng(11).integers(0, 256, 4000, np.uint8).view(source)
     out = run(kernels, name, np.empty(x.size, target), x)
@@ -433,9 +569,14 @@ def test_halves_of_a_double(kernels: ModuleType) -> None:
     assert run(kernels, "hiloint2double", np.empty_like(x), upper, lower).tobytes() == x.tobytes()
 
 
-@pytest.mark.parametrize(("name", "source"), [
-    ("double2float_rn", np.float64), ("ll2float_rn", np.int64), ("uint2float_rn", np.uint32),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("double2float_rn", np.float64),
+        ("ll2float_rn", np.int64),
+        ("uint2float_rn", np.uint32),
+    ],
+)
 def test_conversions_to_f32_round_to_nearest(kernels: ModuleType, name: str, source: Any) -> None:
     if np.dtype(source).kind == "f":
         x = np.random.default_rng(12).standard_normal(1000)
@@ -455,19 +596,24 @@ def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., 
         return low - (1 << 24) if signed and low >> 23 else low
 
     return {
-        "clz": lambda x: width - x.bit_length(), "popc": lambda x: x.bit_count(),
-        "ffs": lambda x: (x & -x).bit_length(), "brev": lambda x: int(f"{x:0{width}b}"[::-1], 2),
-        "mulhi": lambda x, y: number(x) * number(y) >> width, "hadd": lambda x, y: (number(x) + number(y)) >> 1,
-        "rhadd": lambda x, y: (number(x) + number(y) + 1) >> 1, "mul24": lambda x, y: low_24(x) * low_24(y),
+        "clz": lambda x: width - x.bit_length(),
+        "popc": lambda x: x.bit_count(),
+        "ffs": lambda x: (x & -x).bit_length(),
+        "brev": lambda x: int(f"{x:0{width}b}"[::-1], 2),
+        "mulhi": lambda x, y: number(x) * number(y) >> width,
+        "hadd": lambda x, y: (number(x) + number(y)) >> 1,
+        "rhadd": lambda x, y: (number(x) + number(y) + 1) >> 1,
+        "mul24": lambda x, y: low_24(x) * low_24(y),
         "sad": lambda x, y, z: abs(number(x) - number(y)) + z,
-    }[name]  # fmt: skip
+    }[name]
 
 
 INTEGER_CASES = [
     *((name, kind) for name in ("clz", "popc", "ffs", "brev") for kind in (np.int32, np.int64)),
     *(("mulhi", kind) for kind in (np.int32, np.uint32, np.int64, np.uint64)),
-    *((name, kind) for name in ("hadd", "rhadd", "mul24") for kind in (np.int32, np.uint32)), ("sad", np.uint32),
-]  # fmt: skip
+    *((name, kind) for name in ("hadd", "rhadd", "mul24") for kind in (np.int32, np.uint32)),
+    ("sad", np.uint32),
+]
 
 
 @pytest.mark.parametrize(("name", "kind"), INTEGER_CASES)

@@ -85,12 +85,23 @@ def erf(x: np.ndarray) -> np.ndarray:
 # OpenCL's limits on the error of a single-precision function, in ulp (OpenCL C 3.0, table "ULP values for single
 # precision"); 0 where the result is exact or correctly rounded.
 UNARY = {
-    "exp": (np.exp, 3), "exp2": (np.exp2, 3), "log": (np.log, 3), "log2": (np.log2, 3), "sqrt": (np.sqrt, 3),
-    "sqrt_rn": (np.sqrt, 0), "rsqrt": (lambda x: 1 / np.sqrt(x), 2), "sin": (np.sin, 4), "cos": (np.cos, 4),
-    "erf": (erf, 16), "floor": (np.floor, 0), "ceil": (np.ceil, 0), "abs": (np.abs, 0), "neg": (np.negative, 0),
+    "exp": (np.exp, 3),
+    "exp2": (np.exp2, 3),
+    "log": (np.log, 3),
+    "log2": (np.log2, 3),
+    "sqrt": (np.sqrt, 3),
+    "sqrt_rn": (np.sqrt, 0),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 2),
+    "sin": (np.sin, 4),
+    "cos": (np.cos, 4),
+    "erf": (erf, 16),
+    "floor": (np.floor, 0),
+    "ceil": (np.ceil, 0),
+    "abs": (np.abs, 0),
+    "neg": (np.negative, 0),
     # 1 / (1 + exp(-x)): 3 ulp of exp, half an ulp each for the sum and the quotient.
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 4),
-}  # fmt: skip
+}
 
 
 def ulp(reference: np.ndarray, dtype: object) -> np.ndarray:
@@ -168,8 +179,15 @@ def binary(x, y, out, n, OP: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + i, r, mask=i < n)
 
 
-FLOAT_BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "minimum": np.fmin,
-                "maximum": np.fmax, "where": lambda a, b: np.where(a > b, a, b * 2)}  # fmt: skip
+FLOAT_BINARY = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "minimum": np.fmin,
+    "maximum": np.fmax,
+    "where": lambda a, b: np.where(a > b, a, b * 2),
+}
 
 
 # Triton computes quotients of f16 and bf16 in f32.
@@ -199,10 +217,19 @@ def test_umulhi_is_the_upper_half_of_the_product() -> None:
     np.testing.assert_array_equal(out, (x.astype(np.uint64) * y >> 32).astype(np.uint32))
 
 
-INT_BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
-              "xor": np.bitwise_xor, "minimum": np.minimum, "maximum": np.maximum,
-              "shl": lambda a, b: a << (b & 7), "shr": lambda a, b: a >> (b & 7),
-              "where": lambda a, b: np.where(a > b, a, b * 2)}  # fmt: skip
+INT_BINARY = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "shl": lambda a, b: a << (b & 7),
+    "shr": lambda a, b: a >> (b & 7),
+    "where": lambda a, b: np.where(a > b, a, b * 2),
+}
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
@@ -238,8 +265,12 @@ def test_dividing_by_zero_or_overflowing_does_not_kill_the_process() -> None:
 def test_min_and_max_treat_nan_as_asked(dtype: object) -> None:
     x, y = numbers(dtype, seed=1), numbers(dtype, seed=2)
     x[::3], y[::5] = np.nan, np.nan
-    for name, reference in (("minimum", np.fmin), ("maximum", np.fmax), ("minimum_nan", np.minimum),
-                            ("maximum_nan", np.maximum)):  # fmt: skip
+    for name, reference in (
+        ("minimum", np.fmin),
+        ("maximum", np.fmax),
+        ("minimum_nan", np.minimum),
+        ("maximum_nan", np.maximum),
+    ):
         out = np.full(N, 77, dtype)
         launch(binary, x, y, out, OP=name)
         np.testing.assert_array_equal(out.astype(F64), reference(x.astype(F64), y.astype(F64)))
@@ -317,13 +348,31 @@ def nearest(x: np.ndarray, type: str) -> np.ndarray:
 @pytest.mark.parametrize("source", FLOATS)
 def test_float_casts_round_to_nearest_even(source: str, target: str) -> None:
     """All special cases: ties, overflow to infinity, subnormals of either type, infinities and NaN."""
-    wide = np.concatenate([
-        np.random.default_rng(3).standard_normal(500) * np.exp2(np.random.default_rng(4).uniform(-30, 18, 500)),
-        # Ties of f16 and bf16, and numbers just beside them, where rounding twice would go wrong.
-        1 + np.exp2(-11.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-24.0),
-        1 + np.exp2(-8.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-30.0),
-        [65504, 65519.99, 65520, 65536, 3.4e38, 1e39, 6e-8, 3e-8, 2.9e-8, 1e-45, 0.0, -0.0, np.inf, -np.inf, np.nan],
-    ])  # fmt: skip
+    wide = np.concatenate(
+        [
+            np.random.default_rng(3).standard_normal(500) * np.exp2(np.random.default_rng(4).uniform(-30, 18, 500)),
+            # Ties of f16 and bf16, and numbers just beside them, where rounding twice would go wrong.
+            1 + np.exp2(-11.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-24.0),
+            1 + np.exp2(-8.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-30.0),
+            [
+                65504,
+                65519.99,
+                65520,
+                65536,
+                3.4e38,
+                1e39,
+                6e-8,
+                3e-8,
+                2.9e-8,
+                1e-45,
+                0.0,
+                -0.0,
+                np.inf,
+                -np.inf,
+                np.nan,
+            ],
+        ]
+    )
     x = np.resize(wide, N)
     with np.errstate(all="ignore"):
         x = x.astype(FLOATS[source])

@@ -186,7 +186,7 @@ def test_the_same_module_is_written_the_same():
         ('"llvm.inline_asm"() <{asm_string = "nop", constraints = ""}> : () -> ()', "llvm.inline_asm", ""),
         ('%0 = "arith.addi"(%n, %n) : (i32, i32) -> i32', "arith.addi", ""),
     ],
-)  # fmt: skip
+)
 def test_what_llvm_12_or_a_dpu_lacks_is_refused_by_name_and_line(operation: str, named: str, why: str):
     body = f'{operation} loc("kernel.py":7:3)\n"llvm.return"() : () -> ()'
     with pytest.raises(UnsupportedOperation, match=rf"^{named} at kernel.py:7 is not supported: {why}"):

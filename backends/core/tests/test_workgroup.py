@@ -45,9 +45,15 @@ def mirrored(mlir: str, work_items: int) -> str:
 
 
 def run(
-    device: opencl.Device, kernel: Any, types: Mapping[str, str], constants: Mapping[str, Any], work_items: int,
-    mirror: bool, *arguments: Any, programs: int = 1,
-) -> None:  # fmt: skip
+    device: opencl.Device,
+    kernel: Any,
+    types: Mapping[str, str],
+    constants: Mapping[str, Any],
+    work_items: int,
+    mirror: bool,
+    *arguments: Any,
+    programs: int = 1,
+) -> None:
     """Launch a kernel; arrays among the arguments are changed in place."""
     # Vectors wider than most processors' registers must change no result.
     target = WorkGroupTarget(vector_bytes=64, work_items=work_items)

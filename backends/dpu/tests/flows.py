@@ -37,9 +37,14 @@ class Folder:
         """What a command line prints; it must end with this status."""
         line = command.replace(HOST_CWD, str(self.path)).replace(SDK, self._sdk)
         done = subprocess.run(
-            ["bash", "-c", line], cwd=self.path, env={**os.environ, "TRITON_PY": sys.executable, **(env or {})},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
-        )  # fmt: skip
+            ["bash", "-c", line],
+            cwd=self.path,
+            env={**os.environ, "TRITON_PY": sys.executable, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+        )
         assert done.returncode == status, f"{line}\n{done.stdout}"
         return done.stdout
 
@@ -100,7 +105,7 @@ class Kernel:
         return _SCRIPT.format(source=self.source.strip(), name=self.name, signature=signature, constants=self.constants)
 
 
-_SCRIPT = '''\
+_SCRIPT = """\
 import argparse
 from pathlib import Path
 
@@ -119,7 +124,7 @@ parser.add_argument("--out", type=Path, required=True)
 triton.knobs.compilation.compile_only = "llir"
 source = ASTSource(fn={name}, signature={signature}, constexprs={constants})
 parser.parse_args().out.write_text(triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm["llir"])
-'''
+"""
 
 
 ADD = Kernel(

@@ -69,9 +69,19 @@ def test_each_operation_becomes_what_the_table_says():
     made = opt("--convert-dpu-to-llvm")
     calls = re.findall(r"llvm\.(?:call @|mlir\.addressof @)([\w.]+)", made)
     assert calls == [
-        "llvm.dpu.tid.i32", "llvm.dpu.ldma", "llvm.dpu.sdma", "llvm.dpu.ldma", "llvm.dpu.sdma", "mem_reset",
-        "dpu_barrier", "barrier_wait", "other", "barrier_wait", "DPU_INPUT_ARGUMENTS", "DPU_INPUT_ARGUMENTS",
-    ]  # fmt: skip
+        "llvm.dpu.tid.i32",
+        "llvm.dpu.ldma",
+        "llvm.dpu.sdma",
+        "llvm.dpu.ldma",
+        "llvm.dpu.sdma",
+        "mem_reset",
+        "dpu_barrier",
+        "barrier_wait",
+        "other",
+        "barrier_wait",
+        "DPU_INPUT_ARGUMENTS",
+        "DPU_INPUT_ARGUMENTS",
+    ]
     assert "llvm.func @llvm.dpu.ldma(!llvm.ptr, !llvm.ptr<255>, i32)" in made
     assert made.count("llvm.mlir.global external @DPU_INPUT_ARGUMENTS()") == 1
     assert "dpu." not in made.replace("llvm.dpu.", "")
@@ -286,9 +296,13 @@ def test_a_symbol_that_is_something_else_is_refused(tmp_path: Path):
 def test_locations_survive_the_conversion(tmp_path: Path):
     (tmp_path / "in.mlir").write_text(ALL)
     done = run(
-        "dpu-mlir-opt", "in.mlir", "--convert-dpu-to-llvm", "--mlir-print-debuginfo", "--mlir-print-local-scope",
+        "dpu-mlir-opt",
+        "in.mlir",
+        "--convert-dpu-to-llvm",
+        "--mlir-print-debuginfo",
+        "--mlir-print-local-scope",
         folder=tmp_path,
-    )  # fmt: skip
+    )
     assert re.search(r'llvm\.call @mem_reset\(\).* loc\("in\.mlir":8:3\)', done.stdout)
 
 

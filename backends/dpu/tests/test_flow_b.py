@@ -23,8 +23,12 @@ $TRITON_PY scripts/generate_triton_wrapper.py \\
 """
 RUN = "cd /mnt/host_cwd && ./scripts/container_triton_run.sh"
 GENERATED = (
-    "bin/triton_add.ll", "dpu/triton_wrapper.ll", "dpu/triton_args.h", "dpu/triton_args.c", "host/triton_args.h",
-)  # fmt: skip
+    "bin/triton_add.ll",
+    "dpu/triton_wrapper.ll",
+    "dpu/triton_args.h",
+    "dpu/triton_args.c",
+    "host/triton_args.h",
+)
 
 
 @pytest.fixture(scope="module")

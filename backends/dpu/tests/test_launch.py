@@ -32,9 +32,20 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def matmul_kernel(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_bk,
+    stride_cm,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    GROUP: tl.constexpr,
+):
     pid = tl.program_id(0)
     rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
     in_group = GROUP * columns
@@ -152,9 +163,7 @@ def test_matmul_on_any_number_of_dpus(dpus: int) -> None:
     m, n, k = 70, 50, 33
     a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poison((m, n), "f")
     grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
-    matmul_kernel[grid](
-        Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=2, num_dpus=dpus
-    )  # fmt: skip
+    matmul_kernel[grid](Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=2, num_dpus=dpus)
     # Each sum of k products, in any order, is off by at most k roundings of the sum of their sizes.
     bound = k * 2.0**-24 * (np.abs(a).astype("d") @ np.abs(b))
     assert (np.abs(c - a.astype("d") @ b) <= bound).all()
@@ -352,9 +361,7 @@ def test_elements_that_are_not_written_keep_their_values(dpus: int) -> None:
 @pytest.mark.parametrize("dpus", [1, 4])
 def test_a_gather_finds_all_of_its_source(dpus: int) -> None:
     x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poison(1000)
-    gather_kernel[(triton.cdiv(1000, BLOCK),)](
-        Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=dpus
-    )  # fmt: skip
+    gather_kernel[(triton.cdiv(1000, BLOCK),)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=dpus)
     assert np.array_equal(out, x[index])
 
 
@@ -465,7 +472,7 @@ def test_a_matmul_larger_than_mram_takes_several_rounds(monkeypatch: pytest.Monk
     with triton_dpu_backend.profile() as launches:
         matmul_kernel[(16,)](
             Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=1, num_dpus=2
-        )  # fmt: skip
+        )
     bound = k * 2.0**-24 * (np.abs(a).astype("d") @ np.abs(b))
     assert (np.abs(c - a.astype("d") @ b) <= bound).all()
     assert launches[0].rounds > 1

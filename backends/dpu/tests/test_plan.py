@@ -101,8 +101,12 @@ def planned(
     return plan(
         {i: array("xyz"[i], one) for i, one in enumerate(data)},
         lambda bounds: [footprint(*ends) for ends in pairwise(bounds)],
-        programs=programs, dpus=dpus, heap=HEAP, capacity=capacity, wanted=wanted or {},
-    )  # fmt: skip
+        programs=programs,
+        dpus=dpus,
+        heap=HEAP,
+        capacity=capacity,
+        wanted=wanted or {},
+    )
 
 
 def blocks(item: int, n: int, block: int) -> Callable[[int, int], Mapping[int, Footprint]]:
@@ -150,9 +154,7 @@ def test_arrays_of_a_launch_larger_than_mram_take_several_rounds() -> None:
 def test_a_last_round_may_leave_dpus_without_work() -> None:
     x, y = np.arange(50, dtype=np.int64), np.zeros(50, np.int64)
     made = planned([x, y], blocks(8, 50, 10), programs=5, dpus=4, capacity=200)
-    assert [one.programs for one in made.rounds] == [
-        ((0, 1), (1, 1), (2, 1), (3, 1)), ((4, 1), (5, 0), (5, 0), (5, 0))
-    ]  # fmt: skip
+    assert [one.programs for one in made.rounds] == [((0, 1), (1, 1), (2, 1), (3, 1)), ((4, 1), (5, 0), (5, 0), (5, 0))]
     run(made, 4, [x, y], tripled(50, 10))
     assert np.array_equal(y, 3 * x)
 
@@ -252,8 +254,13 @@ def test_a_replicated_output_is_merged() -> None:
 def test_what_cannot_be_sharded_is_not_sharded_because_somebody_asks() -> None:
     x = np.zeros(40, np.int32)
     with pytest.raises(MemoryExceeded, match="x cannot be sharded"):
-        planned([x], lambda first, last: {0: Footprint(EVERYTHING, None, False)}, programs=2, dpus=2,
-                wanted={"x": Placement.SHARDED})  # fmt: skip
+        planned(
+            [x],
+            lambda first, last: {0: Footprint(EVERYTHING, None, False)},
+            programs=2,
+            dpus=2,
+            wanted={"x": Placement.SHARDED},
+        )
 
 
 def test_a_span_beyond_both_ends_of_an_array_is_a_guess() -> None:

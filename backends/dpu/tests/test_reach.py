@@ -110,9 +110,13 @@ CASES = [
 
 @pytest.mark.parametrize(("kernel", "signature", "constants", "grid", "values"), CASES)
 def test_programs_reach_what_the_footprint_says(
-    tmp_path: Path, kernel: triton.JITFunction, signature: dict[str, str], constants: dict[str, int],
-    grid: tuple[int, int], values: Sequence[int],
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    kernel: triton.JITFunction,
+    signature: dict[str, str],
+    constants: dict[str, int],
+    grid: tuple[int, int],
+    values: Sequence[int],
+) -> None:
     source = ASTSource(kernel, signature | dict.fromkeys(constants, "constexpr"), constants)
     made = triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm
     found = _run(tmp_path, made["llir"], grid, values)

@@ -55,10 +55,15 @@ def llvm(lowered: Lowered) -> str:
 @pytest.mark.parametrize(
     ("elem", "pointer"),
     [
-        ("i8", "i8"), ("i32", "i32"), ("i64", "i64"), ("f32", "float"), ("f16", "i16"), ("bf16", "i16"),
+        ("i8", "i8"),
+        ("i32", "i32"),
+        ("i64", "i64"),
+        ("f32", "float"),
+        ("f16", "i16"),
+        ("bf16", "i16"),
         ("f64", "double"),
     ],
-)  # fmt: skip
+)
 def test_a_kernel_is_called_as_tritonpim_calls_one(elem: str, pointer: str) -> None:
     text = llvm(lower(COPY.format(elem=elem), elem=elem))
     kind = rf"{pointer} addrspace\(255\)\*"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """C = A + B in Triton, for DPUs.
 
-    python dpu_min_test.py --out add.ll    write the kernel's LLVM IR; needs neither DPUs nor the UPMEM SDK
-    python dpu_min_test.py [N]             run it on DPUs over N elements, and check it
+python dpu_min_test.py --out add.ll    write the kernel's LLVM IR; needs neither DPUs nor the UPMEM SDK
+python dpu_min_test.py [N]             run it on DPUs over N elements, and check it
 """
 
 import argparse

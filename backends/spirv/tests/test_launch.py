@@ -30,7 +30,7 @@ def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
 @triton.jit
 def scalars_kernel(
     out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64, e: tl.float16, f: tl.bfloat16, g, h: tl.float64
-):  # fmt: skip
+):
     tl.store(out_ptr + 0, flag.to(tl.float64))
     tl.store(out_ptr + 1, a.to(tl.float64))
     tl.store(out_ptr + 2, b.to(tl.float64))

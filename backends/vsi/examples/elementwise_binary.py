@@ -1,6 +1,6 @@
 """Elementwise +, -, * and / of two arrays; on torch tensors of device vsi where vpex is, else on NumPy arrays.
 
-    python elementwise_binary.py [--elements=98432] [--device=vsi|numpy]
+python elementwise_binary.py [--elements=98432] [--device=vsi|numpy]
 """
 
 import argparse

@@ -17,7 +17,7 @@ LINES = {
     "libstdc++": "clang++ -std=c++17 {kernel}_standalone.cpp -o {kernel}_standalone -I include -L lib -lOpenCL",
     "libc++": "clang++ -Og -glldb -std=c++17 -stdlib=libc++ -fuse-ld=lld {kernel}_standalone.cpp -o {kernel}_standalone"
     " -I ${{VSI_SDK_INCLUDE_DIR}} -L ${{VSI_SDK_LIB_DIR}} -lOpenCL",
-}  # fmt: skip
+}
 
 
 def sdk() -> Path:
@@ -52,9 +52,14 @@ class Program:
         self.path.unlink(missing_ok=True)
         variables = {"VSI_SDK_INCLUDE_DIR": str(sdk() / "include"), "VSI_SDK_LIB_DIR": str(sdk() / "lib")}
         done = subprocess.run(
-            LINES[line].format(kernel=self.kernel), shell=True, cwd=self.folder, env=os.environ | variables,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            LINES[line].format(kernel=self.kernel),
+            shell=True,
+            cwd=self.folder,
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 

@@ -140,9 +140,17 @@ def test_an_editable_install_uses_the_checkout_and_the_variables(
     python = environment_in(tmp_path / "venv")
     # As in the vendor's README; nothing of an SDK is needed for it.
     done = pip(
-        "--python", str(python), "install", "--no-build-isolation", "--force-reinstall", "--editable", ".",
-        cwd=sources, VSI_ZEN_COMPILER_PATH="", VSI_ZEN_TC_BRIDGE_PATH="",
-    )  # fmt: skip
+        "--python",
+        str(python),
+        "install",
+        "--no-build-isolation",
+        "--force-reinstall",
+        "--editable",
+        ".",
+        cwd=sources,
+        VSI_ZEN_COMPILER_PATH="",
+        VSI_ZEN_TC_BRIDGE_PATH="",
+    )
     assert done.returncode == 0, done.stderr
     module, file, compiler, bridge = told(python, _WHERE).splitlines()
     assert module == "triton_vsi_backend.driver"

@@ -123,8 +123,9 @@ class Kernel:
         names = [f"p{index}" for index in range(len(TYPES))]
         source = types.SimpleNamespace(name="probe", signature=dict(zip(names, TYPES, strict=True)), constants={})
         key = hashlib.sha256(str(folder).encode()).hexdigest()
-        metadata = types.SimpleNamespace(name="probe", hash=key, threads=threads, num_warps=0, dump_standalone=False,
-                                         written=None)  # fmt: skip
+        metadata = types.SimpleNamespace(
+            name="probe", hash=key, threads=threads, num_warps=0, dump_standalone=False, written=None
+        )
         cache = get_cache_manager(metadata.hash)
         self.library = Path(cache.put(library.read_bytes(), "probe_cmd_gen.so", binary=True))
         self._function = device.build(spirv), "probe"

@@ -27,10 +27,15 @@ module {
 
 def write(folder: Path, **changes: Any) -> Path:
     given: dict[str, Any] = {
-        "name": "kernel", "parameters": ["*fp32", "i32", "i32"], "names": ["x", "n", "m"],
-        "irs": {"ttir": TTIR, "source": b"bytes"}, "spirv": b"spirv", "cmd_gen": b"library",
-        "num_warps": 4, "threads": 128,
-    }  # fmt: skip
+        "name": "kernel",
+        "parameters": ["*fp32", "i32", "i32"],
+        "names": ["x", "n", "m"],
+        "irs": {"ttir": TTIR, "source": b"bytes"},
+        "spirv": b"spirv",
+        "cmd_gen": b"library",
+        "num_warps": 4,
+        "threads": 128,
+    }
     return dump(folder, **given | changes)
 
 
@@ -42,9 +47,11 @@ def test_a_dump_has_the_irs_both_binaries_and_the_launcher(tmp_path: Path) -> No
     source = write(tmp_path / "a/b")
     assert source == tmp_path / "a/b/kernel_standalone.cpp"
     assert contents(source.parent) == {
-        "kernel.ttir": TTIR.encode(), "kernel.source": b"bytes",
-        "kernel.spv": b"spirv", "kernel_cmd_gen.so": b"library",
-    }  # fmt: skip
+        "kernel.ttir": TTIR.encode(),
+        "kernel.source": b"bytes",
+        "kernel.spv": b"spirv",
+        "kernel_cmd_gen.so": b"library",
+    }
     text = source.read_text()
     assert '{"x", "*fp32", true, 4, {"<f4"}, "np.float32", 1},' in text
     assert '{"n", "i32", false, 4, {"<i4"}, "np.int32", 1},' in text
@@ -79,8 +86,11 @@ def test_a_dump_that_fails_halfway_leaves_no_launcher_and_no_part_of_a_file(tmp_
     with pytest.raises(OSError):
         write(tmp_path, spirv=b"new")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "kernel.source", "kernel.spv", "kernel.ttir", "kernel_cmd_gen.so"
-    ]  # fmt: skip
+        "kernel.source",
+        "kernel.spv",
+        "kernel.ttir",
+        "kernel_cmd_gen.so",
+    ]
 
 
 def test_a_dump_waits_for_one_that_is_being_written(tmp_path: Path) -> None:

@@ -59,9 +59,16 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def built(tmp_path_factory: pytest.TempPathFactory, library: bytes) -> Path:
     folder = tmp_path_factory.mktemp("dump") / "shift"
     dump(
-        folder, name="shift", parameters=["*i32", "*i32", "i32"], names=["x", "out", "n"], irs={"ttir": TTIR},
-        spirv=spirv(64), cmd_gen=library, num_warps=2, threads=64,
-    )  # fmt: skip
+        folder,
+        name="shift",
+        parameters=["*i32", "*i32", "i32"],
+        names=["x", "out", "n"],
+        irs={"ttir": TTIR},
+        spirv=spirv(64),
+        cmd_gen=library,
+        num_warps=2,
+        threads=64,
+    )
     program = Program(folder, folder)
     assert program.build("libstdc++") == ""
     return folder
@@ -132,9 +139,15 @@ def test_a_scalar_is_a_number_or_an_array_of_one_element(scalar: Any, program: P
 def test_tensors_may_be_empty_or_a_number(library: bytes, tmp_path: Path) -> None:
     binary = spirv(old="%value = load i32, ptr addrspace(1) %from", new="%value = add i32 3, 4")
     dump(
-        tmp_path / "shift", name="shift", parameters=["*i32", "*i32", "i32"], irs={}, spirv=binary, cmd_gen=library,
-        num_warps=0, threads=1,
-    )  # fmt: skip
+        tmp_path / "shift",
+        name="shift",
+        parameters=["*i32", "*i32", "i32"],
+        irs={},
+        spirv=binary,
+        cmd_gen=library,
+        num_warps=0,
+        threads=1,
+    )
     program = Program(tmp_path / "shift", tmp_path)
     program.build("libstdc++")
     program.launch([np.zeros((3, 0), np.int32), np.array(POISON, np.int32), np.int32(5)], "-g", "1")
@@ -157,11 +170,15 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a header longer than the file": (file(header(), DATA, (2, 0), 2**32 - 1), "is cut off within its header"),
     "cut in the data": (saved(X)[:-1], "is cut off: its shape means 24 bytes of data, and there are 23"),
     "without data": (file(header()), "is cut off: its shape means 24 bytes of data, and there are 0"),
-    "trailing bytes": (saved(X) + b"\0", "has something behind its data: its shape means 24 bytes of data, and there "
-                       "are 25"),
+    "trailing bytes": (
+        saved(X) + b"\0",
+        "has something behind its data: its shape means 24 bytes of data, and there are 25",
+    ),
     "two arrays": (saved(X) + saved(X), "has something behind its data"),
-    "data of an empty array": (file(header(shape="(0, 3)"), b"1234"), "has something behind its data: its shape means "
-                               "0 bytes"),
+    "data of an empty array": (
+        file(header(shape="(0, 3)"), b"1234"),
+        "has something behind its data: its shape means 0 bytes",
+    ),
     "version 4": (file(header(), DATA, (4, 0)), "has version 4.0 of the format; 1.0, 2.0 and 3.0 are known"),
     "version 1.1": (file(header(), DATA, (1, 1)), "has version 1.1 of the format"),
     "big-endian": (saved(X.astype(">i4")), "holds '>i4' (big-endian) where '<i4' is taken; it is x, a tensor (*i32)"),
@@ -179,7 +196,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "another key": (file(header()[:-1] + "'more': 1}", DATA), "it has a key 'more', which the format does not"),
     "a key twice": (file(header()[:-1] + "'shape': (2, 3)}", DATA), "it has the key 'shape' twice"),
     "an order that is none": (file(header(order="0"), DATA), "'fortran_order' is neither True nor False at \"0, "),
-    "a descr that is none": (file(header("4"), DATA), "there should be a dtype in quotes at \"4,"),
+    "a descr that is none": (file(header("4"), DATA), 'there should be a dtype in quotes at "4,'),
     "a quote left open": (file("{'descr", DATA), "there should be a key in quotes"),
     "a shape that is a number": (file(header(shape="6"), DATA), "'shape' is no tuple at \"6,"),
     "a shape without a comma": (file(header(shape="(6)"), DATA), "'shape' is no tuple, it lacks a comma"),
@@ -191,9 +208,9 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a shape of more than memory": (file(header(shape="(4294967296, 4294967296)"), DATA), "more elements than"),
     "a shape that wraps to its data": (file(header(shape="(4611686018427387910,)"), DATA), "more elements than"),
     "text behind the header": (file(header() + " 1", DATA), "something follows its closing brace"),
-    "a header left open": (file(header()[:-1], DATA), "there should be a key in quotes at \"\""),
+    "a header left open": (file(header()[:-1], DATA), 'there should be a key in quotes at ""'),
     "a header without colons": (file("{'descr' '<i4'}", DATA), "there should be a : at \"'<i4'}"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
@@ -220,8 +237,11 @@ def save(value: Any) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (remove, "there is no such file; it is n, a scalar (i32), a multiple of 16: "
-                 "np.save('inputs/arg_2.npy', n) with a number of np.int32"),
+        (
+            remove,
+            "there is no such file; it is n, a scalar (i32), a multiple of 16: "
+            "np.save('inputs/arg_2.npy', n) with a number of np.int32",
+        ),
         (folder, "is no file; it is n, a scalar"),
         (save(32), "holds '<i8' where '<i4' is taken; it is n, a scalar (i32)"),
         (save(32.0), "holds '<f8' where '<i4' is taken"),
@@ -230,10 +250,8 @@ def save(value: Any) -> Callable[[Path], object]:
         (save(np.int32(24)), "no multiple of 16, and shift was compiled for one that is"),
         (save(np.int32(-8)), "no multiple of 16"),
     ],
-)  # fmt: skip
-def test_a_scalar_of_another_kind_is_refused(
-    spoil: Callable[[Path], object], message: str, program: Program
-) -> None:
+)
+def test_a_scalar_of_another_kind_is_refused(spoil: Callable[[Path], object], message: str, program: Program) -> None:
     spoil(program.work / "inputs/arg_2.npy")
     said = program.refusal("-g", "6")
     assert said.startswith("shift_standalone: inputs/arg_2.npy: ")

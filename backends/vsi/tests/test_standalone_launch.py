@@ -54,9 +54,21 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 @triton.jit
 def widen(
-    out_ptr, half_ptr, brain_ptr, bit_ptr, byte_ptr, long_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64,
-    e: tl.float16, f: tl.bfloat16, g
-):  # fmt: skip
+    out_ptr,
+    half_ptr,
+    brain_ptr,
+    bit_ptr,
+    byte_ptr,
+    long_ptr,
+    flag: tl.int1,
+    a: tl.int8,
+    b: tl.int16,
+    c,
+    d: tl.int64,
+    e: tl.float16,
+    f: tl.bfloat16,
+    g,
+):
     x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     at = out_ptr + 16 * ((z * tl.num_programs(1) + y) * tl.num_programs(0) + x)
     tl.store(at + 0, flag.to(tl.float32))
@@ -88,8 +100,9 @@ def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
             patch.setenv("VSI_DUMP_DIR", str(tmp_path_factory.mktemp("dump")))
             kernel[grid](
                 *(Tensor(value) if isinstance(value, np.ndarray) else value.item() for value in arguments),
-                dump_standalone=True, **options,
-            )  # fmt: skip
+                dump_standalone=True,
+                **options,
+            )
             folders[key] = Path(os.environ["VSI_DUMP_DIR"], kernel.__name__)
         return folders[key]
 
@@ -165,11 +178,20 @@ def widening(dumped: Dumped, tmp_path_factory: pytest.TempPathFactory) -> Progra
 
 def widen_arguments(grid: tuple[int, int, int]) -> list[Any]:
     return [
-        np.full((grid[2], grid[1], grid[0], 16), POISON), np.full(1, 0.5, np.float16),
-        np.full(1, -3.5, ml_dtypes.bfloat16), np.ones(1, np.bool_), np.full(1, -5, np.int8), np.full(1, -1, np.int64),
-        np.bool_(True), np.int8(-7), np.int16(-30000), np.int32(1234567), np.int64(-(2**40) - 1),
-        *(kind(value) for kind, value in zip(HALVES, (1.5, -2.25), strict=True)), np.float32(0.1),
-    ]  # fmt: skip
+        np.full((grid[2], grid[1], grid[0], 16), POISON),
+        np.full(1, 0.5, np.float16),
+        np.full(1, -3.5, ml_dtypes.bfloat16),
+        np.ones(1, np.bool_),
+        np.full(1, -5, np.int8),
+        np.full(1, -1, np.int64),
+        np.bool_(True),
+        np.int8(-7),
+        np.int16(-30000),
+        np.int32(1234567),
+        np.int64(-(2**40) - 1),
+        *(kind(value) for kind, value in zip(HALVES, (1.5, -2.25), strict=True)),
+        np.float32(0.1),
+    ]
 
 
 def test_every_type_and_a_grid_of_three_dimensions(widening: Program) -> None:
@@ -204,9 +226,15 @@ def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_wa
     source = tmp_path / "commands.c"
     source.write_text(Path(__file__).with_name("commands.c").read_text())
     dump(
-        tmp_path / "probe", name="probe", parameters=TYPES, irs={}, spirv=probe(),
-        cmd_gen=shared_library(source).read_bytes(), num_warps=num_warps, threads=threads,
-    )  # fmt: skip
+        tmp_path / "probe",
+        name="probe",
+        parameters=TYPES,
+        irs={},
+        spirv=probe(),
+        cmd_gen=shared_library(source).read_bytes(),
+        num_warps=num_warps,
+        threads=threads,
+    )
     program = Program(tmp_path / "probe", tmp_path)
     program.build("libstdc++")
     out, marks = np.full(24 * WORDS, -1), np.full((24, threads), -1, np.int32)
@@ -232,7 +260,12 @@ def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_wa
 def test_the_source_has_no_warnings(compiler: str, widening: Program) -> None:
     done = subprocess.run(
         f"{compiler} -std=c++17 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror -I include "
-        "widen_standalone.cpp", shell=True, cwd=widening.folder, env=os.environ, capture_output=True, text=True,
+        "widen_standalone.cpp",
+        shell=True,
+        cwd=widening.folder,
+        env=os.environ,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stderr) == (0, "")

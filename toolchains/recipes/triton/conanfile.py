@@ -71,10 +71,24 @@ class Triton(ConanFile):
             raise ConanException(f"{source} is no Triton: neither setup.py nor python/setup.py")
         rmdir(self, str(build / "wheel"))
         with self._environment().vars(self).apply():
-            self.run(shlex.join([
-                sys.executable, "-m", "pip", "wheel", "--verbose", "--no-index", "--no-deps", "--no-build-isolation",
-                "--disable-pip-version-check", "--wheel-dir", str(build / "wheel"), str(project),
-            ]))  # fmt: skip
+            self.run(
+                shlex.join(
+                    [
+                        sys.executable,
+                        "-m",
+                        "pip",
+                        "wheel",
+                        "--verbose",
+                        "--no-index",
+                        "--no-deps",
+                        "--no-build-isolation",
+                        "--disable-pip-version-check",
+                        "--wheel-dir",
+                        str(build / "wheel"),
+                        str(project),
+                    ]
+                )
+            )
         # Where the recipe's users look for the times of compilations.
         for log in (*build.glob("cmake.*/.ninja_log"), *project.glob("build/cmake.*/.ninja_log")):
             copy(self, ".ninja_log", str(log.parent), str(build))

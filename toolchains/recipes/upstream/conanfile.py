@@ -68,12 +68,21 @@ class Upstream:
         links = self.conf.get("user.foundry:links", default=1, check_type=int)
         # The pool bounds linkers, whose number and not the compilers' decides how much memory is needed.
         variables = {"CMAKE_JOB_POOLS": f"link={links}", "CMAKE_JOB_POOL_LINK": "link"} | self.variables()
-        self.run(shlex.join([
-            "cmake", f"--presets-file={self.conf.get('user.foundry:presets', check_type=str)}",
-            "--preset", self.preset or self.name,
-            "-S", str(Path(self.source_folder, self.subfolder)), "-B", self.build_folder,
-            *(f"-D{name}={value}" for name, value in variables.items()),
-        ]))  # fmt: skip
+        self.run(
+            shlex.join(
+                [
+                    "cmake",
+                    f"--presets-file={self.conf.get('user.foundry:presets', check_type=str)}",
+                    "--preset",
+                    self.preset or self.name,
+                    "-S",
+                    str(Path(self.source_folder, self.subfolder)),
+                    "-B",
+                    self.build_folder,
+                    *(f"-D{name}={value}" for name, value in variables.items()),
+                ]
+            )
+        )
 
     def compile(self, *targets: str) -> None:
         """Run Ninja, which leaves alone what is there already; first say how many steps that and the rest are."""
@@ -81,9 +90,19 @@ class Upstream:
         steps = StringIO()
         self.run(shlex.join(["ninja", "-C", self.build_folder, "-t", "commands", *targets]), stdout=steps, quiet=True)
         self.output.info(f"steps in all: {len(steps.getvalue().splitlines())}")
-        self.run(shlex.join([
-            "cmake", "--build", self.build_folder, "--parallel", str(jobs), "--target", *targets,
-        ]))  # fmt: skip
+        self.run(
+            shlex.join(
+                [
+                    "cmake",
+                    "--build",
+                    self.build_folder,
+                    "--parallel",
+                    str(jobs),
+                    "--target",
+                    *targets,
+                ]
+            )
+        )
 
     def package(self) -> None:
         self.package_programs()

@@ -35,8 +35,18 @@ _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
 DPU_TRIPLE = "dpu-upmem-dpurte"
 DPU_DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
 
-__all__ = ["TaskletTarget", "WorkGroupTarget", "WorkItemTarget", "to_llvm", "to_mlir", "to_spirv", "to_structured",
-           "to_tasklet_mlir", "to_typed_llvm", "to_work_group_mlir"]  # fmt: skip
+__all__ = [
+    "TaskletTarget",
+    "WorkGroupTarget",
+    "WorkItemTarget",
+    "to_llvm",
+    "to_mlir",
+    "to_spirv",
+    "to_structured",
+    "to_tasklet_mlir",
+    "to_typed_llvm",
+    "to_work_group_mlir",
+]
 
 
 class Structured(NamedTuple):

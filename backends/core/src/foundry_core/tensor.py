@@ -11,9 +11,24 @@ from .overlap import strides_overlap
 
 # NumPy's and ml_dtypes' names of the types that Triton has pointers to.
 DTYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-    "float64", "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz",
-)  # fmt: skip
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "float8_e5m2",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+)
 _INSTEAD = {
     "c": "pass its real and imaginary parts: array.view of the float type, with two elements for each number",
     "M": "pass its ticks: array.view(numpy.int64)",
@@ -161,7 +176,9 @@ def _refusal(array: npt.NDArray[Any]) -> str:
         why, instead = "its bytes are in the other order", "pass array.astype(array.dtype.newbyteorder('='))"
     else:
         why = f"Triton has {', '.join(DTYPES)}"
-        instead = f"pass a field of it: array['{dtype.names[0]}']" if dtype.names else _INSTEAD.get(
-            dtype.kind, "convert it: array.astype(...)"
+        instead = (
+            f"pass a field of it: array['{dtype.names[0]}']"
+            if dtype.names
+            else _INSTEAD.get(dtype.kind, "convert it: array.astype(...)")
         )
     return f"a kernel cannot take an array of {dtype} with shape {array.shape}\n  why:  {why}\n  next: {instead}"

@@ -110,9 +110,12 @@ class DpuBackend(ProgramBackend):
 
             with TemporaryDirectory() as work:
                 return build(
-                    source, name=metadata["name"], num_tasklets=metadata["num_tasklets"], stack_size=STACK_BYTES,
+                    source,
+                    name=metadata["name"],
+                    num_tasklets=metadata["num_tasklets"],
+                    stack_size=STACK_BYTES,
                     work=Path(work),
-                ).read_bytes()  # fmt: skip
+                ).read_bytes()
 
         stages["ttir"] = make_ttir
         stages["tile"] = tile

@@ -11,9 +11,17 @@ from . import pieces
 from .errors import ZenCompilerError
 
 CAPABILITIES = (
-    "GenericPointer", "Kernel", "Addresses", "Vector16", "Vector32", "Int8", "Int16", "Int64", "Float16",
+    "GenericPointer",
+    "Kernel",
+    "Addresses",
+    "Vector16",
+    "Vector32",
+    "Int8",
+    "Int16",
+    "Int64",
+    "Float16",
     "TensorCoreVSI",
-)  # fmt: skip
+)
 EXTENSIONS = ("SPV_KHR_storage_buffer_storage_class", "SPV_VSI_TC_inst")
 
 _MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")

@@ -48,9 +48,7 @@ def programs(*what: str) -> list[Program]:
 def host_tests() -> list[tuple[Path, str]]:
     """Every test in the host_*.c here, with its source."""
     return [
-        (source, name)
-        for source in sorted(FOLDER.glob("host_*.c"))
-        for _, name in _TEST.findall(source.read_text())
+        (source, name) for source in sorted(FOLDER.glob("host_*.c")) for _, name in _TEST.findall(source.read_text())
     ]
 
 

@@ -42,8 +42,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def _run(*command: str | Path) -> Said:
     return subprocess.run(
         [str(word) for word in command],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=_LIMIT, check=False,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=_LIMIT,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("name", _ALL)

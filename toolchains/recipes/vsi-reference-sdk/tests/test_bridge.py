@@ -144,9 +144,15 @@ def test_refusals_say_why_and_write_nothing(bridge: Bridge, refused: dict[str, i
     with pytest.raises(BridgeError, match=said):
         bridge.encode(matmul, 0)
     raw = (ctypes.c_uint32 * 11)(
-        matmul.m, matmul.n, matmul.k, matmul.operand_type, matmul.result_type,
-        *matmul.a_strides, *matmul.b_strides, *matmul.c_strides,
-    )  # fmt: skip
+        matmul.m,
+        matmul.n,
+        matmul.k,
+        matmul.operand_type,
+        matmul.result_type,
+        *matmul.a_strides,
+        *matmul.b_strides,
+        *matmul.c_strides,
+    )
     command = (ctypes.c_uint8 * 256)(*[0xA5] * 256)
     assert ctypes.CDLL(str(BRIDGE)).zen_tc_encode(raw, 0, command) == -1
     assert bytes(command) == b"\xa5" * 256
@@ -197,8 +203,22 @@ def test_the_header_compiles_without_a_warning(tmp_path: Path, language: str) ->
         "}\n"
     )
     done = subprocess.run(
-        [compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only",
-         "-I", HEADER.parent, source],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            compiler,
+            "-x",
+            language,
+            f"-std={standard}",
+            "-Wall",
+            "-Wextra",
+            "-pedantic",
+            "-Werror",
+            "-fsyntax-only",
+            "-I",
+            HEADER.parent,
+            source,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr

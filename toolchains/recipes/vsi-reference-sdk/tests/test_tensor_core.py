@@ -33,9 +33,14 @@ def generated(library: Path) -> Words:
     shapes = [(ctypes.c_size_t * 1)(1)] * 3
     generator.generate_matmul_command.restype = ctypes.c_bool
     assert generator.generate_matmul_command(
-        ctypes.c_size_t(0), (ctypes.c_size_t * 3)(*GRID), *pointers, ctypes.c_float(SCALE), *map(ctypes.c_int, GRID),
-        *shapes, ctypes.c_void_p(commands.ctypes.data),
-    )  # fmt: skip
+        ctypes.c_size_t(0),
+        (ctypes.c_size_t * 3)(*GRID),
+        *pointers,
+        ctypes.c_float(SCALE),
+        *map(ctypes.c_int, GRID),
+        *shapes,
+        ctypes.c_void_p(commands.ctypes.data),
+    )
     return commands.view("<u4")
 
 

@@ -16,9 +16,17 @@ import torch
 import vpex
 
 TYPES = (
-    torch.float64, torch.float32, torch.float16, torch.bfloat16,
-    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
-)  # fmt: skip
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -95,10 +103,14 @@ def test_views_share_memory() -> None:
     expected = torch.arange(24.0)
     for view, same in zip(
         views,
-        [expected.view(4, 6), expected.reshape(2, 3, 4).transpose(0, 2), expected[3:9:2],
-         expected.as_strided((2, 2), (5, 1), 4)],
+        [
+            expected.view(4, 6),
+            expected.reshape(2, 3, 4).transpose(0, 2),
+            expected[3:9:2],
+            expected.as_strided((2, 2), (5, 1), 4),
+        ],
         strict=True,
-    ):  # fmt: skip
+    ):
         assert torch.equal(view.cpu(), same)
         assert view.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
     views[0][1, 2] = -1

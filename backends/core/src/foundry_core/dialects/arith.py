@@ -286,9 +286,20 @@ class RemFOp(IRDLOperation):
 
 
 _OURS: list[type[Operation]] = [
-    ConstantOp, CmpiOp, CmpfOp, SelectOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, BitcastOp,
+    ConstantOp,
+    CmpiOp,
+    CmpfOp,
+    SelectOp,
+    ExtSIOp,
+    ExtUIOp,
+    TruncIOp,
+    SIToFPOp,
+    UIToFPOp,
+    FPToSIOp,
+    FPToUIOp,
+    BitcastOp,
     RemFOp,
-]  # fmt: skip
+]
 ArithOnTensors = Dialect(
     "arith",
     [op for op in Arith.operations if op.name not in {ours.name for ours in _OURS}] + _OURS,

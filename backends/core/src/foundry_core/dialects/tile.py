@@ -78,9 +78,7 @@ class WrappedOp(IRDLOperation):
     assembly_format = "$first `,` $modulus `,` $stride `:` $element attr-dict"
 
     def __init__(self, first: SSAValue, modulus: SSAValue, stride: SSAValue, element: IntegerType) -> None:
-        super().__init__(
-            operands=[first, modulus, stride], attributes={"element": element}, result_types=[AxisType()]
-        )
+        super().__init__(operands=[first, modulus, stride], attributes={"element": element}, result_types=[AxisType()])
 
 
 @irdl_op_definition

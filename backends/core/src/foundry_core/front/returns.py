@@ -60,9 +60,7 @@ class _Writer:
             self._passed[block] = (block, *common)
         return self._passed[block]
 
-    def block(
-        self, block: Block, into: Block, values: dict[SSAValue, SSAValue], until: Block | None
-    ) -> list[SSAValue]:
+    def block(self, block: Block, into: Block, values: dict[SSAValue, SSAValue], until: Block | None) -> list[SSAValue]:
         """Copy a block and all behind it, up to a return or to the block `until`, which is not copied.
 
         Returns:
@@ -86,9 +84,13 @@ class _Writer:
         raise unsupported(end)
 
     def _go(
-        self, target: Block, arguments: Sequence[SSAValue], into: Block, values: dict[SSAValue, SSAValue],
+        self,
+        target: Block,
+        arguments: Sequence[SSAValue],
+        into: Block,
+        values: dict[SSAValue, SSAValue],
         until: Block | None,
-    ) -> list[SSAValue]:  # fmt: skip
+    ) -> list[SSAValue]:
         given = [values.get(value, value) for value in arguments]
         if target is until:
             return given

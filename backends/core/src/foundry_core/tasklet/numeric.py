@@ -19,10 +19,24 @@ from . import half
 # What mlir-opt expands (tools.py) and library.ll completes. Not sin, cos and tan: MLIR takes multiples of pi / 2 away
 # with one f32 constant, which leaves no correct digit of large arguments. Not sinh and cosh, which lose them near 0.
 _EXPANDED: set[type[Operation]] = {
-    math.ExpOp, math.ExpM1Op, math.LogOp, math.Log2Op, math.Log1pOp, math.SqrtOp, math.RsqrtOp, math.AtanOp,
-    math.Atan2Op, math.TanhOp, math.ErfOp, math.FloorOp, math.CeilOp, math.TruncOp, math.RoundOp, math.RoundEvenOp,
+    math.ExpOp,
+    math.ExpM1Op,
+    math.LogOp,
+    math.Log2Op,
+    math.Log1pOp,
+    math.SqrtOp,
+    math.RsqrtOp,
+    math.AtanOp,
+    math.Atan2Op,
+    math.TanhOp,
+    math.ErfOp,
+    math.FloorOp,
+    math.CeilOp,
+    math.TruncOp,
+    math.RoundOp,
+    math.RoundEvenOp,
     math.CopySignOp,
-}  # fmt: skip
+}
 _NAMES = {LIBRARY[kind]: kind.name for kind in _EXPANDED}
 
 

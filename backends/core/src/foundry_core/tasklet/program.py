@@ -31,9 +31,14 @@ from .numeric import TaskletNumeric
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
 
 _CONVENTIONS = Conventions(
-    index="i32", global_space=255, call="", kernel="", attributes="", split_addresses=True,
+    index="i32",
+    global_space=255,
+    call="",
+    kernel="",
+    attributes="",
+    split_addresses=True,
     private_alignment=DMA_ALIGNMENT,
-)  # fmt: skip
+)
 _SHORTEST_PIECE = 64
 # Bytes of tiles that are kept in WRAM to be read in rows and written in columns: so much leaves room for 11 tasklets.
 _TURNED = 4096

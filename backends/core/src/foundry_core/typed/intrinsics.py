@@ -18,14 +18,52 @@ class Intrinsic:
 
 
 _INTEGER = (
-    "smax", "smin", "umax", "umin", "bswap", "bitreverse", "ctpop", "fshl", "fshr", "sadd.sat", "uadd.sat",
-    "ssub.sat", "usub.sat", "sadd.with.overflow", "uadd.with.overflow", "ssub.with.overflow", "usub.with.overflow",
-    "smul.with.overflow", "umul.with.overflow",
-)  # fmt: skip
+    "smax",
+    "smin",
+    "umax",
+    "umin",
+    "bswap",
+    "bitreverse",
+    "ctpop",
+    "fshl",
+    "fshr",
+    "sadd.sat",
+    "uadd.sat",
+    "ssub.sat",
+    "usub.sat",
+    "sadd.with.overflow",
+    "uadd.with.overflow",
+    "ssub.with.overflow",
+    "usub.with.overflow",
+    "smul.with.overflow",
+    "umul.with.overflow",
+)
 _FLOAT = (
-    "fabs", "sqrt", "copysign", "minnum", "maxnum", "minimum", "maximum", "floor", "ceil", "trunc", "rint",
-    "nearbyint", "round", "roundeven", "exp", "exp2", "log", "log2", "log10", "pow", "sin", "cos", "fma", "fmuladd",
-)  # fmt: skip
+    "fabs",
+    "sqrt",
+    "copysign",
+    "minnum",
+    "maxnum",
+    "minimum",
+    "maximum",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "nearbyint",
+    "round",
+    "roundeven",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "log10",
+    "pow",
+    "sin",
+    "cos",
+    "fma",
+    "fmuladd",
+)
 
 # By the operation's name.
 OVERLOADED = {
@@ -40,18 +78,46 @@ FILLS = {"llvm.intr.memset": "llvm.memset"}
 
 # They say something to an optimiser and do nothing.
 HINTS = (
-    "llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end", "llvm.intr.invariant.start",
-    "llvm.intr.experimental.noalias.scope.decl", "llvm.intr.dbg.value", "llvm.intr.dbg.declare",
+    "llvm.intr.assume",
+    "llvm.intr.lifetime.start",
+    "llvm.intr.lifetime.end",
+    "llvm.intr.invariant.start",
+    "llvm.intr.experimental.noalias.scope.decl",
+    "llvm.intr.dbg.value",
+    "llvm.intr.dbg.declare",
     "llvm.intr.dbg.label",
-)  # fmt: skip
+)
 
 # Those that dpu-legalize or an optimiser of LLVM 11 to 14 may bring in besides, and those that C brings.
 _FURTHER = (
-    "lifetime.start", "lifetime.end", "assume", "expect", "memset", "memcpy", "memmove", "memcpy.inline",
-    "va_start", "va_end", "va_copy", "stacksave", "stackrestore", "frameaddress", "returnaddress", "prefetch",
-    "objectsize", "is.constant", "experimental.noalias.scope.decl", "sshl.sat", "ushl.sat", "usub.sat",
-    "canonicalize", "lrint", "llrint", "lround", "llround",
-)  # fmt: skip
+    "lifetime.start",
+    "lifetime.end",
+    "assume",
+    "expect",
+    "memset",
+    "memcpy",
+    "memmove",
+    "memcpy.inline",
+    "va_start",
+    "va_end",
+    "va_copy",
+    "stacksave",
+    "stackrestore",
+    "frameaddress",
+    "returnaddress",
+    "prefetch",
+    "objectsize",
+    "is.constant",
+    "experimental.noalias.scope.decl",
+    "sshl.sat",
+    "ushl.sat",
+    "usub.sat",
+    "canonicalize",
+    "lrint",
+    "llrint",
+    "lround",
+    "llround",
+)
 KNOWN = frozenset(
     [
         *(intrinsic.name for intrinsic in OVERLOADED.values()),

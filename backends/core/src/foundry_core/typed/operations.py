@@ -21,17 +21,57 @@ from .intrinsics import COPIES, FILLS, HINTS, OVERLOADED, PLAIN
 Emitter = Callable[[Body, Operation], None]
 
 _BINARY = (
-    "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "and", "or", "xor", "shl", "lshr", "ashr", "fadd", "fsub",
-    "fmul", "fdiv", "frem",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "udiv",
+    "sdiv",
+    "urem",
+    "srem",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "lshr",
+    "ashr",
+    "fadd",
+    "fsub",
+    "fmul",
+    "fdiv",
+    "frem",
+)
 _CASTS = (
-    "trunc", "zext", "sext", "fptrunc", "fpext", "fptosi", "fptoui", "sitofp", "uitofp", "inttoptr", "ptrtoint",
-)  # fmt: skip
+    "trunc",
+    "zext",
+    "sext",
+    "fptrunc",
+    "fpext",
+    "fptosi",
+    "fptoui",
+    "sitofp",
+    "uitofp",
+    "inttoptr",
+    "ptrtoint",
+)
 _ICMP = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 _FCMP = (
-    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno",
+    "false",
+    "oeq",
+    "ogt",
+    "oge",
+    "olt",
+    "ole",
+    "one",
+    "ord",
+    "ueq",
+    "ugt",
+    "uge",
+    "ult",
+    "ule",
+    "une",
+    "uno",
     "true",
-)  # fmt: skip
+)
 # Of rawConstantIndices: this index is an operand.
 _DYNAMIC = -(1 << 31)
 

@@ -39,6 +39,7 @@ _TYPES = Dialect(
     ],
 )
 
+
 class _Parser(Parser):
     """xDSL's parser, but a float is the integer that has its bits."""
 

@@ -19,9 +19,16 @@ from .reading import read
 
 # MLIR's linkages that LLVM 12 has and writes as a word; external is none.
 _LINKAGES = (
-    "private", "internal", "available_externally", "linkonce", "weak", "common", "linkonce_odr", "weak_odr",
+    "private",
+    "internal",
+    "available_externally",
+    "linkonce",
+    "weak",
+    "common",
+    "linkonce_odr",
+    "weak_odr",
     "extern_weak",
-)  # fmt: skip
+)
 _FUNCTION_WORDS = {"no_inline": "noinline", "always_inline": "alwaysinline", "no_unwind": "nounwind"}
 _PARAMETER_WORDS = {
     "llvm.noalias": "noalias",

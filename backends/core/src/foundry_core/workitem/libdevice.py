@@ -336,34 +336,75 @@ def _average(shift: str, *, up: bool) -> Callable[[Numeric, Sequence[Reg]], Reg]
 
 # Functions of OpenCL C under the same name there.
 _OPENCL = {
-    "erfc", "lgamma", "tgamma", "hypot", "nextafter", "fdim", "remainder", "exp10", "sinpi", "cospi", "logb",
-}  # fmt: skip
+    "erfc",
+    "lgamma",
+    "tgamma",
+    "hypot",
+    "nextafter",
+    "fdim",
+    "remainder",
+    "exp10",
+    "sinpi",
+    "cospi",
+    "logb",
+}
 # By the name on f64; on f32 it ends in an f.
 _FUNCTIONS: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
-    "ldexp": _with_power("ldexp"), "scalbn": _with_power("ldexp"), "powi": _with_power("pown"),
+    "ldexp": _with_power("ldexp"),
+    "scalbn": _with_power("ldexp"),
+    "powi": _with_power("pown"),
     "rcbrt": lambda n, args: _reciprocal(n, n.library("cbrt", args)),
-    "rhypot": _inverse_norm, "norm3d": _norm, "norm4d": _norm, "rnorm3d": _inverse_norm, "rnorm4d": _inverse_norm,
-    "erfinv": _inverse_error_function, "erfcinv": _inverse_complementary_error_function,
-    "ilogb": _exponent, "llrint": _to_integer("rint", 64), "llround": _to_integer("round", 64),
-}  # fmt: skip
+    "rhypot": _inverse_norm,
+    "norm3d": _norm,
+    "norm4d": _norm,
+    "rnorm3d": _inverse_norm,
+    "rnorm4d": _inverse_norm,
+    "erfinv": _inverse_error_function,
+    "erfcinv": _inverse_complementary_error_function,
+    "ilogb": _exponent,
+    "llrint": _to_integer("rint", 64),
+    "llround": _to_integer("round", 64),
+}
 _ROUNDINGS = {"rn": "rint", "rz": "", "rd": "floor", "ru": "ceil"}
 # By the whole name.
 _WHOLE: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
-    "isnanf": _is_nan, "isnand": _is_nan, "isinff": _is_infinite, "isinfd": _is_infinite, "finitef": _is_finite,
-    "isfinited": _is_finite, "signbitf": _sign_bit, "signbitd": _sign_bit, "saturatef": _saturate,
-    "frcp_rn": lambda n, args: _reciprocal(n, args[0]), "drcp_rn": lambda n, args: _reciprocal(n, args[0]),
+    "isnanf": _is_nan,
+    "isnand": _is_nan,
+    "isinff": _is_infinite,
+    "isinfd": _is_infinite,
+    "finitef": _is_finite,
+    "isfinited": _is_finite,
+    "signbitf": _sign_bit,
+    "signbitd": _sign_bit,
+    "saturatef": _saturate,
+    "frcp_rn": lambda n, args: _reciprocal(n, args[0]),
+    "drcp_rn": lambda n, args: _reciprocal(n, args[0]),
     "fast_exp10f": lambda n, args: n.library("exp10", args),
-    "hiloint2double": _from_halves, "double2loint": _lower_half, "double2hiint": _upper_half,
+    "hiloint2double": _from_halves,
+    "double2loint": _lower_half,
+    "double2hiint": _upper_half,
     **{
         f"{source}2{target}_{mode}": _to_integer(function, bits, signed=signed)
         for source in ("float", "double")
         for target, bits, signed in (("int", 32, True), ("uint", 32, False), ("ll", 64, True), ("ull", 64, False))
         for mode, function in _ROUNDINGS.items()
     },
-    "clz": _leading_zeros, "clzll": _leading_zeros, "popc": _set_bits, "popcll": _set_bits, "ffs": _first_set,
-    "ffsll": _first_set, "brev": _reversed, "brevll": _reversed, "mulhi": _signed_upper_half,
-    "mul64hi": _signed_upper_half, "mul24": _product_of_24_bits("arith.shrsi"),
-    "umul24": _product_of_24_bits("arith.shrui"), "sad": _sum_of_difference("sgt"), "usad": _sum_of_difference("ugt"),
-    "hadd": _average("arith.shrsi", up=False), "uhadd": _average("arith.shrui", up=False),
-    "rhadd": _average("arith.shrsi", up=True), "urhadd": _average("arith.shrui", up=True),
-}  # fmt: skip
+    "clz": _leading_zeros,
+    "clzll": _leading_zeros,
+    "popc": _set_bits,
+    "popcll": _set_bits,
+    "ffs": _first_set,
+    "ffsll": _first_set,
+    "brev": _reversed,
+    "brevll": _reversed,
+    "mulhi": _signed_upper_half,
+    "mul64hi": _signed_upper_half,
+    "mul24": _product_of_24_bits("arith.shrsi"),
+    "umul24": _product_of_24_bits("arith.shrui"),
+    "sad": _sum_of_difference("sgt"),
+    "usad": _sum_of_difference("ugt"),
+    "hadd": _average("arith.shrsi", up=False),
+    "uhadd": _average("arith.shrui", up=False),
+    "rhadd": _average("arith.shrsi", up=True),
+    "urhadd": _average("arith.shrui", up=True),
+}

@@ -308,17 +308,14 @@ class Numeric:
         return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
 
     def in_parts(self, function: Callable[[Sequence[Reg]], Reg], args: Sequence[Reg], most: int | None = None) -> Reg:
-        """What a function gives for vectors, called with as many lanes as it can take: by default call_bytes.
-        """
+        """What a function gives for vectors, called with as many lanes as it can take: by default call_bytes."""
         lanes = args[0].lanes
         if most is None:
             most = self.call_bytes * 8 // max(WIDTHS[arg.elem] for arg in args)
         if lanes <= most:
             return function(args)
         t, half = self.text, lanes // 2
-        results = [
-            self.in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)
-        ]
+        results = [self.in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)]
         return t.joined(*results)
 
     def _turned(self, name: str, x: Reg) -> Reg:
@@ -442,31 +439,105 @@ class Numeric:
 
 # Operations that mean the same on registers, under the same name.
 _PLAIN: set[type[Operation]] = {
-    arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp, arith.ShRSIOp,
-    arith.ShRUIOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp,
-}  # fmt: skip
+    arith.AddiOp,
+    arith.SubiOp,
+    arith.MuliOp,
+    arith.AndIOp,
+    arith.OrIOp,
+    arith.XOrIOp,
+    arith.ShLIOp,
+    arith.ShRSIOp,
+    arith.ShRUIOp,
+    arith.AddfOp,
+    arith.SubfOp,
+    arith.MulfOp,
+    arith.DivfOp,
+    RemFOp,
+}
 # Operations that OpenCL has as an extended instruction of this name.
 LIBRARY: dict[type[Operation], str] = {
-    math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log", math.Log2Op: "log2",
-    math.Log1pOp: "log1p", math.Log10Op: "log10", math.SqrtOp: "sqrt", math.RsqrtOp: "rsqrt", math.SinOp: "sin",
-    math.CosOp: "cos", math.TanOp: "tan", math.AsinOp: "asin", math.AcosOp: "acos", math.AtanOp: "atan",
-    math.Atan2Op: "atan2", math.SinhOp: "sinh", math.CoshOp: "cosh", math.TanhOp: "tanh", math.ErfOp: "erf",
-    math.FloorOp: "floor", math.CeilOp: "ceil", math.TruncOp: "trunc", math.RoundOp: "round",
-    math.RoundEvenOp: "rint", math.PowFOp: "pow", math.CopySignOp: "copysign", math.CbrtOp: "cbrt",
-    math.AsinhOp: "asinh", math.AcoshOp: "acosh", math.AtanhOp: "atanh",
-}  # fmt: skip
+    math.ExpOp: "exp",
+    math.Exp2Op: "exp2",
+    math.ExpM1Op: "expm1",
+    math.LogOp: "log",
+    math.Log2Op: "log2",
+    math.Log1pOp: "log1p",
+    math.Log10Op: "log10",
+    math.SqrtOp: "sqrt",
+    math.RsqrtOp: "rsqrt",
+    math.SinOp: "sin",
+    math.CosOp: "cos",
+    math.TanOp: "tan",
+    math.AsinOp: "asin",
+    math.AcosOp: "acos",
+    math.AtanOp: "atan",
+    math.Atan2Op: "atan2",
+    math.SinhOp: "sinh",
+    math.CoshOp: "cosh",
+    math.TanhOp: "tanh",
+    math.ErfOp: "erf",
+    math.FloorOp: "floor",
+    math.CeilOp: "ceil",
+    math.TruncOp: "trunc",
+    math.RoundOp: "round",
+    math.RoundEvenOp: "rint",
+    math.PowFOp: "pow",
+    math.CopySignOp: "copysign",
+    math.CbrtOp: "cbrt",
+    math.AsinhOp: "asinh",
+    math.AcoshOp: "acosh",
+    math.AtanhOp: "atanh",
+}
 # Functions of vectors that PoCL 6 has wrong: zeros and subnormals among the first arguments change results beside them.
 _ALONE = {("pow", "f64"), ("remainder", "f64")}
 # Operations whose result, computed in f32, has to be rounded where the type is narrow.
 _ROUNDED: set[type[Operation]] = {
-    *LIBRARY, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemFOp, tt.PreciseSqrtOp, tt.PreciseDivFOp,
-}  # fmt: skip
+    *LIBRARY,
+    arith.AddfOp,
+    arith.SubfOp,
+    arith.MulfOp,
+    arith.DivfOp,
+    RemFOp,
+    tt.PreciseSqrtOp,
+    tt.PreciseDivFOp,
+}
 _OTHERS: set[type[Operation]] = {
-    CmpiOp, CmpfOp, SelectOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
-    arith.MinUIOp, arith.MaxUIOp, arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp, arith.NegfOp,
-    arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp, UIToFPOp,
-    FPToSIOp, FPToUIOp, BitcastOp, tt.BitcastOp, math.AbsFOp, math.AbsIOp, math.FmaOp, tt.ClampFOp,
-    tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.MulhiUIOp, tt.ExternElementwiseOp,
-}  # fmt: skip
+    CmpiOp,
+    CmpfOp,
+    SelectOp,
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.MinSIOp,
+    arith.MaxSIOp,
+    arith.MinUIOp,
+    arith.MaxUIOp,
+    arith.MinnumfOp,
+    arith.MaxnumfOp,
+    arith.MinimumfOp,
+    arith.MaximumfOp,
+    arith.NegfOp,
+    arith.ExtFOp,
+    arith.TruncFOp,
+    tt.FpToFpOp,
+    ExtSIOp,
+    ExtUIOp,
+    TruncIOp,
+    SIToFPOp,
+    UIToFPOp,
+    FPToSIOp,
+    FPToUIOp,
+    BitcastOp,
+    tt.BitcastOp,
+    math.AbsFOp,
+    math.AbsIOp,
+    math.FmaOp,
+    tt.ClampFOp,
+    tt.PreciseSqrtOp,
+    tt.PreciseDivFOp,
+    tt.MulhiUIOp,
+    tt.ExternElementwiseOp,
+}
 # Everything that computes element i of its result from elements i of its operands.
 ELEMENTWISE: frozenset[type[Operation]] = frozenset().union(_PLAIN, LIBRARY, _ROUNDED, _OTHERS)

@@ -26,9 +26,27 @@ from .numeric import ELEMENTWISE
 _CONVERTED = (Float8E5M2Type, Float16Type, BFloat16Type)
 # Operations at which expressions are evaluated.
 SINKS = (tile.StoreOp, tt.DotOp, tt.ReduceOp, tt.UnsplatOp, scf.YieldOp, scf.ConditionOp, scf.ForOp, scf.WhileOp)
-_COSTLY = (math.ExpOp, math.Exp2Op, math.LogOp, math.Log2Op, math.SinOp, math.CosOp, math.ErfOp, math.SqrtOp,
-           math.RsqrtOp, math.TanhOp, math.PowFOp, arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp,
-           arith.RemUIOp, tt.PreciseSqrtOp, tt.PreciseDivFOp, tt.ExternElementwiseOp)  # fmt: skip
+_COSTLY = (
+    math.ExpOp,
+    math.Exp2Op,
+    math.LogOp,
+    math.Log2Op,
+    math.SinOp,
+    math.CosOp,
+    math.ErfOp,
+    math.SqrtOp,
+    math.RsqrtOp,
+    math.TanhOp,
+    math.PowFOp,
+    arith.DivfOp,
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    tt.PreciseSqrtOp,
+    tt.PreciseDivFOp,
+    tt.ExternElementwiseOp,
+)
 
 
 def is_tile(value: SSAValue) -> bool:

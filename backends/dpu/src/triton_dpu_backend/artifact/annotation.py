@@ -1,8 +1,8 @@
 """What the compiler tells of a kernel beside its code, in kernel.ll itself: named metadata, which LLVM's tools keep.
 
-    !triton.dpu = !{!0, !1}
-    !0 = !{!"num_tasklets", !"16"}
-    !1 = !{!"block", !"1024"}
+!triton.dpu = !{!0, !1}
+!0 = !{!"num_tasklets", !"16"}
+!1 = !{!"block", !"1024"}
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ def facts(ir: str) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    return "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode()
-    )
+    return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
 
 
 def _plain(text: str) -> str:

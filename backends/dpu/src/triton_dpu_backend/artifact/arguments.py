@@ -1,8 +1,8 @@
 """The C around a kernel: the structs through which a host passes arguments and grid, for the DPU and for the host.
 
-    triton_args.h   the structs, on the DPU
-    triton_args.c   their definitions, and what else a kernel's module and its wrapper leave undefined
-    host_args.h     the same structs, on the host
+triton_args.h   the structs, on the DPU
+triton_args.c   their definitions, and what else a kernel's module and its wrapper leave undefined
+host_args.h     the same structs, on the host
 """
 
 from __future__ import annotations

@@ -202,9 +202,7 @@ def _parameter(kernel: str, index: int, text: str, field: int, end: int) -> Para
         raise SignatureError(f"{what} points into address space {space}; a host can pass MRAM, addrspace({MRAM}), only")
     if element not in _SCALARS or text[pointer.end() :].lstrip().startswith(("*", "addrspace")):
         raise SignatureError(f"{what} points to what a host cannot fill: an element is one of {', '.join(_SCALARS)}")
-    return Parameter(
-        index, written, space, element, _SCALARS[element][1], *_ADDRESS, field, _aligned(end, _ADDRESS[1])
-    )
+    return Parameter(index, written, space, element, _SCALARS[element][1], *_ADDRESS, field, _aligned(end, _ADDRESS[1]))
 
 
 def _aligned(offset: int, alignment: int) -> int:

@@ -15,10 +15,19 @@ DESCRIPTION = "Convert the dpu dialect, and the upstream dialects around it, to 
 _PIPELINE = "pass-pipeline"
 # They are about how the result is written: no affair of any call but the last.
 _PRINTING = (
-    "emit-bytecode", "mlir-print-op-generic", "mlir-print-debuginfo", "mlir-print-local-scope", "mlir-elide",
-    "mlir-pretty-debuginfo", "mlir-print-elementsattrs", "mlir-print-skip-regions", "mlir-print-unique-ssa-ids",
-    "mlir-print-value-users", "mlir-print-assume-verified", "mlir-use-nameloc-as-prefix",
-)  # fmt: skip
+    "emit-bytecode",
+    "mlir-print-op-generic",
+    "mlir-print-debuginfo",
+    "mlir-print-local-scope",
+    "mlir-elide",
+    "mlir-pretty-debuginfo",
+    "mlir-print-elementsattrs",
+    "mlir-print-skip-regions",
+    "mlir-print-unique-ssa-ids",
+    "mlir-print-value-users",
+    "mlir-print-assume-verified",
+    "mlir-use-nameloc-as-prefix",
+)
 # They concern texts of more than one module, or messages that are expected.
 UNSUPPORTED = ("split-input-file", "verify-diagnostics", "irdl-file", "output-split-marker")
 

@@ -119,6 +119,13 @@ class InputArgsOp(IRDLOperation):
 
 
 OPERATIONS: tuple[type[IRDLOperation], ...] = (
-    TidOp, LdmaOp, SdmaOp, LdmaUncheckedOp, SdmaUncheckedOp, MemResetOp, BarrierWaitOp, InputArgsOp,
-)  # fmt: skip
+    TidOp,
+    LdmaOp,
+    SdmaOp,
+    LdmaUncheckedOp,
+    SdmaUncheckedOp,
+    MemResetOp,
+    BarrierWaitOp,
+    InputArgsOp,
+)
 DPU = Dialect("dpu", list(OPERATIONS))

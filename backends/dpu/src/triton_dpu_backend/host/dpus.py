@@ -110,9 +110,15 @@ class Dpus:
     def _transfer(self, to_dpus: int, symbol: str, offset: int, size: int, buffers: Sequence[int]) -> None:
         addresses = (ctypes.c_void_p * self.count)(*buffers)
         self._call(
-            "triton_dpu_transfer", self._set, to_dpus, symbol.encode(), offset, size, addresses,
+            "triton_dpu_transfer",
+            self._set,
+            to_dpus,
+            symbol.encode(),
+            offset,
+            size,
+            addresses,
             what="a transfer failed",
-        )  # fmt: skip
+        )
 
     def launch(self) -> None:
         """Run the loaded program on all DPUs, to its end.

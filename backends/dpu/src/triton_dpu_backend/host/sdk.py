@@ -108,11 +108,16 @@ _FUNCTIONS: dict[str, list[object]] = {
     "triton_dpu_load": [_POINTER, ctypes.c_char_p],
     "triton_dpu_symbol": [_POINTER, ctypes.c_char_p, _UINT32_OUT, _UINT32_OUT],
     "triton_dpu_transfer": [
-        _POINTER, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.POINTER(_POINTER)
+        _POINTER,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint32,
+        ctypes.c_size_t,
+        ctypes.POINTER(_POINTER),
     ],
     "triton_dpu_launch": [_POINTER],
     "triton_dpu_stats": [_POINTER, _POINTER, ctypes.POINTER(ctypes.c_int)],
-}  # fmt: skip
+}
 
 
 def _cache_folder() -> Path:

@@ -44,11 +44,13 @@ _ELEMENTS = {
     **{
         type: Element("std::uint8_t", 1, ("<V1", "|V1", "|u1"), f"ml_dtypes.{name}, {_BITS}np.uint8")
         for type, name in {
-            "fp8e4nv": "float8_e4m3fn", "fp8e4b15": "float8_e4m3b11fnuz",
-            "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz",
+            "fp8e4nv": "float8_e4m3fn",
+            "fp8e4b15": "float8_e4m3b11fnuz",
+            "fp8e4b8": "float8_e4m3fnuz",
+            "fp8e5b16": "float8_e5m2fnuz",
         }.items()
     },
-}  # fmt: skip
+}
 _ELEMENTS["u1"] = _ELEMENTS["i1"]
 
 
@@ -82,8 +84,10 @@ def parameter(type: str, name: str, divisor: int = 1) -> Parameter:
     # "*k" is a pointer that nothing is stored through.
     element = _ELEMENTS.get(type.removeprefix("*").removeprefix("k") if type.startswith("*") else type)
     if element is None or type.startswith("fp8"):
-        raise ValueError(f"the standalone launcher cannot take {name}, a {type}, from a .npy file; dump_standalone "
-                         f"takes scalars and tensors of {', '.join(_ELEMENTS)}")  # fmt: skip
+        raise ValueError(
+            f"the standalone launcher cannot take {name}, a {type}, from a .npy file; dump_standalone "
+            f"takes scalars and tensors of {', '.join(_ELEMENTS)}"
+        )
     return Parameter(type, name, element, divisor)
 
 

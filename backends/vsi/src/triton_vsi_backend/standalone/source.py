@@ -40,8 +40,12 @@ def launcher(
     tensors = [index for index, each in enumerate(takes) if each.is_tensor]
     types = [
         *("void *" if each.is_tensor else each.element.c_type for each in takes),
-        "int", "int", "int", *("const std::size_t *" for _ in tensors), "std::int8_t *",
-    ]  # fmt: skip
+        "int",
+        "int",
+        "int",
+        *("const std::size_t *" for _ in tensors),
+        "std::int8_t *",
+    ]
     values = [
         *(
             f"arguments[{index}].address()" if each.is_tensor else f"arguments[{index}].as<{each.element.c_type}>()"

@@ -44,7 +44,7 @@ def test_printf_has_a_dpus_types(tmp_path: Path) -> None:
         '#include "checks.h"\nint main(void) {\n'
         '  printf("%d %u %ld %lu %lld %zu|", -1, 4000000000u, -5000000000l, 1ul << 63, -1ll, sizeof(long));\n'
         '  printf("%hhd %hu %x %08X %c %s %5.2f %p|", 300, 65537, 255, 48879, \'q\', "text", 3.14159, (void *)16);\n'
-        '  puts("line");\n  putchar(\'!\');\n  return 0;\n}\n'
+        "  puts(\"line\");\n  putchar('!');\n  return 0;\n}\n"
     )
     built(tmp_path, "-O2", f"-I{HERE}", "-Wno-format", "p.c", "-o", "program")
     first = "-1 4000000000 -5000000000 9223372036854775808 -1 8|"
@@ -115,7 +115,7 @@ def test_an_aligned_one_does_not_nor_one_that_is_not_made(tmp_path: Path, type_:
 @pytest.mark.parametrize(
     "what, statement",
     [
-        ("assert", "assert(HIDDEN(int, 0) && \"never so\");"),
+        ("assert", 'assert(HIDDEN(int, 0) && "never so");'),
         ("abort", "abort();"),
         ("halt", "halt();"),
         ("trap", "__builtin_trap();"),

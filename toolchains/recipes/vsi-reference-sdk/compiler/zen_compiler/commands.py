@@ -25,8 +25,18 @@ from .bridge import COMMAND_BYTES
 _WORDS = COMMAND_BYTES // 4
 _TRIPLE = "x86_64-unknown-linux-gnu"
 # What a parameter is in LLVM IR; see the top.
-_PASSED = {"ptr": "ptr", "i1": "i8", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "f16": "i16", "bf16": "i16",
-           "f32": "float", "f64": "double"}  # fmt: skip
+_PASSED = {
+    "ptr": "ptr",
+    "i1": "i8",
+    "i8": "i8",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "f16": "i16",
+    "bf16": "i16",
+    "f32": "float",
+    "f64": "double",
+}
 
 
 class CommandsError(Exception):

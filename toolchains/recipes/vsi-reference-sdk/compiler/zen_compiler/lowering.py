@@ -76,9 +76,11 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None) -> Lowered:
         program.bridge = bridge
         mlir = program.write()
     return Lowered(
-        to_spirv(to_llvm(mlir)), function.sym_name.data,
-        tuple(_parameter(argument.type, function) for argument in function.body.block.args), tuple(program.commands),
-    )  # fmt: skip
+        to_spirv(to_llvm(mlir)),
+        function.sym_name.data,
+        tuple(_parameter(argument.type, function) for argument in function.body.block.args),
+        tuple(program.commands),
+    )
 
 
 def _parameter(type: object, function: tt.FuncOp) -> str:
@@ -156,9 +158,12 @@ def _routine(bridge: Bridge, command: bytes, pointer: str) -> str:
     template = pkgutil.get_data(__package__, "tensor_core.mlir")
     assert template is not None
     return Template(template.decode()).substitute(
-        pointer=pointer, fma=_FMA, loads="\n".join(loads), words=places["checksum"] // 4,
+        pointer=pointer,
+        fma=_FMA,
+        loads="\n".join(loads),
+        words=places["checksum"] // 4,
         **{f"{name}_value": _word(command, places[name]) for name in ("magic", "opcode")},
-    )  # fmt: skip
+    )
 
 
 def _word(command: bytes, place: int) -> int:

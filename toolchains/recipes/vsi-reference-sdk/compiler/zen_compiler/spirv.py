@@ -8,20 +8,53 @@ from __future__ import annotations
 import struct
 
 _NUMBERS = {
-    0: "Matrix", 1: "Shader", 4: "Addresses", 5: "Linkage", 6: "Kernel", 7: "Vector16", 8: "Float16Buffer",
-    9: "Float16", 10: "Float64", 11: "Int64", 12: "Int64Atomics", 13: "ImageBasic", 14: "ImageReadWrite",
-    15: "ImageMipmap", 17: "Pipes", 18: "Groups", 19: "DeviceEnqueue", 20: "LiteralSampler", 21: "AtomicStorage",
-    22: "Int16", 38: "GenericPointer", 39: "Int8", 58: "SubgroupDispatch", 59: "NamedBarrier", 60: "PipeStorage",
-    61: "GroupNonUniform", 62: "GroupNonUniformVote", 63: "GroupNonUniformArithmetic", 64: "GroupNonUniformBallot",
-    65: "GroupNonUniformShuffle", 66: "GroupNonUniformShuffleRelative", 67: "GroupNonUniformClustered",
-}  # fmt: skip
+    0: "Matrix",
+    1: "Shader",
+    4: "Addresses",
+    5: "Linkage",
+    6: "Kernel",
+    7: "Vector16",
+    8: "Float16Buffer",
+    9: "Float16",
+    10: "Float64",
+    11: "Int64",
+    12: "Int64Atomics",
+    13: "ImageBasic",
+    14: "ImageReadWrite",
+    15: "ImageMipmap",
+    17: "Pipes",
+    18: "Groups",
+    19: "DeviceEnqueue",
+    20: "LiteralSampler",
+    21: "AtomicStorage",
+    22: "Int16",
+    38: "GenericPointer",
+    39: "Int8",
+    58: "SubgroupDispatch",
+    59: "NamedBarrier",
+    60: "PipeStorage",
+    61: "GroupNonUniform",
+    62: "GroupNonUniformVote",
+    63: "GroupNonUniformArithmetic",
+    64: "GroupNonUniformBallot",
+    65: "GroupNonUniformShuffle",
+    66: "GroupNonUniformShuffleRelative",
+    67: "GroupNonUniformClustered",
+}
 # Capabilities of VeriSilicon's that the specification does not list. Asked for, they change nothing here.
 _VENDOR = ("Vector32", "TensorCoreVSI")
 CAPABILITIES = frozenset((*_NUMBERS.values(), *_VENDOR))
-EXTENSIONS = frozenset((
-    "SPV_KHR_storage_buffer_storage_class", "SPV_VSI_TC_inst", "SPV_KHR_no_integer_wrap_decoration",
-    "SPV_KHR_float_controls", "SPV_KHR_expect_assume", "SPV_KHR_linkonce_odr", "SPV_EXT_shader_atomic_float_add",
-))  # fmt: skip
+EXTENSIONS = frozenset(
+    (
+        "SPV_KHR_storage_buffer_storage_class",
+        "SPV_VSI_TC_inst",
+        "SPV_KHR_no_integer_wrap_decoration",
+        "SPV_KHR_float_controls",
+        "SPV_KHR_expect_assume",
+        "SPV_KHR_linkonce_odr",
+        "SPV_EXT_shader_atomic_float_add",
+    )
+)
 # Not something that a device has: it says that the module has functions with names.
 _OF_THE_MODULE = frozenset(("Linkage",))
 
