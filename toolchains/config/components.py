@@ -1,68 +1,163 @@
-"""What we want: components, one TOML file each, and what they make up: targets, and builders of upstream's."""
+"""Components, targets and builders: what an image is made of, one TOML file each.
+
+toolchains/pins/NAME.toml       a component: Debian packages, or Python distributions at exact versions
+toolchains/targets/NAME.toml    a target, or with `extends` a variant of one
+toolchains/builders/SUITE.toml  the image that upstream projects are built in
+"""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from toolchains.config.reading import Commit, File, Text, convert, read_table, wrong
 from toolchains.lockfile.lock import Patched, builder_name, digest
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
 
 
-@dataclass(frozen=True)
-class DebPin:
+class PatchedFiles(File, frozen=True):
+    """Files of a Debian package that a patch series of ours changes.
+
+    Attributes:
+        package: the Debian package.
+        series: the folder below patches/, "torch/2.6.0".
+        root: the folder in the image that the paths in the series are relative to.
+    """
+
+    package: Text
+    series: Text
+    root: Text
+
+
+class DebPin(File, tag_field="source", tag="deb", frozen=True):
     """Packages of the target's Debian suite, in the version that the suite has when it is resolved.
 
     Attributes:
         left_out: patterns of files that the image does without, from these packages and what they depend on.
         kept: patterns of files that are needed although one of left_out matches them.
-        patched: which of their files are changed by a patch series of ours.
     """
 
     name: str
-    packages: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    patched: Patched | None = None
+    packages: tuple[Text, ...] = ()
+    left_out: tuple[Text, ...] = ()
+    kept: tuple[Text, ...] = ()
+    patched: PatchedFiles | None = None
 
 
-@dataclass(frozen=True)
-class WheelPin:
+class WheelPin(File, tag_field="source", tag="wheel", frozen=True):
     """Python distributions at exact versions; what they depend on is resolved."""
 
     name: str
-    packages: Mapping[str, str]
+    packages: Mapping[str, Text]
 
 
-@dataclass(frozen=True)
-class SdistPin:
+class SdistPin(File, tag_field="source", tag="sdist", frozen=True):
     """Python distributions at exact versions that are published as sources only; what they need comes as wheels."""
 
     name: str
-    packages: Mapping[str, str]
+    packages: Mapping[str, Text]
 
 
-@dataclass(frozen=True)
-class ReleasesPin:
-    """A distribution kept in several releases, each with the LLVM commit compiled into it: Triton.
+class Release(File, frozen=True):
+    """A release of a distribution.
 
     Attributes:
-        llvm_hashes: of each release.
-        llvm_versions: of releases that were built without naming the commit, what they say instead.
+        llvm_hash: the LLVM commit that it was built with.
+        llvm_version: what the binary says in place of the commit, for a release that does not name it.
     """
 
+    llvm_hash: Commit
+    llvm_version: str = ""
+
+
+class ReleasesPin(File, tag_field="source", tag="releases", frozen=True):
+    """A distribution kept in several releases, each with the LLVM commit compiled into it: Triton."""
+
     name: str
-    distribution: str
-    default: str
-    llvm_hashes: Mapping[str, str]
-    llvm_versions: Mapping[str, str] = field(default_factory=dict)
+    distribution: Text
+    default: Text
+    release: Mapping[str, Release]
+
+    def __post_init__(self) -> None:
+        if self.default not in self.release:
+            raise ValueError(f"default is {self.default}, and there is no [release.{self.default!r}]")
+
+    @property
+    def llvm_hashes(self) -> dict[str, str]:
+        """The LLVM commit of each release."""
+        return {version: release.llvm_hash for version, release in self.release.items()}
+
+    @property
+    def wanted(self) -> dict[str, object]:
+        """What is wanted, for the digest in the lock."""
+        versions = {version: release.llvm_version for version, release in self.release.items() if release.llvm_version}
+        wanted: dict[str, object] = {
+            "name": self.name,
+            "distribution": self.distribution,
+            "default": self.default,
+            "llvm_hashes": self.llvm_hashes,
+        }
+        return wanted | ({"llvm_versions": versions} if versions else {})
 
 
 Pin = DebPin | WheelPin | SdistPin | ReleasesPin
+
+
+class TargetFile(File, frozen=True):
+    """What the file of a target says.
+
+    Attributes:
+        components: files in toolchains/pins.
+        recipes: native parts, folders in toolchains/recipes.
+        build_components: what the recipes are built with, files in toolchains/pins.
+        sdk: the vendor SDK that a user may supply, a file in toolchains/sdks.
+        upstreams: the projects that may be built from source for it, files in toolchains/upstreams.
+        llvm_targets: what LLVM generates code for in those, as LLVM_TARGETS_TO_BUILD takes them.
+    """
+
+    backend: Text
+    suite: Text
+    python: Text
+    components: tuple[Text, ...]
+    recipes: tuple[Text, ...] = ()
+    build_components: tuple[Text, ...] = ()
+    sdk: str = ""
+    upstreams: tuple[Text, ...] = ()
+    llvm_targets: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.recipes) != bool(self.build_components):
+            raise ValueError("recipes and build-components go together: what is built, and what it is built with")
+        if self.sdk and not self.recipes:
+            raise ValueError("sdk stands in for a recipe, and there are no recipes")
+
+
+class VariantFile(File, frozen=True):
+    """What the file of a variant says: what it has more than the target that it extends.
+
+    Attributes:
+        extends: a target.
+        replaces: components of that target, and what the variant has in their place.
+    """
+
+    extends: Text
+    components: tuple[Text, ...] = ()
+    replaces: Mapping[str, Text] = {}
+    recipes: tuple[Text, ...] = ()
+    build_components: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.components or self.replaces or self.recipes or self.build_components):
+            raise ValueError("a variant has more than the target that it extends: components, replaces or recipes")
+
+
+class BuilderFile(File, frozen=True):
+    """What the file of a builder says; the name of the file is that of the suite."""
+
+    python: Text
+    components: tuple[Text, ...]
 
 
 @dataclass(frozen=True)
@@ -95,7 +190,7 @@ class System:
 
     @property
     def wheels(self) -> dict[str, str]:
-        """All Python distributions asked for beside Triton, with their versions."""
+        """All Python distributions asked for other than Triton, with their versions."""
         return self._versions(WheelPin)
 
     @property
@@ -113,12 +208,9 @@ class Target(System):
     """A target as wanted: which plugin, on which suite and Python, of which components.
 
     Attributes:
-        recipes: its native parts, folders under toolchains/recipes.
-        build: components of the image that they are built in; none where there are no recipes.
-        sdk: the vendor SDK that a user may supply, a file under toolchains/sdks; empty where there is none.
-        upstreams: the projects that may be built from source for it, files under toolchains/upstreams. What is built by
-            default is not changed by them, so they are no part of what is locked.
-        llvm_targets: what LLVM generates code for in those, as LLVM_TARGETS_TO_BUILD takes them.
+        recipes, sdk, upstreams, llvm_targets: see TargetFile. What is built by default does not depend on the last
+            two, so they are not locked.
+        build: components of the image that the recipes are built in; none where there are no recipes.
     """
 
     recipes: tuple[str, ...] = ()
@@ -135,13 +227,13 @@ class Target(System):
     @property
     def digests(self) -> dict[str, str]:
         """As System's; and the Tritons."""
-        triton = {key: value for key, value in asdict(self.triton).items() if value}
-        return {**super().digests, "tritons": digest([self.python, triton])}
+        return {**super().digests, "tritons": digest([self.python, self.triton.wanted])}
 
     @property
     def patched(self) -> tuple[Patched, ...]:
         """Which packages' files are changed, and by which patches."""
-        return tuple(pin.patched for pin in self.debs if pin.patched)
+        changed = [(pin.name, pin.patched) for pin in self.debs if pin.patched]
+        return tuple(Patched(name, files.package, files.series, files.root) for name, files in changed)
 
     @property
     def triton(self) -> ReleasesPin:
@@ -159,133 +251,69 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
     """Read one component.
 
     Raises:
-        PinError: no such file, or not what a pin file holds.
+        PinError: no such file, or it says what a component does not have.
     """
     path = folder / f"{name}.toml"
-    data = _read(path)
-    match data:
-        case {"source": "deb", **rest} if rest.keys() <= {"packages", "left-out", "kept", "patched"}:
-            lists = [rest.get(key, []) for key in ("packages", "left-out", "kept")]
-            if all(isinstance(item, list) and all(isinstance(word, str) for word in item) for item in lists):
-                packages, left_out, kept = map(tuple, lists)
-                match rest.get("patched"):
-                    case None:
-                        return DebPin(name, packages, left_out, kept)
-                    case {"package": str(package), "series": str(series), "root": str(root), **more} if not more:
-                        return DebPin(name, packages, left_out, kept, Patched(name, package, series, root))
-        case {"source": "wheel", "packages": dict(versions), **rest} if not rest and all(
-            isinstance(version, str) for version in versions.values()
-        ):
-            return WheelPin(name, versions)
-        case {"source": "sdist", "packages": dict(versions), **rest} if not rest and all(
-            isinstance(version, str) for version in versions.values()
-        ):
-            return SdistPin(name, versions)
-        case {
-            "source": "wheel",
-            "distribution": str(distribution),
-            "default": str(default),
-            "release": dict(releases),
-            **rest,
-        } if not rest and default in releases:
-            hashes = {version: release.get("llvm-hash") for version, release in releases.items()}
-            versions = {
-                version: release["llvm-version"] for version, release in releases.items() if "llvm-version" in release
-            }
-            if all(isinstance(value, str) for value in (*hashes.values(), *versions.values())):
-                return ReleasesPin(name, distribution, default, hashes, versions)
-    raise PinError(
-        f"not a pin file: {path}",
-        why='it has source = "deb" and lists: packages, left-out, kept, and maybe [patched] package, series, root; or\n'
-        'source = "wheel" or "sdist", and [packages] name = "version"; or\n'
-        'source = "wheel", distribution, default, and [release."version"] with an llvm-hash each, and\n'
-        "an llvm-version where that is all that the wheel says",
-        next=f"correct {path}",
-    )
+    pin: Pin = convert(read_table(path), Pin, path, name=name)
+    return pin
 
 
-def target(
-    name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS, *, above: tuple[str, ...] = ()
-) -> Target:
-    """Read one target; a file with `extends` makes a variant of the target that it names, see _variant.
-
-    Args:
-        above: the variants that are being read and extend this one.
+def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS) -> Target:
+    """Read one target; a file with `extends` makes a variant of the target that it names.
 
     Raises:
         UsageError: no such target.
-        PinError: malformed, or variants extend each other in a circle.
+        PinError: the file says what a target does not have.
     """
+    return _target(name, folder, components, ())
+
+
+def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -> Target:
+    """Read one target; `above` are the variants on the way to it, to refuse one that extends itself."""
     path = folder / f"{name}.toml"
     if name in above:
-        raise PinError(
-            f"targets extend each other in a circle: {' -> '.join([*above[above.index(name) :], name])}",
-            next=f"correct extends in {path}",
-        )
+        raise wrong(path, "extends", f"a target cannot extend itself: {' -> '.join((*above, name))}")
     if not path.is_file():
         known = ", ".join(names(folder))
         raise UsageError(f"there is no target {name}", why=f"known: {known}", next="./foundry pin")
-    data = _read(path)
-    match data:
-        case {"extends": str(parent), **more} if more and all(
-            isinstance(value, _VARIANT.get(key, ())) for key, value in more.items()
-        ):
-            return _variant(name, target(parent, folder, components, above=(*above, name)), more, components)
-        case {"backend": str(backend), "suite": str(suite), "python": str(python), "components": [*listed], **rest}:
-            pins = tuple(component(str(item), components) for item in listed)
-            sourced = {key: tuple(rest.pop(key)) for key in ("upstreams", "llvm-targets") if _words(rest.get(key))}
-            plain = Target(
-                name,
-                backend,
-                suite,
-                python,
-                pins,
-                upstreams=sourced.get("upstreams", ()),
-                llvm_targets=sourced.get("llvm-targets", ()),
+    table = read_table(path)
+
+    def read(listed: tuple[str, ...]) -> tuple[Pin, ...]:
+        return tuple(component(item, components) for item in listed)
+
+    if "extends" in table:
+        variant: VariantFile = convert(table, VariantFile, path)
+        below = _target(variant.extends, folder, components, (*above, name))
+        others = {old: component(new, components) for old, new in variant.replaces.items()}
+        unknown = others.keys() - {pin.name for pin in below.pins}
+        if unknown:
+            known = ", ".join(pin.name for pin in below.pins)
+            raise wrong(
+                path,
+                "replaces",
+                f"{below.name} has no component {', '.join(sorted(unknown))}",
+                f"its components: {known}",
             )
-            match {"sdk": "", **rest}:
-                case {"sdk": ""} if not rest:
-                    return plain
-                case {"recipes": [*recipes], "build-components": [*build], "sdk": str(sdk), **more} if not more:
-                    tools = tuple(component(str(item), components) for item in build)
-                    return replace(plain, recipes=tuple(map(str, recipes)), build=tools, sdk=sdk)
-    raise PinError(
-        f"not a target file: {path}",
-        why="it has backend, suite, python and components, and with native parts also recipes, build-components and\n"
-        "maybe sdk; and, where it can be built from source, the lists upstreams and llvm-targets;\n"
-        "or extends and some of: components, replaces, recipes, build-components",
-        next=f"correct {path}",
-    )
-
-
-def _words(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(word, str) for word in value)
-
-
-# What a variant may say beside what it extends.
-_VARIANT: dict[str, type] = {"components": list, "replaces": dict, "recipes": list, "build-components": list}
-
-
-def _variant(name: str, below: Target, more: Mapping[str, Any], components: Path) -> Target:
-    """A target with more than the one below it: components, recipes, and what these are built with.
-
-    `replaces` names components that it has others in the place of.
-    """
-
-    def read(key: str) -> tuple[Pin, ...]:
-        return tuple(component(str(item), components) for item in more.get(key, []))
-
-    others = {old: component(str(new), components) for old, new in more.get("replaces", {}).items()}
-    unknown = others.keys() - {pin.name for pin in below.pins}
-    if unknown:
-        raise PinError(
-            f"{name} replaces {', '.join(sorted(unknown))}, which {below.name} does not have",
-            why=f"its components: {', '.join(pin.name for pin in below.pins)}",
-            next=f"correct toolchains/targets/{name}.toml",
+        return replace(
+            below,
+            name=name,
+            pins=tuple(others.get(pin.name, pin) for pin in below.pins) + read(variant.components),
+            recipes=(*below.recipes, *variant.recipes),
+            build=below.build + read(variant.build_components),
         )
-    pins = tuple(others.get(pin.name, pin) for pin in below.pins) + read("components")
-    recipes = (*below.recipes, *map(str, more.get("recipes", [])))
-    return replace(below, name=name, pins=pins, recipes=recipes, build=below.build + read("build-components"))
+    file: TargetFile = convert(table, TargetFile, path)
+    return Target(
+        name,
+        file.backend,
+        file.suite,
+        file.python,
+        read(file.components),
+        recipes=file.recipes,
+        build=read(file.build_components),
+        sdk=file.sdk,
+        upstreams=file.upstreams,
+        llvm_targets=file.llvm_targets,
+    )
 
 
 def names(folder: Path = paths.TARGETS) -> list[str]:
@@ -299,11 +327,11 @@ def suites(folder: Path = paths.BUILDERS) -> list[str]:
 
 
 def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.PINS) -> System:
-    """The image that upstream's projects are built in for targets on a suite; it belongs to no backend.
+    """The image that upstream projects are built in for targets on a suite; it belongs to no backend.
 
     Raises:
         UsageError: no such builder.
-        PinError: malformed.
+        PinError: the file says what a builder does not have.
     """
     path = folder / f"{suite}.toml"
     if not path.is_file():
@@ -312,17 +340,6 @@ def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.
             why=f"known: {', '.join(suites(folder))}",
             next="./foundry pin",
         )
-    match _read(path):
-        case {"python": str(python), "components": [*listed], **rest} if not rest:
-            pins = tuple(component(str(item), components) for item in listed)
-            return System(builder_name(suite), "", suite, python, pins)
-    raise PinError(f"not a builder file: {path}", why="it has python and components", next=f"correct {path}")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise PinError(f"there is no {path}", next=f"write it, or take {path.stem} out of toolchains/targets") from None
-    except ValueError as error:
-        raise PinError(f"not TOML: {path}", why=str(error), next=f"correct {path}") from error
+    file: BuilderFile = convert(read_table(path), BuilderFile, path)
+    pins = tuple(component(item, components) for item in file.components)
+    return System(builder_name(suite), "", suite, file.python, pins)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+
+from toolchains.config.reading import Commit, File, OptionalCommit, Text, convert, read_table
 from toolchains.lockfile.lock import digest
 from toolchains.system import paths
-from toolchains.system.errors import PinError, UsageError
+from toolchains.system.errors import UsageError
 
 
-@dataclass(frozen=True)
-class GitPin:
+class GitPin(File, tag_field="source", tag="git", frozen=True):
     """A commit of a git repository.
 
     Attributes:
@@ -26,11 +26,15 @@ class GitPin:
         submodules: path to commit; one that is not named here is refused.
     """
 
-    urls: tuple[str, ...]
-    commit: str = ""
+    urls: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    commit: OptionalCommit = ""
     ref: str = ""
-    tree: str = ""
-    submodules: Mapping[str, str] = field(default_factory=dict)
+    tree: OptionalCommit = ""
+    submodules: Mapping[str, Commit] = {}
+
+    def __post_init__(self) -> None:
+        if not (self.commit or self.ref):
+            raise ValueError("neither commit nor ref")
 
     @property
     def wanted(self) -> str:
@@ -41,12 +45,11 @@ class GitPin:
         return f"git {self.commit[:12] or self.ref}"
 
 
-@dataclass(frozen=True)
-class SourcePackagePin:
+class SourcePackagePin(File, tag_field="source", tag="debian", frozen=True):
     """A Debian source package, in the version that the suite has when it is resolved."""
 
-    suite: str
-    package: str
+    suite: Text
+    package: Text
 
     @property
     def wanted(self) -> str:
@@ -57,8 +60,7 @@ class SourcePackagePin:
         return f"{self.suite}'s {self.package}"
 
 
-@dataclass(frozen=True)
-class FolderPin:
+class FolderPin(File, tag_field="source", tag="folder", frozen=True):
     """Nothing that everybody can fetch: the user gives a folder, --source NAME=PATH."""
 
     def __str__(self) -> str:
@@ -68,8 +70,7 @@ class FolderPin:
 SourcePin = GitPin | SourcePackagePin | FolderPin
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(File, frozen=True):
     """One source of a project.
 
     Attributes:
@@ -84,24 +85,40 @@ class Profile:
     """
 
     name: str
-    version: str
+    version: Text
     source: SourcePin
     patches: str = ""
-    take: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    llvm_hash: str = ""
+    take: tuple[Text, ...] = ()
+    left_out: tuple[Text, ...] = ()
+    llvm_hash: OptionalCommit = ""
     assertions: bool = False
 
 
-@dataclass(frozen=True)
-class Upstream:
-    """A project.
+class ProjectFile(File, frozen=True):
+    """What the file of a project says.
 
     Attributes:
         default: the profile that is built unless another is asked for.
         gigabytes: what the tree and everything compiled take on a disk, with room to spare.
         beside: recipes of ours whose sources are compiled into it.
+        common: keys of profiles that are the same in all of them; a profile may say otherwise.
+        profile: the profiles by name; see Profile and the kinds of source.
     """
+
+    default: Text
+    gigabytes: Annotated[float, msgspec.Meta(gt=0)]
+    profile: Mapping[str, dict[str, Any]]
+    beside: tuple[Text, ...] = ()
+    common: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if self.default not in self.profile:
+            raise ValueError(f"default is {self.default}, and there is no [profile.{self.default!r}]")
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A project; see ProjectFile."""
 
     name: str
     default: str
@@ -134,106 +151,27 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
 
     Raises:
         UsageError: no such project.
-        PinError: malformed.
+        PinError: the file says what a project does not have.
     """
     path = folder / f"{name}.toml"
     if not path.is_file():
         raise UsageError(
             f"there is no upstream {name}", why=f"known: {', '.join(names(folder))}", next="./foundry upstream"
         )
-    try:
-        data = tomllib.loads(path.read_text())
-    except ValueError as error:
-        raise PinError(f"not TOML: {path}", why=str(error), next=f"correct {path}") from error
-    match data:
-        case {"default": str(default), "profile": {**entries}, "gigabytes": int() | float() as size, **rest} if (
-            default in entries
-            and not rest.keys() - {"beside", "common"}
-            and _is_list(beside := rest.get("beside", []))
-            and isinstance(common := rest.get("common", {}), dict)
-        ):
-            profiles = {str(key): _profile(str(key), common, entry, path) for key, entry in entries.items()}
-            return Upstream(name, default, profiles, size, tuple(beside))
-    raise PinError(
-        f"not an upstream file: {path}",
-        why='it has default = "PROFILE", gigabytes, maybe beside = ["RECIPE"], and [profile."NAME"] for each, that\n'
-        "default among them; [common] has what is the same in all of them",
-        next=f"correct {path}",
+    file: ProjectFile = convert(read_table(path), ProjectFile, path)
+    profiles = {key: _profile(key, {**file.common, **own}, path) for key, own in file.profile.items()}
+    return Upstream(name, file.default, profiles, file.gigabytes, file.beside)
+
+
+def _profile(name: str, table: dict[str, Any], path: Path) -> Profile:
+    """Read a profile. In the file, the keys of its source lie among its own."""
+    own = {field.encode_name for field in msgspec.structs.fields(Profile)} - {"source"}
+    source = {key: value for key, value in table.items() if key not in own}
+    profile: Profile = convert(
+        {key: value for key, value in table.items() if key in own} | {"source": source},
+        Profile,
+        path,
+        below=f"profile.{name}",
+        name=name,
     )
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-# What a profile says beside its source, and what it says for each kind of source.
-_COMMON = {"version", "source", "patches", "take", "left-out", "llvm-hash", "assertions"}
-_OF_SOURCE = {"git": {"urls", "commit", "ref", "tree", "submodules"}, "debian": {"suite", "package"}, "folder": set()}
-_HASH = re.compile("[0-9a-f]{40}")
-
-
-def _profile(name: str, common: dict[str, Any], own: Any, path: Path) -> Profile:
-    """One profile out of its table, and what it has in common with the others."""
-
-    def wrong(what: str) -> PinError:
-        return PinError(
-            f"profile {name} of {path}: {what}",
-            why='it has version, source, and maybe patches = "series", take = [...], left-out = [...], llvm-hash,\n'
-            "assertions = true;\n"
-            'with source = "git": urls = [...], commit (40 digits) or ref, maybe tree, and submodules.PATH = commit;\n'
-            'with source = "debian": suite and package; with source = "folder" nothing more',
-            next=f"correct {path}",
-        )
-
-    def word(key: str, *, needed: bool = False) -> str:
-        value = data.get(key, "")
-        if not isinstance(value, str) or (needed and not value):
-            raise wrong(f"{key} is no text")
-        return value
-
-    def words(key: str, *, needed: bool = False) -> tuple[str, ...]:
-        value = data.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value) or (needed and not value):
-            raise wrong(f"{key} is no list of texts")
-        return tuple(value)
-
-    def hashed(key: str) -> str:
-        value = word(key)
-        if value and not _HASH.fullmatch(value):
-            raise wrong(f"{key} is no commit of 40 hexadecimal digits")
-        return value
-
-    if not isinstance(own, dict):
-        raise wrong("no table")
-    data = common | own
-    if not isinstance(data.get("assertions", False), bool):
-        raise wrong("assertions is neither true nor false")
-    kind = word("source", needed=True)
-    if kind not in _OF_SOURCE:
-        raise wrong(f"there is no source {kind}")
-    unknown = data.keys() - _COMMON - _OF_SOURCE[kind]
-    if unknown:
-        raise wrong(f"unknown to a source {kind}: {', '.join(sorted(unknown))}")
-    source: SourcePin
-    if kind == "git":
-        commit, ref = hashed("commit"), word("ref")
-        if not (commit or ref):
-            raise wrong("neither commit nor ref")
-        submodules = data.get("submodules", {})
-        if not isinstance(submodules, dict) or not all(_HASH.fullmatch(str(value)) for value in submodules.values()):
-            raise wrong("submodules are no commits of 40 hexadecimal digits")
-        source = GitPin(words("urls", needed=True), commit, ref, hashed("tree"), submodules)
-    elif kind == "debian":
-        source = SourcePackagePin(word("suite", needed=True), word("package", needed=True))
-    else:
-        source = FolderPin()
-    return Profile(
-        name,
-        word("version", needed=True),
-        source,
-        word("patches"),
-        words("take"),
-        words("left-out"),
-        hashed("llvm-hash"),
-        data.get("assertions", False),
-    )
+    return profile

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from toolchains.config.reading import File, Text, convert, read_table
 from toolchains.system import paths
-from toolchains.system.errors import PinError
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(File, frozen=True):
     """A vendor's SDK.
 
     Attributes:
@@ -29,33 +26,26 @@ class Kind:
     """
 
     key: str
-    name: str
-    replaces: str
-    home: str
-    needs: tuple[str, ...]
-    host: tuple[str, ...]
-    folders: tuple[str, ...] = ()
-    search: tuple[str, ...] = ()
-    defines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    name: Text
+    replaces: Text
+    home: Text
+    needs: tuple[Text, ...]
+    host: tuple[Text, ...]
+    folders: tuple[Text, ...] = ()
+    search: tuple[Text, ...] = ()
+    defines: Mapping[str, tuple[Text, ...]] = {}
+    environment: Mapping[str, str] = {}
 
     @classmethod
     def read(cls, key: str) -> Kind:
         """Read toolchains/sdks/<key>.toml.
 
         Raises:
-            PinError: there is no such file, or it is malformed.
+            PinError: there is no such file, or it says what an SDK does not have.
         """
         path = file(key)
-        try:
-            data = tomllib.loads(path.read_text())
-            for name, value in data.items():
-                if isinstance(value, list):
-                    data[name] = tuple(value)
-            data["defines"] = {folder: tuple(names) for folder, names in data.get("defines", {}).items()}
-            return cls(key, **data)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise PinError(f"not the description of an SDK: {path}", why=repr(error), next=f"correct {path}") from error
+        kind: Kind = convert(read_table(path), cls, path, key=key)
+        return kind
 
     @property
     def versioned(self) -> bool:

@@ -152,9 +152,9 @@ class _Resolver:
         assert isinstance(target, Target), f"{target.name} has no Triton"
         pin = target.triton
         tritons = {}
-        for version, llvm_hash in pin.llvm_hashes.items():
+        for version, release in pin.release.items():
             (wheel,) = self._wheels(target.python, {pin.distribution: version}, dependencies=False)
-            tritons[version] = LockedTriton(version, llvm_hash, wheel, pin.llvm_versions.get(version, ""))
+            tritons[version] = LockedTriton(version, release.llvm_hash, wheel, release.llvm_version)
         return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
     def _sdists(self, python: str, pins: dict[str, str]) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:

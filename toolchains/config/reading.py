@@ -1,0 +1,100 @@
+"""Reads a TOML file strictly into an object."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from toolchains.system.errors import PinError
+from toolchains.system.paths import ROOT
+
+# Text that is not empty, a name that is used in paths, and a git commit: what many keys hold.
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Commit = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$", description="40 hexadecimal digits")]
+OptionalCommit = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40})?$", description="40 hexadecimal digits")]
+
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`")
+_WHERE = re.compile(r" - at `(.*)`$", re.DOTALL)
+
+
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What one TOML file, or one table of it, may say. Keys are the fields' names with hyphens."""
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        PinError: there is no such file, or it is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PinError(
+            f"there is no file {shown(path)}",
+            next="write it, or remove the name where it is used in toolchains/targets",
+        ) from None
+    except ValueError as error:
+        raise PinError(f"{shown(path)} is not TOML", why=str(error), next=f"correct {shown(path)}") from error
+
+
+def convert(table: dict[str, Any], kind: Any, path: Path, *, below: str = "", **known: str) -> Any:
+    """Make an object of a table.
+
+    Args:
+        kind: a class derived from File, or a union of such classes.
+        path: the file that the table is from, for errors.
+        below: the path of the table in the file: "profile.one".
+        known: fields that the file does not say, such as its name.
+
+    Raises:
+        PinError: the table says something else than `kind` has; says the file, the key and what was expected.
+    """
+    for key in known:
+        if key in table:
+            raise wrong(path, _path(below, f"$.{key}"), "unknown key", "its value is the name of the file")
+    try:
+        result = msgspec.convert({**table, **known}, kind)
+    except msgspec.ValidationError as error:
+        message = str(error)
+        found = _WHERE.search(message)
+        # A source lies in a profile's own table in the file.
+        key = _path(below, (found.group(1) if found else "$").replace("$.source", "$"))
+        message = _WHERE.sub("", message)
+        unknown = _UNKNOWN.fullmatch(message)
+        if not unknown:
+            raise wrong(path, key, message) from None
+        names = _names(kind, table)
+        near = get_close_matches(unknown.group(1), names, 1)
+        why = f"did you mean {near[0]}?" if near else f"the keys are: {', '.join(names)}" if names else ""
+        raise wrong(path, _path(key, f"$.{unknown.group(1)}"), "unknown key", why) from None
+    return result
+
+
+def wrong(path: Path, key: str, what: str, why: str = "") -> PinError:
+    """Return the error for a value in a file."""
+    where = f"{shown(path)}, {key}" if key else shown(path)
+    return PinError(f"{where}: {what[0].lower()}{what[1:]}", why=why, next=f"correct {shown(path)}")
+
+
+def shown(path: Path) -> str:
+    """Return a path as messages show it: relative to the project where it lies there."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def _path(below: str, key: str) -> str:
+    return ".".join(part for part in (below, key.removeprefix("$").removeprefix(".")) if part)
+
+
+def _names(kind: Any, table: dict[str, Any]) -> list[str]:
+    """The keys of a class; of a union's members, those of the one that the table says it is."""
+    info = msgspec.inspect.type_info(kind)
+    members = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+    structs = [each for each in members if isinstance(each, msgspec.inspect.StructType)]
+    named = [each for each in structs if each.tag_field is None or table.get(each.tag_field) == each.tag]
+    return [field.encode_name for each in named for field in each.fields if field.encode_name != "name"]
