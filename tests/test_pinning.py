@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from archives import DebianArchive, artifact, wheel
 from repositories import Repository, mirror
@@ -16,7 +17,7 @@ from rich.console import Console
 
 from toolchains.cli import pin as pinning
 from toolchains.config import components, inventory
-from toolchains.config.components import DebPin, ReleasesPin, SdistPin, System, Target, WheelPin
+from toolchains.config.components import DebPin, Release, ReleasesPin, SdistPin, System, Target, WheelPin
 from toolchains.config.inventory import Named, Pinned
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
 from toolchains.fetch import store
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 TOOLS = DebPin("tools", ("tool",), ("/usr/share/doc/*",))
 LIBRARY = WheelPin("library", {"library": "1.0"})
-TRITON = ReleasesPin("triton", "triton", "2.0", {"1.0": "a" * 40, "2.0": "b" * 40})
+TRITON = ReleasesPin("triton", "triton", "2.0", {"1.0": Release("a" * 40), "2.0": Release("b" * 40)})
 PEER = DebPin("peer", ("peer",))
 COMPILER = DebPin("compiler", ("compiler",))
 SOURCES = SdistPin("sources", {"made": "1.0"})
@@ -466,11 +467,14 @@ class TestDisagreements:
     @pytest.mark.parametrize(
         ("pin", "said"),
         [
-            (replace(TOOLS, packages=("tool", "peer")), "its debs changed"),
-            (replace(TOOLS, left_out=()), "its debs changed"),
+            (msgspec.structs.replace(TOOLS, packages=("tool", "peer")), "its debs changed"),
+            (msgspec.structs.replace(TOOLS, left_out=()), "its debs changed"),
             (WheelPin("library", {"library": "1.1"}), "its wheels changed"),
-            (replace(TRITON, default="1.0"), "its tritons changed"),
-            (replace(TRITON, llvm_hashes={**TRITON.llvm_hashes, "1.0": "c" * 40}), "its tritons changed"),
+            (msgspec.structs.replace(TRITON, default="1.0"), "its tritons changed"),
+            (
+                msgspec.structs.replace(TRITON, release={**TRITON.release, "1.0": Release("c" * 40)}),
+                "its tritons changed",
+            ),
         ],
     )
     def test_a_changed_pin_is_told(self, world: World, pin: components.Pin, said: str) -> None:

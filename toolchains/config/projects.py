@@ -109,7 +109,7 @@ class ProjectFile(File, frozen=True):
     gigabytes: Annotated[float, msgspec.Meta(gt=0)]
     profile: Mapping[str, dict[str, Any]]
     beside: tuple[Text, ...] = ()
-    common: dict[str, Any] = {}
+    common: Mapping[str, Any] = {}
 
     def __post_init__(self) -> None:
         if self.default not in self.profile:

@@ -18,6 +18,7 @@ BACKENDS = ROOT / "backends"
 DOCKER = ROOT / "docker"
 RECIPES = ROOT / "toolchains" / "recipes"
 SDKS = ROOT / "toolchains" / "sdks"
+SCHEMAS = ROOT / "toolchains" / "schemas"
 CMAKE = ROOT / "cmake"
 # Ignored by git: logs, results, working folders. Safe to delete at any time.
 BUILD = ROOT / "build"

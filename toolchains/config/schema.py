@@ -1,0 +1,76 @@
+"""Writes the JSON Schemas of the TOML files, so that editors complete and check them: toolchains/schemas/*.json.
+
+Each TOML file names its schema in its first line (`#:schema`). A test compares the files with what is written here;
+`python -m toolchains.config.schema` writes them again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import msgspec
+
+from toolchains.config.components import BuilderFile, Pin, TargetFile, VariantFile
+from toolchains.config.projects import Profile, ProjectFile
+from toolchains.config.vendors import Kind
+from toolchains.system import paths
+
+# By schema: the folder of the files, what they may say, and which of its fields come from the file's name.
+_KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
+    "component": ("pins", Pin, ("name",)),
+    "target": ("targets", TargetFile | VariantFile, ()),
+    "builder": ("builders", BuilderFile, ()),
+    "upstream": ("upstreams", ProjectFile, ()),
+    "sdk": ("sdks", Kind, ("key",)),
+}
+
+
+def schemas() -> dict[str, str]:
+    """Return the text of each schema by its file name."""
+    return {f"{name}.json": _text(name, kind, own) for name, (_, kind, own) in _KINDS.items()}
+
+
+def folders() -> dict[str, str]:
+    """Return the folder of the files that each schema describes, by the schema's file name."""
+    return {f"{name}.json": folder for name, (folder, _, _) in _KINDS.items()}
+
+
+def _text(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
+    # A union of classes without a tag is told apart by the keys, which msgspec does not do.
+    members = kind.__args__ if kind == TargetFile | VariantFile else (kind,)
+    found, components = msgspec.json.schema_components(members, ref_template="#/$defs/{name}")
+    for definition in components.values():
+        if "description" in definition:
+            definition["description"] = inspect.cleandoc(definition["description"])
+        for field in from_file_name:
+            if field in definition.get("properties", {}) and (field == "key" or "source" in definition["properties"]):
+                del definition["properties"][field]
+                definition["required"].remove(field)
+    top = found[0] if len(found) == 1 else {"anyOf": list(found)}
+    if name == "upstream":
+        components |= _profile(components["ProjectFile"])
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **top, "$defs": components}
+    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+
+
+def _profile(project: dict[str, Any]) -> dict[str, Any]:
+    """Describe a profile as it is written: the keys of its source among its own, any of them maybe in [common]."""
+    (_,), components = msgspec.json.schema_components((Profile,), ref_template="#/$defs/{name}")
+    tables = {name: dict(table["properties"]) for name, table in components.items()}
+    keys = tables.pop("Profile")
+    del keys["source"], keys["name"]
+    kinds = sorted(table.pop("source")["enum"][0] for table in tables.values())
+    for table in tables.values():
+        keys |= table
+    keys["source"] = {"enum": kinds}
+    reference = {"$ref": "#/$defs/Profile"}
+    project["properties"]["common"] = reference
+    project["properties"]["profile"] = {"type": "object", "additionalProperties": reference}
+    return {"Profile": {"type": "object", "properties": keys, "additionalProperties": False}}
+
+
+if __name__ == "__main__":
+    for file, text in schemas().items():
+        (paths.SCHEMAS / file).write_text(text)
