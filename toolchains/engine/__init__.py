@@ -1,1 +1,4 @@
-"""TODO engine."""
+"""The container engine, and what the machine must have to run one.
+
+Input: Docker's API. Output: images and containers. Nobody else talks to the engine.
+"""

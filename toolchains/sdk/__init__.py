@@ -1,1 +1,5 @@
-"""TODO sdk."""
+"""A vendor SDK that the user supplies in place of a native part of ours.
+
+Input: a path, or the variables that the vendor documents. Output: the SDK as a part of an image, after a check of what
+is missing or would not run there.
+"""

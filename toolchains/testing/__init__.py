@@ -1,1 +1,4 @@
-"""TODO testing."""
+"""Proofs and checks: e2e, bench and the whole test run.
+
+Input: a target's image. Output: results in build/results and an exit status.
+"""
