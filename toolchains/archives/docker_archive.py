@@ -28,6 +28,8 @@ from toolchains.archives.folders import EPOCH
 from toolchains.system.errors import ImageError
 from toolchains.system.paths import scratch
 
+# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+FORMAT = 1
 _CHUNK = 4 << 20
 # What tells images of an unfinished build from others, and whose they are; a finished image does not have it.
 BUILD_LABEL = "org.triton-foundry.build"

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+FORMAT = 1
 # The date that everything built here carries: 2026-01-01 in seconds. Files that are older keep their own.
 EPOCH = 1767225600
 # What tools leave behind in source folders.

@@ -26,6 +26,8 @@ from toolchains.archives.folders import EPOCH
 from toolchains.system.errors import UnsafeArchiveError
 from toolchains.system.paths import scratch
 
+# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+FORMAT = 1
 _OTHER = "give the archive as the vendor packed it, or the folder that it was unpacked to"
 _COMPRESSED: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 

@@ -17,6 +17,8 @@ from toolchains.archives import confine
 from toolchains.system.errors import UnsafeArchiveError
 
 # The first date that zip can express.
+# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+FORMAT = 1
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 

@@ -31,8 +31,8 @@ from toolchains.system.steps import step
 _NOT_BUILT = ("tests", "conformance", "calibration")
 # Of cmake/, what the project's own recipes share; the rest is for upstream's projects.
 _SHARED = ("foundry.cmake", "foundry.profile", "reproducible.cmake")
-# What decides how a package becomes a part.
-_RECIPE = ("toolchains/artifacts/native.py", "toolchains/archives/prefix.py")
+# The revision of how a package becomes a part: raise it with every change of that. It is part of what names the part.
+FORMAT = 1
 # Conan's own notes on the package; one of them carries the time.
 NOTES = ("conaninfo.txt", "conanmanifest.txt")
 _SOURCES = "/foundry/src"
@@ -187,8 +187,9 @@ def _is_built(inner: str) -> bool:
 
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
-    code = folders.digest({name: paths.ROOT / name for name in _RECIPE})
-    return digest({"sources": folders.digest(sources), "builder": builder_identity(builder), "recipe": code})
+    return digest(
+        {"sources": folders.digest(sources), "builder": builder_identity(builder), "format": [FORMAT, prefix.FORMAT]}
+    )
 
 
 def builder_name(builder: LockedTarget) -> str:

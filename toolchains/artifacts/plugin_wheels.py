@@ -17,6 +17,8 @@ from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import UsageError
 
+# The revision of how sources become a wheel: raise it with every change of that. It is part of what names the wheel.
+FORMAT = 1
 # Beside a package's sources, and no part of its wheel: an edit there leaves the image alone.
 _NOT_BUILT = ("tests", "examples", "tritonpim")
 
@@ -59,7 +61,7 @@ def wheel(name: str, store: Store) -> Wheel:
 
 
 def _identity(sources: Mapping[str, Path]) -> str:
-    return digest({"hatchling": metadata.version("hatchling"), "sources": folders.digest(sources)})
+    return digest({"format": FORMAT, "hatchling": metadata.version("hatchling"), "sources": folders.digest(sources)})
 
 
 def _build(sources: Path, folder: Path, *, log: str) -> None:

@@ -35,6 +35,8 @@ from toolchains.patching.series import Series
 from toolchains.system import children, paths
 from toolchains.system.errors import LlvmHashError, PatchTargetError, PinError
 
+# The revision of how a wheel is rewritten: raise it with every change of that. It is part of what names the wheel.
+FORMAT = 1
 LIBRARY = "triton/_C/libtriton.so"
 _BACKENDS = "triton/backends/"
 _COMMIT = re.compile(rb"LLVM version \S+ \(([0-9a-f]{40})\)")
@@ -111,7 +113,8 @@ def identity(locked: LockedTriton, backends: Collection[str]) -> str:
         locked.llvm_hash + locked.llvm_version,
         version(locked),
         series.series_digest(locked.version),
-        *(_file_digest(file) for file in (_rules(), Path(__file__), Path(wheel_file.__file__))),
+        _file_digest(_rules()),
+        f"format {FORMAT} {wheel_file.FORMAT}",
         *sorted(backends),
     ]
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()

@@ -36,9 +36,8 @@ from toolchains.system import paths
 from toolchains.system.errors import CommandError, FileError, PinError
 from toolchains.system.steps import step
 
-# To be raised when what is done here changes what comes out: that is no digest of this file, because an edit in it
-# would otherwise have everybody compile LLVM again.
-_FORMAT = 1
+# The revision of how a project is built: raise it when what is done here changes what comes out.
+FORMAT = 1
 WORK, CCACHE, SOURCES = "/foundry/work", "/foundry/ccache", "/foundry/src"
 CCACHE_VOLUME = "triton-foundry-ccache"
 # What Conan, CMake and compilers are told in the container.
@@ -113,7 +112,7 @@ class Wanted:
         """The digest of all that goes into the part."""
         return digest(
             {
-                "format": _FORMAT,
+                "format": FORMAT,
                 "source": self.source.identity,
                 "version": self.profile.version,
                 "recipe": trees.digest(trees.under(paths.RECIPES / self.name, self.name)),

@@ -24,9 +24,8 @@ from toolchains.system import paths
 from toolchains.system.errors import FileError, PinError
 from toolchains.system.steps import step
 
-# To be raised when the same source comes out as another tar. No digest of the code: a change there that changes no tree
-# would have everybody compile LLVM again.
-_FORMAT = 1
+# The revision of the tar: raise it when the same source comes out as another tar.
+FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def _described(upstream: str, profile: Profile, origin: Origin) -> Described:
         upstream,
         digest(
             {
-                "format": _FORMAT,
+                "format": FORMAT,
                 "commit": origin.commit,
                 "take": sorted(profile.take),
                 "left_out": sorted(profile.left_out),

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolchains.archives import folders
+from toolchains.archives import wheel_file
 from toolchains.archives.wheel_file import entries
 from toolchains.artifacts import triton_wheel
 from toolchains.fetch.store import Store
@@ -28,7 +28,8 @@ from toolchains.system.errors import LlvmHashError, PinError
 # Vendors' backends, which every Triton compiles; the others in a wheel are plugins that somebody put into its tree.
 _VENDORS = ("amd", "nvidia")
 _BACKEND = re.compile(r"triton/backends/([^/]+)/")
-_CODE = ("toolchains/fromsource/wheel.py", "toolchains/artifacts/triton_wheel.py", "toolchains/archives/wheel_file.py")
+# The revision of what is done here: raise it with every change of that. It is part of what names the wheel.
+FORMAT = 1
 
 
 def identity(locked: LockedTriton, want: Wanted) -> str:
@@ -38,7 +39,7 @@ def identity(locked: LockedTriton, want: Wanted) -> str:
             "built": want.identity,
             "version": triton_wheel.version(locked),
             "rules": hashlib.sha256((paths.PATCHES / "triton" / "slim.toml").read_bytes()).hexdigest(),
-            "code": folders.digest({name: paths.ROOT / name for name in _CODE}),
+            "format": [FORMAT, triton_wheel.FORMAT, wheel_file.FORMAT],
         }
     )
 

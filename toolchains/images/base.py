@@ -21,11 +21,11 @@ from toolchains.images import provenance
 from toolchains.lockfile.lock import Artifact, LockedTarget, digest
 from toolchains.system.children import run, tool
 from toolchains.system.errors import CommandError, PinError
-from toolchains.system.paths import ROOT, scratch
+from toolchains.system.paths import scratch
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# What decides how packages become an image. A change here makes a new base image.
-_RECIPE = ("toolchains/images/base.py", "toolchains/archives/docker_archive.py", "toolchains/archives/folders.py")
+# The revision of how packages become a file system: raise it with every change of that. It is part of the image's name.
+FORMAT = 1
 # Left behind by mmdebstrap and by the packages' scripts: of this machine, or dated.
 _LEFT_BEHIND = (
     "etc/resolv.conf",
@@ -66,7 +66,7 @@ def identity(target: LockedTarget) -> str:
             "suite": target.suite,
             "debs": sorted(deb.sha256 for deb in target.debs),
             "paths": _path_options(target),
-            "recipe": folders.digest({name: ROOT / name for name in _RECIPE}),
+            "format": [FORMAT, docker_archive.FORMAT],
         }
     )
 

@@ -12,9 +12,9 @@ from typing import IO
 from toolchains.archives import docker_archive, folders
 from toolchains.engine.client import Engine, ImageInfo, labelled
 from toolchains.fetch.store import Store
-from toolchains.lockfile.lock import Artifact
+from toolchains.lockfile.lock import Artifact, digest
 from toolchains.system.errors import EngineError
-from toolchains.system.paths import ROOT, scratch
+from toolchains.system.paths import scratch
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,15 @@ class Wheel:
     sha256: str
 
 
-# What decides how inputs become an image, beside the Dockerfiles.
-_RECIPE = ("toolchains/images/layer.py", "toolchains/archives/docker_archive.py", "toolchains/archives/folders.py")
+# The revision of how inputs become an image besides the Dockerfiles: raise it with every change of that. It is part of
+# the image's name.
+FORMAT = 1
 
 
 def identity(dockerfile: Path) -> str:
-    """The digest of what decides how inputs become an image: the Dockerfile, and the code here."""
-    return folders.digest({name: ROOT / name for name in _RECIPE} | {"Dockerfile": dockerfile})
+    """The digest of what decides how inputs become an image: the Dockerfile, and the revision of the code."""
+    formats = [FORMAT, docker_archive.FORMAT, folders.FORMAT]
+    return digest({"format": formats, "dockerfile": folders.digest({"Dockerfile": dockerfile})})
 
 
 def layer(

@@ -21,8 +21,8 @@ from toolchains.system.children import run
 from toolchains.system.errors import PatchTargetError, PinError
 from toolchains.system.steps import step
 
-# What decides how a series becomes files.
-_RECIPE = ("toolchains/patching/debian_files.py", "toolchains/patching/series.py")
+# The revision of how a series becomes files: raise it with every change of that. It is part of what names the part.
+FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def identity(what: Patched, target: LockedTarget) -> str:
             "deb": package(what, target).sha256,
             "series": series(what).digest,
             "root": what.root,
-            "recipe": folders.digest({name: paths.ROOT / name for name in _RECIPE}),
+            "format": [FORMAT, folders.FORMAT],
         }
     )
 

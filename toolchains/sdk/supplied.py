@@ -32,7 +32,7 @@ from toolchains.system.errors import HashMismatchError, SdkError, UsageError
 from toolchains.system.steps import step
 
 # What decides whether an SDK is taken. A change here has it looked at again.
-_CODE = ("toolchains/sdk/elf.py", "toolchains/sdk/preflight.py", "toolchains/sdk/libraries.py")
+PREFLIGHT = 1
 _VERSION = r"[0-9][0-9A-Za-z.]*"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -99,8 +99,7 @@ class Sdk:
     @property
     def identity(self) -> str:
         """The digest of all that goes into the tar of it."""
-        code = trees.digest({"prefix.py": Path(prefix.__file__)})
-        return digest({"sha256": self.sha256, "home": self.home, "recipe": code})
+        return digest({"sha256": self.sha256, "home": self.home, "format": prefix.FORMAT})
 
     def part(self, store: Store) -> Path:
         """A tar of its files, from the store or made now.
@@ -218,12 +217,11 @@ def _advice(kind: Kind, fatal: Sequence[Finding]) -> str:
 
 def _checked(kind: Kind, target: LockedTarget) -> str:
     """The digest of all that the preflight goes by, the SDK aside."""
-    sources = {name: paths.ROOT / name for name in _CODE}
     return digest(
         {
             "kind": trees.digest({"kind": vendors.file(kind.key)}),
             "debs": sorted(deb.sha256 for deb in target.debs),
-            "code": trees.digest(sources),
+            "preflight": PREFLIGHT,
         }
     )
 

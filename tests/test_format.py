@@ -1,0 +1,103 @@
+"""What names an artifact covers the revision of the code that writes it: golden digests of tiny artifacts.
+
+If a test here fails, the code writes other bytes than before. Raise FORMAT in the module that it names, so that nobody
+gets old bytes under a new name or new ones under an old name, and write the new revision and digest here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+import test_archive
+import test_triton
+
+from toolchains.archives import docker_archive, folders, prefix, wheel_file
+from toolchains.artifacts import triton_wheel
+from toolchains.fetch.store import Store
+
+FILES = {"bin/tool": b"#!/bin/sh\n", "lib/data": b"\0" * 600, "lib/empty": b""}
+GOLDEN = {
+    "folders": (folders.FORMAT, 1, "e0d4a2c4cda786207162a07cba37ad495ab4259ac6d44792473d934c071b3dfd"),
+    "docker_archive.base": (
+        docker_archive.FORMAT,
+        1,
+        "2b073a56a5649b75d0aded2135e782ac636eb939f4cc03278affee4986bf7318",
+    ),
+    "docker_archive.normalise": (
+        docker_archive.FORMAT,
+        1,
+        "9f2cb799967eb03fd757a11059209ae617ce5a1d96e650e7fdfc30d9efdf7f08",
+    ),
+    "prefix": (prefix.FORMAT, 1, "df192374dfc31cccf255654feedde527e71be5f1db84311d2264cdb8add8a1d3"),
+    "wheel_file": (wheel_file.FORMAT, 1, "99a61e2d259abf3a340ac5816d4cbaf0a0429109654a9e7d83317ccc2c04f942"),
+}
+
+
+def tree(root: Path) -> Path:
+    for name, content in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o755 if name.startswith("bin/") else 0o644)
+    (root / "bin" / "link").symlink_to("tool")
+    return root
+
+
+def tar(path: Path, root: Path) -> Path:
+    with tarfile.open(path, "w") as file:
+        file.add(root, ".")
+    return path
+
+
+def written(what: str, work: Path) -> bytes:
+    """The bytes of a tiny artifact."""
+    target = work / "target"
+    match what:
+        case "folders":
+            packed = io.BytesIO()
+            folders.pack(packed, dict(FILES))
+            return packed.getvalue()
+        case "docker_archive.base":
+            rootfs = tar(work / "rootfs.tar", tree(work / "root"))
+            docker_archive.base(rootfs, target, name="a/b:c", architecture="amd64", env=["A=b"], command=["sh"])
+        case "docker_archive.normalise":
+            layers = [
+                test_archive.layer(test_archive.folder("etc"), test_archive.entry("etc/a", b"1", mtime=2e9)),
+                test_archive.layer(test_archive.entry("etc/.wh.a"), test_archive.entry("b", b"2", uid=7)),
+            ]
+            return test_archive.normalised(work, *layers)
+        case "prefix":
+            prefix.normalise(tar(work / "package.tar", tree(work / "root")), target)
+        case "wheel_file":
+            writer = wheel_file.WheelWriter(target, "tiny-1.0.dist-info")
+            for name, content in FILES.items():
+                writer.add(name, content, executable=name.startswith("bin/"))
+            writer.close()
+    return target.read_bytes()
+
+
+@pytest.mark.parametrize("what", GOLDEN)
+def test_other_bytes_have_another_revision(what: str, tmp_path: Path) -> None:
+    revision, expected, sha256 = GOLDEN[what]
+    assert (revision, hashlib.sha256(written(what, tmp_path)).hexdigest()) == (expected, sha256)
+
+
+# The series and the rules that the made-up Triton is repacked by.
+wheel = test_triton.wheel
+
+
+def test_another_repacked_triton_has_another_revision(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stripped = tmp_path / "stripped"
+    stripped.write_bytes(b"what strip leaves depends on the machine's libc")
+    monkeypatch.setattr(triton_wheel, "_stripped", lambda *_: stripped)
+    result = triton_wheel.repack(test_triton.locked(wheel), wheel, backends=(), store=Store(tmp_path / "store"))
+    assert (triton_wheel.FORMAT, hashlib.sha256(result.read_bytes()).hexdigest()) == (
+        1,
+        "8e620b53ec59cb2f45a49807af0dc10f4c3d3de697f56ed61d5527f1696e0ef0",
+    )
