@@ -212,15 +212,16 @@ def test_all_checks_are_commands_and_images_are_made_before_tests_run_in_them(
     for part in parts:
         if part.beside:
             part.run(print)
-    expected = ["ruff check .", "mypy", "pytest --allow-drift", "build dpu", "build dpu", "e2e dpu", "e2e dpu"]
+    checks = ["ruff check .", "ruff format --check .", "lint_imports_command()", "mypy", "pytest --allow-drift"]
+    expected = [*checks, "build dpu", "build dpu", "e2e dpu", "e2e dpu"]
     assert [call for call, words in zip(called, expected, strict=True) if words not in call] == []
-    for call in called[3:]:
+    for call in called[len(checks) :]:
         assert "--allow-drift --sdk=/the/sdk.tar" in call
         # Whatever somebody built from source on this machine.
         assert call.endswith("--from-source=none") == ("e2e" in call)
     inside = [number for number, part in enumerate(parts) if not part.beside]
-    assert inside == [5, 6], "after ruff, mypy, pytest and the two images"
-    assert [part.junit is None for part in parts] == [True, True, False, True, True, False, False, False, False]
+    assert inside == [7, 8], "after the checks, pytest and the two images"
+    assert [part.junit is None for part in parts] == [True] * 4 + [False, True, True, False, False, False, False]
 
 
 def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

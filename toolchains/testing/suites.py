@@ -1,6 +1,7 @@
 """The verb test: everything that this repository checks of itself, in one run with one summary.
 
-    ruff             over all Python here
+    ruff             over all Python here: lint and format
+    import-linter    the packages of toolchains/ import downwards only
     mypy             over toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
     tests/           pytest on this machine, with the container engine
     backends/*/tests pytest inside a target's image, where Triton, LLVM and the device are: of core, of its backend
@@ -88,6 +89,10 @@ def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
     return run_parts(_parts(targets, allow_drift, given))
 
 
+# import-linter has a command and no module that can be run.
+_LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+
 def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[Part]:
     """All parts in their order.
 
@@ -98,7 +103,9 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
     junit = _RESULTS / "host.xml"
     images = [_Image(target, release, allow_drift, given) for target in targets for release in target.tritons]
     return [
-        Part("ruff", partial(_tool, ["ruff", "check", "."]), beside=True),
+        Part("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
+        Part("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
+        Part("import-linter", partial(_python, "lint-imports", ["-c", _LINT_IMPORTS]), beside=True),
         Part("mypy", partial(_tool, ["mypy"]), beside=True),
         Part("tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True),
         *(Part(f"the image of {image.title}", image.build, beside=True) for image in images),
