@@ -27,12 +27,12 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
         ./foundry pin --update=numpy    lock what toolchains/pins/numpy.toml asks for now
         ./foundry pin --check --offline
 
-    --update[=NAME]  resolve the pins against the archives as they are now, all, or one component, builder or project
-                     that is built from source; show what changed
-    --check          verify that pins, lock and files agree, and the LLVM commit inside each Triton
-    --fetch          bring all files of the lock into the store, for building without a network; of sources, the Debian
-                     packages of default profiles
-    --offline        do not use the network; say what is missing
+    --update[=NAME]  resolve the pins against the archives as they are now, and show what changed. NAME limits this to
+                     one component, one builder or one project that is built from source
+    --check          verify that pins, lock and files agree, and verify the LLVM commit inside each Triton
+    --fetch          download all locked files into the store, so that a build needs no network. Of the sources of
+                     upstream projects, this fetches the Debian source packages of the default profiles
+    --offline        do not use the network; list what is missing
     """
     from toolchains.cli import pin as pinning
 
@@ -47,11 +47,11 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
         ./foundry patch apply --triton=3.9.0
         ./foundry patch refresh --triton=3.9.0 --tree=build/triton-3.9.0 --into=0003-compile-only-mode.patch
 
-    status   which patches of which release are applied to, or would apply to, its wheel (or --tree); those of Debian
-             packages, too
-    apply    patch --tree; without it the release's wheel is unpacked under build/ first, to edit there
-    refresh  rewrite the patches so that they fit the release's wheel exactly, and number the series; with --tree, an
-             edited tree that has the whole series, take the edits into the patch --into (the last one by default)
+    status   show for each release which patches are applied to its wheel (or to --tree), and which would apply; show
+             the patches to Debian packages, too
+    apply    patch --tree. Without --tree, unpack the release's wheel under build/ first, to edit it there
+    refresh  rewrite the patches so that they fit the release's wheel exactly, and number the series. --tree names an
+             edited tree that has the whole series; its edits go into the patch --into, by default the last one
     """
     from toolchains.cli import patch as patching
 
@@ -60,7 +60,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
 
 @verb(group="project")
 def doctor(c: Context) -> None:
-    """Check that this machine has what is needed, and print what to type for what is missing."""
+    """Check that this machine has what Foundry needs, and print the command that installs what is missing."""
     from toolchains.engine import host
 
     host.doctor()
@@ -84,7 +84,7 @@ def build(
     jobs: str = "",
     compiler_cache: str = "",
 ) -> None:
-    """Build a target's image if what goes into it changed.
+    """Build a target's image if its inputs changed.
 
         ./foundry build spirv
         ./foundry build spirv --triton=3.6.0 --sizes
@@ -92,31 +92,32 @@ def build(
         ./foundry build dpu --from-source=upmem-llvm
 
     The image is named by the digest of its inputs: triton-foundry/spirv:<digest>. If that name exists, nothing is done.
-    triton-foundry/spirv:latest and triton-foundry/spirv:3.9.0 move along.
+    The tags triton-foundry/spirv:latest and triton-foundry/spirv:3.9.0 move to the image that was built last.
 
     --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; say what is missing
-    --allow-drift    where the Debian archive no longer carries a locked package, take its current version; the image's
-                     labels say so
+    --offline        do not use the network; list what is missing
+    --allow-drift    take the current version of a locked package that the Debian archive no longer has; the image's
+                     labels name the packages
     --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
-    --sizes          show what takes the space in the image
-    --sdk=PATH       put the vendor's SDK, an archive or a folder that you have, in place of our emulator (dpu) or
-                     reference SDK (vsi). It is looked at first: what is missing or would not run in the image is
-                     listed. Its image has names of its own, triton-foundry/dpu-sdk:..., and is not for pushing. Its
-                     sha256 is written down at the first use, and one that changed since is refused
-    --sdk=environment  vsi: what VSI_SDK_DIR, VSI_ZEN_COMPILER_PATH and VSI_ZEN_TC_BRIDGE_PATH name. Without --sdk it
-                     counts as given if all three are set, and that is said
-    --sdk=reference  our own part, whatever is set
-    --sdk-sha256=HEX the sha256 that it must have
-    --sdk-version=X  its version, where its topmost folder does not say it
-    --from-source[=NAMES]  build what the target otherwise takes prebuilt, all of it or these with commas between them;
-                     `./foundry upstream` lists what there is. The image's names are triton-foundry/spirv-source:...
-                     LLVM takes an hour or more the first time: a build that was interrupted goes on where it was
+    --sizes          show which packages take the space in the image
+    --sdk=PATH       use the vendor's SDK, an archive or a folder, in place of our emulator (dpu) or our reference SDK
+                     (vsi). Foundry checks it first, and lists everything that is missing or would not run in the
+                     image. The image gets other names, triton-foundry/dpu-sdk:..., and a label that says not to push
+                     it. The SDK's sha256 is recorded at the first use; an SDK that changed since then is refused
+    --sdk=environment  vsi: use the SDK that VSI_SDK_DIR, VSI_ZEN_COMPILER_PATH and VSI_ZEN_TC_BRIDGE_PATH name. This
+                     is the default when all three variables are set, and prints a notice
+    --sdk=reference  use our own part, whichever variables are set
+    --sdk-sha256=HEX the sha256 that the SDK must have
+    --sdk-version=X  the SDK's version, if the name of its topmost folder does not give it
+    --from-source[=NAMES]  compile what the target otherwise takes prebuilt: everything, or the projects in NAMES,
+                     separated by commas. `./foundry upstream` lists them. The image's names are
+                     triton-foundry/spirv-source:... LLVM takes an hour or more the first time; a build that was
+                     interrupted continues where it stopped
     --source=NAME=PATH     take the sources of NAME from this folder; may be given several times
-    --profile=NAME=PROFILE which of its pinned sources; may be given several times
-    --jobs=N         compilers at a time, where as many as processors and memory allow would be too many
-    --compiler-cache=URL   ccache's remote storage, such as http://cache.example:8080. The compilers' container then
-                     has a network, which is said
+    --profile=NAME=PROFILE use this pinned source of NAME; may be given several times
+    --jobs=N         run N compilers at a time; by default as many as the processors and the memory allow
+    --compiler-cache=URL   use ccache's remote storage, such as http://cache.example:8080. The container that compiles
+                     then has a network, and Foundry prints a notice
     """
     from toolchains.assembly import building
 
@@ -151,17 +152,18 @@ def e2e(
         ./foundry e2e spirv --only='matmul 512'
         ./foundry e2e dpu --triton=3.6.0
 
-    A table on the terminal, junit.xml and results.json in build/results/<target>/<Triton's version>/; each of them says
-    on which device the kernels ran. The exit status is 40 if anything was wrong, or a case did not run to its end. A
-    case that crashes or takes more than ten minutes fails, and the next one runs.
+    This prints a table, and writes junit.xml and results.json to build/results/<target>/<Triton's version>/. Each of
+    them names the device that the kernels ran on. The exit status is 40 if a result was wrong or a case did not run to
+    its end. A case that crashes or takes more than ten minutes fails, and the next one runs.
 
     --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; say what is missing
+    --offline        do not use the network; list what is missing
     --allow-drift    as for `build`
     --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
-    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Without them, what `build` or
-                     `upstream` has built from source already is used, and that is said; --from-source=none uses nothing
+    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Without them, e2e uses what
+                     `build` or `upstream` has already built from source, and prints a notice. --from-source=none uses
+                     prebuilt parts only
     """
     from toolchains.fromsource import choice
     from toolchains.testing import proof
@@ -195,13 +197,14 @@ def bench(
         ./foundry bench spirv
         ./foundry bench vsi --only=matmul
 
-    vec_add against the same loop in OpenCL C, matmul against CLBlast and OpenBLAS, the first launch of a kernel with
-    empty and with filled caches, the cost of a launch. `bench vsi`: all of it against the spirv target on the same
-    device. Candidates take turns in one run; compare only within one run.
-    A table on the terminal, bench.json in build/results/<target>-bench/<Triton's version>/.
+    This compares vec_add with the same loop in OpenCL C, and matmul with CLBlast and OpenBLAS. It times the first
+    launch of a kernel with empty and with filled caches, and the cost of one launch. `bench vsi` compares with the
+    spirv target on the same device; `bench dpu` compares modelled cycles with C programs on the same emulator.
+    Candidates take turns in one run; compare figures of one run only.
+    This prints a table, and writes bench.json to build/results/<target>-bench/<Triton's version>/.
 
     --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; say what is missing
+    --offline        do not use the network; list what is missing
     --allow-drift    as for `build`
     --only=NAME      take one measurement, such as vec_add or matmul; an unknown name lists them
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
@@ -227,14 +230,14 @@ def pack(
 
         ./foundry pack --script=add.py --artifact-dir=packed/add
 
-    In it are the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run-packed` runs
-    it, and so does backends/dpu/tritonpim/scripts/container_artifact_run.sh wherever the UPMEM SDK is.
+    The folder has the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run-packed`
+    runs it. On a machine with the UPMEM SDK, backends/dpu/tritonpim/scripts/container_artifact_run.sh runs it, too.
 
-    --script=FILE       accepts --out PATH and writes LLVM IR there; --triton-script is the same. Default: the addition
-                        in backends/dpu/tritonpim/dpu_min_test.py
-    --artifact-dir=DIR  where to write
-    --out-indices=2,3   which parameters of the kernel, counted from 0, are results; default: all that it writes
-    --kernel=NAME       needed if the IR has several kernels
+    --script=FILE       a script that accepts --out PATH and writes LLVM IR there; by default
+                        backends/dpu/tritonpim/dpu_min_test.py, an addition. --triton-script means the same
+    --artifact-dir=DIR  the folder to write
+    --out-indices=2,3   the kernel's parameters that are results, counted from 0; default: all that it writes
+    --kernel=NAME       the kernel to pack; needed if the IR has several
     --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
     from toolchains.cli import pack as artifacts
@@ -272,16 +275,16 @@ def run_packed(
         ./foundry run-packed packed/add --parameters
         ./foundry run-packed packed/add --nr-dpus=4 --arg=3=100 --in=0=a.bin --in=1=b.bin --out=2=c.bin
 
-    IDX is the index of a parameter of the kernel. Without --in and --fill it is a trial on numbers that count up.
+    IDX is the index of a parameter of the kernel. Without --in and --fill, the arrays hold numbers that count up.
 
-    --parameters      which parameters the kernel has, and all options; runs nothing
-    --nr-dpus=N       DPUs to use
-    --arg=IDX=VAL     value of a scalar; all of them must be given
-    --in=IDX=PATH     raw elements of an array; a file of this machine
-    --fill=IDX=VAL    every element of it instead
-    --out=IDX=PATH    write an array there after the launch
-    --len=IDX=N       elements of an array, where that does not follow
-    --grid=X[,Y[,Z]]  programs to run, where that does not follow
+    --parameters      print the kernel's parameters and all options, and run nothing
+    --nr-dpus=N       the number of DPUs
+    --arg=IDX=VAL     the value of a scalar; every scalar needs one
+    --in=IDX=PATH     a file on this machine with the raw elements of an array
+    --fill=IDX=VAL    the value of every element of an array, instead of a file
+    --out=IDX=PATH    write an array to this file after the launch
+    --len=IDX=N       the number of elements of an array, if it does not follow from the other options
+    --grid=X[,Y[,Z]]  the programs to run, if they do not follow from the other options
     --sdk=PATH        the vendor's SDK in place of our emulator; see `build`
     --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
@@ -330,16 +333,17 @@ def run(
         ./foundry run spirv-torch examples/get_started.py
         ./foundry run dpu --with=project --results=out project/tools/script.py
 
-    The script's folder is copied to /foundry/work in the container, and the script runs there. Files that it writes or
-    changes are copied back into the folder, also if it fails; nothing is deleted here. All words after the script are
-    its arguments, and its exit status is that of this verb. Options of `run` go before the script.
+    Foundry copies the script's folder to /foundry/work in the container, and runs the script there. Files that the
+    script writes or changes are copied back into the folder, also if the script fails; nothing is deleted. All words
+    after the script are its arguments, and its exit status is that of this verb. Options of `run` go before the script.
 
-    --with=PATH      copy this folder in place of the script's own; the script must be in it, and starts in it
-    --results=DIR    write what comes back there, and leave the copied folder alone
-    --wheels=DIR     install the wheels of this folder first. The container has no network: download them with what
-                     they need, for the image's Python, by `pip download --only-binary=:all: --python-version VERSION`
+    --with=PATH      copy this folder instead of the script's folder; the script must be in it, and starts in it
+    --results=DIR    write the files that come back to DIR, and leave the copied folder unchanged
+    --wheels=DIR     install the wheels of this folder first. The container has no network: download the wheels and
+                     what they need, for the image's Python, by
+                     `pip download --only-binary=:all: --python-version VERSION`
     --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; say what is missing
+    --offline        do not use the network; list what is missing
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
@@ -386,12 +390,12 @@ def shell(
     The container has no network. It has an editor, nano; README.md, docs, examples and e2e in /foundry; and a Python
     that `python -m pip install` can install wheels into. Try: python e2e/vec_add.py.
 
-    --with=PATH      copy this folder to /foundry/work, and start there. Files that are new or changed are copied back
-                     when the shell ends, however it ends; all other changes are gone
-    --results=DIR    write what comes back there, and leave the copied folder alone
+    --with=PATH      copy this folder to /foundry/work, and start there. New and changed files are copied back when the
+                     shell ends, however it ends; all other changes are lost
+    --results=DIR    write the files that come back to DIR, and leave the copied folder unchanged
     --wheels=DIR     install the wheels of this folder first; see `run`
     --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; say what is missing
+    --offline        do not use the network; list what is missing
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
@@ -429,12 +433,12 @@ def upstream(
         ./foundry upstream --build=upmem-llvm --jobs=2
         ./foundry upstream --build=triton --source=PATH --source=llvm=PATH
 
-    `build TARGET --from-source` then finds it in the store, as `e2e` does. docs/from-source.md is the manual.
+    `build TARGET --from-source` and `e2e TARGET` then find it in the store. docs/from-source.md is the manual.
 
-    --build=NAME     build this project, as far as it is not built already
-    --target=dpu     that it is built for: its Debian suite, and what LLVM generates code for
+    --build=NAME     build this project, and the projects that it requires, unless they are built already
+    --target=dpu     the target to build for. It decides the Debian suite, and what LLVM generates code for
     --source=NAME=PATH, --profile=NAME=PROFILE, --jobs=N, --compiler-cache=URL   as for `build`; `--source PATH` and
-                     `--profile PROFILE` mean the project itself
+                     `--profile PROFILE`, without a name, are for the project itself
     """
     from toolchains.cli import upstream as overview
     from toolchains.fromsource import choice
@@ -455,9 +459,9 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
         ./foundry test
         ./foundry test --target=vsi
 
-    The last line sums them up.
+    The last line summarises them.
 
-    --target=spirv   only this target's images
+    --target=spirv   test this target's images only
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
@@ -482,12 +486,13 @@ def cache(
 
         ./foundry cache pull --remote=http://192.0.2.10:9300 --only=upmem-llvm --target=dpu
 
-    push   give a remote the parts that have been built here; what it has already is not sent again
-    pull   have the parts that this checkout would build, without building them. The remote is asked for exactly the
-           recipe revision and package_id that a build here would have (commit, patches, image, presets, compiler), so
-           a binary of anything else cannot come. Status 18: it does not have one of them
-    serve  a conan-server for a network that you trust, until Ctrl-C or for a day: all may read, one user may write
-    lock   write toolchains/conan.lock anew, after a change in toolchains/recipes or toolchains/upstreams
+    push   send the parts that were built here to a remote, except those that it already has
+    pull   download the parts that this checkout would build. Foundry asks the remote for exactly the recipe revision
+           and package_id that a build here would have (commit, patches, image, presets, compiler), so it cannot get
+           the binary of anything else. The exit status is 18 if the remote does not have one of them
+    serve  run a conan-server for a network that you trust, until Ctrl-C or for one day: everybody may read, one user
+           may write
+    lock   write toolchains/conan.lock again, after a change in toolchains/recipes or toolchains/upstreams
 
         export CONAN_LOGIN_USERNAME=me CONAN_PASSWORD=...      the machine that built: who may write
         ./foundry cache serve
@@ -495,22 +500,23 @@ def cache(
         ./foundry cache pull --remote=http://THAT-MACHINE:9300    any other: reading needs no user
         ./foundry build dpu --from-source                         compiles nothing
 
-    --remote=URL     conan-server, Artifactory or whatever else Conan 2 knows; seen from the engine's machine
-    --only=NAMES     these projects, with commas between them; all that targets take without it
-    --target=dpu     as this target takes them; without it as each target does
+    --remote=URL     the address of conan-server, Artifactory or another remote that Conan 2 supports, as the machine
+                     of the container engine reaches it
+    --only=NAMES     these projects, separated by commas; by default all projects that a target uses
+    --target=dpu     the projects as this target uses them; by default as each target does
     --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
-    --expect=SHA256  pull of one part: what its files must hash to, as push said. Without it the remote is trusted for
-                     what is in a package; with it, it need not be
-    --port=9300      where to serve
+    --expect=SHA256  for a pull of one part: the sha256 of its files, which push printed. Without it you trust the
+                     remote for the content of a package
+    --port=9300      the port to serve at
 
-    Users and passwords are Conan's variables: CONAN_LOGIN_USERNAME and CONAN_PASSWORD; with _FOUNDRY behind, they are
-    not seen by another Conan. They are never printed. Proxies and certificates are taken from the environment, too.
+    Conan's variables give the user and the password: CONAN_LOGIN_USERNAME and CONAN_PASSWORD. With the suffix _FOUNDRY
+    they apply to this remote only. They are never printed. Proxies and certificates come from the environment, too.
     """
     from toolchains.cli import cache
     from toolchains.fromsource import choice
 
     chosen = choice.read(only or True, source, profile, "", "")
-    assert chosen is not None, "everything is meant where nothing is named"
+    assert chosen is not None, "without a name, all projects are chosen"
     cache.act(action, chosen, url=remote, target=target, expect=expect, port=port)
 
 
@@ -532,13 +538,14 @@ def bake(
         ./foundry bake spirv --into=DIR          then, in DIR: docker buildx bake
         ./foundry bake spirv --adopt=DIR/image.tar
 
-    DIR gets docker-bake.json and a context for each layer, with all that the build needs: no step uses a network.
+    DIR gets docker-bake.json and a context for each layer, with everything that the build needs: no step uses a
+    network.
 
-    --into=DIR       where to write; a new or an empty folder
-    --adopt=FILE     take what the builder sent back, DIR/image.tar, into this machine's engine, with dates, owners and
-                     order as images made here have them
-    --triton=3.6.0, --offline, --allow-drift, --from-source, --source, --profile   as for `build`; what is compiled is
-                     compiled here, or was, and the builder gets the result
+    --into=DIR       the folder to write; it must be new or empty
+    --adopt=FILE     load DIR/image.tar, which the builder wrote, into this machine's engine, and normalise dates,
+                     owners and order as in images that are built here
+    --triton=3.6.0, --offline, --allow-drift, --from-source, --source, --profile   as for `build`. Foundry compiles on
+                     this machine's engine, and the builder gets the result
     """
     from toolchains.assembly import bake
 
@@ -557,11 +564,11 @@ def bake(
 
 @verb(group="project")
 def prune(c: Context, remove: bool = False) -> None:
-    """Show what the store and the engine keep without need, and remove it if asked to.
+    """Show what this checkout does not use in the store and the engine, and remove it on request.
 
-    Shown are fetched files, built parts and images that the lock does not name, and what killed runs left. Parts that
-    were built from source, and images named latest or after a release, stay. Everything that is removed can be fetched
-    or made again, but other checkouts of yours, with another lock, may use it. Let none of them build meanwhile.
+    This lists fetched files, built parts and images that the lock does not name, and what killed runs left. Parts that
+    were built from source and images with the tag latest or a release as a tag stay. Everything that is removed can be
+    fetched or built again, but other checkouts with another lock may use it. Let none of them build at the same time.
 
         ./foundry prune
         ./foundry prune --remove
@@ -575,7 +582,7 @@ def prune(c: Context, remove: bool = False) -> None:
 
 @verb(group="project")
 def ci(c: Context) -> None:
-    """Print the matrix for a CI system: one line of JSON, see ci/workflow.yml."""
+    """Print the matrix of targets and releases for a CI system as one line of JSON; see ci/workflow.yml."""
     from toolchains.lockfile import lock
     from toolchains.testing import matrix
 
@@ -583,7 +590,7 @@ def ci(c: Context) -> None:
 
 
 def _given(target: str, sdk: str, sha256: str = "", version: str = "") -> Given | None:
-    """The vendor SDK of a command line; None where it means none."""
+    """Return the vendor SDK that the options name; None if they name none."""
     from toolchains.assembly import building
     from toolchains.sdk import selection
 
@@ -594,7 +601,7 @@ def _given(target: str, sdk: str, sha256: str = "", version: str = "") -> Given 
 def _choice(
     from_source: str | None, source: list[str], profile: list[str], jobs: str = "", compiler_cache: str = ""
 ) -> Choice | None:
-    """What a command line wants built from source; None where it means nothing."""
+    """Return what the options want built from source; None if they want nothing."""
     from toolchains.fromsource import choice
 
     return choice.read(from_source, source, profile, jobs, compiler_cache)

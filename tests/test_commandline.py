@@ -127,7 +127,7 @@ def test_invoke_itself_says_the_same() -> None:
 # Where a command may stand: documents, and whatever Foundry prints.
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "backends/**/*.md", "toolchains/**/*.md", "patches/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "toolchains/**/*.md", "patches/**/*.md")
     for path in paths.ROOT.glob(pattern)
 )
 SOURCES = sorted([*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py"), *paths.ROOT.glob("bench/*.py")])

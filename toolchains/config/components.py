@@ -1,4 +1,4 @@
-"""Components, targets and builders: what an image is made of, one TOML file each.
+"""Read components, targets and builders: what an image is made of, one TOML file each.
 
 toolchains/pins/NAME.toml       a component: Debian packages, or Python distributions at exact versions
 toolchains/targets/NAME.toml    a target, or with `extends` a variant of one
@@ -18,11 +18,11 @@ from toolchains.system.errors import PinError, UsageError
 
 
 class PatchedFiles(File, frozen=True):
-    """Files of a Debian package that a patch series of ours changes.
+    """Files of a Debian package that a patch series changes.
 
     Attributes:
         package: the Debian package.
-        series: the folder below patches/, "torch/2.6.0".
+        series: the folder of the series below patches/, such as "torch/2.6.0".
         root: the folder in the image that the paths in the series are relative to.
     """
 
@@ -32,11 +32,14 @@ class PatchedFiles(File, frozen=True):
 
 
 class DebPin(File, tag_field="source", tag="deb", frozen=True):
-    """Packages of the target's Debian suite, in the version that the suite has when it is resolved.
+    """Packages of the target's Debian suite, in the version that the suite has when the pin is resolved.
 
     Attributes:
-        left_out: patterns of files that the image does without, from these packages and what they depend on.
-        kept: patterns of files that are needed although one of left_out matches them.
+        name: the name of the file.
+        packages: the Debian packages. What they depend on is resolved.
+        left_out: patterns of files that are left out of the image, of these packages and of what they depend on.
+        kept: patterns of files that stay in the image although a pattern of left-out matches them.
+        patched: the files of one package that a patch series changes.
     """
 
     name: str
@@ -47,14 +50,24 @@ class DebPin(File, tag_field="source", tag="deb", frozen=True):
 
 
 class WheelPin(File, tag_field="source", tag="wheel", frozen=True):
-    """Python distributions at exact versions; what they depend on is resolved."""
+    """Python distributions at exact versions. What they depend on is resolved.
+
+    Attributes:
+        name: the name of the file.
+        packages: the version of each distribution.
+    """
 
     name: str
     packages: Mapping[str, Text]
 
 
 class SdistPin(File, tag_field="source", tag="sdist", frozen=True):
-    """Python distributions at exact versions that are published as sources only; what they need comes as wheels."""
+    """Python distributions at exact versions that are published as sources only. What they need comes as wheels.
+
+    Attributes:
+        name: the name of the file.
+        packages: the version of each distribution.
+    """
 
     name: str
     packages: Mapping[str, Text]
@@ -64,8 +77,8 @@ class Release(File, frozen=True):
     """A release of a distribution.
 
     Attributes:
-        llvm_hash: the LLVM commit that it was built with.
-        llvm_version: what the binary says in place of the commit, for a release that does not name it.
+        llvm_hash: the LLVM commit that the release was built with.
+        llvm_version: the LLVM version in the binary, for a release whose binary does not name the commit.
     """
 
     llvm_hash: Commit
@@ -73,7 +86,14 @@ class Release(File, frozen=True):
 
 
 class ReleasesPin(File, tag_field="source", tag="releases", frozen=True):
-    """A distribution kept in several releases, each with the LLVM commit compiled into it: Triton."""
+    """A distribution in several releases, each with the LLVM commit that is compiled into it: Triton.
+
+    Attributes:
+        name: the name of the file.
+        distribution: the name of the Python distribution.
+        default: the release that a target has unless another is asked for.
+        release: the releases by version.
+    """
 
     name: str
     distribution: Text
@@ -109,12 +129,15 @@ class TargetFile(File, frozen=True):
     """What the file of a target says.
 
     Attributes:
-        components: files in toolchains/pins.
+        backend: the plugin, a folder in backends/.
+        suite: the Debian suite of the image.
+        python: the version of Python that the suite has, such as "3.13".
+        components: what the image consists of, files in toolchains/pins.
         recipes: native parts, folders in toolchains/recipes.
         build_components: what the recipes are built with, files in toolchains/pins.
         sdk: the vendor SDK that a user may supply, a file in toolchains/sdks.
-        upstreams: the projects that may be built from source for it, files in toolchains/upstreams.
-        llvm_targets: what LLVM generates code for in those, as LLVM_TARGETS_TO_BUILD takes them.
+        upstreams: the projects that may be built from source for the target, files in toolchains/upstreams.
+        llvm_targets: what LLVM generates code for in those projects, in the words of LLVM_TARGETS_TO_BUILD.
     """
 
     backend: Text
@@ -135,11 +158,14 @@ class TargetFile(File, frozen=True):
 
 
 class VariantFile(File, frozen=True):
-    """What the file of a variant says: what it has more than the target that it extends.
+    """What the file of a variant says: what it adds to the target that it extends.
 
     Attributes:
         extends: a target.
-        replaces: components of that target, and what the variant has in their place.
+        components: more components, files in toolchains/pins.
+        replaces: components of that target, each with the component that replaces it.
+        recipes: more native parts, folders in toolchains/recipes.
+        build_components: more components that the recipes are built with, files in toolchains/pins.
     """
 
     extends: Text
@@ -154,7 +180,12 @@ class VariantFile(File, frozen=True):
 
 
 class BuilderFile(File, frozen=True):
-    """What the file of a builder says; the name of the file is that of the suite."""
+    """What the file of a builder says. The name of the file is the Debian suite.
+
+    Attributes:
+        python: the version of Python that the suite has, such as "3.13".
+        components: what the image of the builder consists of, files in toolchains/pins.
+    """
 
     python: Text
     components: tuple[Text, ...]

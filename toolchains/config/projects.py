@@ -1,4 +1,4 @@
-"""What can be built from source: one TOML file a project, with the sources that it may be taken from."""
+"""Read what can be built from source: one TOML file a project, with the sources that it may be taken from."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class GitPin(File, tag_field="source", tag="git", frozen=True):
     """A commit of a git repository.
 
     Attributes:
-        urls: where it is; the first is the origin, the others are mirrors, tried in this order.
-        commit: 40 hexadecimal digits; empty where only a ref is known.
-        ref: a tag or a branch, that the commit is resolved from if it is not given.
-        tree: git's hash of the tree, compared if given: it tells a commit that was made again from the same files.
-        submodules: path to commit; one that is not named here is refused.
+        urls: addresses of the repository: the origin, then mirrors. They are tried in this order.
+        commit: the commit, or "" if only a ref is known.
+        ref: a tag or a branch. The commit is resolved from it if no commit is given.
+        tree: git's hash of the tree. It is compared if it is given.
+        submodules: the commit of each submodule that is taken, by path. A submodule that is not named is refused.
     """
 
     urls: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
@@ -46,7 +46,12 @@ class GitPin(File, tag_field="source", tag="git", frozen=True):
 
 
 class SourcePackagePin(File, tag_field="source", tag="debian", frozen=True):
-    """A Debian source package, in the version that the suite has when it is resolved."""
+    """A Debian source package, in the version that the suite has when the pin is resolved.
+
+    Attributes:
+        suite: the Debian suite.
+        package: the source package.
+    """
 
     suite: Text
     package: Text
@@ -61,7 +66,7 @@ class SourcePackagePin(File, tag_field="source", tag="debian", frozen=True):
 
 
 class FolderPin(File, tag_field="source", tag="folder", frozen=True):
-    """Nothing that everybody can fetch: the user gives a folder, --source NAME=PATH."""
+    """No source that everybody can fetch: the user gives a folder, --source NAME=PATH."""
 
     def __str__(self) -> str:
         return "--source"
@@ -74,14 +79,14 @@ class Profile(File, frozen=True):
     """One source of a project.
 
     Attributes:
-        name: "debian-13".
-        version: the project's own, and that of the package that is made: "13.0.1".
-        source: where it comes from.
-        patches: the series below patches/ that is applied, "upmem-llvm/13.0.1"; empty for none.
-        take: the topmost folders and files of the tree that are needed; all if empty.
-        left_out: patterns (fnmatch) of paths in the tree that are not needed: "llvm/test/*".
-        llvm_hash: of a Triton, the commit of the LLVM that it goes with.
-        assertions: of an LLVM, whether it checks itself while it runs.
+        name: the name of the profile, such as "debian-13".
+        version: the project's version, and the version of the package that is built, such as "13.0.1".
+        source: where the source comes from.
+        patches: the series below patches/ that is applied, such as "upmem-llvm/13.0.1", or "" for none.
+        take: the topmost folders and files of the tree that are needed; empty for all.
+        left_out: patterns (fnmatch) of paths in the tree that are not needed, such as "llvm/test/*".
+        llvm_hash: for Triton, the commit of the LLVM that it must be built with.
+        assertions: for LLVM, whether its assertions are compiled in.
     """
 
     name: str
@@ -99,10 +104,10 @@ class ProjectFile(File, frozen=True):
 
     Attributes:
         default: the profile that is built unless another is asked for.
-        gigabytes: what the tree and everything compiled take on a disk, with room to spare.
-        beside: recipes of ours whose sources are compiled into it.
-        common: keys of profiles that are the same in all of them; a profile may say otherwise.
-        profile: the profiles by name; see Profile and the kinds of source.
+        gigabytes: the disk space in GB that a build needs for the tree and everything compiled.
+        beside: folders in toolchains/recipes whose sources are compiled into the project.
+        common: keys that all profiles have in common. A profile may override them.
+        profile: the profiles by name.
     """
 
     default: Text

@@ -1,4 +1,4 @@
-"""What we know of each vendor's SDK: a file under toolchains/sdks."""
+"""Read what is known about each vendor's SDK: one TOML file in toolchains/sdks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class Kind(File, frozen=True):
     """A vendor's SDK.
 
     Attributes:
-        key: the file under toolchains/sdks.
-        name: for people.
-        replaces: the recipe that it stands in for.
-        home: where it lies in an image; with {version} in it, a version must be known.
-        needs: the files that must be in it.
-        host: its folders whose programs and libraries run on the host; what is directly in them.
-        folders: names that its topmost folder may have, with {version}.
-        search: its folders that LD_LIBRARY_PATH names in an image.
-        defines: by folder, functions of which a library in there must define one.
-        environment: by variable, the file of the SDK that it may name; "" where it names the folder of all of it.
+        key: the name of the file in toolchains/sdks.
+        name: the SDK's name in messages.
+        replaces: the recipe that the SDK replaces.
+        home: the folder of the SDK in an image. If it has {version} in it, the version must be known.
+        needs: the files that the SDK must have.
+        host: folders of the SDK whose programs and libraries run on the host; subfolders are not looked at.
+        folders: the names that the SDK's topmost folder may have, with {version}.
+        search: folders of the SDK that LD_LIBRARY_PATH has in an image.
+        defines: functions by folder. A library in the folder must define at least one of them.
+        environment: variables that may name the SDK, each with the file that it names; "" for the whole folder.
     """
 
     key: str

@@ -1,7 +1,7 @@
-"""What can go wrong, one class a failure: what failed, why, and the next command to type.
+"""Define one class for each kind of failure: what failed, why, and the next command to type.
 
-Each class has an exit status of its own, so that a CI script can tell "the network is down" from "a hash is wrong"
-without reading text.
+Each class has its own exit status, so that a CI script can tell "the network is down" from "a hash is wrong" without
+reading text. docs/reference.md lists them (toolchains/cli/reference.py).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 
 class FoundryError(Exception):
-    """A failure with a reason and a way on.
+    """A failure of another kind than those below.
 
     Args:
         what: the thing that failed, one sentence.
-        why: the cause, as far as it is known; may have several lines.
+        why: the cause, if it is known; may have several lines.
         next: a command to type or a thing to do.
     """
 
@@ -37,13 +37,13 @@ class FoundryError(Exception):
 
 
 class UsageError(FoundryError):
-    """A verb was called with something that does not exist: an unknown target, version or option."""
+    """A verb was called with something that does not exist, such as an unknown target, version or option."""
 
     exit_code = 2
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Return the known word that a mistyped one is most like; empty if none is. Dashes in front do not count."""
+    """Return the known word that is nearest to a mistyped one, or "" if none is near. Leading dashes are ignored."""
     bare = {each.lstrip("-"): each for each in known}
     return next((bare[found] for found in difflib.get_close_matches(word.lstrip("-"), bare, 1)), "")
 
@@ -55,19 +55,19 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 
 
 class CommandError(FoundryError):
-    """A child process failed; the message carries the end of its output."""
+    """A child process failed. The message has the last lines of its output."""
 
     exit_code = 3
 
 
 class MissingToolError(FoundryError):
-    """A program that the host must provide is not there."""
+    """A program that this machine must have is not installed."""
 
     exit_code = 4
 
 
 class FileError(FoundryError):
-    """A file cannot be read or written: no permission, a full disk."""
+    """A file cannot be read or written, for example because of its permissions or a full disk."""
 
     exit_code = 5
 
@@ -79,13 +79,13 @@ class PinError(FoundryError):
 
 
 class HashMismatchError(FoundryError):
-    """Bytes do not have the sha256 that the lock gives."""
+    """A file does not have the sha256 that the lock gives."""
 
     exit_code = 11
 
 
 class TruncatedError(FoundryError):
-    """A file is shorter than the lock says."""
+    """A file is shorter than the size in the lock."""
 
     exit_code = 12
 
@@ -97,43 +97,43 @@ class UnsafeArchiveError(FoundryError):
 
 
 class OfflineError(FoundryError):
-    """Something is needed that the store does not have, and the network may not be used."""
+    """A file is needed that the store does not have, and the network may not be used."""
 
     exit_code = 14
 
 
 class GoneError(FoundryError):
-    """The archive no longer carries the version that is locked."""
+    """The archive no longer has the locked version."""
 
     exit_code = 15
 
 
 class FetchError(FoundryError):
-    """The network or the archive did not answer as it should."""
+    """The network failed, or an archive, an index or a remote did not answer as expected."""
 
     exit_code = 16
 
 
 class SdkError(FoundryError):
-    """What a user gave as a vendor's SDK is none: files are missing, it is for another machine, it has no version."""
+    """The path given is not a valid vendor SDK: files are missing, it is for another machine, or it has no version."""
 
     exit_code = 17
 
 
 class AbsentError(FoundryError):
-    """A built part is neither in the store nor, where one was asked, on the Conan remote; it can be built."""
+    """A built part is neither in the store nor, if one was asked, on the Conan remote. It can be built."""
 
     exit_code = 18
 
 
 class PartError(FoundryError):
-    """A built part in the store is not what was built."""
+    """A built part in the store was changed or damaged."""
 
     exit_code = 19
 
 
 class PatchError(FoundryError):
-    """A patch series cannot be used; the classes below say which way."""
+    """A patch series cannot be used, for another reason than 22, 23 and 24."""
 
     exit_code = 20
 
@@ -145,7 +145,7 @@ class LlvmHashError(FoundryError):
 
 
 class MalformedPatchError(PatchError):
-    """A patch or its series cannot be read: no unified diff, no header, a file that the series names is missing."""
+    """A patch or its series cannot be read: no unified diff, no header, or a missing file of the series."""
 
     exit_code = 22
 
@@ -157,7 +157,7 @@ class PatchTargetError(PatchError):
 
 
 class HunkError(PatchError):
-    """A hunk does not fit: the lines at its place are not the ones that it expects."""
+    """A hunk does not apply: the lines at its place are not the expected ones."""
 
     exit_code = 24
 
@@ -169,24 +169,24 @@ class EngineError(FoundryError):
 
 
 class ImageError(FoundryError):
-    """An image could not be built or is not what its name says."""
+    """An image could not be built, or is not the image that its name promises."""
 
     exit_code = 31
 
 
 class LimitError(FoundryError):
-    """What ran in a container was ended, because a limit on its time or its memory was reached."""
+    """A program in a container was ended because it reached its limit on time or memory."""
 
     exit_code = 32
 
 
 class ProofError(FoundryError):
-    """A kernel ran and its result is wrong, or it did not run at all."""
+    """A kernel's result is wrong, or a kernel did not run."""
 
     exit_code = 40
 
 
 class CheckError(FoundryError):
-    """A check of this repository itself failed: lint, types or tests."""
+    """A check of this repository failed: lint, types or tests."""
 
     exit_code = 41

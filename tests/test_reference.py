@@ -1,0 +1,85 @@
+"""The documents that are generated are those that the code gives, and no key, variable or link in them is missing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from invoke.collection import Collection
+
+import tasks
+from toolchains.cli import reference
+from toolchains.system import paths
+from toolchains.system.errors import FoundryError
+
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "toolchains/**/*.md")
+    for path in paths.ROOT.glob(pattern)
+)
+# Variables that users may set are named by one of these beginnings. What a program sets for its children is another matter.
+OURS = re.compile(r"(FOUNDRY|TRITON_DPU|UPMEM|DPU_EMULATOR|VSI)_[A-Z_]*[A-Z]")
+# Names that are no variables of the environment, or that one process of ours sets for another.
+NOT_FOR_USERS = {
+    "FOUNDRY_PLANNED",  # suites.py sets it for pytest in an image
+    "VSI_SDK_INCLUDE_DIR",  # the vendor's placeholders in a command line
+    "VSI_SDK_LIB_DIR",
+}
+
+
+def test_the_reference_is_what_the_docstrings_say() -> None:
+    written = reference.REFERENCE.read_text(encoding="utf-8")
+    assert written == reference.reference(Collection.from_module(tasks)), "python -m toolchains.cli.reference"
+
+
+def test_the_tables_of_keys_are_what_the_classes_say() -> None:
+    written = reference.CONFIGURATION.read_text(encoding="utf-8")
+    assert written == reference.configuration(written), "python -m toolchains.cli.reference"
+
+
+def test_every_verb_and_every_status_is_in_the_reference() -> None:
+    text = reference.reference(Collection.from_module(tasks))
+    assert all(f"\n### {name}\n" in text for name in Collection.from_module(tasks).tasks)
+    classes = [each for each in FoundryError.__subclasses__() if each.__module__ == FoundryError.__module__]
+    assert all(f"| {each.exit_code} | `{each.__name__}` |" in text for each in classes)
+
+
+def test_every_variable_that_the_code_reads_is_documented() -> None:
+    found: dict[str, Path] = {}
+    sources = [
+        path for pattern in ("toolchains/**/*.py", "backends/*/src/**/*.py") for path in paths.ROOT.glob(pattern)
+    ]
+    for path in sources:
+        if not {"tests", "conformance"}.intersection(path.parts):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and OURS.fullmatch(node.value):
+                    found[node.value] = path
+    assert len(found) > 20
+    text = reference.CONFIGURATION.read_text(encoding="utf-8")
+    missing = {name: path for name, path in found.items() if name not in NOT_FOR_USERS and f"`{name}" not in text}
+    assert missing == {}
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(paths.ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    wrong = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = (document.parent / name).resolve() if name else document
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            wrong.append(link)
+    assert wrong == []
+
+
+def test_the_first_page_is_one_page() -> None:
+    assert len((paths.ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150

@@ -1,0 +1,217 @@
+"""Write the parts of docs/ that are generated: docs/reference.md, and the tables of keys in docs/configuration.md.
+
+`python -m toolchains.cli.reference` writes both. tests/test_reference.py compares them with the code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from invoke.collection import Collection
+from msgspec.inspect import BoolType, DictType, FloatType, StrType, StructType, VarTupleType
+
+from toolchains.cli.commandline import GROUPS
+from toolchains.config import components, projects, vendors
+from toolchains.system import paths
+from toolchains.system.errors import FoundryError
+
+REFERENCE = paths.ROOT / "docs" / "reference.md"
+CONFIGURATION = paths.ROOT / "docs" / "configuration.md"
+# Lines around the generated part of docs/configuration.md.
+BEGIN, END = "<!-- generated: keys -->\n", "<!-- end -->\n"
+_NOTE = (
+    "<!-- Written by `python -m toolchains.cli.reference`. Edit the docstrings in tasks.py and errors.py instead. -->"
+)
+_OTHER_STATUSES = (
+    ("0", "", "The verb did what was asked."),
+    ("129, 130, 143", "", "The verb was ended by SIGHUP, Ctrl-C or SIGTERM, and cleaned up first."),
+    ("141", "", "Nobody reads the output any more, as in `./foundry ci | head -0`."),
+)
+# The classes that each kind of file, and each table in it, is read into.
+_FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
+    (
+        "Targets: toolchains/targets/NAME.toml",
+        {"A target": components.TargetFile, "A variant of a target": components.VariantFile},
+    ),
+    (
+        "Components: toolchains/pins/NAME.toml",
+        {
+            "Debian packages": components.DebPin,
+            "Patched files, `[patched]`": components.PatchedFiles,
+            "Wheels": components.WheelPin,
+            "Source distributions": components.SdistPin,
+            "Releases of Triton": components.ReleasesPin,
+            'A release, `[release."VERSION"]`': components.Release,
+        },
+    ),
+    ("Builders: toolchains/builders/SUITE.toml", {"A builder": components.BuilderFile}),
+    (
+        "Upstream projects: toolchains/upstreams/NAME.toml",
+        {
+            "A project": projects.ProjectFile,
+            "A profile, `[profile.NAME]`": projects.Profile,
+            "More keys of a profile from git": projects.GitPin,
+            "More keys of a profile from a Debian source package": projects.SourcePackagePin,
+            "A profile from a folder of the user": projects.FolderPin,
+        },
+    ),
+    ("Vendor SDKs: toolchains/sdks/NAME.toml", {"A vendor's SDK": vendors.Kind}),
+)
+# Fields that the file's name or the program fills, not a key of the file.
+_NOT_KEYS = {
+    components.DebPin: {"name"},
+    components.WheelPin: {"name"},
+    components.SdistPin: {"name"},
+    components.ReleasesPin: {"name"},
+    projects.Profile: {"name", "source"},
+    vendors.Kind: {"key"},
+}
+
+
+def reference(verbs: Collection) -> str:
+    """Return the text of docs/reference.md.
+
+    Args:
+        verbs: the tasks of tasks.py.
+    """
+    lines = ["# Reference: verbs and exit statuses", "", _NOTE, ""]
+    lines += [
+        "`./foundry help VERB` prints the same text on the terminal. The exit statuses are [below](#exit-statuses).",
+        "",
+    ]
+    tasks = dict(sorted(verbs.tasks.items()))
+    for group, title in GROUPS.items():
+        lines += [f"## {title}", ""]
+        for name, task in tasks.items():
+            if task.body.group == group:
+                lines += _verb(name, task)
+    lines += ["## Exit statuses", ""]
+    lines += [
+        "Every failure prints what failed, why, and the next command to type. The exit status tells failures apart."
+    ]
+    lines += ["The exit status of `run` and `shell` is that of the script or the shell, if these ran.", ""]
+    return "\n".join([*lines, *_table(("status", "class", "meaning"), _statuses())])
+
+
+def configuration(text: str) -> str:
+    """Return docs/configuration.md with the tables of keys written again."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + BEGIN + "\n" + keys() + "\n" + END + after
+
+
+def keys() -> str:
+    """Return the tables of all keys of the TOML files."""
+    parts = []
+    for title, kinds in _FILES:
+        parts += [f"## {title}", ""]
+        for heading, kind in kinds.items():
+            parts += [f"### {heading}", "", _first(kind), "", *_tag(kind)]
+            parts += _table(("key", "value", "default", "meaning"), _keys(kind))
+    return "\n".join(parts)
+
+
+def described(kind: type) -> dict[str, str]:
+    """Return what a class's docstring says about each attribute."""
+    _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    return {name: " ".join(said.split()) for name, said in found}
+
+
+def _verb(name: str, task: Any) -> Iterator[str]:
+    """Yield the lines about one verb."""
+    summary, _, rest = (inspect.getdoc(task) or "").partition("\n\n")
+    places = [str(each.name) for each in task.get_arguments() if each.positional]
+    actions: Sequence[str] = getattr(task.body, "actions", ())
+    usage = " ".join(["./foundry", name, *("|".join(actions) if each == "action" else each.upper() for each in places)])
+    yield from (f"### {name}", "", " ".join(summary.split()), "")
+    yield from ("```text", f"{usage} [options]" if len(task.get_arguments()) > len(places) else usage)
+    if rest:
+        yield from ("", rest)
+    yield from ("```", "")
+
+
+def _statuses() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each exit status."""
+    classes, found = [FoundryError], []
+    while classes:
+        each = classes.pop()
+        classes += each.__subclasses__()
+        # Tests may define others.
+        if each.__module__ == FoundryError.__module__:
+            found.append((each.exit_code, each.__name__, _first(each)))
+    yield _OTHER_STATUSES[0]
+    for status, name, meaning in sorted(found):
+        yield str(status), f"`{name}`", meaning
+    yield from _OTHER_STATUSES[1:]
+
+
+def _keys(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield a row for each key of a file or a table."""
+    said, info = described(kind), msgspec.inspect.type_info(kind)
+    assert isinstance(info, StructType)
+    for field in info.fields:
+        if field.name not in _NOT_KEYS.get(kind, set()):
+            default = "required" if field.required else _default(field)
+            yield f"`{field.encode_name}`", _shape(field.type), default, said[field.name].rstrip(".")
+
+
+def _default(field: msgspec.inspect.Field) -> str:
+    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return {"()": "none", "{}": "none", "''": "none", "None": "none", "False": "`false`"}.get(repr(value), f"`{value}`")
+
+
+def _shape(found: msgspec.inspect.Type) -> str:
+    """Return what a value looks like in the file."""
+    match found:
+        case msgspec.inspect.Metadata(type=inner, extra_json_schema=extra):
+            return str((extra or {}).get("description") or _shape(inner))
+        case StrType():
+            return "text"
+        case BoolType():
+            return "`true` or `false`"
+        case FloatType():
+            return "number"
+        case VarTupleType(item_type=item):
+            return f"list of {_shape(item)}"
+        case DictType(value_type=msgspec.inspect.AnyType()):
+            return "table"
+        case DictType(value_type=value):
+            return "table of " + ("tables" if isinstance(value, StructType | DictType) else _shape(value))
+        case _:
+            return "table"
+
+
+def _tag(kind: type[msgspec.Struct]) -> Sequence[str]:
+    """Return the line about the key that says which kind of table it is."""
+    config = kind.__struct_config__
+    return [f'The key `{config.tag_field}` must be `"{config.tag}"`.', ""] if config.tag_field else []
+
+
+def _first(kind: type) -> str:
+    """Return the first paragraph of a class's docstring."""
+    return " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
+
+
+def _table(headings: Sequence[str], rows: Iterator[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a Markdown table, and an empty one; nothing if it has no rows."""
+    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+    if not lines:
+        return []
+    return [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|", *(f"| {line} |" for line in lines), ""]
+
+
+def write() -> None:
+    """Write both files."""
+    import tasks
+
+    REFERENCE.write_text(reference(Collection.from_module(tasks)), encoding="utf-8")
+    CONFIGURATION.write_text(configuration(CONFIGURATION.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
