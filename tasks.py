@@ -60,7 +60,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
 
 @verb(group="project")
 def doctor(c: Context) -> None:
-    """Check that this machine has what Foundry needs, and print the command that installs what is missing."""
+    """Check this machine, and print the command that installs what is missing."""
     from toolchains.engine import host
 
     host.doctor()
@@ -564,11 +564,12 @@ def bake(
 
 @verb(group="project")
 def prune(c: Context, remove: bool = False) -> None:
-    """Show what this checkout does not use in the store and the engine, and remove it on request.
+    """Show what this checkout does not use, and remove it on request.
 
-    This lists fetched files, built parts and images that the lock does not name, and what killed runs left. Parts that
-    were built from source and images with the tag latest or a release as a tag stay. Everything that is removed can be
-    fetched or built again, but other checkouts with another lock may use it. Let none of them build at the same time.
+    This lists what the store and the engine keep: fetched files, built parts and images that the lock does not name,
+    and what killed runs left. Parts that were built from source stay, and so do images with the tag latest or a
+    release as a tag. Everything that is removed can be fetched or built again, but other checkouts with another lock
+    may use it. Let none of them build at the same time.
 
         ./foundry prune
         ./foundry prune --remove
@@ -582,7 +583,10 @@ def prune(c: Context, remove: bool = False) -> None:
 
 @verb(group="project")
 def ci(c: Context) -> None:
-    """Print the matrix of targets and releases for a CI system as one line of JSON; see ci/workflow.yml."""
+    """Print the matrix of targets and releases for a CI system: one line of JSON.
+
+    ci/workflow.yml is an example that uses it.
+    """
     from toolchains.lockfile import lock
     from toolchains.testing import matrix
 

@@ -19,7 +19,7 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "toolchains/**/*.md")
     for path in paths.ROOT.glob(pattern)
 )
-# Variables that users may set are named by one of these beginnings. What a program sets for its children is another matter.
+# How the names of our variables begin.
 OURS = re.compile(r"(FOUNDRY|TRITON_DPU|UPMEM|DPU_EMULATOR|VSI)_[A-Z_]*[A-Z]")
 # Names that are no variables of the environment, or that one process of ours sets for another.
 NOT_FOR_USERS = {
@@ -71,7 +71,8 @@ def anchors(text: str) -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(paths.ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     wrong = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+    text = re.sub(r"```.*?```|^ {4}[^\n]*$", "", document.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
         name, _, anchor = link.partition("#")
         if "://" in link:
             continue
