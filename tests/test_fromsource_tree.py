@@ -610,7 +610,7 @@ class TestPatches:
         with pytest.raises(PatchTargetError, match=r"src/main\.c, which this tree does not have"):
             of_git(pin, store, patches="tool/1.0", left_out=("src/*",))
         binary = GitPin((origin.url,), origin.commit({"src/main.c": b"\xff\xfe"}))
-        with pytest.raises(PatchTargetError, match="no UTF-8 text"):
+        with pytest.raises(PatchTargetError, match="not UTF-8 text"):
             of_git(binary, store, patches="tool/1.0")
 
     ADD = "--- /dev/null\n+++ b/src/new.c\n@@ -0,0 +1,1 @@\n+int new;\n"

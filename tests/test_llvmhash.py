@@ -55,7 +55,7 @@ def test_two_files_that_differ_are_an_error_even_if_one_is_right() -> None:
         (TEXT, b"main\n", "has no commit"),
         (TEXT, ONE[:12].encode(), "has no commit"),
         (TEXT, b"\xff\xfe", "has no commit"),
-        (INFO, b"{", "is no JSON"),
+        (INFO, b"{", "is not JSON"),
         (INFO, b"[]", "has no commit"),
         (INFO, b'{"hash": "1"}', "has no commit"),
         (INFO, info(7), "has no commit"),

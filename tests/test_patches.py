@@ -138,10 +138,10 @@ def test_a_patch_for_a_file_that_is_not_there_says_so(series: Series, tree: Fold
 @pytest.mark.parametrize(
     ("patch", "complaint"),
     [
-        (HEADER + "nothing of a diff\n", "no unified diff"),
-        (HEADER + FIRST[: FIRST.index(" line 9")], "no unified diff"),
-        (HEADER + FIRST.replace("@@ -4,7 +4,7 @@", "@@ -4,7 +4,7"), "no unified diff"),
-        (HEADER + FIRST + "stray\n", "no unified diff"),
+        (HEADER + "nothing of a diff\n", "not a unified diff"),
+        (HEADER + FIRST[: FIRST.index(" line 9")], "not a unified diff"),
+        (HEADER + FIRST.replace("@@ -4,7 +4,7 @@", "@@ -4,7 +4,7"), "not a unified diff"),
+        (HEADER + FIRST + "stray\n", "not a unified diff"),
         (FIRST, "does not say Subject, Why, Upstream, Until"),
         (HEADER.replace("Until: never\n", "") + FIRST, "does not say Until"),
         (HEADER + FIRST.replace("--- a/python/triton/module.py", "--- a/python/triton/other.py"), "not simply change"),

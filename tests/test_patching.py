@@ -102,7 +102,7 @@ def test_status_shows_a_conflict_and_fails(series: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     ("action", "release", "complaint"),
-    [("apply", "", "which release"), ("status", "2.0", "Triton 2.0 is not locked")],
+    [("apply", "", "a release of Triton is needed"), ("status", "2.0", "Triton 2.0 is not locked")],
 )
 def test_what_does_not_exist_is_refused_with_what_does(series: Path, action: str, release: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint) as caught:

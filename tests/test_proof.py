@@ -125,7 +125,7 @@ BROKEN: dict[str, tuple[list[object], int | FoundryError]] = {
     "a status": (whole(), 1),
     "a death": (whole()[:4], 137),
     "a container that is gone": (whole()[:4], EngineError("it is gone")),
-    "a limit": (whole()[:4], LimitError("python was ended", why="its time is over: the limit is 60 s")),
+    "a limit": (whole()[:4], LimitError("python was ended", why="it reached its time limit of 60 s")),
 }
 
 
@@ -152,7 +152,7 @@ def test_what_ends_a_run_names_the_case_and_keeps_the_results_before(start: Star
     assert found["a"] is None
     said = found["b"] or ""
     assert how == "no end" or said.startswith("it was running when the run broke off: ")
-    reason = {"a death": "status 137", "a limit": "its time is over: the limit is 60 s"}.get(how, "")
+    reason = {"a death": "status 137", "a limit": "it reached its time limit of 60 s"}.get(how, "")
     assert reason in said
     assert reason in raised.value.why
 

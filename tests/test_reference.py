@@ -84,3 +84,38 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 def test_the_first_page_is_one_page() -> None:
     assert len((paths.ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def texts() -> str:
+    """All texts in the code that may be part of a message; values that are put in are left out."""
+    files = [paths.ROOT / "foundry", *(paths.ROOT / "toolchains" / "recipes").rglob("*.py")]
+    sources = [
+        *(path for path in (paths.ROOT / "toolchains").rglob("*.py")),
+        *(paths.ROOT / "backends").glob("*/src/**/*.py"),
+    ]
+    found = [path.read_text(encoding="utf-8") for path in [*files, *paths.PATCHES.rglob("*.patch")]]
+    for path in sources:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                found.append(
+                    "".join(str(each.value) if isinstance(each, ast.Constant) else "\0" for each in node.values)
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\1".join(re.sub(r"\[/?\w*\]", "", each) for each in found)
+
+
+def test_messages_that_the_troubleshooting_quotes_exist() -> None:
+    """The operating system's own messages aside."""
+    document = (paths.ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    everything = texts()
+    quoted = [
+        quote
+        for row in re.findall(r"^\| (.*?) \| ", document, re.MULTILINE)
+        for quote in re.findall(r"`([^`]+)`", row)
+        if quote != "Temporary failure in name resolution"
+    ]
+    assert len(quoted) > 150
+    pieces = {piece.strip(): quote for quote in quoted for piece in quote.split("...") if piece.strip()}
+    assert {quote for piece, quote in pieces.items() if piece not in everything} == set()

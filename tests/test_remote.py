@@ -369,7 +369,7 @@ def test_a_push_without_a_user_says_which_variables_to_set(
     room.shell("rm -rf data/toy data/foundry-upstream")
     monkeypatch.delenv(remote.PASSWORD)
     monkeypatch.delenv(remote.USER)
-    with pytest.raises(FetchError, match="wants to know who asks") as caught:
+    with pytest.raises(FetchError, match="asks for a user and a password") as caught:
         remote.push(other, URL, store=room.store, **room.reached)
     assert remote.USER in caught.value.next and remote.PASSWORD in caught.value.next
     # For this remote only.
@@ -383,7 +383,7 @@ def test_who_may_only_read_cannot_push(room: Room, want: Wanted, monkeypatch: py
     room.shell(SECOND)
     monkeypatch.setenv(remote.USER, "reader")
     monkeypatch.setenv(remote.PASSWORD, "word")
-    with pytest.raises(FetchError, match="does not let this user do that"):
+    with pytest.raises(FetchError, match="does not permit this user to do that"):
         remote.push(want, "http://127.0.0.1:9302", store=room.store, **room.reached)
 
 
@@ -393,7 +393,7 @@ def test_a_port_that_is_taken_is_said(room: Room) -> None:
     network, volume = f"container:{room.container.id}", f"foundry-test-server-{uuid.uuid4().hex[:8]}"
     try:
         with (
-            pytest.raises(UsageError, match="something listens at port 9300"),
+            pytest.raises(UsageError, match="port 9300 is in use"),
             server.serving(image, room.engine, network=network, volume=volume, users=(USER, SECRET)),
         ):
             pass
@@ -463,7 +463,7 @@ def test_a_server_needs_a_user_whom_it_can_write_down(
     "action, options, said",
     [
         ("pull", {"url": ""}, "needs a remote"),
-        ("serve", {"port": "70000"}, "is no port"),
+        ("serve", {"port": "70000"}, "is not a port"),
         ("push", {"expect": "0" * 64}, "--expect is for `cache pull`"),
         ("pull", {"target": "nothing"}, "there is no target nothing"),
         ("pull", {"target": "spirv", "only": "upmem-llvm"}, "spirv takes no upmem-llvm"),
@@ -522,7 +522,7 @@ def test_conan_lock_agrees_with_the_lock(locked_versions: Path) -> None:
         (lambda data: data["requires"].remove("upmem-llvm/13.0.1"), "does not have upmem-llvm/13.0.1 (debian-13)"),
         (lambda data: data["requires"].append("zlib/1.3.1"), "has zlib/1.3.1, which no profile makes"),
         (lambda data: data["python_requires"].clear(), "does not have foundry-upstream/1.0"),
-        (lambda data: data.pop("requires"), "is no lockfile of Conan's"),
+        (lambda data: data.pop("requires"), "is not a lockfile of Conan"),
     ],
 )
 def test_a_conan_lock_of_other_versions_is_said(locked_versions: Path, edit: Any, said: str) -> None:

@@ -71,7 +71,7 @@ def test_mirrors_are_tried_in_order_and_each_failure_is_said(
 
 
 def test_a_commit_that_nobody_has_is_gone_and_every_answer_is_listed(origin: Repository, tmp_path: Path) -> None:
-    answers = rf"(?s){'1' * 40} cannot be had.*{ADDRESS}/nowhere: .*{origin.url}: it does not have"
+    answers = rf"(?s){'1' * 40} cannot be fetched.*{ADDRESS}/nowhere: .*{origin.url}: it does not have"
     with pytest.raises(GoneError, match=answers):
         git.fetch([f"{ADDRESS}/nowhere", origin.url], "1" * 40, tmp_path / "copy", say=str)
 
@@ -112,7 +112,7 @@ class TestAServerThatGivesNoCommitsByHash:
 def test_the_hash_of_a_tag_is_no_commit(origin: Repository, tmp_path: Path) -> None:
     origin.git("tag", "--annotate", "--message=release", "v1")
     tag = origin.git("rev-parse", "v1")
-    with pytest.raises(PinError, match=f"{tag} is no commit but a tag"):
+    with pytest.raises(PinError, match=f"{tag} is not a commit but a tag"):
         git.fetch([origin.url], tag, tmp_path / "copy")
 
 

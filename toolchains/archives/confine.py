@@ -103,7 +103,7 @@ def commit(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveE
 
 def _matched(pattern: re.Pattern[str], text: str, what: str, called: str, error: type[FoundryError]) -> str:
     if not pattern.fullmatch(text):
-        raise error(f"{called} has a {what} that is none: {text!r}", next="it must be in lower-case hexadecimal digits")
+        raise error(f"{called} has a malformed {what}: {text!r}", next="it must be in lower-case hexadecimal digits")
     return text
 
 

@@ -231,7 +231,7 @@ def _place(into: str) -> Path:
         raise UsageError("a folder to write to is needed", next="./foundry bake TARGET --into=DIR")
     folder = Path(into).resolve()
     if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
-        raise UsageError(f"{folder} is there, and not an empty folder", next="name another one, or remove it")
+        raise UsageError(f"{folder} exists and is not an empty folder", next="name another one, or remove it")
     return folder
 
 

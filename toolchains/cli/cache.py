@@ -36,7 +36,7 @@ def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port
     if action in ("push", "pull") and not url:
         raise UsageError(f"`cache {action}` needs a remote", next="the same command with --remote=URL")
     if port and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise UsageError(f"--port={port} is no port", next=f"--port={server.PORT}")
+        raise UsageError(f"--port={port} is not a port", next=f"--port={server.PORT}")
     if expect and action != "pull":
         raise UsageError("--expect is for `cache pull`", next="./foundry cache --help")
     store = Store(paths.cache())
@@ -130,7 +130,7 @@ def _wanted(choice: Choice, target: str) -> Iterator[Wanted]:
     unknown = [name for name in choice.names if not any(name in _takes(each) for each in targets)]
     if unknown:
         raise UsageError(
-            f"{target or 'no target'} takes no {', '.join(unknown)} that is built from source",
+            f"{target or 'no target'} takes no {', '.join(unknown)} from source",
             next="./foundry upstream",
         )
     seen: set[str] = set()

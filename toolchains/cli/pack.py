@@ -53,7 +53,7 @@ def pack(
     if not source.is_file():
         raise UsageError(f"there is no script {source}")
     if not artifact:
-        raise UsageError("say where to write: --artifact-dir DIR", next="./foundry --help pack")
+        raise UsageError("a folder to write to is needed", next="./foundry help pack")
     docker, made = building.have(TARGET, triton=triton, offline=offline, allow_drift=allow_drift)
     inside = f"{_HOME}/script/{source.name}"
     options = [f"--out-indices={out_indices}"] * bool(out_indices) + [f"--kernel={kernel}"] * bool(kernel)
@@ -93,7 +93,7 @@ def run(
     """
     folder = Path(artifact)
     if not (folder / "meta.json").is_file():
-        raise UsageError(f"{artifact} is no artifact: it has no meta.json", next="./foundry --help pack")
+        raise UsageError(f"{artifact} is not a packed kernel: it has no meta.json", next="./foundry help pack")
     read, written = ([_assignment(text) for text in texts] for texts in (ins, outs))
     for index, path in read:
         if not path.is_file():

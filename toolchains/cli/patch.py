@@ -134,7 +134,7 @@ def _releases(release: str) -> dict[str, tuple[LockedTarget, LockedTriton]]:
 
 def _one(release: str) -> tuple[str, tuple[LockedTarget, LockedTriton]]:
     if not release:
-        raise UsageError("which release of Triton?", next=f"add --triton {' or --triton '.join(_releases(''))}")
+        raise UsageError("a release of Triton is needed", next=f"add --triton {' or --triton '.join(_releases(''))}")
     return release, _releases(release)[release]
 
 

@@ -170,13 +170,17 @@ def verify(store: Store, console: Console) -> None:
     disagreements = agreement.disagreements(lock, wanted)
     _refuse("the lock was not resolved from these pins", disagreements, "./foundry pin --update")
     _refuse("the pins contradict each other", agreement.contradictions(wanted), "correct one of the two files named")
-    _refuse("conan.lock does not agree with lock and pins", conan_lock.disagreements(lock), "what is said of each")
+    _refuse(
+        "conan.lock does not agree with lock and pins",
+        conan_lock.disagreements(lock),
+        "the command that is named for each",
+    )
     console.print(
         f"pins: {len(lock.targets)} targets, {len(lock.builders)} builders and {len(lock.sources)} sources agree with "
         "the lock"
     )
     for name in agreement.unresolved(lock, wanted):
-        console.print(f"{name}: its repository was never reached, so that it is not locked: ./foundry pin --update")
+        console.print(f"{name}: its repository was never reached, so it is not locked: ./foundry pin --update")
     for target in lock.targets.values():
         store.fetch([t.wheel for t in target.tritons.values()], suite=target.suite, python=target.python)
     artifacts = {artifact.sha256: artifact for artifact in lock.artifacts()}.values()

@@ -29,7 +29,7 @@ _NOTE = (
 _OTHER_STATUSES = (
     ("0", "", "The verb did what was asked."),
     ("129, 130, 143", "", "The verb was ended by SIGHUP, Ctrl-C or SIGTERM, and cleaned up first."),
-    ("141", "", "Nobody reads the output any more, as in `./foundry ci | head -0`."),
+    ("141", "", "The program that read the output ended, such as `head`."),
 )
 # The classes that each kind of file, and each table in it, is read into.
 _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (

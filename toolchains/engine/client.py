@@ -663,7 +663,7 @@ class Container:
                 member = tar.next()
                 content = tar.extractfile(member) if member and member.isfile() else None
                 if content is None:
-                    raise EngineError(failed, why="it is no plain file")
+                    raise EngineError(failed, why="it is not a regular file")
                 with file.open("wb") as out:
                     shutil.copyfileobj(content, out)
         except (*_FAILURES, tarfile.TarError) as error:
@@ -758,7 +758,7 @@ class Sandbox(Container):
         if time.monotonic() >= self._end:
             raise LimitError(
                 f"{argv[0]} in a container of {self._image} was ended",
-                why=f"its time is over: the limit is {self.limits.seconds} s",
+                why=f"it reached its time limit of {self.limits.seconds} s",
             )
 
     def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:

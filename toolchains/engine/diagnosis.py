@@ -90,7 +90,9 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
             case OSError() if each.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
                 return Cause(f"{where} cannot be reached: {each.strerror}", "check the network, or correct DOCKER_HOST")
             case ConnectionError() | http.client.IncompleteRead() | urllib3.exceptions.IncompleteRead():
-                return Cause(f"{where} closed the connection: the engine stopped, or is no container engine", RESTART)
+                return Cause(
+                    f"{where} closed the connection: the engine stopped, or is not a container engine", RESTART
+                )
             case KeyError() | TypeError() | urllib3.exceptions.ProtocolError():
                 return Cause(f"what answers at {where} is not a container engine: {each}", _ELSEWHERE)
     if any(isinstance(each, ValueError) for each in found):

@@ -165,7 +165,7 @@ def fetch(
             kind = _git("cat-file", "-t", commit, repository=repository, log="git-kind").stdout.strip()
             if kind != "commit":
                 raise PinError(
-                    f"{commit} is no commit but a {kind}",
+                    f"{commit} is not a commit but a {kind}",
                     why="the hash of an annotated tag is not that of its commit",
                     next="correct commit in toolchains/upstreams",
                 )
@@ -173,7 +173,7 @@ def fetch(
         say(failures[-1])
     if answered:
         raise GoneError(
-            f"commit {commit} cannot be had",
+            f"commit {commit} cannot be fetched",
             why="\n".join(failures),
             next="add a mirror that has it to urls in toolchains/upstreams, or give a checkout: --source NAME=PATH",
         )

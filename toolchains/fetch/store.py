@@ -388,7 +388,7 @@ def check_file(file: Path, artifact: Artifact) -> None:
         raise HashMismatchError(
             f"{artifact.filename} is not the file that was locked",
             why=f"sha256 {found}, {size} bytes\nlocked {artifact.sha256}, {artifact.size} bytes",
-            next="the same command again; if it stays so, find out who changed the file before: ./foundry pin --update",
+            next="the same command again; if that fails, too, find out who changed the file: ./foundry pin --update",
         )
     if artifact.kind == "wheel":
         with zipfile.ZipFile(file) as archive:

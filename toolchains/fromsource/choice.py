@@ -96,7 +96,7 @@ class Choice:
         unused = [name for name in dict.fromkeys([*self.names, *self.folders, *self.profiles]) if name not in takes]
         if unused:
             raise UsageError(
-                f"{target.name} takes no {', '.join(unused)} that is built from source{suggestion(unused[0], takes)}",
+                f"{target.name} takes no {', '.join(unused)} from source{suggestion(unused[0], takes)}",
                 why=f"it takes: {', '.join(takes) or 'none'}",
                 next="./foundry upstream",
             )
@@ -181,7 +181,7 @@ def read(
     folders = {name: Path(value).expanduser() for name, value in map(_pair, sources)}
     chosen = dict(map(_pair, profiles))
     if jobs and not (jobs.isdecimal() and int(jobs) > 0):
-        raise UsageError(f"--jobs={jobs} is no number of compilers", next="--jobs=2")
+        raise UsageError(f"--jobs={jobs} is not a positive number", next="--jobs=2")
     if from_source == NONE:
         from_source = None
     if not (from_source or folders or chosen):

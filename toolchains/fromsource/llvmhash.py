@@ -69,7 +69,7 @@ def _of(name: str, content: bytes, called: str) -> str:
         try:
             data = json.loads(text)
         except ValueError as error:
-            raise LlvmHashError(f"{name} of {called} is no JSON", why=str(error)) from error
+            raise LlvmHashError(f"{name} of {called} is not JSON", why=str(error)) from error
         commit = data.get("llvm_hash", "") if isinstance(data, dict) else ""
     else:
         commit = text.strip()

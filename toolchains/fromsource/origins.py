@@ -275,7 +275,7 @@ def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
     """
     if not folder.is_dir():
         raise UsageError(
-            f"{folder} is no folder" if folder.exists() else f"{folder} does not exist",
+            f"{folder} is not a folder" if folder.exists() else f"{folder} does not exist",
             why="a source tree is wanted; an archive would have to be unpacked first",
             next=_FOLDER,
         )

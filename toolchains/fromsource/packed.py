@@ -139,7 +139,7 @@ def check(names: Iterable[str], selection: Selection, *, called: str) -> None:
     tops = selection.take or ("",)
     if not any(posixpath.join(top, _PROJECT) in have for top in tops):
         raise PinError(
-            f"{called} is no source tree that could be built",
+            f"{called} is not a source tree that can be built",
             why=f"there is no {_PROJECT} in {' or '.join(top or 'its topmost folder' for top in tops)}",
             next="correct the profile in toolchains/upstreams",
         )
@@ -179,7 +179,7 @@ class _Packing:
             name.encode()
             entry.link.encode()
         except UnicodeEncodeError:
-            raise self._unsafe(f"a name that is no UTF-8: {name!r}") from None
+            raise self._unsafe(f"a name that is not UTF-8: {name!r}") from None
         if name in self.places or name in self.links:
             raise self._unsafe(f"two entries of one name: {name}")
         self.folders.update(confine.parents(name))
@@ -322,7 +322,7 @@ class _Held:
         try:
             return None if content is None else content.decode()
         except UnicodeDecodeError as error:
-            raise PatchTargetError(f"{path} of {self.called} is no UTF-8 text", why=str(error)) from None
+            raise PatchTargetError(f"{path} of {self.called} is not UTF-8 text", why=str(error)) from None
 
     def paths(self) -> Iterator[str]:
         yield from self.contents

@@ -150,7 +150,7 @@ def _compare(tar: Path, sha256: str, want: Wanted) -> None:
         raise HashMismatchError(
             f"{want.reference} does not have the sha256 that was asked for",
             why=f"sha256 {found}\nasked  {sha256.lower()}",
-            next=f"find out who made either; to build it here: ./foundry upstream --build={want.name}",
+            next=f"find out which of the two is right; to build it here: ./foundry upstream --build={want.name}",
         )
 
 
@@ -357,14 +357,14 @@ class Conan:
             raise FetchError(
                 f"{self._url} does not answer",
                 why=why,
-                next="see that the remote runs, and is reached from the machine that the engine runs on",
+                next="check that the remote runs, and that the engine's machine can reach it",
             )
         if "Wrong user or password" in text:
             raise FetchError(f"{self._url} does not accept this user with this password", why=why, next=users)
         if "interactive mode disabled" in text or "Found password in env-var" in text:
-            raise FetchError(f"{self._url} wants to know who asks", why=why, next=users)
+            raise FetchError(f"{self._url} asks for a user and a password", why=why, next=users)
         if "Permission denied for user" in text or "Forbidden" in text:
-            raise FetchError(f"{self._url} does not let this user do that", why=why, next=users)
+            raise FetchError(f"{self._url} does not permit this user to do that", why=why, next=users)
 
     def _hidden(self, text: str) -> str:
         for name, value in self.environment.items():

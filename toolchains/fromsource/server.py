@@ -47,7 +47,7 @@ def writer() -> tuple[str, str]:
     user, password = os.environ.get(USER, ""), os.environ.get(PASSWORD, "")
     if not (user and password):
         raise UsageError(
-            "nobody is named who may write to this server",
+            "no user is named who may write to this server",
             why="there is no password by default, because everybody would know it",
             next=f"set {USER} and {PASSWORD}, here and where you push from; a pull needs neither",
         )
@@ -83,7 +83,7 @@ def serving(
     """
     with engine.container(image, network=network, volumes={volume: _HOME}) as container:
         if _answers(container, port):
-            raise UsageError(f"something listens at port {port} already", next="choose another: --port=9301")
+            raise UsageError(f"port {port} is in use", next="choose another: --port=9301")
         with TemporaryDirectory(dir=paths.scratch()) as work:
             file = Path(work, "server.conf")
             file.write_text(_configuration(port, *users))

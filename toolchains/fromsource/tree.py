@@ -147,8 +147,8 @@ def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder
     source = profile.source
     if not isinstance(source, GitPin | SourcePackagePin):
         raise PinError(
-            f"the source of {name} is nothing that could be fetched",
-            why="its profile says that whoever builds it has it",
+            f"the source of {name} cannot be fetched",
+            why="its profile has no address: only its owners have the source",
             next=f"--source={upstream}=PATH, the topmost folder of the sources",
         )
     if locked is None or locked.pin != source.wanted:

@@ -295,7 +295,7 @@ def _parsed(text: bytes, path: Path) -> Lock:
         raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
     if seal(lock.targets, lock.sources, lock.builders) != lock:
         raise PinError(
-            f"the digests in the lock do not fit its content: {path}",
+            f"the digests in the lock do not match its content: {path}",
             why="the file was edited by hand, or two changes were merged line by line",
             next=_RESOLVE,
         )

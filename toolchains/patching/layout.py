@@ -45,7 +45,7 @@ class FolderTree:
         if (root / "triton").is_dir():
             return cls(root, "wheel")
         raise UsageError(
-            f"{root} is no Triton tree",
+            f"{root} is not a Triton tree",
             why="it has neither python/triton (a checkout) nor triton (an unpacked wheel)",
         )
 

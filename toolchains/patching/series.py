@@ -283,11 +283,11 @@ def parse(name: str, text: str) -> Patch:
     try:
         diff = PatchSet.from_string(body)
     except UnidiffParseError as error:
-        raise MalformedPatchError(f"{name} is no unified diff", why=str(error)) from None
+        raise MalformedPatchError(f"{name} is not a unified diff", why=str(error)) from None
     # unidiff skips what it does not understand; a hunk lost that way would be a patch half applied.
     if not diff or _contents(str(diff)) != _contents(body):
         raise MalformedPatchError(
-            f"{name} is no unified diff",
+            f"{name} is not a unified diff",
             why="it has no hunk at all" if not diff else "some of its lines belong to no hunk",
         )
     files: dict[str, tuple[Hunk, ...]] = {}

@@ -42,7 +42,7 @@ def disagreements(locked: Lock, path: Path = PATH) -> Iterator[str]:
         yield f"there is no {path}: {_NEXT}"
         return
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        yield f"{path} is no lockfile of Conan's ({error!r}): {_NEXT}"
+        yield f"{path} is not a lockfile of Conan ({error!r}): {_NEXT}"
         return
     wanted = {f"{upstream.name}/{profile.version}": profile.name for upstream, profile in _profiles()}
     wanted[_base()] = "recipes/upstream"

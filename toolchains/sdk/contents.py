@@ -111,7 +111,7 @@ class Supply:
 
     def _unreadable(self, error: Exception) -> SdkError:
         if self.path.is_dir():
-            return SdkError(f"{self} cannot be read", why=str(error), next=f"see to its rights: ls -lR {self.path}")
+            return SdkError(f"{self} cannot be read", why=str(error), next=f"check its permissions: ls -lR {self.path}")
         return SdkError(
             f"{self.path} cannot be read as a tar archive",
             why=self._compression() or str(error),

@@ -36,8 +36,8 @@ def meant(
         version: of the SDK.
 
     Raises:
-        UsageError: the variables do not say enough, or name what is not there; the target takes no vendor SDK; there is
-            no one target that it is for.
+        UsageError: the variables are incomplete or name what does not exist, the target accepts no vendor SDK, or no
+            single target is given.
     """
     if target is None:
         if sdk:
@@ -45,16 +45,14 @@ def meant(
         return None
     kind = Kind.read(target.sdk) if target.sdk else None
     if sdk and kind is None:
-        raise UsageError(f"{target.name} takes no vendor SDK", next="leave out --sdk")
+        raise UsageError(f"{target.name} accepts no vendor SDK", next="leave out --sdk")
     if sdk and sdk not in (_ENVIRONMENT, _REFERENCE):
         return Given(Path(sdk), sha256, version)
     found = None
     if kind and (sdk == _ENVIRONMENT or not sdk):
         found = _named(kind, environ, asked=bool(sdk), sha256=sha256, version=version)
     if found is None and (sha256 or version):
-        raise UsageError(
-            "--sdk-sha256 and --sdk-version say something of a vendor's SDK, and there is none", next="--sdk=PATH"
-        )
+        raise UsageError("--sdk-sha256 and --sdk-version need a vendor's SDK", next="--sdk=PATH")
     return found
 
 

@@ -132,7 +132,7 @@ def given(target: LockedTarget, what: Given, store: Store) -> Sdk:
         OfflineError, GoneError, FetchError: a package with the image's libraries cannot be had.
     """
     if not target.sdk:
-        raise UsageError(f"{target.name} takes no vendor SDK", next="leave out --sdk")
+        raise UsageError(f"{target.name} accepts no vendor SDK", next="leave out --sdk")
     kind = Kind.read(target.sdk)
     supply = Supply(what.path.expanduser().absolute(), what.files)
     if not supply.path.exists():
@@ -176,13 +176,13 @@ def _compare(supply: Supply, found: str, said: str, recorded: str) -> None:
         raise HashMismatchError(
             f"{supply} does not have the sha256 that you gave",
             why=f"sha256 {found}\ngiven  {said}",
-            next="look where it comes from",
+            next="check where it comes from",
         )
     if recorded and recorded != found and not said:
         raise HashMismatchError(
-            f"{supply} is not what was used before",
+            f"{supply} changed since it was last used",
             why=f"sha256 {found}\nbefore {recorded}",
-            next=f"find out who changed it; if you did: --sdk-sha256={found}",
+            next=f"find out who changed it; if you did, accept it: --sdk-sha256={found}",
         )
 
 
@@ -245,9 +245,11 @@ def _records() -> dict[str, dict[str, str]]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise SdkError(f"not what was written down: {_file()}", why=str(error), next=f"rm {_file()}") from error
+        raise SdkError(f"the record of SDKs is malformed: {_file()}", why=str(error), next=f"rm {_file()}") from error
     if not isinstance(records, dict) or not all(isinstance(record, dict) for record in records.values()):
-        raise SdkError(f"not what was written down: {_file()}", why="it has no records of SDKs", next=f"rm {_file()}")
+        raise SdkError(
+            f"the record of SDKs is malformed: {_file()}", why="it has no records of SDKs", next=f"rm {_file()}"
+        )
     return records
 
 
