@@ -204,7 +204,7 @@ def _refuse_variables(environ: Mapping[str, str]) -> None:
                 f"{variable}={environ[variable]} cannot be used here",
                 why="Triton is compiled in a container that sees no build of this machine, with the LLVM commit that "
                 "it pins",
-                next=f"unset {variable}; --source=llvm=PATH takes LLVM's sources; to take an LLVM that Foundry built "
+                next=f"unset {variable}; --source=llvm=PATH takes LLVM's sources. To get an LLVM that Foundry built "
                 "elsewhere: ./foundry cache pull",
             )
     if environ.get("DEBUG", "0").lower() not in ("", "0", "off", "false", "no", "n"):
