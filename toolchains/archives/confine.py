@@ -1,8 +1,8 @@
-"""Refuses names that would lead out of the folder they are meant for.
+"""Refuse names that lead out of their folder.
 
 Everything that takes a path or a file name from outside asks here before it uses it: patches, the lock, wheels, tars,
 SDKs, source trees, what a container sends back. There is one rule for all of them, and it looks at the text of a name.
-Whoever writes below a folder that may hold links asks under(), which looks at the folder, too.
+Use under() to write below a folder that may hold links: it checks the folder, too.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def sha256(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveE
     """Return a sha256 in hexadecimal.
 
     Raises:
-        error: it is none.
+        error: it is not valid.
     """
     return _matched(_SHA256, text, "sha256", called, error)
 
@@ -96,7 +96,7 @@ def commit(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveE
     """Return the name of an object of git, in hexadecimal.
 
     Raises:
-        error: it is none.
+        error: it is not valid.
     """
     return _matched(_HASH, text, "hash of git", called, error)
 
@@ -138,7 +138,7 @@ def not_through(links: Collection[str], names: Collection[str], called: str) -> 
 
 
 def parents(name: str) -> Iterator[str]:
-    """The folders that a name is in, the innermost first."""
+    """Yield the folders that a name is in, the innermost first."""
     at = name.rfind("/")
     while at > 0:
         yield name[:at]

@@ -1,6 +1,6 @@
-"""Docker archives that come out the same each time: made by hand for a base image, normalised after a build.
+"""Write reproducible Docker archives: make one for a base image, normalise those that a build made.
 
-What `docker save` writes depends on the clock and on the engine. Here every layer is written anew with its entries
+What `docker save` writes depends on the clock and on the engine. Here every layer is written again with its entries
 sorted and its times, owners and modes reduced to what matters; so is the configuration. The ID of an image is the
 sha256 of its configuration, which names the layers by their sha256: the same content gives the same ID.
 """
@@ -82,7 +82,7 @@ def base(rootfs: Path, archive: Path, *, name: str, architecture: str, env: list
 
 
 def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] = (), leave_out: bool = False) -> str:
-    """Write a saved image anew, so that two builds of the same content give the same bytes.
+    """Write a saved image again, so that two builds of the same content give the same bytes.
 
     Args:
         saved: what the engine saved, in Docker's own layout or in OCI's with Docker's manifest.
@@ -124,7 +124,7 @@ class _Below:
     entries: dict[str, Any] = field(default_factory=dict)
 
     def scan(self, source: IO[bytes]) -> None:
-        """Take note of a layer."""
+        """Record what a layer holds."""
         with tarfile.open(fileobj=source) as tar:
             for name, entry in _entries(tar).items():
                 self.add(name, entry)
@@ -143,7 +143,7 @@ class _Below:
         self.entries[name] = _metadata(entry) if entry.isdir() else None
 
     def is_redundant(self, name: str, entry: tarfile.TarInfo) -> bool:
-        """Whether an entry changes nothing: engines differ in which of those they write."""
+        """Return whether an entry changes nothing: engines differ in which of those they write."""
         folder, last = posixpath.split(name)
         if last == _OPAQUE:
             return folder not in self.entries
@@ -228,7 +228,7 @@ class _Hashed:
 
 
 def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
-    """Write a layer anew, and take note of what it holds."""
+    """Write a layer again, normalised, and record what it holds."""
     with (
         tarfile.open(fileobj=source) as tar,
         tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as result,
@@ -244,7 +244,7 @@ def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
 
 
 def _entries(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    """The entries of a layer by name; the root folder itself is every engine's own."""
+    """Return the entries of a layer by name; the root folder itself is every engine's own."""
     entries = {_name(entry.name): entry for entry in tar}
     entries.pop(".", None)
     return entries
@@ -278,7 +278,7 @@ def _link(entries: dict[str, tarfile.TarInfo]) -> None:
 
 
 def _clean(name: str, entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The entry without what depends on when and where it was made."""
+    """Return the entry without what depends on when and where it was made."""
     clean = tarfile.TarInfo(name)
     clean.type, clean.size = entry.type, entry.size
     clean.linkname = _name(entry.linkname) if entry.islnk() else entry.linkname
@@ -310,7 +310,7 @@ def _content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
 
 
 def _uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
-    """The layer as a plain tar that can be read twice."""
+    """Return the layer as a plain tar that can be read twice."""
     magic = source.read(len(_GZIP))
     source.seek(0)
     if magic == _GZIP:

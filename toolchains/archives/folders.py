@@ -1,4 +1,4 @@
-"""Folders read the same way on every machine: as one digest, or as a tar without the machine's traces in it."""
+"""Read folders in the same way on every machine: as one digest, or as a tar that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LITTER = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """The regular files below a folder by their relative names, sorted, without what tools leave behind."""
+    """Return the regular files below a folder by their relative names, sorted, without what tools leave behind."""
     found = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
@@ -38,7 +38,7 @@ def digest(entries: Mapping[str, Path]) -> str:
 
 
 def under(source: Path, name: str) -> dict[str, Path]:
-    """The files of a folder, or one file, as entries below this name."""
+    """Return the files of a folder, or one file, as entries below this name."""
     name = name.strip("/")
     return {name: source} if source.is_file() else {f"{name}/{inner}": path for inner, path in files(source).items()}
 

@@ -1,4 +1,4 @@
-"""An installation prefix as a tar: what a recipe packaged or a user supplied, the same bytes for the same content.
+"""Write an installation prefix, from a recipe or a user, as a tar: the same bytes for the same content.
 
 It may come as a tar or as a folder; the bytes are the same.
 """
@@ -50,7 +50,7 @@ class Entry:
 
 
 def normalise(source: Path, target: Path, *, below: str = "", without: Collection[str] = ()) -> None:
-    """Write a tar anew; see write.
+    """Write a tar again, normalised; see write.
 
     Args:
         source: a tar, plain or compressed.
@@ -83,7 +83,7 @@ def write(entries: Mapping[str, Entry], out: IO[bytes]) -> None:
 
 
 def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entry]:
-    """The files and links of a prefix by their names in it; errors call the tar by the given name.
+    """Return the files and links of a prefix by their names in it; errors call the tar by the given name.
 
     Args:
         below: take only what is in this folder, and take its name away.
@@ -120,7 +120,7 @@ def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entr
 
 
 def of_folder(folder: Path) -> dict[str, Entry]:
-    """The files and links below a folder by their names in it. Links are kept as they are, not followed.
+    """Return the files and links below a folder by their names in it. Links are kept as they are, not followed.
 
     Raises:
         UnsafeArchiveError: something there is neither a file nor a link.
@@ -140,10 +140,10 @@ def of_folder(folder: Path) -> dict[str, Entry]:
 
 
 def of_file(path: Path) -> Entry:
-    """A file that a user names; a link to it is followed.
+    """Return a file that a user names; a link to it is followed.
 
     Raises:
-        UnsafeArchiveError: it is no regular file.
+        UnsafeArchiveError: it is not a regular file.
         OSError: it cannot be read.
     """
     return _of_path(path, path.stat())
@@ -169,7 +169,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def refuse_paths_through_links(found: Mapping[str, Entry], called: str) -> None:
-    """Refuse entries that whoever unpacks them would write where a link leads.
+    """Refuse entries that would be unpacked to where a link leads.
 
     Raises:
         UnsafeArchiveError: there is one.

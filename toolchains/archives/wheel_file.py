@@ -1,4 +1,4 @@
-"""Reading a wheel's entries and writing a wheel whose bytes depend on nothing but its content."""
+"""Read a wheel's entries, and write a wheel whose bytes depend on its content only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def entries(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
-    """The files of a wheel.
+    """Yield the files of a wheel.
 
     Raises:
         UnsafeArchiveError: an entry would be installed outside the folder it is meant for, or is a link.

@@ -1,4 +1,4 @@
-"""What goes into an image besides packages: the patched Triton wheel, our plugins' wheels, native parts.
+"""Build what an image has in addition to packages: the patched Triton wheel, our plugins' wheels, native parts.
 
 Input: locked files, patches and the sources in backends/ and toolchains/recipes. Output: parts in the store, each named
 by the digest of all that went into it.

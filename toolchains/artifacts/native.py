@@ -1,11 +1,11 @@
-"""Builds native parts: a folder under toolchains/recipes becomes a Conan package, and that a tar of what it installs.
+"""Build native parts: a folder under toolchains/recipes becomes a Conan package, and the package a tar.
 
     builder    base image of the locked compilers, with the locked Conan, CMake and Ninja    docker/build.Dockerfile
     part       `conan create` of the recipe in a container of that, without a network; the package's files in a tar
 
 A part is named by the digest of its sources, of cmake/ and of its builder: if the store has one of that name, nothing
 is built and no builder is needed. Two builds give the same bytes: cmake/foundry.cmake keeps paths and dates out of what
-compilers write, and the tar is made anew by prefix.py.
+compilers write, and prefix.py writes the tar.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> P
     Raises:
         UsageError: there is no such recipe.
         CommandError: Conan, CMake or a compiler refused; carries the last lines printed.
-        EngineError, OfflineError: the image to build in cannot be had.
+        EngineError, OfflineError: the image to build in is not available.
     """
     # From a copy: somebody may be editing, and what was digested is what must be built.
     with TemporaryDirectory(dir=paths.scratch()) as work:
@@ -193,7 +193,7 @@ def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
 
 
 def builder_name(builder: LockedTarget) -> str:
-    """What the image to build in is called."""
+    """Return the name of the image to build in."""
     return f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
 
 

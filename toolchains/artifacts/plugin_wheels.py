@@ -1,4 +1,4 @@
-"""Builds the project's own Python packages, the folders under backends/, into wheels."""
+"""Build the project's own Python packages, the folders under backends/, into wheels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolchains.system.errors import UsageError
 
 # The revision of how sources become a wheel: raise it with every change of that. It is part of what names the wheel.
 FORMAT = 1
-# Beside a package's sources, and no part of its wheel: an edit there leaves the image alone.
+# Folders next to a package's sources that are not part of its wheel: an edit there does not change the image.
 _NOT_BUILT = ("tests", "examples", "tritonpim")
 
 

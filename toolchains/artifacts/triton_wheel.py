@@ -1,4 +1,4 @@
-"""Triton's official wheel made ours: its LLVM checked, patched, slim, and named X+foundry.N.
+"""Repack Triton's official wheel: check its LLVM, patch it, slim it, and name it X+foundry.N.
 
 The steps of repack():
     1. the LLVM commit compiled into libtriton.so must be the one that the pin names; where libtriton.so names a version
@@ -74,7 +74,7 @@ def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
     """Compare the LLVM commit in a Triton wheel with the pinned one; the version, where the wheel says no more.
 
     Raises:
-        LlvmHashError: they differ. PinError: the wheel is no Triton.
+        LlvmHashError: they differ. PinError: the wheel is not Triton's.
     """
     found = llvm_hash_of(file)
     pinned = locked.llvm_version or locked.llvm_hash
@@ -92,7 +92,7 @@ def llvm_hash_of(file: Path) -> str:
     """What llvm_hash() says of the libtriton.so in a wheel.
 
     Raises:
-        LlvmHashError: see there. PinError: the wheel is no Triton.
+        LlvmHashError: see there. PinError: the wheel is not Triton's.
     """
     with zipfile.ZipFile(file) as archive:
         if LIBRARY not in archive.namelist():

@@ -1,4 +1,4 @@
-"""Writes down a target's image for BuildKit, so that a builder on another machine can make it: `docker buildx bake`.
+"""Write a target's inputs for BuildKit, so that a builder on another machine can make its image.
 
     DIR/docker-bake.json    three targets, each upon the one before: base, python, and the image itself
     DIR/base/               the base image's root file system, and a Dockerfile that unpacks it
@@ -55,7 +55,7 @@ def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool,
 
     Raises:
         UsageError: no such target or release, no folder given, or something is in it.
-        FoundryError: something that goes in cannot be had.
+        FoundryError: an input is not available.
     """
     target = building.locked(name)
     release = target_image.release(target, triton)

@@ -91,7 +91,7 @@ def build(
     given: Given | None,
     choice: Choice | None,
 ) -> None:
-    """Have a target's image, and say what it is called."""
+    """Build a target's image if needed, and print its name."""
     docker, made = have(
         name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache, given=given, choice=choice
     )

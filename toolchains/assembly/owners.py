@@ -1,4 +1,4 @@
-"""Who owns the bytes of a file system: Debian packages, Python packages, nobody.
+"""Find which Debian or Python package owns the bytes of a file system.
 
 Runs inside an image, `python3 owners.py`, and prints JSON: so it stands alone, with the standard library only.
 """

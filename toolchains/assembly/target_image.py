@@ -1,12 +1,12 @@
-"""Makes the image of a target: base image, Python packages with the patched Triton, the project's own plugin.
+"""Make the image of a target: base image, Python packages with the patched Triton, the project's own plugin.
 
     base      from the locked Debian packages                              rootfs.py
     python    base + the locked wheels + the repacked Triton               docker/python.Dockerfile
     target    python + native parts + backends/core + backends/<backend>   docker/<backend>.Dockerfile
 
-What a variant has beside packages follows in docker/<variant>.Dockerfile: more lines for the one of its backend.
-A target may take a vendor SDK that the user supplies (sdk.py) in place of one native part. Such an image has names of
-its own, so that it is never taken for the target's, and a label that says that it is not for pushing.
+docker/<variant>.Dockerfile has a variant's additional lines, which follow those of its backend's Dockerfile.
+A target may take a vendor SDK that the user supplies (sdk.py) in place of one native part. Such an image has
+other names, so that it is never taken for the target's, and a label that says that it is not for pushing.
 
 Each is named by the digest of all that goes into it, and the digest needs neither the engine nor a large file to be
 read. An image that exists under its name, and that this store made (provenance.py), is never made again. Each is
@@ -143,7 +143,7 @@ def build(
 ) -> Image:
     """Have the image of a target in the engine.
 
-    Besides the name that its inputs give it, it gets two that move: the Triton release, and, for the default release,
+    It gets the name that its inputs give it, and two tags that move: the Triton release, and, for the default release,
     "latest".
 
     Args:
@@ -153,7 +153,7 @@ def build(
         engine: where the image is made.
         cache: take an image that is there already; without, the Dockerfiles run again.
         sdk: a vendor SDK that the user supplied.
-        sourced: what is built from source in place of what is taken prebuilt. Such an image has names of its own.
+        sourced: what is built from source instead of taken prebuilt. Such an image has other names.
 
     Raises:
         FoundryError: whichever step failed.

@@ -1,4 +1,4 @@
-"""The command line: what makes a function a verb, and the verbs that are more than a call.
+"""Read the command line: what makes a function a verb, and the larger verbs.
 
 Input: words of a command line. Output: what a user reads, and the exit status.
 """

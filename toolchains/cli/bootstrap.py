@@ -1,4 +1,4 @@
-"""Makes .venv from requirements.lock where it is missing or was made from another lock, then becomes invoke in it.
+"""Make .venv from requirements.lock if it is missing or from another lock, then run invoke in it.
 
 The script foundry runs this file with the machine's own Python, before there is anything else: standard library only.
 """

@@ -24,7 +24,7 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port: str) -> None:
-    """Do what the verb `cache` says; see there.
+    """Run the verb `cache`.
 
     Args:
         choice: which projects, and which of their sources; all that targets take if it names none.
@@ -54,7 +54,7 @@ def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port
 
 
 def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
-    """Give a remote what of these the store has.
+    """Send to a remote those of these parts that the store has.
 
     Args:
         named: whether the user named them, and wants to know if one is missing.
@@ -80,7 +80,7 @@ def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
 
 
 def pull(wanted: list[Wanted], url: str, expect: str, store: Store) -> None:
-    """Have these in the store, from a remote where they are not there; of one that it lacks, what that requires.
+    """Download these parts into the store if they are not there; of one that the remote lacks, download what it requires.
 
     Raises:
         UsageError: one sha256 was given for several.

@@ -1,4 +1,4 @@
-"""The verb `patch`: where the series of each release stands, and the way of an edit into a patch.
+"""The verb `patch`: show the state of each release's series, apply it, and turn edits into patches.
 
 An edit goes this way:
 
@@ -37,7 +37,7 @@ _COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits":
 
 
 def act(action: str, *, release: str, tree: str, into: str) -> None:
-    """Do what the verb `patch` says; see there.
+    """Run the verb `patch`.
 
     Raises:
         UsageError: no such release. PatchError: the series does not fit.
@@ -48,7 +48,7 @@ def act(action: str, *, release: str, tree: str, into: str) -> None:
         case "apply":
             apply(release, Path(tree) if tree else None)
         case "refresh":
-            anew(release, Path(tree) if tree else None, into or None)
+            rewrite(release, Path(tree) if tree else None, into or None)
 
 
 def status(release: str, tree: Path | None) -> None:
@@ -114,7 +114,7 @@ def apply(release: str, tree: Path | None) -> None:
     print(f"to edit one: change files there; then ./foundry patch refresh --triton {version} --tree {tree} --into NAME")
 
 
-def anew(release: str, tree: Path | None, into: str | None) -> None:
+def rewrite(release: str, tree: Path | None, into: str | None) -> None:
     """Rewrite a release's patches to fit its wheel, with the edits of a tree where one is given."""
     version, (target, locked) = _one(release)
     pristine = WheelTree(_wheel(target, locked))

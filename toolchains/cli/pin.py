@@ -1,4 +1,4 @@
-"""The verb `pin`: show what is pinned, resolve it anew, check it, fetch it.
+"""The verb `pin`: show what is pinned, resolve it again, check it, fetch it.
 
     ./foundry pin               what is pinned, and what that resolved to
     ./foundry pin --update      resolve everything against the archives as they are now; show what changed
@@ -164,7 +164,7 @@ def verify(store: Store, console: Console) -> None:
         TruncatedError, HashMismatchError, UnsafeArchiveError: a file in the store is not the one that was locked.
         PartError: a built part in the store is not what was built.
         LlvmHashError: a Triton has another LLVM than pinned.
-        OfflineError, FetchError, GoneError: a Triton wheel is not in the store and cannot be had.
+        OfflineError, FetchError, GoneError: a Triton wheel is not in the store and cannot be fetched.
     """
     lock, wanted = locks.load(), _pinned()
     disagreements = agreement.disagreements(lock, wanted)

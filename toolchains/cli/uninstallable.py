@@ -1,4 +1,4 @@
-"""The build backend of the repository's root: tells whoever types `pip install .` there what to type instead."""
+"""Build backend of the repository's root: it tells a user who types `pip install .` there what to type instead."""
 
 raise SystemExit(
     "Triton Foundry is not a Python package. From its checkout, type: ./foundry e2e spirv\n"

@@ -17,7 +17,7 @@ from toolchains.cli.commandline import Foundry, fail, is_output_closed
 from toolchains.system import paths, scratch, space
 from toolchains.system.errors import FileError, FoundryError
 
-# Who is killed by signal N is said by shells to have ended with this plus N; so is a verb that cleaned up first.
+# Shells report a process that signal N killed with this status plus N. A verb that cleaned up first does the same.
 _SIGNALLED = 128
 
 # invoke loads tasks.py, hence this, after it has read its own options and before it reads ours.
@@ -120,7 +120,7 @@ def _listen() -> None:
         raise Stopped(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # nohup has SIGHUP ignored, and that it shall stay.
+        # nohup ignores SIGHUP, and that must stay.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
 

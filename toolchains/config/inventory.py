@@ -1,4 +1,4 @@
-"""All that is pinned, read together: targets, the images that upstream's projects are built in, and those projects."""
+"""Read all that is pinned: targets, the images that upstream's projects are built in, and those projects."""
 
 from __future__ import annotations
 

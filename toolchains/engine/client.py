@@ -1,4 +1,4 @@
-"""The only door to a container engine: anything that answers Docker's API at DOCKER_HOST or at the default socket.
+"""Talk to a container engine: anything that answers Docker's API at DOCKER_HOST or at the default socket.
 
 Only what every such engine does is used: the classic builder without a network, no privileges, no raised limits, and
 archives instead of bind mounts, so that an engine on another machine serves as well as one on this.
@@ -101,7 +101,7 @@ class ImageInfo:
 
 
 def connect() -> Engine:
-    """The engine that DOCKER_HOST or the default socket leads to.
+    """Return the engine that DOCKER_HOST or the default socket leads to.
 
     Raises:
         EngineError: none answers.
@@ -143,7 +143,7 @@ class Engine:
         return f"{answer.get('Platform', {}).get('Name') or 'Engine'} {answer.get('Version', 'unknown')}"
 
     def image(self, name: str) -> ImageInfo | None:
-        """The image with this tag or ID, or None."""
+        """Return the image with this tag or ID, or None."""
         try:
             answer = self._api.inspect_image(name)
         except docker.errors.ImageNotFound:
@@ -319,7 +319,7 @@ class Engine:
         network: str = "none",
         volumes: Mapping[str, str] | None = None,
     ) -> Container:
-        """A container of an image, to be used in a with statement; it exists only inside of it.
+        """Return a container of an image, to be used in a with statement; it exists only inside of it.
 
         Args:
             image: tag or ID.
@@ -477,11 +477,11 @@ class Container:
                 raise
 
     def _first(self) -> Sequence[str]:
-        """The command of the container's first process, which ends when its input does."""
+        """Return the command of the container's first process, which ends when its input does."""
         return _LIFELINE
 
     def _settings(self) -> Mapping[str, Any]:
-        """What the engine is told of the container's processes."""
+        """Return what the engine is told of the container's processes."""
         return {}
 
     def _prepare(self) -> None:
@@ -695,7 +695,7 @@ class Limits:
 
     @classmethod
     def of(cls, info: Mapping[str, Any], seconds: int | None) -> Limits:
-        """The limits that fit an engine, from what it says of itself and its machine."""
+        """Return the limits that fit an engine, from what it says of itself and its machine."""
         cpus = int(info.get("NCPU") or 1)
         return cls(
             memory=int(info["MemTotal"] * _MEMORY_SHARE) if info.get("MemoryLimit") and info.get("MemTotal") else None,
@@ -774,7 +774,7 @@ class Sandbox(Container):
 
 
 def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
-    """A tar of files and of the folders that they are in, all of which belong to the user of a sandbox."""
+    """Return a tar of files and of the folders that they are in, all of which belong to the user of a sandbox."""
     packed, owned = io.BytesIO(), io.BytesIO()
     trees.pack(packed, entries)
     packed.seek(0)
@@ -808,7 +808,7 @@ def _input() -> bytes:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status with which the engine refused; None where it did not even do that."""
+    """Return the HTTP status with which the engine refused; None where it did not even do that."""
     return error.status_code if isinstance(error, docker.errors.APIError) else None
 
 

@@ -1,4 +1,4 @@
-"""Says why a container engine does not do what was asked: the cause, and the next command to type."""
+"""Find out why a container engine failed: the cause, and the next command to type."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the machine itself must have: found out, said, and, where that was allowed, installed and started.
+"""Check what the machine must have, and, if it is allowed, install and start it.
 
-It was allowed by `./foundry --yes ...` or by CI=true, and is done as root on Debian and Ubuntu only. Otherwise nothing
-is installed or started here; the error says what to type.
+`./foundry --yes ...` or CI=true allows it, and it is done as root on Debian and Ubuntu only. Otherwise nothing is
+installed or started; the error says what to type.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Requirement:
     version: tuple[str, ...] = ()
 
     def describe(self) -> str | None:
-        """Where it is, or what it says of its version; None where it is missing."""
+        """Return where it is, or what it says of its version; None where it is missing."""
         found = self.find()
         if found is None or not self.version:
             return found
@@ -60,7 +60,7 @@ class Requirement:
 
 
 def requirements() -> list[Requirement]:
-    """All of them, for this machine and user."""
+    """Return all of them, for this machine and user."""
     found = [
         _program("apt-get", "apt", "fetches the packages of the base image"),
         Requirement("a Debian archive", "has those packages", ("debian-archive-keyring",), _archives, _archives_fix),
@@ -139,7 +139,7 @@ def _can_provide() -> bool:
 
 
 def _is_users_engine() -> bool:
-    """Whether the user chose an engine; then it is his to start."""
+    """Return whether the user chose an engine; then the user must start it."""
     return bool(os.environ.get("DOCKER_HOST"))
 
 
@@ -241,7 +241,7 @@ def _engine() -> str | None:
 
 
 def _engine_failure() -> EngineError | None:
-    """Why no engine can be used; None if one can."""
+    """Return why no engine can be used; None if one can."""
     try:
         client.connect().version()
     except EngineError as error:
@@ -250,12 +250,12 @@ def _engine_failure() -> EngineError | None:
 
 
 def _is_absent(failure: EngineError) -> bool:
-    """Whether nothing is at the engine's place. An engine that is there and does not work is not replaced."""
+    """Return whether nothing is at the engine's place. An engine that is there and does not work is not replaced."""
     return diagnosis.find(failure.__cause__ or failure).absent
 
 
 def _engine_fix(failure: EngineError | None = None) -> str:
-    """What to type so that an engine works."""
+    """Return what to type so that an engine works."""
     failure = failure or _engine_failure()
     if failure is None:
         return ""

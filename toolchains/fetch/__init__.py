@@ -1,4 +1,4 @@
-"""How bytes arrive, and where they are kept. The only code of the project that uses the network.
+"""Fetch files, and keep them in the store. No other package fetches files.
 
 Input: artifacts by name, version and sha256. Output: verified files in the store. One module a kind of source.
 """

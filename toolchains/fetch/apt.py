@@ -1,4 +1,4 @@
-"""apt in a root of its own: the machine's archives, proxies and keys, and nothing of its packages."""
+"""Run apt in a separate root: with the machine's archives, proxies and keys, and without its packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolchains.system.errors import CommandError, FetchError
 
 
 class Apt:
-    """apt-get and apt-cache with an index of their own, amd64.
+    """apt-get and apt-cache with a separate index, amd64.
 
     Args:
         suite: "trixie", for messages.
@@ -101,7 +101,7 @@ Acquire::Languages "none";
 
 
 def progress(report: Report, total: int) -> Callable[[str], None]:
-    """A reader of apt's status lines, "dlstatus:7:41.5:Retrieving file 7 of 12"."""
+    """Return a reader of apt's status lines, "dlstatus:7:41.5:Retrieving file 7 of 12"."""
 
     def line(text: str) -> None:
         match = re.match(r"dlstatus:\d+:([\d.]+):", text)

@@ -1,4 +1,4 @@
-"""Where the machine gets Debian packages from: its own apt configuration, read for another suite."""
+"""Find where the machine gets Debian packages from: read its apt configuration for another suite."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Archive:
     options: str
 
     def line(self, suite: str, kind: str = "deb") -> str:
-        """The archive as a line of sources.list, for a suite: of packages, or of sources ("deb-src")."""
+        """Return the archive as a line of sources.list, for a suite: of packages, or of sources ("deb-src")."""
         return f"{kind} [{self.options}] {self.uri} {suite}{self.pocket} main"
 
 
 def archives() -> list[Archive]:
-    """The Debian archives that this machine uses, each with its pocket.
+    """Return the Debian archives that this machine uses, each with its pocket.
 
-    A machine that is no Debian has none: its apt sources look the same and lead to another distribution's packages.
+    A machine that is not Debian has none: its apt sources look the same and lead to another distribution's packages.
     Only entries with the component main that are signed by Debian's keys count: a vendor's repository for the same
     suite has other packages in it. FOUNDRY_DEBIAN_SOURCES names a file to read instead.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no archive was found.
         MissingToolError: Debian's keys are not installed.
     """
     override = os.environ.get(_VARIABLE)
@@ -71,7 +71,7 @@ def archives() -> list[Archive]:
 
 
 def _is_debian() -> bool:
-    """Whether this machine is Debian itself; what derives from it has archives of its own."""
+    """Return whether this machine is Debian itself; derived distributions have other archives."""
     try:
         return platform.freedesktop_os_release()["ID"] == "debian"
     except OSError:
@@ -118,5 +118,5 @@ def _one_line(text: str) -> Iterator[dict[str, str]]:
 
 
 def sources_list(suite: str, archives: Sequence[Archive], kind: str = "deb") -> str:
-    """A whole sources.list for a suite; see Archive.line."""
+    """Return a whole sources.list for a suite; see Archive.line."""
     return "".join(archive.line(suite, kind) + "\n" for archive in archives)

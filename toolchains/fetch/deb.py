@@ -1,4 +1,4 @@
-"""Debian packages, resolved and fetched by apt in a root of its own, so that the host's packages play no part."""
+"""Resolve and fetch Debian packages by apt in a separate root, so that the host's packages play no part."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Debs:
         self._apt = Apt(suite, root, lambda: sources_list(suite, host_archives() if archives is None else archives))
 
     def resolve(self, packages: Sequence[str]) -> list[Artifact]:
-        """A whole system with these packages: base, packages, and what they depend on, recommendations left out.
+        """Return a whole system with these packages: base, packages, and what they depend on, recommendations left out.
 
         Raises:
             PinError: a package that the suite does not have, or that cannot be installed with the others.

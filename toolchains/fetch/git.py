@@ -64,7 +64,7 @@ class TreeEntry:
 
     @property
     def submodule(self) -> bool:
-        """Whether it is a commit of another repository."""
+        """Return whether it is a commit of another repository."""
         return self.mode == "160000"
 
 
@@ -94,7 +94,7 @@ def check_url(url: str, where: str = "toolchains/upstreams") -> None:
 
 
 def resolve(pin: GitPin) -> str:
-    """The commit that the pin's tag or branch stands for now; nothing but names is fetched.
+    """Return the commit that the pin's tag or branch stands for now; nothing but names is fetched.
 
     Raises:
         PinError: a repository answered, and has no such tag or branch.
@@ -136,14 +136,14 @@ def fetch(
     A server that gives no commits by hash is asked for the ref, and what comes is compared.
 
     Args:
-        urls: tried in this order; each that fails is said.
+        urls: tried in this order; each failure is printed.
         commit: 40 hexadecimal digits.
         repository: a folder that is made.
         where: the addresses stand, for errors.
         say: told what goes wrong on the way, and how far git is.
 
     Raises:
-        PinError: an address or the ref is none, or the hash is not a commit's.
+        PinError: an address or the ref is malformed, or the hash is not a commit's.
         GoneError: repositories answered, and none has the commit.
         FetchError: none answered; lists what each said. What arrived damaged is among this: git refuses it.
     """
@@ -254,7 +254,7 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
 
 
 def entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
-    """Everything in a commit's tree by its path; folders are not in it, submodules are.
+    """Return everything in a commit's tree by its path; folders are not in it, submodules are.
 
     Args:
         repository, work: one of ours that has the commit, or a working tree of the user's.
@@ -276,7 +276,7 @@ def archive(repository: Path, commit: str, paths: Sequence[str], file: Path) -> 
 
 
 def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[str, list[str]]:
-    """Where the submodules of a commit are, by their paths, as its .gitmodules says.
+    """Return where the submodules of a commit are, by their paths, as its .gitmodules says.
 
     Args:
         urls: of the repository itself, which relative addresses start from.
@@ -306,7 +306,7 @@ def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[s
 
 
 def _joined(base: str, relative: str) -> str:
-    """A submodule's relative address after that of its repository, as git-submodule(1) describes it."""
+    """Return a submodule's relative address after that of its repository, as git-submodule(1) describes it."""
     base = base.rstrip("/")
     while relative.startswith(("./", "../")):
         step, _, relative = relative.partition("/")
@@ -338,7 +338,7 @@ class Checkout:
 
 
 def checkout(path: Path) -> Checkout | None:
-    """A folder as a working tree; None if it is the topmost folder of none.
+    """Return a folder as a working tree; None if it is the topmost folder of none.
 
     Submodules do not count among the changes.
     """
@@ -377,7 +377,7 @@ def checkout(path: Path) -> Checkout | None:
 
 
 def present(path: Path) -> Iterator[str]:
-    """The files and links of a working tree that git would not ignore, as they are there now.
+    """Yield the files and links of a working tree that git would not ignore, as they are there now.
 
     Folders among them are other repositories.
     """
@@ -433,7 +433,7 @@ def _git(
 
 
 def _connection() -> tuple[tuple[str, str], ...]:
-    """What the user's own configuration says of the connection, in its order."""
+    """Return what the user's own configuration says of the connection, in its order."""
     env = {name: value for name, value in os.environ.items() if _CONFIGURATION.fullmatch(name)}
     # No repository's: GIT_DIR names none.
     argv = [tool("git", package="git"), "config", "--list", "-z", "--includes"]
@@ -453,7 +453,7 @@ def _check_ref(ref: str) -> None:
 
 
 def _reason(error: CommandError) -> str:
-    """What git said of a failure, without its progress."""
+    """Return what git said of a failure, without its progress."""
     lines = [line for line in error.why.splitlines() if not re.match(r"(remote: )?[\w ]+: +\d+|\(whole output", line)]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
     return "; ".join(line.strip() for line in said) or error.what

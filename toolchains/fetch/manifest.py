@@ -36,7 +36,7 @@ def write(folder: Path) -> None:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The entries of a part's manifest by name; None where there is none that can be read."""
+    """Return the entries of a part's manifest by name; None where there is none that can be read."""
     try:
         data = json.loads((folder / FILE).read_bytes())
         entries = data["files"] if data["format"] == _FORMAT else None
@@ -46,7 +46,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def damage(folder: Path) -> Damage | None:
-    """What differs between a part and its manifest; None for a part that is whole."""
+    """Return what differs between a part and its manifest; None for a part that is whole."""
     if not (folder / FILE).exists():
         return Damage("it has no manifest: an earlier version made it", unlisted=True)
     wanted = read(folder)
@@ -68,7 +68,7 @@ def damage(folder: Path) -> Damage | None:
 
 
 def contents(folder: Path) -> dict[str, Path]:
-    """Everything below a folder, folders included, by name; the manifest itself is left out."""
+    """Return everything below a folder, folders included, by name; the manifest itself is left out."""
     found = {}
     for top, folders, files in os.walk(folder):
         for path in (Path(top, name) for name in (*folders, *files)):

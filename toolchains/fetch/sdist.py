@@ -34,7 +34,7 @@ class Sdists:
         self._python = python
 
     def resolve(self, pins: Mapping[str, str], *, into: Path) -> tuple[list[Artifact], list[str]]:
-        """The sources of these distributions at these versions, fetched, and what they need beside each other.
+        """Return the sources of these distributions at these versions, fetched, and the distributions that they need.
 
         Args:
             pins: distribution to exact version.
@@ -102,7 +102,7 @@ class Sdists:
             listing.unlink()
 
     def _needs(self, metadata: Mapping[str, Any], pins: Mapping[str, str]) -> Iterator[str]:
-        """What a source requires on the target and does not come as a source too."""
+        """Yield what a source requires on the target and does not come as a source too."""
         own = {canonicalize_name(name) for name in pins}
         for text in metadata.get("requires_dist", ()):
             need = Requirement(text)

@@ -1,4 +1,4 @@
-"""Debian source packages, resolved and fetched by apt in a root of its own: what `apt-get source` would download."""
+"""Resolve and fetch Debian source packages by apt in a separate root: what `apt-get source` would download."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SourcePackages:
         )
 
     def resolve(self, package: str) -> list[Artifact]:
-        """The files of a package in the newest version that the suite has: .dsc, .orig.tar.*, .debian.tar.*.
+        """Return the files of a package in the newest version that the suite has: .dsc, .orig.tar.*, .debian.tar.*.
 
         Raises:
             PinError: the suite has no source package of this name.

@@ -1,7 +1,7 @@
 """The store: a folder in which every file and every built part has the digest of its content or inputs as its name.
 
 Layout: artifacts/<first two digits>/<sha256>/<file name> for what was fetched, parts/<kind>/<digest>/ for what was
-built. A name exists only when what it names is whole: all work is done beside it, synced to the disk, and moved there
+built. A name exists only if what it names is complete: all work is done next to it, synced to the disk, and moved there
 by rename. What lies there may be damaged later, so it is looked at each time that it is used: a fetched file has the
 sha256 of the lock, a part is as its manifest says (manifest.py). What was right and did not change since is not hashed
 again (verdicts.py). What is damaged is fetched or built again.
@@ -50,7 +50,7 @@ class Store:
         self._said: set[Path] = set()
 
     def path(self, artifact: Artifact) -> Path:
-        """Where an artifact lies, seen to be what the lock says.
+        """Return where an artifact lies, seen to be what the lock says.
 
         Raises:
             OfflineError: it has not been fetched.
@@ -68,11 +68,11 @@ class Store:
         return place
 
     def has(self, artifact: Artifact) -> bool:
-        """Whether an artifact has been fetched; it may be damaged."""
+        """Return whether an artifact has been fetched; it may be damaged."""
         return self._place(artifact).is_file()
 
     def _damage(self, artifact: Artifact) -> FoundryError | None:
-        """What is wrong with a file of the store; None for one that is as locked."""
+        """Return what is wrong with a file of the store; None for one that is as locked."""
         place, verdict = self._place(artifact), self.root / "verdicts" / artifact.sha256
         found = verdicts.fingerprint({artifact.filename: place})
         if verdicts.known(verdict, found):
@@ -85,7 +85,7 @@ class Store:
         return None
 
     def _whole(self, artifact: Artifact) -> bool:
-        """Whether an artifact has been fetched and is as locked; one that is damaged is named, once."""
+        """Return whether an artifact has been fetched and is as locked; one that is damaged is named, once."""
         if not self.has(artifact):
             return False
         damage = self._damage(artifact)
@@ -151,7 +151,7 @@ class Store:
 
     @property
     def offline(self) -> bool:
-        """Whether the network may not be used."""
+        """Return whether the network may not be used."""
         return self._offline
 
     @contextmanager
@@ -229,7 +229,7 @@ class Store:
         return whole, unlisted
 
     def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
-        """A built thing, named by the digest of its inputs; built if that name does not exist, or is damaged.
+        """Return a built thing, named by the digest of its inputs; built if that name does not exist, or is damaged.
 
         Args:
             kind: what sort of thing, a folder under parts/.
@@ -274,7 +274,7 @@ class Store:
         return True
 
     def sha256(self, file: Path) -> str:
-        """What a part's manifest has of a file at the top of the part."""
+        """Return what a part's manifest has of a file at the top of the part."""
         entry = (manifest.read(file.parent) or {}).get(file.name)
         if entry is None:
             raise PartError(
@@ -333,7 +333,7 @@ class Store:
             return
 
     def _drift(self, apt: Debs, locked: Sequence[Artifact]) -> list[Artifact]:
-        """The same packages as the archive has them now, resolved together so that they fit each other."""
+        """Return the same packages as the archive has them now, resolved together so that they fit each other."""
         current = apt.resolve([artifact.name for artifact in locked])
         before = {artifact.name: artifact.version for artifact in locked}
         for artifact in current:
@@ -359,7 +359,7 @@ class Store:
 
 
 def _discard(place: Path) -> None:
-    """Remove a part, if it is there. Whoever has files of it open can read on."""
+    """Remove a part, if it is there. A process that has its files open can continue to read them."""
     if place.exists():
         gone = place.with_name(f".{place.name}.gone")
         shutil.rmtree(gone, ignore_errors=True)

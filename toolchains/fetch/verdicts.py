@@ -1,13 +1,13 @@
-"""Remembers which files of the store were found to be right, so that they are not hashed at each use.
+"""Remember which files of the store were found to be right, so that they are not hashed at each use.
 
 A verdict is a file verdicts/NAME with a fingerprint of what was looked at: of each file its name, size, inode, and the
-times of its last changes in nanoseconds. The time of change of the inode is among them, which no program can set:
-whoever writes other bytes and puts the old date back is found out. What changed so recently that the clock could not
-tell it from a further change gets no verdict.
+times of its last changes in nanoseconds. One of them is the time of change of the inode, which no
+program can set, so other bytes with the old date are found out. A file gets no verdict if it changed so recently that
+the clock could not tell a further change.
 
-A verdict guards against damage, and against those who may write a file of the store but not its verdicts. Whoever may
-write to all of the store can forge verdicts, and the manifests of parts as well. `./foundry pin --check` hashes
-everything and asks no verdict.
+A verdict guards against damage, and against users who may write a file of the store but not its verdicts. A user who
+may write to the whole store can forge verdicts, and the manifests of parts, too. `./foundry pin --check` hashes
+everything and reads no verdict.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def fingerprint(files: Mapping[str, Path]) -> str:
 
 
 def known(place: Path, fingerprint: str) -> bool:
-    """Whether files with this fingerprint were found to be right."""
+    """Return whether files with this fingerprint were found to be right."""
     try:
         return bool(fingerprint) and place.read_text() == fingerprint
     except OSError:

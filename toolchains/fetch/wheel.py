@@ -60,7 +60,7 @@ class Wheels:
         also: Sequence[str] = (),
         keep: Mapping[str, str] | None = None,
     ) -> list[Artifact]:
-        """The wheels of these distributions at these versions, with what they need.
+        """Return the wheels of these distributions at these versions, with what they need.
 
         Args:
             pins: distribution to exact version.
@@ -124,7 +124,7 @@ class Wheels:
             listing.unlink()
 
     def _report(self, wanted: Sequence[str], dependencies: bool, keep: Mapping[str, str]) -> dict[str, _Wheel]:
-        """What pip would install, by canonical name."""
+        """Return what pip would install, by canonical name."""
         try:
             with NamedTemporaryFile("w", suffix=".txt", dir=scratch()) as constraints:
                 constraints.writelines(f"{name}=={version}\n" for name, version in sorted(keep.items()))
@@ -158,7 +158,7 @@ class Wheels:
         return {wheel.name: wheel for wheel in map(_wheel, json.loads(answer)["install"])}
 
     def _closure(self, wanted: Sequence[str], wheels: Mapping[str, _Wheel]) -> list[_Wheel]:
-        """What the pinned distributions need on the target.
+        """Return what the pinned distributions need on the target.
 
         pip evaluates the markers of dependencies for the Python that runs it, not for --python-version
         (https://github.com/pypa/pip/issues/11664), so its report may hold too much or too little.
@@ -214,7 +214,7 @@ class Wheels:
 
 
 def environment(python: str) -> dict[str, str]:
-    """The values of the markers on x86-64 Linux with this version of Python."""
+    """Return the values of the markers on x86-64 Linux with this version of Python."""
     full = f"{python}.0"
     return {
         "implementation_name": "cpython",
@@ -266,7 +266,7 @@ def progress(report: Report) -> Callable[[str], None]:
 
 
 def explain(error: CommandError) -> FoundryError:
-    """Which of our errors a failure of pip is, from what it printed."""
+    """Return which of our errors a failure of pip is, from what it printed."""
     text = "\n".join(line for line in error.why.splitlines() if not line.startswith("Progress "))
     if "DO NOT MATCH THE HASHES" in text:
         return HashMismatchError(

@@ -1,11 +1,13 @@
-"""Upstream projects built from source: a locked source becomes a patched tree, that a Conan package, that a part.
+"""Build upstream projects from source: a locked source becomes a patched tree, a Conan package, and a part.
 
-choice.py     what a user wants: --from-source and its like            overview.py   the verb `upstream`
-tree.py       the source, verified, patched, as a tar                  origins.py packed.py   from where, and how
-llvmhash.py   the LLVM commit that a Triton's tree asks for
-build.py      the tree compiled in a container of the locked builder   package.py    Conan's package as a part
-progress.py timings.py resources.py     what one wants to know of a build that takes an hour, and what it may take
-wheel.py      a compiled Triton in the official wheel's place
-cache.py      the verb `cache`: remote.py moves packages to and from a Conan remote, server.py is one, conanlock.py
-              says which versions recipes may require of each other
+Input: what a user wants built from source, and the locked sources. Output: parts in the store, and the wheel of a
+compiled Triton.
+
+choice.py                               what a user wants: --from-source and the options with it
+tree.py, origins.py, packed.py          the source as a tar: where it comes from, verified and patched
+llvmhash.py                             the LLVM commit that a Triton's tree asks for
+build.py, package.py                    the tree compiled in a container of the locked builder; its package as a part
+progress.py, timings.py, resources.py   the progress of a build, where its time went, and how many jobs it may run
+wheel.py                                a compiled Triton instead of the official wheel
+remote.py, server.py                    packages to and from a Conan remote, and a server for them
 """

@@ -6,7 +6,7 @@
     package   `conan build` and `conan export-pkg` of toolchains/recipes/NAME
     part      NAME.tar, the package's files; NAME.tgz, Conan's own form of it, which a remote takes (remote.py)
 
-A part is named by all that went into it: the tree with its patches, the recipe, its preset, what is compiled in beside,
+A part is named by all its inputs: the tree with its patches, the recipe, its preset, the recipes compiled into it,
 the builder, and the packages that it requires. How many compilers ran at a time and what ccache had is no part of that.
 """
 
@@ -203,11 +203,11 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
     Args:
         jobs: compilers at a time; as many as processors and memory allow if 0.
         compiler_cache: where ccache looks and puts besides, as CCACHE_REMOTE_STORAGE takes it. It needs a network,
-            which the container then has; that is said.
+            which the container then has; a notice is printed.
 
     Raises:
         CommandError: Conan, CMake or a compiler refused; carries what the compiler said.
-        FoundryError: the source cannot be had or does not fit, the disk is too small, no engine answers.
+        FoundryError: the source is not available or does not fit, the disk is too small, no engine answers.
     """
     made = not store.has_part("upstream", want.identity)
 
@@ -286,7 +286,7 @@ class _Build:
         )
 
     def _bring(self) -> None:
-        """Have the tree in the volume, and beside it what is taken from this checkout."""
+        """Put the tree into the volume, and next to it the files of this checkout."""
         mark = f"{WORK}/source.identity"
         there = self.container.run(["cat", mark])
         if there.status != 0 or there.stdout != self.source.identity:
@@ -334,7 +334,7 @@ class _Build:
         ]
 
     def _report(self, seconds: float) -> None:
-        """Say where the time went, and keep that beside the part."""
+        """Print where the time went, and keep the figures next to the part."""
         log = self.container.run(["cat", f"{WORK}/build/.ninja_log"])
         found = timings.read(log.stdout) if log.status == 0 else []
         counted = self._call("ccache", "--print-stats")

@@ -268,10 +268,10 @@ class _Nowhere:
 
 
 def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
-    """A folder that a user gives: by its commit if it is a clean checkout, else by its files, which is said.
+    """A folder that a user gives: by its commit if it is a clean checkout, otherwise by its files, with a notice.
 
     Raises:
-        UsageError: it is no folder, or has not what is taken. FileError: it cannot be read.
+        UsageError: it is not a folder, or lacks what is taken. FileError: it cannot be read.
     """
     if not folder.is_dir():
         raise UsageError(

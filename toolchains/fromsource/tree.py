@@ -66,7 +66,7 @@ def described(upstream: str, profile: Profile, locked: LockedSource | None, *, f
 
     Raises:
         PinError: the source is not locked, or not as it is pinned now.
-        UsageError: the folder is none, or no source tree. FileError: it cannot be read.
+        UsageError: it is not a folder, or not a source tree. FileError: it cannot be read.
     """
     return _described(upstream, profile, _origin(upstream, profile, locked, folder))
 

@@ -60,7 +60,7 @@ class BaseImage:
 
 
 def identity(target: LockedTarget) -> str:
-    """The digest of all that goes into a target's base image."""
+    """Return the digest of all that goes into a target's base image."""
     return digest(
         {
             "suite": target.suite,
@@ -72,7 +72,7 @@ def identity(target: LockedTarget) -> str:
 
 
 def base(target: LockedTarget, store: Store) -> BaseImage:
-    """The base image of a target, from the store or made now.
+    """Return the base image of a target, from the store or made now.
 
     Raises:
         OfflineError: a package is not in the store.
@@ -157,7 +157,7 @@ def _path_options(target: LockedTarget) -> list[str]:
 
 
 def architecture(debs: Sequence[Artifact]) -> str:
-    """What the packages were compiled for; Docker took the names over from Debian."""
+    """Return what the packages were compiled for; Docker took the names over from Debian."""
     found = {deb.filename.rpartition("_")[2].removesuffix(".deb") for deb in debs} - {"all"}
     if len(found) != 1:
         raise PinError(f"the packages of a base image are for more than one architecture: {', '.join(sorted(found))}")

@@ -34,7 +34,7 @@ FORMAT = 1
 
 
 def identity(dockerfile: Path) -> str:
-    """The digest of what decides how inputs become an image: the Dockerfile, and the revision of the code."""
+    """Return the digest of what decides how inputs become an image: the Dockerfile, and the revision of the code."""
     formats = [FORMAT, docker_archive.FORMAT, folders.FORMAT]
     return digest({"format": formats, "dockerfile": folders.digest({"Dockerfile": dockerfile})})
 
@@ -91,7 +91,7 @@ def context(
 
 
 def present(engine: Engine, name: str) -> ImageInfo:
-    """An image that was just made.
+    """Return an image that was just made.
 
     Raises:
         EngineError: the engine does not have it.
@@ -103,7 +103,7 @@ def present(engine: Engine, name: str) -> ImageInfo:
 
 
 def locked(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
-    """The wheels of a lock as the store has them."""
+    """Return the wheels of a lock as the store has them."""
     return [Wheel(store.path(artifact), artifact.sha256) for artifact in artifacts]
 
 

@@ -29,7 +29,7 @@ _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
-    """The engine's image of this name, if this store made it; None for no image and for another, which is said."""
+    """Return the engine's image of this name if this store made it, or None. Print a notice about any other image."""
     info = engine.image(name)
     if info is None:
         return None

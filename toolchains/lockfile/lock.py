@@ -1,6 +1,6 @@
 """The lock: what the pins resolved to, every file by name, version, size and sha256, and a digest over all of it.
 
-The file holds no addresses. Whoever has the bytes may give them: a mirror, a colleague's store, the archive itself.
+The file has no addresses: the bytes may come from a mirror, another store, or the archive itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Artifact:
         sha256: of the whole file, hexadecimal.
 
     Raises:
-        PinError: a name, a version or the sha256 is none. These are used as names in the store and on command lines.
+        PinError: a name, a version or the sha256 is malformed. They are names in the store and on command lines.
     """
 
     kind: str
@@ -100,7 +100,7 @@ class LockedTarget:
         suite: the Debian suite of the base image.
         python: version of the image's Python, "3.13".
         debs: the whole base image, dependencies included.
-        wheels: the Python packages beside Triton, dependencies included.
+        wheels: the Python packages other than Triton, dependencies included.
         tritons: every pinned release.
         default_triton: the release that is built unless another is asked for.
         left_out: files of the debs that the image does without, as dpkg's path-exclude takes them.
@@ -139,15 +139,15 @@ class LockedTarget:
 
     @property
     def variant(self) -> bool:
-        """Whether it is its backend's own target with more, or other, components."""
+        """Return whether it is its backend's own target with more, or other, components."""
         return self.name != self.backend
 
     def own(self) -> tuple[Artifact, ...]:
-        """All files of the target, every Triton included, those of its builder left out."""
+        """Return all files of the target, every Triton included, those of its builder left out."""
         return (*self.debs, *self.wheels, *self.sdists, *(triton.wheel for triton in self.tritons.values()))
 
     def artifacts(self) -> tuple[Artifact, ...]:
-        """All files of the target and of its builder, each once."""
+        """Return all files of the target and of its builder, each once."""
         return tuple(dict.fromkeys((*self.own(), *(self.builder.own() if self.builder else ()))))
 
 
@@ -197,13 +197,13 @@ class Lock:
         return (*(system for pair in pairs for system in pair if system), *self.builders.values())
 
     def artifacts(self) -> tuple[Artifact, ...]:
-        """All files that the lock names, each once."""
+        """Return all files that the lock names, each once."""
         files = [artifact for system in self.systems() for artifact in system.own()]
         files += [file for source in self.sources.values() for file in source.files]
         return tuple(dict.fromkeys(files))
 
     def proven(self) -> list[LockedTarget]:
-        """The targets that all checks are run for.
+        """Return the targets that all checks are run for.
 
         A variant is among them if it has of its own what may be wrong: a native part, patched files, a Triton. One that
         has more packages only proves nothing that its backend's own target does not.
@@ -221,7 +221,7 @@ class Lock:
 
 
 def builder_name(suite: str) -> str:
-    """What the image is called in which this suite's things are built from upstream's sources."""
+    """Return what the image is called in which this suite's things are built from upstream's sources."""
     return f"build-{suite}"
 
 
@@ -235,7 +235,7 @@ def seal(
     sources: Mapping[str, LockedSource] | None = None,
     builders: Mapping[str, LockedTarget] | None = None,
 ) -> Lock:
-    """A lock over these, with all digests computed."""
+    """Return a lock over these, with all digests computed."""
     sealed = {}
     for name in sorted(targets):
         target = targets[name]
@@ -314,7 +314,7 @@ def save(lock: Lock, path: Path = paths.LOCK) -> None:
 
 
 def _to_json(target: LockedTarget) -> dict[str, Any]:
-    """The target as it stands in the file; what a key or a list already says is not repeated."""
+    """Return the target as it stands in the file; what a key or a list already says is not repeated."""
     data = asdict(target)
     if target.builder:
         data["builder"] = _to_json(target.builder)

@@ -1,6 +1,6 @@
 """Debian packages with a patch series of ours: the files that it changes, as a part that is laid over the packages.
 
-A package is neither built anew nor repacked: the files are taken from the .deb that the lock names, the series is
+A package is neither rebuilt nor repacked: the files are taken from the .deb that the lock names, the series is
 applied as strictly as Triton's (patches.py), and what comes out is a tar of these files alone.
 """
 
@@ -44,7 +44,7 @@ class PackageTree:
 
 
 def identity(what: Patched, target: LockedTarget) -> str:
-    """The digest of all that goes into the part: the package, the series, where it goes."""
+    """Return the digest of all that goes into the part: the package, the series, where it goes."""
     return digest(
         {
             "deb": package(what, target).sha256,
@@ -56,7 +56,7 @@ def identity(what: Patched, target: LockedTarget) -> str:
 
 
 def part(what: Patched, target: LockedTarget, store: Store) -> Path:
-    """A tar of the changed files by their names in the image, from the store or made now.
+    """Return a tar of the changed files by their names in the image, from the store or made now.
 
     Args:
         target: with packages that are in the store.
@@ -85,7 +85,7 @@ def unpacked(what: Patched, target: LockedTarget, store: Store) -> Iterator[Pack
 
 
 def package(what: Patched, target: LockedTarget) -> Artifact:
-    """The package as the target has it.
+    """Return the package as the target has it.
 
     Raises:
         PinError: it has none of this name.
@@ -100,5 +100,5 @@ def package(what: Patched, target: LockedTarget) -> Artifact:
 
 
 def series(what: Patched) -> Series:
-    """The patches, in order."""
+    """Return the patches, in order."""
     return Series.load(paths.PATCHES / what.series)

@@ -20,7 +20,7 @@ class Tree(Protocol):
     """Text files by their path in the source tree."""
 
     def read(self, path: str) -> str | None:
-        """The file's text, or None where the tree has no such file."""
+        """Return the file's text, or None where the tree has no such file."""
 
     def paths(self) -> Iterator[str]:
         """Every Python file of the tree that is also in a wheel."""
@@ -35,7 +35,7 @@ class FolderTree:
 
     @classmethod
     def detect(cls, root: Path) -> FolderTree:
-        """The tree at `root` in whichever layout it has.
+        """Return the tree at `root` in whichever layout it has.
 
         Raises:
             UsageError: it has neither.
@@ -50,7 +50,7 @@ class FolderTree:
         )
 
     def place(self, path: str) -> Path | None:
-        """Where the tree has a file, or None for one that a wheel does not carry.
+        """Return where the tree has a file, or None for one that a wheel does not carry.
 
         Raises:
             PatchTargetError: the path leaves the tree, or a link in the tree does.
@@ -96,7 +96,7 @@ class WheelTree:
 
 
 def in_wheel(path: str) -> str | None:
-    """Where a wheel has a file of the source tree, or None: it carries only part of them.
+    """Return where a wheel has a file of the source tree, or None: it carries only part of them.
 
     Raises:
         PatchTargetError: the path leaves the tree.
@@ -110,7 +110,7 @@ def in_wheel(path: str) -> str | None:
 
 
 def in_source(name: str) -> str | None:
-    """Where the source tree has a file of a wheel, or None for what the build adds."""
+    """Return where the source tree has a file of a wheel, or None for what the build adds."""
     match name.split("/"):
         case ["triton", "backends", backend, first, *rest]:
             return "/".join(["third_party", backend, "backend", first, *rest])

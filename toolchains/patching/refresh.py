@@ -69,7 +69,7 @@ def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into:
 
 
 def _diff(path: str, before: str | None, after: str | None) -> str:
-    """What a patch says of a file; before is None for one that it adds."""
+    """Return what a patch says of a file; before is None for one that it adds."""
     origin = "/dev/null" if before is None else f"a/{path}"
     return "".join(difflib.unified_diff(split(before or ""), split(after or ""), origin, f"b/{path}"))
 

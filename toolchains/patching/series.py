@@ -1,4 +1,4 @@
-"""A patch series: reading it, applying it strictly, telling what of it a tree already has.
+"""Read a patch series, apply it strictly, and tell which patches a tree already has.
 
 A series is a folder, patches/<component>/<version>/:
 
@@ -137,7 +137,7 @@ class Overlay:
         return True
 
     def target(self, patch: Patch, path: str) -> str:
-        """The text of a file that a patch changes, or PatchTargetError."""
+        """Return the text of a file that a patch changes, or PatchTargetError."""
         text = self.read(path)
         if text is None:
             raise PatchTargetError(
@@ -183,7 +183,7 @@ class Series:
         return cls(folder, tuple(patches), digest.hexdigest())
 
     def revision(self) -> int:
-        """The N of X+foundry.N.
+        """Return the N of X+foundry.N.
 
         Raises:
             PatchError: revision.toml stands for other patches than these.
@@ -229,7 +229,7 @@ class Series:
         return result
 
     def changes(self, tree: Tree) -> dict[str, str]:
-        """The files that bring a tree to the end of the series, by path; none for a tree that is there.
+        """Return the files that bring a tree to the end of the series, by path; none for a tree that is there.
 
         Raises:
             PatchTargetError: a file is missing. HunkError: a hunk does not fit.
@@ -260,12 +260,12 @@ class Series:
 
 
 def folder(version: str, component: str = "triton") -> Path:
-    """Where the series of a release is."""
+    """Return where the series of a release is."""
     return paths.PATCHES / component / version
 
 
 def series_digest(version: str) -> str:
-    """The digest of Triton's series for a release: with the wheel it starts from, it names a patched wheel."""
+    """Return the digest of Triton's series for a release: with the wheel it starts from, it names a patched wheel."""
     return Series.load(folder(version)).digest
 
 
@@ -320,7 +320,7 @@ def parse(name: str, text: str) -> Patch:
 
 
 def _contents(diff: str) -> list[str]:
-    """A diff's lines without the headers of hunks, in which "-1" and "-1,1" mean the same."""
+    """Return a diff's lines without the headers of hunks, in which "-1" and "-1,1" mean the same."""
     return [line for line in split(diff) if not line.startswith("@@ ")]
 
 
@@ -342,13 +342,13 @@ def _fields(name: str, header: str) -> dict[str, str]:
 
 
 def split(text: str) -> list[str]:
-    """The lines of a file, ends kept; only \\n ends a line, as in a diff."""
+    """Return the lines of a file, ends kept; only \\n ends a line, as in a diff."""
     lines = text.split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def misfit(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkError:
-    """The error for a hunk that does not fit: which lines differ, or where the hunk's lines are instead."""
+    """Return the error for a hunk that does not fit: which lines differ, or where the hunk's lines are instead."""
     start = hunk.before_start - 1
     elsewhere = places(lines, hunk.before)
     if elsewhere:
@@ -371,13 +371,13 @@ def misfit(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkErr
 
 
 def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """The indices at which a run of lines occurs."""
+    """Return the indices at which a run of lines occurs."""
     length = len(block)
     return [index for index in range(len(lines) - length + 1) if list(lines[index : index + length]) == list(block)]
 
 
 def read_revision(folder: Path) -> tuple[int, str]:
-    """The number and the digest in revision.toml, (0, "") for a series that was never refreshed."""
+    """Return the number and the digest in revision.toml, (0, "") for a series that was never refreshed."""
     file = folder / "revision.toml"
     if not file.is_file():
         return 0, ""

@@ -1,4 +1,4 @@
-"""From what is wanted to the lock: resolve pins, compare them with the lock, say what changed.
+"""Resolve pins into the lock, compare them with the lock, and report what changed.
 
 Input: the configuration and the archives. Output: toolchains/lock.json.
 """

@@ -37,7 +37,7 @@ def disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
 
 
 def unresolved(lock: Lock, pinned: Pinned) -> Iterator[str]:
-    """The profiles of a tag or a branch whose commit nobody has asked for yet: "triton/3.9.0"."""
+    """Yield the profiles of a tag or a branch whose commit nobody has asked for yet: "triton/3.9.0"."""
     for upstream in pinned.upstreams:
         for profile in upstream.profiles.values():
             name = f"{upstream.name}/{profile.name}"

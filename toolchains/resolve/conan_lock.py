@@ -117,7 +117,7 @@ def _conan(container: Container, *words: str) -> None:
 
 
 def _options(profile: Profile) -> dict[str, str]:
-    """What decides what a recipe requires: a Triton's, in which version."""
+    """Return what decides what a recipe requires: a Triton's, in which version."""
     if not profile.llvm_hash:
         return {}
     return {LLVM: projects.load(LLVM).profile(llvm_profile(profile)).version}
@@ -131,7 +131,7 @@ def _profiles() -> Iterator[tuple[Upstream, Profile]]:
 
 
 def _base() -> str:
-    """The reference of the recipe that the others build on, as its file says it."""
+    """Return the reference of the recipe that the others build on, as its file says it."""
     tree = ast.parse((paths.RECIPES / BASE / "conanfile.py").read_text())
     said = {
         target.id: str(ast.literal_eval(statement.value))
@@ -146,7 +146,7 @@ def _base() -> str:
 
 
 def _version(reference: str) -> str:
-    """A reference without its revision and time: "llvm/20.0.0#abc%1700000000.0" is "llvm/20.0.0"."""
+    """Return a reference without its revision and time: "llvm/20.0.0#abc%1700000000.0" is "llvm/20.0.0"."""
     return reference.partition("#")[0].partition("%")[0]
 
 

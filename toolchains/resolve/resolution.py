@@ -75,7 +75,7 @@ def resolve(
 def _source(
     name: str, profile: Profile, before: LockedSource | None, store: Store, unreachable: Callable[[str], None]
 ) -> LockedSource | None:
-    """A source as it is now; None for what is not locked: a folder, and a ref whose commit cannot be learnt."""
+    """Return a source as it is now; None for what is not locked: a folder, and a ref whose commit cannot be learnt."""
     match profile.source:
         case GitPin() as pin:
             commit = pin.commit
@@ -95,12 +95,12 @@ def _source(
 
 
 def _is_moving(profile: Profile) -> bool:
-    """Whether it takes a network to learn which commit is meant."""
+    """Return whether it takes a network to learn which commit is meant."""
     return isinstance(profile.source, GitPin) and not profile.source.commit
 
 
 def _same_ground(target: System, before: LockedTarget) -> bool:
-    """Whether plugin, suite and Python are as they were locked: what all of a target stands on."""
+    """Return whether plugin, suite and Python are as they were locked: what all of a target stands on."""
     return (target.backend, target.suite, target.python) == (before.backend, before.suite, before.python)
 
 
@@ -114,7 +114,7 @@ class _Resolver:
         self._answers: dict[str, tuple[Artifact, ...]] = {}
 
     def system(self, target: System, before: LockedTarget | None, only: Collection[Named]) -> LockedTarget:
-        """A target or its builder: what was asked for anew, the rest as it was locked."""
+        """Return a target or its builder: what was asked for resolved again, the rest as it was locked."""
         if not only or target in only or before is None or not _same_ground(target, before):
             locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
             for part in target.digests:
@@ -128,7 +128,7 @@ class _Resolver:
     def part(
         self, target: System, before: LockedTarget, part: str, keep: Mapping[str, str] | None = None
     ) -> LockedTarget:
-        """The target with one part of its lock resolved anew: "debs", "wheels" or "tritons".
+        """Return the target with one part of its lock resolved again: "debs", "wheels" or "tritons".
 
         Args:
             keep: versions of wheels that stay if they can; a pin's version comes first.
@@ -158,7 +158,7 @@ class _Resolver:
         return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
     def _sdists(self, python: str, pins: dict[str, str]) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-        """The sdists, and what they need beside each other."""
+        """Return the sdists, and the wheels that they need."""
         if not pins:
             return (), ()
         with self._store.incoming() as folder:
@@ -206,7 +206,7 @@ class Change:
 
 
 def changes(old: Lock | None, new: Lock) -> list[Change]:
-    """What differs from an old lock to a new one, artifact by artifact, then source by source."""
+    """Return what differs from an old lock to a new one, artifact by artifact, then source by source."""
     olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for target in sorted({*olds, *news}):
@@ -244,7 +244,7 @@ def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
 
 
 def _shown(artifact: Artifact | None, other: Artifact | None) -> str:
-    """The version, and the hash where that is all that differs."""
+    """Return the version, and the hash where that is all that differs."""
     if artifact is None:
         return ""
     same_version = other is not None and other.version == artifact.version

@@ -1,4 +1,4 @@
-"""A vendor SDK that the user supplies in place of a native part of ours.
+"""Take a vendor SDK that the user supplies instead of one of our native parts.
 
 Input: a path, or the variables that the vendor documents. Output: the SDK as a part of an image, after a check of what
 is missing or would not run there.

@@ -119,7 +119,7 @@ class Supply:
         )
 
     def _compression(self) -> str:
-        """What is wrong with an archive that is compressed as we cannot read it."""
+        """Return what is wrong with an archive that is compressed as we cannot read it."""
         try:
             with self.path.open("rb") as file:
                 zstd = file.read(len(_ZSTD)) == _ZSTD
@@ -140,7 +140,7 @@ class _Hash:
 
 
 def _below(kind: Kind, names: Mapping[str, Entry]) -> str:
-    """Where in an archive the first of the files that we need is; there the others are expected, too."""
+    """Return where in an archive the first of the files that we need is; there the others are expected, too."""
     for need in kind.needs:
         ends = (f"/{name}".partition(f"/{need}") for name in names)
         for before, found, after in ends:

@@ -1,4 +1,4 @@
-"""What an ELF file says of itself: for which machine it is, what it needs of other libraries, what it gives to them.
+"""Read the headers of an ELF file: its machine, what it needs of other libraries, and what it defines for them.
 
 Read by pyelftools. The names are those of the ELF specification and of the System V ABI.
 """
@@ -66,7 +66,7 @@ def read(stream: IO[bytes], functions: Iterable[str] = ()) -> Elf:
         functions: the exports that are asked for.
 
     Raises:
-        DamagedElfError: it is none, or damaged.
+        DamagedElfError: it is not an ELF file, or it is damaged.
     """
     try:
         return _read(ELFFile(stream), functions)
@@ -118,7 +118,7 @@ def _read(file: ELFFile, functions: Iterable[str]) -> Elf:
 
 
 def _dynamic(file: ELFFile) -> Dynamic | None:
-    """The dynamic section, which a loader finds through its segment: a file may have no section headers."""
+    """Return the dynamic section, which a loader finds through its segment: a file may have no section headers."""
     segment = next((part for part in file.iter_segments() if isinstance(part, DynamicSegment)), None)
     return segment or next((part for part in file.iter_sections() if isinstance(part, DynamicSection)), None)
 

@@ -1,4 +1,4 @@
-"""The shared libraries that an image will have, as its locked Debian packages say, before there is an image.
+"""Find the shared libraries that an image will have, from its locked Debian packages, before the image exists.
 
 The versions that those of C and C++ define are read from the libraries themselves: no table of releases has to be kept.
 """
@@ -28,7 +28,7 @@ class Provided:
         store: has the packages, or fetches them: those of C and C++ at once, others when one of theirs is asked for.
 
     Raises:
-        OfflineError, GoneError, FetchError: a package cannot be had; see Store.fetch.
+        OfflineError, GoneError, FetchError: a package is not available; see Store.fetch.
         CommandError, MissingToolError: dpkg-deb cannot unpack it, or is not there.
     """
 
@@ -41,11 +41,11 @@ class Provided:
         self.runtime = f"{target.suite}: {', '.join(map(str, used))}"
 
     def versions(self, soname: str) -> frozenset[str] | None:
-        """The versions that a library of C or C++ defines; None for other libraries."""
+        """Return the versions that a library of C or C++ defines; None for other libraries."""
         return self._versions.get(soname)
 
     def has(self, soname: str) -> bool:
-        """Whether any of the packages has a library of this name where the loader looks."""
+        """Return whether any of the packages has a library of this name where the loader looks."""
         return soname in self._versions or soname in self._declared
 
     @cached_property
@@ -66,7 +66,7 @@ class Provided:
 
 
 def _defined(deb: Path) -> Iterator[tuple[str, frozenset[str]]]:
-    """The libraries of a package by soname, with the versions that they define."""
+    """Yield the libraries of a package by soname, with the versions that they define."""
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         run([tool("dpkg-deb", package="dpkg"), "--extract", deb, work], log="dpkg-deb")
         for folder in Path(work).glob("**/x86_64-linux-gnu"):
@@ -86,6 +86,6 @@ def highest(versions: frozenset[str], like: str) -> str:
 
 
 def ordered(version: str) -> tuple[str, tuple[int, ...]]:
-    """What versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
+    """Return what versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
     name, _, numbers = version.rpartition("_")
     return name, tuple(int(part) if part.isdigit() else 0 for part in numbers.split("."))

@@ -1,4 +1,4 @@
-"""Says of a vendor's SDK, before anything is built, what of it is missing or will not run in a target's image.
+"""Check a vendor's SDK before anything is built: list what is missing or will not run in a target's image.
 
     files      what we need is there, and may be executed
     machine    what runs on the host is for x86-64 Linux, with glibc's loader
@@ -35,7 +35,7 @@ _LINKS = 40
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """What was found of a file; fatal if the SDK cannot be used with it."""
+    """A finding about a file; fatal if the SDK cannot be used because of it."""
 
     file: str
     text: str
@@ -46,7 +46,7 @@ class Finding:
 
 
 def check(kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provided, python: str) -> list[Finding]:
-    """Everything that is wrong with an SDK.
+    """Return everything that is wrong with an SDK.
 
     Args:
         kind: what it should be.
@@ -59,7 +59,7 @@ def check(kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provide
 
 
 def resolved(entries: Mapping[str, Entry], name: str) -> str | None:
-    """The file that a name leads to through links inside the SDK, or None."""
+    """Return the file that a name leads to through links inside the SDK, or None."""
     end = _followed(entries, name)
     return end if end in entries else None
 
@@ -116,7 +116,7 @@ class _Check:
         return f", only a link to {entry.link}, which is not in it" if entry else ""
 
     def _of_image(self, name: str) -> str:
-        """The library of the image that a link leads to, or ""."""
+        """Return the library of the image that a link leads to, or ""."""
         folder, library = posixpath.split(_followed(self._entries, name))
         return library if folder in _LIBRARIES and self._provided.has(library) else ""
 
@@ -124,7 +124,7 @@ class _Check:
         return [name for name in self._entries if posixpath.dirname(name) == folder]
 
     def _usable(self, need: str, entry: Entry) -> Iterator[Finding]:
-        """A needed program is an executable file, a needed library an ELF file."""
+        """Check that needed programs are executable files, and needed libraries ELF files."""
         with entry.open() as file:
             start = file.read(_LONGEST_LINE)
         if need.startswith("bin/"):
@@ -152,7 +152,7 @@ class _Check:
             yield Finding(need, f"is a script for {program or 'nothing'}; this image has {', '.join(known)}")
 
     def _defining(self, folder: str, functions: Iterable[str]) -> Iterator[str]:
-        """The libraries directly in a folder, or that links in it lead to, that define one of the functions."""
+        """Yield the libraries directly in a folder, or that links in it lead to, that define one of the functions."""
         names = {resolved(self._entries, name) for name in self._inside(folder)}
         for name in sorted(filter(None, names)):
             with self._entries[name].open() as file:
@@ -167,7 +167,7 @@ class _Check:
                 yield name
 
     def _reached(self, used: Iterable[str]) -> set[str]:
-        """What is used, and what the loader takes of the SDK for it."""
+        """Return what is used, and what the loader takes of the SDK for it."""
         reached: set[str] = set()
         waiting = list(used)
         while waiting:
@@ -183,7 +183,7 @@ class _Check:
         return posixpath.dirname(name) in self._kind.host and not self._entries[name].link
 
     def _elf(self, name: str) -> Elf | None:
-        """What a file says of itself; None if it is no ELF file.
+        """Return what the headers of a file say; None if it is not an ELF file.
 
         A damaged one says nothing; that it is damaged is found where it is looked at.
         """
@@ -254,7 +254,7 @@ class _Check:
                 yield Finding(name, f"needs {version} of {soname}; this image has {has} ({self._provided.runtime})")
 
     def _library(self, name: str, found: Elf, soname: str) -> str | None:
-        """The file of the SDK that the loader takes for a library, if it takes one of them."""
+        """Return the file of the SDK that the loader takes for a library, if it takes one of them."""
         folders = (*(self._folder(name, folder) for folder in found.search), *self._kind.search)
         for folder in folders:
             if folder is not None:
@@ -264,7 +264,7 @@ class _Check:
         return None
 
     def _folder(self, name: str, folder: str) -> str | None:
-        """A folder of DT_RUNPATH as a folder of the SDK, or None if it is elsewhere."""
+        """Return a folder of DT_RUNPATH as a folder of the SDK, or None if it is elsewhere."""
         own = posixpath.join(self._home, posixpath.dirname(name))
         path = posixpath.normpath(folder.replace("${ORIGIN}", own).replace("$ORIGIN", own))
         inside = posixpath.relpath(path, self._home) if path.startswith("/") else ".."
@@ -272,7 +272,7 @@ class _Check:
 
 
 def _highest_of_each(versions: Iterable[str]) -> list[str]:
-    """The highest version of each name: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
+    """Return the highest version of each name: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
     best = {version.rpartition("_")[0]: version for version in sorted(versions, key=ordered)}
     return sorted(best.values())
 
@@ -282,7 +282,7 @@ def _list(versions: Iterable[str]) -> str:
 
 
 def _above(name: str) -> Iterator[str]:
-    """The folders that a file is in, the innermost first."""
+    """Yield the folders that a file is in, the innermost first."""
     folder = posixpath.dirname(name)
     while folder and folder != "/":
         yield folder

@@ -1,4 +1,4 @@
-"""Which SDK a command line means: --sdk with a path or a word, or the variables that the vendor's README sets.
+"""Decide which SDK a command line means: --sdk with a path or a word, or the variables of the vendor's README.
 
 --sdk=PATH           that archive or folder, whatever variables are set
 --sdk=environment    what the variables name; those of single files may be absent where the folder has the files
@@ -26,7 +26,7 @@ _console = Console(stderr=True, highlight=False, soft_wrap=True)
 def meant(
     target: LockedTarget | None, sdk: str, environ: Mapping[str, str], *, sha256: str = "", version: str = ""
 ) -> Given | None:
-    """The vendor SDK that a command line means; None for our own part.
+    """Return the vendor SDK that a command line means; None for our own part.
 
     Args:
         target: the command's; None where it is for all of them, with our own parts.
@@ -57,7 +57,7 @@ def meant(
 
 
 def _named(kind: Kind, environ: Mapping[str, str], *, asked: bool, sha256: str, version: str) -> Given | None:
-    """What the variables name; without being asked for it, only if all are set."""
+    """Return what the variables name; without being asked for it, only if all are set."""
     known = {variable: environ[variable] for variable in kind.environment if environ.get(variable)}
     missing = [variable for variable in kind.environment if variable not in known]
     whole = next((variable for variable, name in kind.environment.items() if not name), "")

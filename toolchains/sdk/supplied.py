@@ -1,4 +1,4 @@
-"""A vendor SDK that the user supplies: checked, and put into the image in place of a native part of ours.
+"""Check a vendor SDK that the user supplies, and put it into the image in place of one of our native parts.
 
 Nothing here fetches one, and an image that has one is labelled as not for pushing. The steps of given():
     1. its sha256 (supply.py) against the one that the user gives, or against the one written down at its first use
@@ -39,7 +39,7 @@ _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 @dataclass(frozen=True)
 class Given:
-    """What a user says of an SDK.
+    """The options about an SDK.
 
     Attributes:
         path: the archive, or a folder.
@@ -57,7 +57,7 @@ class Given:
 
     @property
     def option(self) -> str:
-        """The value of --sdk that gives it."""
+        """Return the value of --sdk that gives it."""
         return self.word or str(self.path)
 
 
@@ -72,17 +72,17 @@ class Sdk:
 
     @property
     def replaces(self) -> str:
-        """The recipe that it stands in for."""
+        """Return the recipe that it stands in for."""
         return self.kind.replaces
 
     @property
     def folder(self) -> str:
-        """What its tar is called among the parts of an image."""
+        """Return what its tar is called among the parts of an image."""
         return f"{self.kind.key}-{self.version or self.sha256[:12]}"
 
     @property
     def home(self) -> str:
-        """Where it lies in an image."""
+        """Return where it lies in an image."""
         return self.kind.home.format(version=self.version)
 
     @property
@@ -92,17 +92,17 @@ class Sdk:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the image says of it."""
+        """Return what the image says of it."""
         name = f"{self.kind.key} {self.version}".strip()
         return {"sdk": name, "sdk-sha256": self.sha256, "redistributable": "false"}
 
     @property
     def identity(self) -> str:
-        """The digest of all that goes into the tar of it."""
+        """Return the digest of all that goes into the tar of it."""
         return digest({"sha256": self.sha256, "home": self.home, "format": prefix.FORMAT})
 
     def part(self, store: Store) -> Path:
-        """A tar of its files, from the store or made now.
+        """Return a tar of its files, from the store or made now.
 
         Raises:
             UnsafeArchiveError: it has an entry that leaves its folder.
@@ -129,7 +129,7 @@ def given(target: LockedTarget, what: Given, store: Store) -> Sdk:
         HashMismatchError: it is not what was given before, or has another sha256 than was said.
         SdkError: it lacks what we need, will not run in the image, or does not tell its version; lists all
             that is wrong.
-        OfflineError, GoneError, FetchError: a package with the image's libraries cannot be had.
+        OfflineError, GoneError, FetchError: a package with the image's libraries is not available.
     """
     if not target.sdk:
         raise UsageError(f"{target.name} accepts no vendor SDK", next="leave out --sdk")
@@ -216,7 +216,7 @@ def _advice(kind: Kind, fatal: Sequence[Finding]) -> str:
 
 
 def _checked(kind: Kind, target: LockedTarget) -> str:
-    """The digest of all that the preflight goes by, the SDK aside."""
+    """Return the digest of all that the preflight goes by, the SDK aside."""
     return digest(
         {
             "kind": trees.digest({"kind": vendors.file(kind.key)}),

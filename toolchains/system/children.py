@@ -1,4 +1,4 @@
-"""The only door to child processes.
+"""Run child processes. No other module starts one.
 
 A child gets a short, explicit environment, so that a variable of the user's shell cannot change what is built. What it
 prints goes to a log file; an error carries the last lines of it.
@@ -22,7 +22,7 @@ from toolchains.system.paths import LOGS
 
 # What every child sees of our environment.
 _PASSED = ("HOME", "TERM")
-# What a child that may use the network sees besides: the user's own proxies, certificates and pip settings. None of
+# What a child that may use the network also sees: the user's own proxies, certificates and pip settings. None of
 # them can change a result, since every byte fetched is checked against the lock.
 _PASSED_NETWORK = (
     "http_proxy",
@@ -53,7 +53,7 @@ class Completed:
 
 
 def environment(extra: Mapping[str, str] | None = None, *, network: bool = False) -> dict[str, str]:
-    """The environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
+    """Return the environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
     env = {name: os.environ[name] for name in _PASSED if name in os.environ}
     if network:
         env |= connection()
@@ -66,12 +66,12 @@ def environment(extra: Mapping[str, str] | None = None, *, network: bool = False
 
 
 def connection() -> dict[str, str]:
-    """The user's own proxies and certificates."""
+    """Return the user's own proxies and certificates."""
     return {name: os.environ[name] for name in _PASSED_NETWORK if name in os.environ}
 
 
 def tool(name: str, *, package: str) -> str:
-    """The path of a program of the host's, or MissingToolError naming the Debian package that has it."""
+    """Return the path of a program of the host's, or MissingToolError naming the Debian package that has it."""
     path = shutil.which(name)
     if path is None:
         raise MissingToolError(f"{name} is not installed", next=f"apt-get install {package}")
@@ -171,7 +171,7 @@ def end_children() -> None:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """End a child and all that it started; they are a process group of their own.
+    """End a child and all that it started; they are one process group.
 
     SIGINT first, after which more programs clean up than after SIGTERM: pytest and with it its containers, for one.
     """

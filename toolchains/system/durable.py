@@ -1,4 +1,4 @@
-"""Writes files and folders so that a name never stands for something half-written, not even after a power failure.
+"""Write files and folders so that a name never stands for something half-written, not even after a power failure.
 
 A rename may reach the disk before the content of what was renamed. So the content is synced first, then the rename.
 """

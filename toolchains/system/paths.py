@@ -27,7 +27,7 @@ RESULTS = BUILD / "results"
 
 
 def cache() -> Path:
-    """The folder under which the store and every built part live.
+    """Return the folder under which the store and every built part live.
 
     FOUNDRY_CACHE wins; else the XDG cache directory; else ~/.cache. Shared by all checkouts of a user: every name in it
     is a digest.

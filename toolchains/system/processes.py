@@ -1,4 +1,4 @@
-"""Names a process so that a later one can tell whether it is dead, even if another process has its number by then."""
+"""Name a process so that a later one can tell whether it is dead, even if another process has its number by then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def this() -> str:
 
 
 def is_dead(name: str) -> bool:
-    """Whether a process is known to be dead. One of another machine, or of an earlier boot of this, never is."""
+    """Return whether a process is known to be dead. One of another machine, or of an earlier boot of this, never is."""
     machine, _, rest = name.partition(" ")
     number, _, start = rest.partition(" ")
     return machine == _machine() and number.isdecimal() and _start(int(number)) != start

@@ -1,4 +1,4 @@
-"""Gives this process a folder for large temporary files, and removes the folders of processes that were killed.
+"""Give this process a folder for large temporary files, and remove the folders of processes that were killed.
 
     TMPDIR/foundry-UID/lock         held while a folder is made or removed
     TMPDIR/foundry-UID/NAME         what one process works with
@@ -61,7 +61,7 @@ def folder(temporary: Path) -> Path:
 
 
 def locks() -> tuple[int, ...]:
-    """The open files that a child must inherit, so that its folder stays while it works there."""
+    """Return the open files that a child must inherit, so that its folder stays while it works there."""
     return tuple(owner for _, owner in _held.values())
 
 
@@ -110,7 +110,7 @@ def _locked(temporary: Path, *, create: bool = False) -> Iterator[Path | None]:
 
 
 def _abandoned(parent: Path) -> Iterator[Path]:
-    """The folders whose owner is dead, and so are all children of it; each is locked while it is looked at."""
+    """Yield the folders whose owner is dead, and so are all children of it; each is locked while it is looked at."""
     for file in sorted(parent.glob(f"*{_OWNER}")):
         # Its owner may end in this moment.
         with suppress(FileNotFoundError), file.open() as owner:
@@ -156,7 +156,7 @@ def _remove(place: Path) -> None:
 
 
 def _has_mounts(place: Path) -> bool:
-    """Whether something is mounted below a folder. A space in a name is written \\040 there."""
+    """Return whether something is mounted below a folder. A space in a name is written \\040 there."""
     inside = f"{place.resolve()}/".replace(" ", "\\040")
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return any(line.split()[4].startswith(inside) for line in mounts)

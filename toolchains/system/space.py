@@ -1,4 +1,4 @@
-"""Recognises a full disk in what programs print, and says how much room there is where."""
+"""Recognise a full disk in what programs print, and report how much room there is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the user which step of a build is at work, and how long each one took."""
+"""Tell the user which step of a build is at work, and how long each one took."""
 
 from __future__ import annotations
 

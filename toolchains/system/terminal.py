@@ -1,4 +1,4 @@
-"""Joins this process's terminal to a stream: keys go out as they are typed, what comes back is shown as it is."""
+"""Join this process's terminal to a stream: keys go out as they are typed, what comes back is shown as it is."""
 
 from __future__ import annotations
 

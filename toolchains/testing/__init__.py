@@ -1,4 +1,4 @@
-"""Proofs and checks: e2e, bench and the whole test run.
+"""Prove and check: e2e, bench and the whole test run.
 
 Input: a target's image. Output: results in build/results and an exit status.
 """

@@ -44,7 +44,7 @@ def e2e(
     given: Given | None = None,
     choice: Choice | None = None,
 ) -> Path:
-    """Have a target's image, and prove in it that kernels run and are right.
+    """Build a target's image if needed, and prove in it that kernels run and are right.
 
     Args:
         target: its name.
@@ -119,7 +119,7 @@ def bench(
     peers = _PEERS.get(building.locked(variant).backend, ())
     env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
     how = _How(triton, offline, allow_drift, given, None)
-    # Beside what e2e found, not in its place.
+    # Next to e2e's results, so that it does not replace them.
     folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
     verdict, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
     taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
@@ -207,7 +207,7 @@ def _run(
 
     Args:
         folder: for the results, if not named as the target is.
-        peers: backends whose plugins the command finds beside the target's own.
+        peers: backends whose plugins the command finds in addition to the target's own.
     """
     docker, made = building.have(
         target,
@@ -252,7 +252,7 @@ def _memory(container: Sandbox) -> str:
 
 
 def _install(container: Container, backend: str) -> None:
-    """Put a backend's plugin into a folder of its own in a container, so that its image need not have it."""
+    """Put a backend's plugin into a separate folder in a container, so that its image need not have it."""
     sources = f"{_HOME}/{backend}"
     container.copy_into(paths.BACKENDS / backend, sources)
     # No dependencies: the image has what its own plugin needs, and measures with that.

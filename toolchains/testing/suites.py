@@ -1,4 +1,4 @@
-"""The verb test: everything that this repository checks of itself, in one run with one summary.
+"""The verb test: run every check of this repository, with one summary.
 
     ruff             over all Python here: lint and format
     import-linter    the packages of toolchains/ import downwards only
@@ -61,12 +61,12 @@ _MARKS = (
 _PROCESSOR = "POCL_KERNELLIB_NAME"
 _PROCESSORS = ("sse2", "avx2")
 _POCL = "pocl-opencl-icd"
-# Of this process's environment, what tests on this machine need beside what every child gets.
+# Variables of this process that tests on this machine need, in addition to what every child gets.
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
 
 def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
-    """Run all checks; what failed is said in what is printed, whose last line is the summary.
+    """Run all checks, and print what failed. The last line is the summary.
 
     Args:
         target: the only one whose image the backends' tests and e2e run in; those of Lock.proven if empty.
@@ -234,7 +234,7 @@ class _Image:
             processor: one of _PROCESSORS, to run what is marked every_cpu as that processor.
         """
         chosen = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
-        # Tests may import what lies beside them.
+        # Tests may import what lies next to them.
         env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
         env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
         junit = self.junit(f"backends-{processor}" if processor else "backends")

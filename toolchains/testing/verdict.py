@@ -1,4 +1,4 @@
-"""What a run of cases in a container came to, judged on this machine by the records that e2e/supervise.py sends.
+"""Judge a run of cases in a container, on this machine, by the records that e2e/supervise.py sends.
 
 The first record is the plan: which cases are run. A run is a success only if each of them has exactly one result, if
 none failed, and if the last record came. What was running when records stopped is an error, and so is what was not run.
@@ -37,7 +37,7 @@ class Verdict:
     _ended: bool = False
 
     def take(self, line: str) -> None:
-        """Take a record; what is none is a fault."""
+        """Take a record. A malformed record is a fault."""
         try:
             record = json.loads(line)
             if self._ended:
