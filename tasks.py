@@ -28,8 +28,9 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
         ./foundry pin --check --offline
 
     --update[=NAME]  resolve the pins against the archives as they are now, and show what changed. NAME limits this to
-                     one component, one builder or one project that is built from source
-    --check          verify that pins, lock and files agree, and verify the LLVM commit inside each Triton
+                     one component, one builder or one project that is built from source; wheels that others require
+                     then stay as locked if they fit
+    --check          verify that pins, lock, files and built parts agree, and verify the LLVM commit inside each Triton
     --fetch          download all locked files into the store, so that a build needs no network. Of the sources of
                      upstream projects, this fetches the Debian source packages of the default profiles
     --offline        do not use the network; list what is missing

@@ -80,7 +80,7 @@ def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
 
 
 def pull(wanted: list[Wanted], url: str, expect: str, store: Store) -> None:
-    """Download these parts into the store if they are not there; of one that the remote lacks, download what it requires.
+    """Download these parts unless the store has them; of one that the remote lacks, download what it requires.
 
     Raises:
         UsageError: one sha256 was given for several.

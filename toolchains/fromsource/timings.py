@@ -57,7 +57,7 @@ def read(ninja_log: str) -> list[Step]:
         if len(columns) != _COLUMNS:
             continue
         start, end, _, output, command = columns
-        # Times start anew with each run, and within one the lines are in the order in which steps ended.
+        # Times start again with each run, and within one the lines are in the order in which steps ended.
         if int(end) < ended:
             earlier += ended
         ended = int(end)

@@ -1,4 +1,4 @@
-"""Run child processes. No other module starts one.
+"""Run child processes. No other module starts one, except bootstrap.py, which runs before this can be imported.
 
 A child gets a short, explicit environment, so that a variable of the user's shell cannot change what is built. What it
 prints goes to a log file; an error carries the last lines of it.
