@@ -15,7 +15,7 @@ from invoke.context import Context
 from toolchains.cli.verb import verb
 
 if TYPE_CHECKING:
-    from toolchains.fromsource.choice import Choice
+    from toolchains.fromsource.choice import SourceChoice
     from toolchains.sdk.supplied import Given
 
 
@@ -120,7 +120,7 @@ def build(
     --compiler-cache=URL   use ccache's remote storage, such as http://cache.example:8080. The container that compiles
                      then has a network, and Foundry prints a notice
     """
-    from toolchains.assembly import building
+    from toolchains.cli import build as building
 
     building.build(
         target,
@@ -171,7 +171,7 @@ def e2e(
 
     chosen = _choice(from_source, source, profile)
     if from_source is None and chosen is None:
-        chosen = choice.there(target, triton)
+        chosen = choice.find_built(target, triton)
     proof.e2e(
         target,
         triton=triton,
@@ -223,6 +223,7 @@ def pack(
     out_indices: str = "",
     kernel: str = "",
     script: str = "",
+    target: str = "",
     triton: str = "",
     offline: bool = False,
     allow_drift: bool = False,
@@ -234,16 +235,18 @@ def pack(
     The folder has the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run-packed`
     runs it. On a machine with the UPMEM SDK, backends/dpu/tritonpim/scripts/container_artifact_run.sh runs it, too.
 
-    --script=FILE       a script that accepts --out PATH and writes LLVM IR there; by default
-                        backends/dpu/tritonpim/dpu_min_test.py, an addition. --triton-script means the same
-    --artifact-dir=DIR  the folder to write
-    --out-indices=2,3   the kernel's parameters that are results, counted from 0; default: all that it writes
-    --kernel=NAME       the kernel to pack; needed if the IR has several
+    --script=FILE       accepts --out PATH and writes LLVM IR there; --triton-script is the same. Default: the addition
+                        in backends/dpu/tritonpim/dpu_min_test.py
+    --artifact-dir=DIR  where to write
+    --out-indices=2,3   which parameters of the kernel, counted from 0, are results; default: all that it writes
+    --kernel=NAME       needed if the IR has several kernels
+    --target=NAME       needed if kernels of several targets can be packed
     --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
     from toolchains.cli import pack as artifacts
 
     artifacts.pack(
+        artifacts.choose_target(target),
         script or triton_script,
         artifact_dir,
         out_indices=out_indices,
@@ -266,6 +269,7 @@ def run_packed(
     nr_dpus: str = "",
     grid: str = "",
     parameters: bool = False,
+    target: str = "",
     triton: str = "",
     offline: bool = False,
     allow_drift: bool = False,
@@ -287,6 +291,7 @@ def run_packed(
     --len=IDX=N       the number of elements of an array, if it does not follow from the other options
     --grid=X[,Y[,Z]]  the programs to run, if they do not follow from the other options
     --sdk=PATH        the vendor's SDK in place of our emulator; see `build`
+    --target=NAME     needed if kernels of several targets can be packed
     --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
     from toolchains.cli import pack as artifacts
@@ -298,7 +303,9 @@ def run_packed(
         for word in (f"--{name}", value)
     ]
     options += ["--nr-dpus", nr_dpus] * bool(nr_dpus) + ["--grid", grid] * bool(grid) + ["--help"] * parameters
-    artifacts.run(
+    chosen = artifacts.choose_target(target)
+    artifacts.run_packed(
+        chosen,
         artifact,
         options,
         ins=in_,
@@ -306,7 +313,7 @@ def run_packed(
         triton=triton,
         offline=offline,
         allow_drift=allow_drift,
-        given=_given(artifacts.TARGET, sdk),
+        given=_given(chosen, sdk),
     )
 
 
@@ -349,13 +356,13 @@ def run(
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
     """
-    from toolchains.cli import passing, workplace
+    from toolchains.cli import script_words, workplace
 
     sys.exit(
-        workplace.run(
+        workplace.run_script(
             target,
             script,
-            passing.words(),
+            script_words.words(),
             folder=with_,
             results=results,
             wheels=wheels,
@@ -450,7 +457,7 @@ def upstream(
     source, profile = ([each if "=" in each else f"{build}={each}" for each in given] for given in (source, profile))
     chosen = choice.read(build, source, profile, jobs, compiler_cache)
     assert chosen is not None, "a project is named"
-    overview.make(build, target, chosen)
+    overview.build_project(build, target, chosen)
 
 
 @verb(group="project")
@@ -595,18 +602,18 @@ def ci(c: Context) -> None:
 
 
 def _given(target: str, sdk: str, sha256: str = "", version: str = "") -> Given | None:
-    """Return the vendor SDK that the options name; None if they name none."""
-    from toolchains.assembly import building
+    """The vendor SDK of a command line; None where it means none."""
+    from toolchains.assembly import ensure
     from toolchains.sdk import selection
 
-    locked = building.locked(target) if target else None
-    return selection.meant(locked, sdk, os.environ, sha256=sha256, version=version)
+    locked = ensure.locked_target(target) if target else None
+    return selection.select_sdk(locked, sdk, os.environ, sha256=sha256, version=version)
 
 
 def _choice(
     from_source: str | None, source: list[str], profile: list[str], jobs: str = "", compiler_cache: str = ""
-) -> Choice | None:
-    """Return what the options want built from source; None if they want nothing."""
+) -> SourceChoice | None:
+    """What a command line wants built from source; None where it means nothing."""
     from toolchains.fromsource import choice
 
     return choice.read(from_source, source, profile, jobs, compiler_cache)

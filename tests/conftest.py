@@ -10,9 +10,10 @@ import pytest
 from tiny import tiny_image
 
 from toolchains.artifacts import native
-from toolchains.assembly import building
+from toolchains.assembly import ensure
 from toolchains.engine import client, host
-from toolchains.engine.client import Container, Engine
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -43,9 +44,9 @@ def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
-    used = native.fetched(locked, store)
+    used = native.fetch_builder(locked, store)
     docker = client.connect()
-    native.have_builder(used, store=store, engine=docker)
+    native.ensure_builder(used, store=store, engine=docker)
     return docker, used
 
 
@@ -54,9 +55,9 @@ def compilers(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
     """The engine, which has the image that upstream's projects are built in, and what that was made of."""
     host.ensure()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
-    used = native.fetched(lock.load().builders["bookworm"], store)
+    used = native.fetch_builder(lock.load().builders["bookworm"], store)
     docker = client.connect()
-    native.have_builder(used, store=store, engine=docker)
+    native.ensure_builder(used, store=store, engine=docker)
     return docker, used
 
 
@@ -66,7 +67,9 @@ def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
 
     @functools.cache
     def image(release: str) -> tuple[Engine, str]:
-        engine, made = building.have("spirv", triton=release, allow_drift=request.config.getoption("--allow-drift"))
+        engine, made = ensure.ensure_image(
+            "spirv", triton=release, allow_drift=request.config.getoption("--allow-drift")
+        )
         return engine, made.name
 
     def make(release: str) -> Container:

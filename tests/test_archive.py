@@ -200,7 +200,7 @@ def test_a_base_image_depends_on_the_content_of_its_tar_only(tmp_path: Path) -> 
     for entries in ((entry("./b", b"2"), entry("./a", b"1")), (entry("a", b"1"), entry("b", b"2", uname="root"))):
         (tmp_path / "rootfs.tar").write_bytes(layer(*entries))
         result = tmp_path / "image.tar"
-        id = docker_archive.base(
+        id = docker_archive.write_base_image(
             tmp_path / "rootfs.tar", result, name=NAME, architecture="amd64", env=["A=1"], command=["/bin/sh"]
         )
         made.append((id, result.read_bytes()))

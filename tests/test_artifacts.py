@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolchains.assembly import building
+from toolchains.assembly import ensure
 from toolchains.cli import pack
+from toolchains.config import components
 from toolchains.system.children import Completed
 from toolchains.system.errors import CommandError, UsageError
 
@@ -56,7 +58,7 @@ def container(monkeypatch: pytest.MonkeyPatch) -> FakeContainer:
         assert name == "dpu"
         return types.SimpleNamespace(sandbox=lambda name: made), types.SimpleNamespace(name="image")
 
-    monkeypatch.setattr(building, "have", have)
+    monkeypatch.setattr(ensure, "ensure_image", have)
     return made
 
 
@@ -72,7 +74,7 @@ def artifact(tmp_path: Path) -> Path:
 def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container: FakeContainer, tmp_path: Path) -> None:
     script = tmp_path / "sub.py"
     script.touch()
-    pack.pack(str(script), str(tmp_path / "out"), out_indices="2,3", kernel="sub")
+    pack.pack("dpu", str(script), str(tmp_path / "out"), out_indices="2,3", kernel="sub")
     assert container.copied == {f"{HOME}/script/sub.py": script}
     (command,) = container.commands
     assert command[-6:] == [
@@ -87,22 +89,35 @@ def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container:
 
 
 def test_without_a_script_it_is_the_example(container: FakeContainer, tmp_path: Path) -> None:
-    pack.pack("", str(tmp_path / "out"))
+    pack.pack("dpu", "", str(tmp_path / "out"))
     assert list(container.copied) == [f"{HOME}/script/dpu_min_test.py"]
+
+
+def test_the_target_is_the_only_one_that_packs_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pack.choose_target() == pack.choose_target("dpu") == "dpu"
+    with pytest.raises(UsageError, match="kernels of spirv cannot be packed"):
+        pack.choose_target("spirv")
+    other = replace(components.target("dpu"), backend="other")
+    known = {"dpu": components.target("dpu"), "other": other, "dpu-more": components.target("dpu")}
+    monkeypatch.setattr(components, "names", lambda: list(known))
+    monkeypatch.setattr(components, "target", known.__getitem__)
+    assert pack.choose_target("other") == "other"
+    with pytest.raises(UsageError, match=r"(?s)must be named.*dpu, other"):
+        pack.choose_target()
 
 
 def test_a_script_that_is_not_there_or_no_folder_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no script .*nowhere\.py"):
-        pack.pack(str(tmp_path / "nowhere.py"), "out")
+        pack.pack("dpu", str(tmp_path / "nowhere.py"), "out")
     with pytest.raises(UsageError, match="--artifact-dir"):
-        pack.pack("", "")
+        pack.pack("dpu", "", "")
     assert not container.commands
 
 
 def test_a_script_that_fails_is_an_error_and_nothing_comes_out(container: FakeContainer, tmp_path: Path) -> None:
     container.status = 1
     with pytest.raises(CommandError, match="cannot be packed: exit status 1"):
-        pack.pack("", str(tmp_path / "out"))
+        pack.pack("dpu", "", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -111,7 +126,7 @@ def test_an_artifact_runs_on_files_of_this_machine(
 ) -> None:
     given, result = tmp_path / "a.bin", tmp_path / "new" / "c.bin"
     given.touch()
-    pack.run(str(artifact), ["--arg", "3=100"], ins=[f"0={given}"], outs=[f"2={result}"])
+    pack.run_packed("dpu", str(artifact), ["--arg", "3=100"], ins=[f"0={given}"], outs=[f"2={result}"])
     assert {f"{HOME}/packed/meta.json", f"{HOME}/packed/kernel.ll", f"{HOME}/in/0"} < set(container.copied)
     # What was built elsewhere is of no use.
     assert f"{HOME}/packed/build" not in container.copied
@@ -145,13 +160,13 @@ def test_files_that_are_not_there_are_a_usage_error(
     container: FakeContainer, artifact: Path, ins: str, why: str
 ) -> None:
     with pytest.raises(UsageError, match=why):
-        pack.run(str(artifact), [], ins=[ins])
+        pack.run_packed("dpu", str(artifact), [], ins=[ins])
     assert not container.commands
 
 
 def test_a_folder_that_is_no_artifact_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is no artifact: it has no meta\.json"):
-        pack.run(str(tmp_path), [])
+        pack.run_packed("dpu", str(tmp_path), [])
 
 
 def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
@@ -159,5 +174,5 @@ def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
 ) -> None:
     container.status = 1
     with pytest.raises(CommandError, match="did not run: exit status 1"):
-        pack.run(str(artifact), [], outs=[f"2={tmp_path / 'c'}"])
+        pack.run_packed("dpu", str(artifact), [], outs=[f"2={tmp_path / 'c'}"])
     assert not (tmp_path / "c").exists()

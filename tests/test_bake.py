@@ -67,7 +67,7 @@ def layer(tmp_path: Path, wheel: Path) -> Layer:
     installed = layers.Wheel(wheel, hashlib.sha256(wheel.read_bytes()).hexdigest())
     part = tmp_path / "some.tar"
     with part.open("wb") as file:
-        folders.pack(file, {"bin/tool": b"a tool"})
+        folders.write_tar(file, {"bin/tool": b"a tool"})
     return Layer(
         name=f"foundry-test/bake:{os.getpid()}",
         base="BASE",
@@ -83,13 +83,15 @@ def layer(tmp_path: Path, wheel: Path) -> Layer:
 def base(tmp_path: Path) -> BaseImage:
     rootfs, made = tmp_path / "rootfs.tar", tmp_path / "base.tar"
     with rootfs.open("wb") as file:
-        folders.pack(file, {"etc/hosts": b"", "removed": b""})
-    docker_archive.base(rootfs, made, name="test/base:1", architecture="amd64", env=["PATH=/bin"], command=["/bin/sh"])
+        folders.write_tar(file, {"etc/hosts": b"", "removed": b""})
+    docker_archive.write_base_image(
+        rootfs, made, name="test/base:1", architecture="amd64", env=["PATH=/bin"], command=["/bin/sh"]
+    )
     return BaseImage("test/base:1", made)
 
 
 def definition(folder: Path) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((folder / bake.FILE).read_text())
+    read: dict[str, Any] = json.loads((folder / bake.BAKE_FILE).read_text())
     return read
 
 
@@ -165,8 +167,8 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
 ) -> None:
     """With made-up files in the place of those that are fetched or built, by the names that image.py gives them."""
     monkeypatch.setattr(target_image, "_fetch", lambda target, *_: target)
-    monkeypatch.setattr(target_image.plugin_wheels, "wheel", lambda *_: plugin_wheels.Wheel(wheel, "0"))
-    monkeypatch.setattr(target_image.native, "part", lambda recipe, *_, **__: native.Part(recipe, wheel, "0"))
+    monkeypatch.setattr(target_image.plugin_wheels, "wheel", lambda *_: plugin_wheels.PluginWheel(wheel, "0"))
+    monkeypatch.setattr(target_image.native, "part", lambda recipe, *_, **__: native.NativePart(recipe, wheel, "0"))
     monkeypatch.setattr(target_image.debian_files, "part", lambda *_: wheel)
     monkeypatch.setattr(target_image.triton_wheel, "repack", lambda *_, **__: wheel)
     monkeypatch.setattr(Store, "path", lambda *_: wheel)
@@ -203,7 +205,7 @@ def test_the_same_inputs_give_the_same_folder_whatever_the_umask(base: BaseImage
             os.umask(before)
         folder = tmp_path / name
         modes = {path.relative_to(folder): path.stat().st_mode for path in folder.rglob("*")}
-        found.append((folders.digest(folders.files(folder)), modes))
+        found.append((folders.files_digest(folders.files(folder)), modes))
     assert found[0] == found[1]
 
 
@@ -351,7 +353,7 @@ def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(laye
                 """The ID of what a target makes, normalised as images made here are."""
                 saved, normal = tmp_path / "saved.tar", tmp_path / "normal.tar"
                 with TemporaryFile() as context:
-                    folders.pack(context, folders.files(tmp_path / "out" / name))
+                    folders.write_tar(context, folders.files(tmp_path / "out" / name))
                     context.seek(0)
                     arguments, labels = targets[name]["args"] | arguments, targets[name].get("labels")
                     with (

@@ -10,7 +10,7 @@ from toolchains.assembly import target_image
 from toolchains.config import components, projects
 from toolchains.fetch.store import Store
 from toolchains.fromsource import choice
-from toolchains.fromsource.choice import Choice
+from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.system import paths
@@ -30,7 +30,7 @@ def test_nothing_is_built_from_source_unless_somebody_says_so() -> None:
 
 def test_names_folders_profiles_and_numbers_are_read() -> None:
     read = choice.read("triton,upmem-llvm", ["triton=~/t=x"], ["triton=3.1.0"], "3", "http://cache.example")
-    assert read == Choice(
+    assert read == SourceChoice(
         ("triton", "upmem-llvm"),
         {"triton": Path("~/t=x").expanduser()},
         {"triton": "3.1.0"},
@@ -92,17 +92,21 @@ def test_options_for_compilers_where_none_would_run_are_refused(how: tuple[str, 
 
 
 def test_a_choice_is_said_in_the_words_that_are_read() -> None:
-    made = Choice(("triton",), {"triton": Path("/t")}, {"triton": "3.1.0"})
+    made = SourceChoice(("triton",), {"triton": Path("/t")}, {"triton": "3.1.0"})
     words = dict(word.removeprefix("--").split("=", 1) for word in made.options)
     assert choice.read(words["from-source"], [words["source"]], [words["profile"]], "", "") == made
 
 
 @pytest.mark.parametrize(
     "given",
-    [Choice(("pocl",)), Choice(folders={"gcc": Path("/x")}), Choice(("upmem-llvm",), {"pocl": Path("/x")})],
+    [
+        SourceChoice(("pocl",)),
+        SourceChoice(folders={"gcc": Path("/x")}),
+        SourceChoice(("upmem-llvm",), {"pocl": Path("/x")}),
+    ],
 )
 def test_what_a_target_does_not_take_is_refused_with_what_it_does(
-    dpu: tuple[LockedTarget, LockedTriton], given: Choice
+    dpu: tuple[LockedTarget, LockedTriton], given: SourceChoice
 ) -> None:
     with pytest.raises(UsageError, match="takes no") as caught:
         given.sourced(*dpu)
@@ -141,13 +145,13 @@ def test_a_folder_with_llvm_is_what_a_triton_from_source_is_built_on(
 def test_a_release_whose_commit_nobody_could_ask_for_says_how_to_supply_it() -> None:
     target = lock.load().targets["spirv"]
     with pytest.raises(PinError, match=r"triton/3\.9\.0 is not locked") as caught:
-        Choice().sourced(target, target_image.release(target, None))
+        SourceChoice().sourced(target, target_image.release(target, None))
     assert "v3.9.0" in caught.value.why and "not reached" in caught.value.why
     assert "--source=triton=PATH" in caught.value.next and "./foundry pin --update=triton" in caught.value.next
 
 
 def test_an_image_from_source_has_names_and_a_label_of_its_own(dpu: tuple[LockedTarget, LockedTriton]) -> None:
-    sourced = Choice(("upmem-llvm",)).sourced(*dpu)
+    sourced = SourceChoice(("upmem-llvm",)).sourced(*dpu)
     assert target_image.identity(*dpu, sourced=sourced) != target_image.identity(*dpu)
     assert target_image.moving_names(*dpu, sourced=sourced) == [
         "triton-foundry/dpu-source:3.9.0",
@@ -163,9 +167,9 @@ def test_every_project_that_goes_into_an_image_as_files_has_its_lines_of_dockerf
 
 def test_what_nobody_resolved_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
-    assert choice.there("dpu", "") is None
-    assert choice.there("nothing", "") is None
-    assert choice.there("dpu", "0.1") is None
+    assert choice.find_built("dpu", "") is None
+    assert choice.find_built("nothing", "") is None
+    assert choice.find_built("dpu", "0.1") is None
 
 
 def test_what_has_been_built_is_there_and_said(
@@ -176,12 +180,12 @@ def test_what_has_been_built_is_there_and_said(
 ) -> None:
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
     store = Store(tmp_path)
-    (want,) = Choice(("upmem-llvm",)).sourced(*dpu).wanted
+    (want,) = SourceChoice(("upmem-llvm",)).sourced(*dpu).wanted
     store.part("upstream", want.identity, lambda folder: None)
-    assert choice.there("dpu", "") == Choice(("upmem-llvm",))
+    assert choice.find_built("dpu", "") == SourceChoice(("upmem-llvm",))
     assert "from source: upmem-llvm has been built here" in capsys.readouterr().err
 
 
 def test_a_source_that_only_a_user_can_give_asks_for_it(dpu: tuple[LockedTarget, LockedTriton]) -> None:
     with pytest.raises(PinError, match="--source"):
-        Choice(("upmem-llvm",), profiles={"upmem-llvm": "upmem-12"}).sourced(*dpu)
+        SourceChoice(("upmem-llvm",), profiles={"upmem-llvm": "upmem-12"}).sourced(*dpu)

@@ -162,7 +162,8 @@ def texts(path: Path) -> Iterator[str]:
 
 def words(command: str) -> list[str]:
     plain = re.sub(r"\[[^]]*\]|\.\.\.", "", command).replace("--yes", "")
-    return [STANDS_FOR.get(word, word) for word in shlex.split(plain)]
+    split = (word.rpartition("=") for word in shlex.split(plain))
+    return [option + sign + STANDS_FOR.get(value, value) for option, sign, value in split]
 
 
 def shown() -> dict[str, Path]:

@@ -36,13 +36,13 @@ FIELDS = "Subject: s\nWhy: w\nUpstream: u\nUntil: u\n\n"
 @pytest.mark.parametrize("path", LEADING_OUT)
 def test_what_may_leave_its_folder_is_refused_with_the_reason(path: str) -> None:
     with pytest.raises(UnsafeArchiveError, match=r"sdk\.tar has a path that leaves its folder") as caught:
-        confine.inside(path, "sdk.tar")
+        confine.relative_path(path, "sdk.tar")
     assert caught.value.why and caught.value.next
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "./a/b", "a//b/", "..a/b..", "a/.../b", "ü/ b"])
 def test_what_stays_is_given_in_its_normal_form(path: str) -> None:
-    assert confine.inside(path, "x") == str(Path(path))
+    assert confine.relative_path(path, "x") == str(Path(path))
 
 
 @pytest.mark.parametrize("text", ["a/b", ".", "..", "", "/a", "a\0"])
@@ -55,9 +55,9 @@ def test_a_link_in_a_folder_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "tree/inner").mkdir(parents=True)
     (tmp_path / "tree/out").symlink_to(tmp_path)
     (tmp_path / "tree/in").symlink_to("inner")
-    assert confine.under(tmp_path / "tree", "in/new.py", "x") == tmp_path / "tree/in/new.py"
+    assert confine.path_below(tmp_path / "tree", "in/new.py", "x") == tmp_path / "tree/in/new.py"
     with pytest.raises(UnsafeArchiveError, match=r"through a link: out/new\.py"):
-        confine.under(tmp_path / "tree", "out/new.py", "x")
+        confine.path_below(tmp_path / "tree", "out/new.py", "x")
 
 
 OUT = "python/triton/../../../../escaped.py"
@@ -160,4 +160,4 @@ def test_neither_a_layer_nor_a_wheel_has_an_entry_outside(tmp_path: Path, path: 
     with zipfile.ZipFile(tmp_path / "x.whl", "w") as file:
         file.writestr(path, "")
     with zipfile.ZipFile(tmp_path / "x.whl") as file, pytest.raises(UnsafeArchiveError, match=r"x\.whl"):
-        list(wheel_file.entries(file))
+        list(wheel_file.wheel_files(file))

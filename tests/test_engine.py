@@ -21,8 +21,10 @@ import pytest
 import urllib3.exceptions
 
 from toolchains.archives import docker_archive, folders
-from toolchains.engine import client
-from toolchains.engine.client import Container, Engine, Limits, Sandbox
+from toolchains.engine import client, image_build
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
+from toolchains.engine.sandbox import Limits, Sandbox
 from toolchains.images import layer
 from toolchains.system.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
 from toolchains.system.paths import ROOT
@@ -82,7 +84,9 @@ def test_what_goes_in_comes_out(container: Container, tmp_path: Path) -> None:
     container.copy_into(source, "/foundry/e2e")
     assert container.call(["/foundry/e2e/program"]) == "ran\n"
     container.copy_out("/foundry/e2e", tmp_path / "back")
-    assert folders.digest(folders.files(tmp_path / "back" / "deep")) == folders.digest(folders.files(source / "deep"))
+    assert folders.files_digest(folders.files(tmp_path / "back" / "deep")) == folders.files_digest(
+        folders.files(source / "deep")
+    )
     container.copy_out("/foundry/e2e/deep/file", tmp_path / "alone")
     assert (tmp_path / "alone").read_text() == "content"
 
@@ -141,8 +145,8 @@ def test_an_interrupted_command_is_ended_and_its_volume_stays(docker: Engine, ti
 
 ORPHAN = """
 import os, signal, sys
-from toolchains import engine
-with engine.connect().container(sys.argv[1], volumes={sys.argv[2]: "/foundry/work"}) as container:
+from toolchains.engine import client
+with client.connect().container(sys.argv[1], volumes={sys.argv[2]: "/foundry/work"}) as container:
     container.run(["sh", "-c", "echo at work; sleep 1000"], line=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 
@@ -164,8 +168,8 @@ def test_a_container_ends_with_its_owner_and_another_s_goes_on(docker: Engine, t
 
 STILLBORN = """
 import os, signal, sys
-from toolchains import engine
-made = engine.connect()
+from toolchains.engine import client
+made = client.connect()
 made._api.start = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 with made.container(sys.argv[1], volumes={sys.argv[2]: "/foundry/work"}):
     pass
@@ -278,9 +282,9 @@ def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, 
         (
             "import resource, sys",
             "from pathlib import Path",
-            "from toolchains import engine",
+            "from toolchains.engine import client",
             "folder = Path(sys.argv[2])",
-            "with engine.connect().container(sys.argv[1]) as container:",
+            "with client.connect().container(sys.argv[1]) as container:",
             "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss",
             "    container.put(folder / 'large.tar', '/a/b')",
             "    container.fetch('/a/b/folder/large', folder / 'back')",
@@ -341,7 +345,7 @@ def test_a_container_is_gone_whatever_ended_its_use(docker: Engine, tiny: str, e
 
 def context(dockerfile: str | bytes) -> io.BytesIO:
     data = io.BytesIO()
-    folders.pack(data, {"Dockerfile": dockerfile if isinstance(dockerfile, bytes) else dockerfile.encode()})
+    folders.write_tar(data, {"Dockerfile": dockerfile if isinstance(dockerfile, bytes) else dockerfile.encode()})
     data.seek(0)
     return data
 
@@ -394,11 +398,12 @@ def test_an_interrupted_build_leaves_nothing(docker: Engine, tiny: str) -> None:
 
 KILLED = """
 import io, os, signal, sys
-from toolchains import engine, trees
+from toolchains.archives import folders
+from toolchains.engine import client, image_build
 data = io.BytesIO()
-trees.pack(data, {"Dockerfile": engine.labelled(sys.argv[1].encode())})
+folders.write_tar(data, {"Dockerfile": image_build.labelled(sys.argv[1].encode())})
 data.seek(0)
-connected = engine.connect()
+connected = client.connect()
 def die(line):
     print(line, flush=True)
     if line.startswith(" ---> ") and "Running" not in line:
@@ -422,7 +427,9 @@ def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny
     printed = child.stdout.splitlines()
     steps = {line.removeprefix(" ---> ") for line in printed if line.startswith(" ---> ") and "Running" not in line}
     assert len(steps) > 4
-    with docker.build(context(client.labelled(f"FROM {tiny}\nRUN echo 3 > /three".encode())), arguments={}) as mine:
+    with docker.build(
+        context(image_build.labelled(f"FROM {tiny}\nRUN echo 3 > /three".encode())), arguments={}
+    ) as mine:
         # Whatever else uses this engine may have done it first.
         docker.remove_abandoned()
         assert docker.image(mine)
@@ -440,7 +447,7 @@ def test_a_finished_image_does_not_name_the_process_that_built_it(
     below, found = docker.image(tiny), []
     assert below is not None
     for process in ("one 1 1", "other 2 2"):
-        monkeypatch.setattr(client.processes, "this", lambda process=process: process)
+        monkeypatch.setattr(image_build.processes, "process_name", lambda process=process: process)
         name = f"foundry-test/labelled:{uuid.uuid4().hex[:8]}"
         found.append(layer.layer(docker, name, f"FROM {tiny}\nRUN echo 1 > /one\n".encode(), {}, {"a": "b"}, [], ()))
         history = docker._api.history(name)
@@ -461,8 +468,8 @@ def test_a_build_has_no_network(docker: Engine, tiny: str) -> None:
 
 SHELL = """
 import sys
-from toolchains import engine
-with engine.connect().container(sys.argv[1]) as container:
+from toolchains.engine import client
+with client.connect().container(sys.argv[1]) as container:
     sys.exit(container.interactive(["sh"], cwd="/bin"))
 """
 

@@ -31,14 +31,14 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_path_is_that_path_whatever_is_set(vsi: LockedTarget, environ: dict[str, str]) -> None:
-    assert selection.meant(vsi, "a.tgz", environ, sha256="1", version="2") == Given(Path("a.tgz"), "1", "2")
-    assert selection.meant(vsi, "./environment", environ) == Given(Path("environment"))
+    assert selection.select_sdk(vsi, "a.tgz", environ, sha256="1", version="2") == Given(Path("a.tgz"), "1", "2")
+    assert selection.select_sdk(vsi, "./environment", environ) == Given(Path("environment"))
 
 
 def test_without_anything_it_is_our_own_part_and_nothing_is_said(
     vsi: LockedTarget, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert selection.meant(vsi, "", {"PATH": "/bin", "VSI_SDK_DIR": ""}) is None
+    assert selection.select_sdk(vsi, "", {"PATH": "/bin", "VSI_SDK_DIR": ""}) is None
     assert capsys.readouterr().err == ""
 
 
@@ -46,7 +46,7 @@ def test_without_anything_it_is_our_own_part_and_nothing_is_said(
 def test_all_three_variables_name_it_and_that_is_said(
     vsi: LockedTarget, environ: dict[str, str], word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = selection.meant(vsi, word, environ)
+    found = selection.select_sdk(vsi, word, environ)
     assert found is not None
     assert str(found.path) == environ["VSI_SDK_DIR"]
     assert {name: str(path) for name, path in found.files.items()} == {
@@ -66,7 +66,7 @@ def test_some_of_them_change_nothing_unasked_and_that_is_said(
     vsi: LockedTarget, environ: dict[str, str], left: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del environ[left]
-    assert selection.meant(vsi, "", environ) is None
+    assert selection.select_sdk(vsi, "", environ) is None
     said = capsys.readouterr().err
     assert said.startswith("not used: ")
     assert f"since {left} is not set" in said
@@ -77,7 +77,7 @@ def test_asked_for_the_folder_does_for_what_the_others_do_not_name(
     vsi: LockedTarget, environ: dict[str, str], left: str
 ) -> None:
     del environ[left]
-    found = selection.meant(vsi, "environment", environ)
+    found = selection.select_sdk(vsi, "environment", environ)
     assert found is not None
     assert len(found.files) == 1
 
@@ -85,14 +85,14 @@ def test_asked_for_the_folder_does_for_what_the_others_do_not_name(
 def test_asked_for_the_variable_of_the_folder_must_be_there(vsi: LockedTarget, environ: dict[str, str]) -> None:
     del environ["VSI_SDK_DIR"]
     with pytest.raises(UsageError, match="VSI_SDK_DIR is not set"):
-        selection.meant(vsi, "environment", environ)
+        selection.select_sdk(vsi, "environment", environ)
 
 
 def test_a_file_where_it_belongs_in_the_folder_is_no_other_file(vsi: LockedTarget, environ: dict[str, str]) -> None:
     own = Path(environ["VSI_SDK_DIR"], "bin/zen-compiler")
     own.parent.mkdir()
     own.touch()
-    found = selection.meant(vsi, "environment", environ | {"VSI_ZEN_COMPILER_PATH": str(own)})
+    found = selection.select_sdk(vsi, "environment", environ | {"VSI_ZEN_COMPILER_PATH": str(own)})
     assert found is not None
     assert list(found.files) == ["lib/libZenTCBridge.so"]
 
@@ -103,35 +103,35 @@ def test_a_variable_that_names_nothing_is_an_error(
     vsi: LockedTarget, environ: dict[str, str], tmp_path: Path, name: str, word: str
 ) -> None:
     with pytest.raises(UsageError, match=f"{name} names no f.*nothing"):
-        selection.meant(vsi, word, environ | {name: str(tmp_path / "nothing")})
+        selection.select_sdk(vsi, word, environ | {name: str(tmp_path / "nothing")})
 
 
 def test_our_own_part_can_be_asked_for(
     vsi: LockedTarget, environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert selection.meant(vsi, "reference", environ) is None
+    assert selection.select_sdk(vsi, "reference", environ) is None
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("option", [{"sha256": "1"}, {"version": "1"}])
 def test_what_is_said_of_an_sdk_that_is_not_there_is_an_error(vsi: LockedTarget, option: dict[str, str]) -> None:
     for word in ("", "reference"):
-        with pytest.raises(UsageError, match="need a vendor's SDK"):
-            selection.meant(vsi, word, {}, **option)
+        with pytest.raises(UsageError, match="say something of a vendor's SDK, and there is none"):
+            selection.select_sdk(vsi, word, {}, **option)
 
 
 def test_other_targets_are_left_alone_by_variables(environ: dict[str, str]) -> None:
     targets = lock.load().targets
-    assert selection.meant(targets["spirv"], "", environ) is None
-    assert selection.meant(targets["dpu"], "", environ) is None
-    assert selection.meant(None, "", environ) is None
+    assert selection.select_sdk(targets["spirv"], "", environ) is None
+    assert selection.select_sdk(targets["dpu"], "", environ) is None
+    assert selection.select_sdk(None, "", environ) is None
 
 
 def test_what_a_target_does_not_have_is_said() -> None:
     targets = lock.load().targets
-    with pytest.raises(UsageError, match="spirv accepts no vendor SDK"):
-        selection.meant(targets["spirv"], "a.tgz", {})
+    with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
+        selection.select_sdk(targets["spirv"], "a.tgz", {})
     with pytest.raises(UsageError, match="UPMEM's SDK has no variables that name it"):
-        selection.meant(targets["dpu"], "environment", {})
+        selection.select_sdk(targets["dpu"], "environment", {})
     with pytest.raises(UsageError, match="for one target"):
-        selection.meant(None, "a.tgz", {})
+        selection.select_sdk(None, "a.tgz", {})

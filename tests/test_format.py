@@ -59,11 +59,13 @@ def written(what: str, work: Path) -> bytes:
     match what:
         case "folders":
             packed = io.BytesIO()
-            folders.pack(packed, dict(FILES))
+            folders.write_tar(packed, dict(FILES))
             return packed.getvalue()
         case "docker_archive.base":
             rootfs = tar(work / "rootfs.tar", tree(work / "root"))
-            docker_archive.base(rootfs, target, name="a/b:c", architecture="amd64", env=["A=b"], command=["sh"])
+            docker_archive.write_base_image(
+                rootfs, target, name="a/b:c", architecture="amd64", env=["A=b"], command=["sh"]
+            )
         case "docker_archive.normalise":
             layers = [
                 test_archive.layer(test_archive.folder("etc"), test_archive.entry("etc/a", b"1", mtime=2e9)),

@@ -59,7 +59,7 @@ class Toy:
         pin = GitPin((self.repository.url,), commit, tree=files)
         chosen = Profile("head", "1.0", pin, patches="toy/1.0", **profile)
         locked = LockedSource("git", commit=commit, tree=pin.tree, pin=pin.wanted)
-        described = tree.described("toy", chosen, locked, folder=None)
+        described = tree.describe_tree("toy", chosen, locked, folder=None)
         return Wanted(Upstream("toy", "head", {"head": chosen}, 0.01), chosen, described, locked, None, self.builder)
 
     @property
@@ -101,7 +101,7 @@ def make(
 
     def made(want: Wanted, compiler_cache: str = "") -> Built:
         volumes.update({want.volume, build.CCACHE_VOLUME})
-        return build.built(want, jobs=1, compiler_cache=compiler_cache, store=toy.store, engine=engine)
+        return build.ensure_built(want, jobs=1, compiler_cache=compiler_cache, store=toy.store, engine=engine)
 
     yield made
     for volume in volumes:
@@ -138,7 +138,7 @@ def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_ch
     assert said(first, tmp_path) == "as it was patched\n"
     assert counted(first) == (0, 4)
     # There already: no engine, no compiler, no fetch.
-    again = build.built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+    again = build.ensure_built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
     assert again == replace(first, made=False)
     # From nothing, but for what ccache has: the same bytes.
     toy.store = empty_store(tmp_path / "other")
@@ -233,17 +233,17 @@ def test_a_tree_that_asks_for_another_llvm_is_refused_before_anything_is_built(t
     toy.repository.commit({"cmake/llvm-hash.txt": HASH + "\n"})
     other = HASH[::-1]
     with pytest.raises(LlvmHashError) as caught:
-        build.built(toy.wanted(llvm_hash=other), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+        build.ensure_built(toy.wanted(llvm_hash=other), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
     assert HASH in str(caught.value) and other in str(caught.value)
     # The right one goes on, to the engine.
     with pytest.raises(AssertionError, match="the engine was asked"):
-        build.built(toy.wanted(llvm_hash=HASH), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+        build.ensure_built(toy.wanted(llvm_hash=HASH), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
 
 
 def test_a_patch_that_does_not_fit_is_refused_before_anything_is_built(toy: Toy) -> None:
     toy.repository.commit({"word.cpp": "const char *word() { return 0; }\n"})
     with pytest.raises(PatchError):
-        build.built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+        build.ensure_built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

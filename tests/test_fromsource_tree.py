@@ -8,20 +8,20 @@ import os
 import tarfile
 import tracemalloc
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from archives import DebianArchive
+from msgspec.structs import replace
 from repositories import ADDRESS, Repository, mirror
 
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
 from toolchains.fetch import git
 from toolchains.fetch.source_package import SourcePackages
 from toolchains.fetch.store import Store
-from toolchains.fromsource import origins, packed, tree
-from toolchains.fromsource.packed import Selection
+from toolchains.fromsource import origins, source_tar, tree
+from toolchains.fromsource.source_tar import Selection
 from toolchains.lockfile.lock import LockedSource
 from toolchains.system import paths
 from toolchains.system.errors import (
@@ -66,15 +66,15 @@ def locked(pin: GitPin) -> LockedSource:
     return LockedSource("git", pin.ref, pin.commit, pin.tree, pin=pin.wanted)
 
 
-def of_git(pin: GitPin, store: Store, **more: Any) -> tree.Source:
+def of_git(pin: GitPin, store: Store, **more: Any) -> tree.SourceTree:
     return tree.prepare("tool", profile(pin, **more), locked(pin), folder=None, store=store)
 
 
-def of_folder(folder: Path, store: Store, **more: Any) -> tree.Source:
+def of_folder(folder: Path, store: Store, **more: Any) -> tree.SourceTree:
     return tree.prepare("tool", profile(FolderPin(), **more), None, folder=folder, store=store)
 
 
-def content(source: tree.Source) -> dict[str, str]:
+def content(source: tree.SourceTree) -> dict[str, str]:
     """The tree as it is unpacked: names and texts, of links where they lead."""
     found = {}
     with tarfile.open(source.path, "r:") as tar:
@@ -181,13 +181,13 @@ class TestACommit:
     def test_not_locked_or_otherwise_pinned_since_is_said(self, origin: Repository) -> None:
         pin = GitPin((origin.url,), origin.commit())
         with pytest.raises(PinError, match=r"(?s)tool/one is not locked\n.*--source=tool=PATH.*pin --update=tool"):
-            tree.described("tool", profile(pin), None, folder=None)
+            tree.describe_tree("tool", profile(pin), None, folder=None)
         with pytest.raises(PinError, match="not locked as it is pinned"):
-            tree.described("tool", profile(replace(pin, commit="3" * 40)), locked(pin), folder=None)
+            tree.describe_tree("tool", profile(replace(pin, commit="3" * 40)), locked(pin), folder=None)
 
     def test_what_only_a_user_has_is_asked_for(self) -> None:
         with pytest.raises(PinError, match=r"--source=tool=PATH"):
-            tree.described("tool", profile(FolderPin()), None, folder=None)
+            tree.describe_tree("tool", profile(FolderPin()), None, folder=None)
 
 
 class TestSubmodules:
@@ -302,7 +302,7 @@ class TestASourcePackage:
 
     PIN = SourcePackagePin("bookworm", "tool")
 
-    def prepare(self, locked: LockedSource, store: Store, **more: Any) -> tree.Source:
+    def prepare(self, locked: LockedSource, store: Store, **more: Any) -> tree.SourceTree:
         return tree.prepare("tool", profile(self.PIN, **more), locked, folder=None, store=store)
 
     def test_upstreams_archives_are_unpacked_and_debians_part_is_not(
@@ -327,11 +327,11 @@ class TestASourcePackage:
 
     def test_what_it_is_is_known_before_it_is_there(self, publish: Callable[..., LockedSource], store: Store) -> None:
         lock = publish(_orig_tar_xz=archived(PLAIN))
-        before = tree.described("tool", profile(self.PIN), lock, folder=None)
+        before = tree.describe_tree("tool", profile(self.PIN), lock, folder=None)
         assert not store.root.exists()
         made = self.prepare(lock, store)
         assert (made.identity, made.commit, made.patches) == (before.identity, before.commit, "")
-        assert tree.described("tool", profile(self.PIN), lock, folder=None).identity == before.identity
+        assert tree.describe_tree("tool", profile(self.PIN), lock, folder=None).identity == before.identity
 
     @pytest.mark.parametrize(
         ("files", "top", "complaint"),
@@ -357,7 +357,7 @@ class TestASourcePackage:
         lock = publish(_orig_tar_xz=archived({"CMakeLists.txt": "", **files} if top else files, top=top))
         with pytest.raises(UnsafeArchiveError, match=complaint):
             self.prepare(lock, store)
-        assert not store.has_part("source", tree.described("tool", profile(self.PIN), lock, folder=None).identity)
+        assert not store.has_part("source", tree.describe_tree("tool", profile(self.PIN), lock, folder=None).identity)
 
     def test_links_that_stay_are_kept_and_circles_lead_nowhere(
         self, publish: Callable[..., LockedSource], store: Store
@@ -380,7 +380,7 @@ class TestASourcePackage:
     ) -> None:
         lock = publish(_tar_xz=archived(PLAIN))
         with pytest.raises(PinError, match="no archive of upstream's"):
-            tree.described("tool", profile(self.PIN), lock, folder=None)
+            tree.describe_tree("tool", profile(self.PIN), lock, folder=None)
 
     def test_a_new_version_of_debians_part_is_the_same_tree_by_another_name(
         self, publish: Callable[..., LockedSource], store: Store
@@ -493,13 +493,13 @@ class TestAFolder:
         path = tmp_path / "given"
         make(path)
         with pytest.raises(UsageError, match=rf"(?s){complaint}.*--source NAME=PATH"):
-            tree.described("tool", profile(FolderPin()), None, folder=path)
+            tree.describe_tree("tool", profile(FolderPin()), None, folder=path)
 
     def test_one_without_what_is_taken_is_refused(self, origin: Repository, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="has no llvm and no mlir"):
-            tree.described("tool", profile(FolderPin(), take=("src", "llvm", "mlir")), None, folder=origin.folder)
+            tree.describe_tree("tool", profile(FolderPin(), take=("src", "llvm", "mlir")), None, folder=origin.folder)
         with pytest.raises(UsageError, match=r"no CMakeLists\.txt in src"):
-            tree.described("tool", profile(FolderPin(), take=("src",)), None, folder=origin.folder)
+            tree.describe_tree("tool", profile(FolderPin(), take=("src",)), None, folder=origin.folder)
 
     def test_a_link_out_of_it_and_what_is_no_file_are_refused(self, tmp_path: Path, store: Store) -> None:
         (tmp_path / "given").mkdir()
@@ -554,7 +554,9 @@ class TestWhatIsTaken:
     def test_it_is_part_of_the_name(self, origin: Repository) -> None:
         pin = GitPin((origin.url,), "1" * 40)
         shapes = [{}, {"take": ("llvm",)}, {"left_out": ("llvm",)}, {"llvm_hash": "1" * 40}, {"llvm_hash": "2" * 40}]
-        names = {tree.described("tool", profile(pin, **shape), locked(pin), folder=None).identity for shape in shapes}
+        names = {
+            tree.describe_tree("tool", profile(pin, **shape), locked(pin), folder=None).identity for shape in shapes
+        }
         assert len(names) == len(shapes)
 
     def test_a_pointer_of_git_lfs_in_the_place_of_a_file_is_refused(self, origin: Repository, store: Store) -> None:
@@ -587,7 +589,7 @@ class TestPatches:
         series(patches, PATCH.replace("patched", "otherwise"), "tool/2.0")
         pin = GitPin((origin.url,), "1" * 40)
         names = {
-            tree.described("tool", profile(pin, patches=name), locked(pin), folder=None).identity
+            tree.describe_tree("tool", profile(pin, patches=name), locked(pin), folder=None).identity
             for name in ("", "tool/1.0", "tool/2.0")
         }
         assert len(names) == 3
@@ -599,7 +601,7 @@ class TestPatches:
         pin = GitPin((origin.url,), origin.commit({"src/main.c": "moved\nint main;\n"}))
         with pytest.raises(HunkError, match=r"0001\.patch, hunk 1 of src/main\.c does not fit"):
             of_git(pin, store, patches="tool/1.0")
-        name = tree.described("tool", profile(pin, patches="tool/1.0"), locked(pin), folder=None).identity
+        name = tree.describe_tree("tool", profile(pin, patches="tool/1.0"), locked(pin), folder=None).identity
         assert not store.has_part("source", name)
 
     def test_a_file_that_is_left_out_or_no_text_cannot_be_patched(
@@ -683,7 +685,9 @@ def test_a_tree_is_packed_without_remembering_each_of_its_entries_headers(tmp_pa
     with (tmp_path / "out").open("w+b") as out:
         tracemalloc.start()
         try:
-            packed.pack(packed.of_tar(source, "it", strip=True), out, called="it", selection=Selection())
+            source_tar.write_tree(
+                source_tar.read_tree(source, "it", strip=True), out, called="it", selection=Selection()
+            )
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

@@ -15,7 +15,7 @@ import pytest
 from tiny import tiny_image
 
 from toolchains.archives import folders
-from toolchains.assembly import building, target_image
+from toolchains.assembly import ensure, target_image
 from toolchains.engine import client
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
@@ -156,7 +156,7 @@ class Recorder:
 def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path: Path) -> target_image.Image:
     store = Store(tmp_path / "empty", offline=True)
     provenance.note(target_image._name("spirv", target_image.identity(target, triton)), MADE, store)
-    return target_image.build(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
+    return target_image.build_image(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
 
 
 def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
@@ -203,7 +203,9 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
     engine = Engine(())
     store = Drifting(tmp_path / "store", allow_drift=True)
     provenance.note(f"triton-foundry/spirv:{drifted}", MADE, store)
-    assert target_image.build(target, triton, store=store, engine=engine).name == f"triton-foundry/spirv:{drifted}"  # type: ignore[arg-type]
+    assert (
+        target_image.build_image(target, triton, store=store, engine=engine).name == f"triton-foundry/spirv:{drifted}"
+    )  # type: ignore[arg-type]
 
 
 def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
@@ -285,9 +287,9 @@ def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
 def test_the_real_image_made_anew_has_the_same_id(request: pytest.FixtureRequest, name: str) -> None:
     """Of a copy of the sources, which nobody edits meanwhile."""
     drift = request.config.getoption("--allow-drift")
-    _, cached = building.have(name, allow_drift=drift)
+    _, cached = ensure.ensure_image(name, allow_drift=drift)
     # What is made of a second has the same timestamps by itself.
     time.sleep(1.1)
-    _, anew = building.have(name, allow_drift=drift, cache=False)
+    _, anew = ensure.ensure_image(name, allow_drift=drift, cache=False)
     assert anew.made
     assert (anew.name, anew.info.id) == (cached.name, cached.info.id)

@@ -19,18 +19,18 @@ def info(commit: object) -> bytes:
 
 @pytest.mark.parametrize("files", [{TEXT: f"{ONE}\n".encode()}, {INFO: info(ONE)}], ids=["text", "info"])
 def test_the_pinned_commit_is_accepted_from_either_file(files: dict[str, bytes]) -> None:
-    llvmhash.check(files, ONE, called="the tree", profile="3.9.0")
-    assert llvmhash.named(files, "the tree") == (ONE, next(iter(files)))
+    llvmhash.check_commit(files, ONE, called="the tree", profile="3.9.0")
+    assert llvmhash.find_commit(files, "the tree") == (ONE, next(iter(files)))
 
 
 def test_both_files_may_be_there_if_they_agree() -> None:
-    llvmhash.check({TEXT: ONE.encode(), INFO: info(ONE)}, ONE, called="the tree", profile="3.9.0")
+    llvmhash.check_commit({TEXT: ONE.encode(), INFO: info(ONE)}, ONE, called="the tree", profile="3.9.0")
 
 
 @pytest.mark.parametrize("files", [{TEXT: OTHER.encode()}, {INFO: info(OTHER)}], ids=["text", "info"])
 def test_another_commit_is_an_error_with_both_values_both_places_and_what_to_change(files: dict[str, bytes]) -> None:
     with pytest.raises(LlvmHashError) as caught:
-        llvmhash.check(files, ONE, called="/home/me/triton", profile="3.9.0")
+        llvmhash.check_commit(files, ONE, called="/home/me/triton", profile="3.9.0")
     assert caught.value.what == "/home/me/triton asks for another LLVM than the pinned one"
     assert f"{next(iter(files))} of the tree: {OTHER}" in caught.value.why
     assert f"llvm-hash of profile 3.9.0 in toolchains/upstreams/triton.toml: {ONE}" in caught.value.why
@@ -40,12 +40,12 @@ def test_another_commit_is_an_error_with_both_values_both_places_and_what_to_cha
 
 def test_a_tree_with_neither_file_is_an_error() -> None:
     with pytest.raises(LlvmHashError, match=f"neither {TEXT} nor {INFO}"):
-        llvmhash.check({"README.md": ONE.encode()}, ONE, called="the tree", profile="3.9.0")
+        llvmhash.check_commit({"README.md": ONE.encode()}, ONE, called="the tree", profile="3.9.0")
 
 
 def test_two_files_that_differ_are_an_error_even_if_one_is_right() -> None:
     with pytest.raises(LlvmHashError, match=f"(?s)two commits of LLVM.*{TEXT}: {ONE}.*{INFO}: {OTHER}"):
-        llvmhash.check({TEXT: ONE.encode(), INFO: info(OTHER)}, ONE, called="the tree", profile="3.9.0")
+        llvmhash.check_commit({TEXT: ONE.encode(), INFO: info(OTHER)}, ONE, called="the tree", profile="3.9.0")
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_two_files_that_differ_are_an_error_even_if_one_is_right() -> None:
 )
 def test_a_file_without_a_commit_is_an_error(name: str, content: bytes, complaint: str) -> None:
     with pytest.raises(LlvmHashError, match=f"{name} of the tree {complaint}"):
-        llvmhash.check({name: content}, ONE, called="the tree", profile="3.9.0")
+        llvmhash.check_commit({name: content}, ONE, called="the tree", profile="3.9.0")

@@ -76,7 +76,7 @@ def test_a_recipe_that_does_not_exist_is_named(toy: Path, locked: LockedTarget) 
 def test_with_all_parts_in_the_store_nothing_is_fetched(toy: Path, locked: LockedTarget, tmp_path: Path) -> None:
     store = Store(tmp_path / "store", offline=True)
     store.part("native", native.identity("toy", locked), lambda folder: None)
-    assert native.fetch(["toy"], locked, store) == locked
+    assert native.fetch_if_needed(["toy"], locked, store) == locked
 
 
 class NoEngine:
@@ -87,19 +87,19 @@ class NoEngine:
 
 
 @pytest.fixture
-def built(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> Iterator[tuple[native.Part, Store]]:
+def built(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> Iterator[tuple[native.NativePart, Store]]:
     """The toy built from nothing, and the store that it is in."""
     store = empty_store(tmp_path / "store")
     yield native.part("toy", builder[1], store=store, engine=builder[0]), store
 
 
-def members(part: native.Part) -> dict[str, bytes]:
+def members(part: native.NativePart) -> dict[str, bytes]:
     with tarfile.open(part.path) as tar:
         return {info.name: file.read() for info in tar if (file := tar.extractfile(info))}
 
 
 @pytest.mark.docker
-def test_a_recipe_becomes_a_tar_of_what_it_installs(built: tuple[native.Part, Store]) -> None:
+def test_a_recipe_becomes_a_tar_of_what_it_installs(built: tuple[native.NativePart, Store]) -> None:
     files = members(built[0])
     assert set(files) == {"bin/say", "bin/tell", "lib/libtold.a"}
     assert files["bin/say"] == files["bin/tell"]
@@ -107,14 +107,16 @@ def test_a_recipe_becomes_a_tar_of_what_it_installs(built: tuple[native.Part, St
 
 
 @pytest.mark.docker
-def test_a_second_run_builds_nothing(built: tuple[native.Part, Store], builder: tuple[Engine, LockedTarget]) -> None:
+def test_a_second_run_builds_nothing(
+    built: tuple[native.NativePart, Store], builder: tuple[Engine, LockedTarget]
+) -> None:
     again = native.part("toy", builder[1], store=built[1], engine=NoEngine())  # type: ignore[arg-type]
     assert again == built[0]
 
 
 @pytest.mark.docker
 def test_a_second_build_from_nothing_gives_the_same_bytes_without_a_path_of_the_build(
-    built: tuple[native.Part, Store], builder: tuple[Engine, LockedTarget], tmp_path: Path
+    built: tuple[native.NativePart, Store], builder: tuple[Engine, LockedTarget], tmp_path: Path
 ) -> None:
     other = native.part("toy", builder[1], store=empty_store(tmp_path / "other"), engine=builder[0])
     assert other.path != built[0].path

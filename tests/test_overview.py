@@ -10,7 +10,7 @@ from toolchains.cli import upstream
 from toolchains.config import components, projects
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build
-from toolchains.fromsource.choice import Choice
+from toolchains.fromsource.choice import SourceChoice
 from toolchains.system.errors import PinError, UsageError
 
 
@@ -35,7 +35,7 @@ def test_what_has_been_built_is_listed_with_the_suite_that_it_was_built_for(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Store(cache)
-    want = build.wanted("upmem-llvm", "bookworm", llvm_targets=components.target("dpu").llvm_targets)
+    want = build.describe_build("upmem-llvm", "bookworm", llvm_targets=components.target("dpu").llvm_targets)
 
     def row() -> str:
         upstream.show()
@@ -50,10 +50,10 @@ def test_what_has_been_built_is_listed_with_the_suite_that_it_was_built_for(
 @pytest.mark.parametrize(("name", "target"), [("nothing", ""), ("upmem-llvm", "spirv"), ("pocl", "dpu")])
 def test_what_is_no_project_or_is_taken_by_no_such_target_is_refused(name: str, target: str) -> None:
     with pytest.raises(UsageError, match=name):
-        upstream.make(name, target, Choice())
+        upstream.build_project(name, target, SourceChoice())
 
 
 def test_a_release_that_was_never_resolved_says_how_that_is_done() -> None:
     with pytest.raises(PinError, match="not locked") as caught:
-        upstream.make("triton", "spirv", Choice(profiles={"triton": "triton-spirv"}))
+        upstream.build_project("triton", "spirv", SourceChoice(profiles={"triton": "triton-spirv"}))
     assert "--source=triton=PATH" in caught.value.next

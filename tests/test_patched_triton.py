@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolchains.engine.client import Container
+from toolchains.engine.container import Container
 from toolchains.lockfile import lock
 from toolchains.system.children import Completed
 

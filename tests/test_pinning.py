@@ -555,7 +555,7 @@ class TestTheVerb:
 
     def test_check_notices_a_file_that_changed_in_the_store(self, world: World, console: Console) -> None:
         pinning.resolve(world.store, console)
-        pinning.bring(world.store, console)
+        pinning.fetch_all(world.store, console)
         file, other = (world.store.path(found) for found in lock.load().targets["plain"].wheels)
         for damaged in (file, other):
             damaged.chmod(0o644)
@@ -568,13 +568,13 @@ class TestTheVerb:
     ) -> None:
         monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: None)
         pinning.resolve(world.store, console)
-        pinning.bring(world.store, console)
+        pinning.fetch_all(world.store, console)
         file = world.store.path(lock.load().targets["plain"].debs[0])
         file.chmod(0o644)
         file.write_bytes(b"")
         with pytest.raises(TruncatedError, match=file.name):
             pinning.verify(world.store, console)
-        pinning.bring(world.store, console)
+        pinning.fetch_all(world.store, console)
         pinning.verify(world.store, console)
 
     def test_check_notices_a_part_that_changed_in_the_store(
@@ -624,7 +624,7 @@ class TestTheVerb:
         world.upstreams = (Upstream("project", "tag", {"tag": tag}, 1),)
         pinning.resolve(world.store, console)
         assert "not reached: project/tag, v1: " in self.printed(console)
-        pinning.bring(world.store, console)
+        pinning.fetch_all(world.store, console)
         pinning.verify(world.store, console)
         assert "project/tag: its repository was never reached" in self.printed(console)
         pinning.show(console)
@@ -641,7 +641,7 @@ class TestTheVerb:
         world.builders = (TestFromSource.ROOM,)
         world.upstreams = (Upstream("project", "package", profiles, 1),)
         pinning.resolve(world.store, console)
-        pinning.bring(world.store, console)
+        pinning.fetch_all(world.store, console)
         locked = lock.load()
         assert all(world.store.has(a) for a in locked.builders["trixie"].own())
         assert all(world.store.has(a) for a in locked.sources["project/package"].files)
@@ -666,7 +666,7 @@ class TestTheVerb:
     def test_fetch_brings_everything(self, world: World, console: Console) -> None:
         pinning.resolve(world.store, console)
         assert not all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
-        pinning.bring(world.store, console)
+        pinning.fetch_all(world.store, console)
         assert all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
 
     def test_show_has_each_pin_beside_what_it_resolved_to(self, world: World, console: Console) -> None:

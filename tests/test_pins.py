@@ -19,9 +19,11 @@ FILES = {
     "pins/library.toml": 'source = "wheel"\n[packages]\nlibrary = "1.0"\n',
     "pins/triton.toml": 'source = "releases"\ndistribution = "triton"\ndefault = "2"\n'
     f'[release."1"]\nllvm-hash = "{A}"\n[release."2"]\nllvm-hash = "{B}"\n',
-    "targets/plain.toml": 'backend = "b"\nsuite = "s"\npython = "3.13"\ncomponents = ["tools", "library", "triton"]\n',
+    "targets/plain.toml": 'backend = "b"\nplugins = ["b"]\n'
+    'suite = "s"\npython = "3.13"\ncomponents = ["tools", "library", "triton"]\n',
     "pins/sources.toml": 'source = "sdist"\n[packages]\nmade = "1.0"\n',
-    "targets/native.toml": 'backend = "b"\nsuite = "s"\npython = "3.13"\ncomponents = ["library", "triton"]\n'
+    "targets/native.toml": 'backend = "b"\nplugins = ["b"]\n'
+    'suite = "s"\npython = "3.13"\ncomponents = ["library", "triton"]\n'
     'recipes = ["part"]\nbuild-components = ["tools", "sources"]\nsdk = "vendor"\n',
     "targets/variant.toml": 'extends = "plain"\ncomponents = ["more"]\n',
     "pins/silent.toml": 'source = "releases"\ndistribution = "triton"\ndefault = "0"\n'
@@ -164,6 +166,10 @@ def test_an_unknown_target_names_the_known(root: Path) -> None:
         FILES["targets/plain.toml"] + 'recipes = ["part"]\n',
         FILES["targets/plain.toml"] + 'sdk = "vendor"\n',
         FILES["targets/native.toml"] + 'more = "1"\n',
+        FILES["targets/plain.toml"].replace('plugins = ["b"]\n', ""),
+        FILES["targets/plain.toml"].replace('plugins = ["b"]', 'plugins = ["core"]'),
+        FILES["targets/plain.toml"] + '[user-folders]\nb = "relative"\n',
+        FILES["targets/plain.toml"] + '[packing]\nmodule = "m"\n',
         FILES["targets/plain.toml"] + 'upstreams = "triton"\n',
         FILES["targets/plain.toml"] + "llvm-targets = [1]\n",
         'extends = "plain"\nupstreams = ["triton"]\n',
@@ -212,7 +218,7 @@ def test_a_builder_is_a_system_of_its_suite_and_of_no_backend(root: Path) -> Non
     builder = components.builder("s", root / "builders", root / "pins")
     assert (builder.name, builder.backend, builder.suite, builder.python) == ("build-s", "", "s", "3.13")
     assert (builder.packages, builder.sdists) == (("first", "second"), {"made": "1.0"})
-    assert components.suites(root / "builders") == ["s"]
+    assert components.builder_suites(root / "builders") == ["s"]
     with pytest.raises(UsageError, match=r"(?s)nothing can be built from source for t.*known: s"):
         components.builder("t", root / "builders", root / "pins")
 
@@ -240,7 +246,7 @@ class TestOurs:
     def test_every_component_is_part_of_a_target_or_of_a_builder(self) -> None:
         targets = [components.target(name) for name in components.names()]
         used = {pin.name for target in targets for pin in (*target.pins, *target.build)}
-        used |= {pin.name for suite in components.suites() for pin in components.builder(suite).pins}
+        used |= {pin.name for suite in components.builder_suites() for pin in components.builder(suite).pins}
         assert used == {file.stem for file in paths.PINS.glob("*.toml")}
 
     def test_what_any_target_stands_on_has_a_builder_of_its_python(self) -> None:

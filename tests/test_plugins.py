@@ -45,6 +45,15 @@ def test_an_edit_in_sources_changes_the_identity_and_one_in_tests_does_not(toy: 
     assert plugin_wheels.identity("toy") != before
 
 
+def test_a_folder_that_the_package_excludes_is_no_part_of_the_identity(toy: Path) -> None:
+    (toy / "pyproject.toml").write_text(PROJECT + '[tool.hatch.build.targets.sdist]\nexclude = ["notes"]\n')
+    before = plugin_wheels.identity("toy")
+    for name, same in (("notes", True), ("other", False)):
+        (toy / name).mkdir()
+        (toy / name / "text").touch()
+        assert (plugin_wheels.identity("toy") == before) == same
+
+
 def test_two_stores_at_two_times_hold_the_same_bytes(toy: Path, tmp_path: Path) -> None:
     one = plugin_wheels.wheel("toy", Store(tmp_path / "one"))
     time.sleep(1.1)

@@ -100,7 +100,7 @@ def test_a_folder_gives_the_bytes_that_a_tar_of_it_gives(tmp_path: Path) -> None
         packed.add(folder, ".")
     prefix.normalise(tmp_path / "a.tar", tmp_path / "b.tar")
     with (tmp_path / "c.tar").open("wb") as file:
-        prefix.write(prefix.of_folder(folder), file)
+        prefix.write(prefix.folder_entries(folder), file)
     with tarfile.open(tmp_path / "c.tar") as result:
         assert result.getnames() == ["all", "bin/other", "bin/tool", "lib/liba.so", "top"]
     assert (tmp_path / "b.tar").read_bytes() == (tmp_path / "c.tar").read_bytes()
@@ -109,9 +109,9 @@ def test_a_folder_gives_the_bytes_that_a_tar_of_it_gives(tmp_path: Path) -> None
 def test_what_is_no_file_in_a_folder_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UnsafeArchiveError, match=r"neither a file nor a link: .*pipe"):
-        prefix.of_folder(tmp_path)
+        prefix.folder_entries(tmp_path)
 
 
 def test_a_folder_that_is_not_there_is_not_an_empty_one(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        prefix.of_folder(tmp_path / "nothing")
+        prefix.folder_entries(tmp_path / "nothing")

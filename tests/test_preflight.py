@@ -12,8 +12,8 @@ import elves
 import pytest
 from elves import Runtime
 
-from toolchains.archives.prefix import Entry
-from toolchains.config.vendors import Kind
+from toolchains.archives.prefix import PrefixEntry
+from toolchains.config.vendors import VendorSdk
 from toolchains.fetch.store import Store
 from toolchains.sdk import preflight
 from toolchains.sdk.libraries import Provided, highest
@@ -26,13 +26,13 @@ Files = dict[str, bytes | str]
 Elf = Callable[..., bytes]
 
 
-def entries(files: Mapping[str, bytes | str], *, plain: Sequence[str] = ()) -> dict[str, Entry]:
+def entries(files: Mapping[str, bytes | str], *, plain: Sequence[str] = ()) -> dict[str, PrefixEntry]:
     """An SDK of these files; all but the plain ones may be executed."""
 
-    def entry(name: str, content: bytes | str) -> Entry:
+    def entry(name: str, content: bytes | str) -> PrefixEntry:
         if isinstance(content, str):
-            return Entry(io.BytesIO, link=content)
-        return Entry(partial(io.BytesIO, content), len(content), name not in plain)
+            return PrefixEntry(io.BytesIO, link=content)
+        return PrefixEntry(partial(io.BytesIO, content), len(content), name not in plain)
 
     return {name: entry(name, content) for name, content in files.items()}
 
@@ -80,7 +80,7 @@ def check(provided: Provided) -> Callable[..., list[str]]:
     """What is found of an SDK, as texts: what is fatal, or with fatal=False the rest."""
 
     def run(files: Mapping[str, bytes | str], *, fatal: bool = True, plain: Sequence[str] = ()) -> list[str]:
-        found = preflight.check(Kind.read("vsi"), entries(files, plain=plain), HOME, provided, "3.13")
+        found = preflight.check_sdk(VendorSdk.read("vsi"), entries(files, plain=plain), HOME, provided, "3.13")
         return [str(finding) for finding in found if finding.fatal == fatal]
 
     return run
@@ -320,9 +320,9 @@ def test_a_driver_for_loaders_of_opencl_is_one(check: Check, whole: Files, elf: 
 
 def test_links_are_followed_as_the_system_does() -> None:
     found = entries({"a/b": b"", "c": "a", "d/e": "../c/b", "loop": "loop", "one": "two", "two": "one", "out": "../a"})
-    assert preflight.resolved(found, "c/b") == preflight.resolved(found, "d/e") == "a/b"
+    assert preflight.resolve_links(found, "c/b") == preflight.resolve_links(found, "d/e") == "a/b"
     for name in ("loop", "loop/x", "one", "out", "out/b", "nothing", "c", "/a/b"):
-        assert preflight.resolved(found, name) is None
+        assert preflight.resolve_links(found, name) is None
 
 
 def test_other_packages_are_fetched_only_for_a_library_that_is_asked_for(runtime: Runtime, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from toolchains.system.paths import ROOT
 
 
 def test_a_process_lives_until_it_ends_even_if_nobody_waits_for_it() -> None:
-    assert not processes.is_dead(processes.this())
-    code = "from toolchains import processes; print(processes.this(), flush=True); input()"
+    assert not processes.is_dead(processes.process_name())
+    code = "from toolchains.system import processes; print(processes.process_name(), flush=True); input()"
     child = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -27,13 +27,13 @@ def test_a_process_lives_until_it_ends_even_if_nobody_waits_for_it() -> None:
 
 
 def test_a_process_that_has_the_number_of_a_dead_one_is_another() -> None:
-    machine, number, start = processes.this().split()
+    machine, number, start = processes.process_name().split()
     assert processes.is_dead(f"{machine} {number} {int(start) - 1}")
 
 
 @pytest.mark.parametrize("change", ["another", "host/boot"])
 def test_a_process_of_another_machine_or_boot_is_not_known_to_be_dead(change: str) -> None:
-    _, _, start = processes.this().split()
+    _, _, start = processes.process_name().split()
     assert not processes.is_dead(f"{change} 999999999 {start}")
     assert not processes.is_dead("")
     assert not processes.is_dead("host 12")

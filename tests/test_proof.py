@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +15,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from toolchains.assembly import building, target_image
-from toolchains.engine.client import Limits
+from toolchains.assembly import ensure, target_image
+from toolchains.engine.sandbox import Limits
 from toolchains.system import paths
 from toolchains.system.children import Completed
 from toolchains.system.errors import EngineError, FoundryError, LimitError, PinError, ProofError, UsageError
@@ -41,7 +45,7 @@ class FakeContainer:
         self.records = [record if isinstance(record, str) else json.dumps(record) for record in records]
         self.status = status
         self.copied: list[str] = []
-        self.called: list[str] = []
+        self.called: list[tuple[str, Mapping[str, str]]] = []
         self.commands: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
 
     def __enter__(self) -> FakeContainer:
@@ -54,8 +58,8 @@ class FakeContainer:
         assert source.is_dir()
         self.copied.append(destination)
 
-    def call(self, argv: Sequence[str]) -> str:
-        self.called.append(" ".join(argv))
+    def call(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:
+        self.called.append((" ".join(argv), env or {}))
         return ""
 
     def run(
@@ -95,7 +99,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
             labels = {target_image.LABEL + "triton": "3.9.0+foundry.1"}
             return engine, types.SimpleNamespace(name=name, info=types.SimpleNamespace(labels=labels))
 
-        monkeypatch.setattr(building, "have", have)
+        monkeypatch.setattr(ensure, "ensure_image", have)
         return container
 
     return make
@@ -206,7 +210,7 @@ def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
 def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "have", None)
+    monkeypatch.setattr(ensure, "ensure_image", None)
     with pytest.raises(UsageError, match="there is no measurement nonsense") as caught:
         proof.bench(target, only="nonsense")
     assert "vec_add, matmul" in caught.value.why
@@ -215,11 +219,11 @@ def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
 def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(building.components, "names", lambda: ["spirv", "toy"])
+    monkeypatch.setattr(ensure.components, "names", lambda: ["spirv", "toy"])
     with pytest.raises(PinError, match=r"(?s)toy\.toml is not in the lock.*./foundry pin --update"):
-        building.locked("toy")
+        ensure.locked_target("toy")
     with pytest.raises(UsageError, match="there is no target other"):
-        building.locked("other")
+        ensure.locked_target("other")
 
 
 def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) -> None:
@@ -241,12 +245,17 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 
 
-def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(start: Start) -> None:
+def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(start: Start, tmp_path: Path) -> None:
     container = start()
     proof.bench("vsi")
     assert "/foundry/spirv" in container.copied
-    assert [line for line in container.called if line.endswith("--target /foundry/peers /foundry/spirv")]
+    (env,) = [env for line, env in container.called if line.endswith("--target /foundry/peers /foundry/spirv")]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e:/foundry/peers"
+    # In the container nothing else of backends/ is there.
+    alone = shutil.copytree(paths.BACKENDS / "spirv", tmp_path / "alone" / "spirv")
+    argv = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "built"]
+    subprocess.run(argv, cwd=alone, env={**os.environ, **env}, check=True, capture_output=True)
+    assert list((tmp_path / "built").glob("*.whl"))
 
 
 def test_a_measurement_that_breaks_off_is_an_error(start: Start, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
             "2": ((f"{base}{'0' * 16}",), 2_000_000),
             "3": ((f"triton-foundry/spirv:{'0' * 16}",), 3_000_000),
             "4": ((f"triton-foundry/spirv:{'1' * 16}", "triton-foundry/spirv:latest"), 4),
-            "5": ((native.builder_name(next(iter(locked.builders.values()))),), 5),
+            "5": ((native.recipe_builder_name(next(iter(locked.builders.values()))),), 5),
             "6": ((f"triton-foundry/python:{'0' * 16}",), 6_000_000),
         }
     )

@@ -42,11 +42,11 @@ def made(
 
     def make() -> Built:
         profile = Profile("toy", "6.0", FolderPin())
-        described = tree.described("pocl", profile, None, folder=repository.folder)
+        described = tree.describe_tree("pocl", profile, None, folder=repository.folder)
         upstream = Upstream("pocl", "toy", {"toy": profile}, 0.01)
         want = Wanted(upstream, profile, described, None, repository.folder, builder)
         volumes.add(want.volume)
-        return build.built(want, jobs=1, store=empty_store(tmp_path / "store"), engine=engine)
+        return build.ensure_built(want, jobs=1, store=empty_store(tmp_path / "store"), engine=engine)
 
     yield make
     for volume in volumes:

@@ -22,7 +22,7 @@ from toolchains.artifacts import triton_wheel
 from toolchains.config.projects import FolderPin, Profile, Upstream
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
-from toolchains.fromsource import build, tree, wheel
+from toolchains.fromsource import build, compiled_triton, tree
 from toolchains.fromsource.build import Built, Wanted
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
@@ -65,7 +65,7 @@ class Trees:
         return replace(made, settings={"llvm": "1.2.3git"}, requires=(llvm,))
 
     def _wanted(self, folder: Path, profile: Profile) -> Wanted:
-        described = tree.described(folder.name, profile, None, folder=folder)
+        described = tree.describe_tree(folder.name, profile, None, folder=folder)
         upstream = Upstream(folder.name, profile.name, {profile.name: profile}, 0.01)
         return Wanted(upstream, profile, described, None, folder, self.builder)
 
@@ -97,14 +97,14 @@ def test_a_wheel_comes_out_with_the_patches_the_plugin_and_the_llvm_that_it_was_
     trees.triton.commit({"plugins/mine/backend/name.conf": "mine\n", "plugins/mine/backend/__init__.py": "a = 1\n"})
     store, want = Store(tmp_path / "store"), trees.wanted()
     try:
-        made = build.built(want, jobs=1, store=store, engine=engine)
+        made = build.ensure_built(want, jobs=1, store=store, engine=engine)
     finally:
         for volume in (want.volume, want.requires[0].volume, build.CCACHE_VOLUME):
             engine.remove_volume(volume)
     with tarfile.open(made.path) as part:
         (inside,) = part.getnames()
     assert inside.startswith("wheel/triton-1.0.0-")
-    result = wheel.take(RELEASE, want, made, store)
+    result = compiled_triton.make_wheel(RELEASE, want, made, store)
     assert result.name.startswith("triton-1.0.0+foundry.1-cp311-cp311-")
     with zipfile.ZipFile(result) as archive:
         names = set(archive.namelist())
@@ -161,7 +161,7 @@ def test_it_is_made_as_the_official_one_is_but_not_patched_again(
     part: Callable[..., tuple[Wanted, Built]], tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "store")
-    result = wheel.take(RELEASE, *part(), store)
+    result = compiled_triton.make_wheel(RELEASE, *part(), store)
     assert result.name == "triton-1.0.0+foundry.1-cp313-cp313-linux_x86_64.whl"
     info = "triton-1.0.0+foundry.1.dist-info"
     with zipfile.ZipFile(result) as archive:
@@ -180,25 +180,27 @@ def test_it_is_made_as_the_official_one_is_but_not_patched_again(
         assert LLVM.encode() not in archive.read("triton/_C/libtriton.so"), "it was not stripped"
     want, built = part()
     built.path.unlink()
-    assert wheel.take(RELEASE, want, built, store) == result, "it was made twice"
+    assert compiled_triton.make_wheel(RELEASE, want, built, store) == result, "it was made twice"
 
 
 def test_another_llvm_than_it_was_given_is_refused_and_both_are_named(
     part: Callable[..., tuple[Wanted, Built]], tmp_path: Path
 ) -> None:
     with pytest.raises(LlvmHashError) as caught:
-        wheel.take(RELEASE, *part(linked="a" * 40), Store(tmp_path / "store"))
+        compiled_triton.make_wheel(RELEASE, *part(linked="a" * 40), Store(tmp_path / "store"))
     assert "a" * 40 in caught.value.why and LLVM in caught.value.why
     assert not list((tmp_path / "store").rglob("*.whl"))
 
 
 def test_an_llvm_without_a_commit_cannot_be_compared(part: Callable[..., tuple[Wanted, Built]], tmp_path: Path) -> None:
-    assert wheel.take(RELEASE, *part(given="folder-0123", linked="folder-0123"), Store(tmp_path / "store")).is_file()
+    assert compiled_triton.make_wheel(
+        RELEASE, *part(given="folder-0123", linked="folder-0123"), Store(tmp_path / "store")
+    ).is_file()
 
 
 def test_sources_of_another_version_are_refused(part: Callable[..., tuple[Wanted, Built]], tmp_path: Path) -> None:
     with pytest.raises(PinError, match=r"triton-2\.0-.* and the image has Triton 1\.0\.0"):
-        wheel.take(RELEASE, *part(version="2.0"), Store(tmp_path / "store"))
+        compiled_triton.make_wheel(RELEASE, *part(version="2.0"), Store(tmp_path / "store"))
 
 
 def test_sources_without_the_releases_patches_do_not_get_its_name(
@@ -206,15 +208,15 @@ def test_sources_without_the_releases_patches_do_not_get_its_name(
 ) -> None:
     _, built = part()
     with pytest.raises(PinError, match="not patched as Triton") as caught:
-        wheel.take(RELEASE, trees.wanted(patches=""), built, Store(tmp_path / "store"))
+        compiled_triton.make_wheel(RELEASE, trees.wanted(patches=""), built, Store(tmp_path / "store"))
     assert "its patches: none; those of the release: triton/1.0.0" in caught.value.why
 
 
 def test_what_it_was_built_from_is_part_of_the_wheels_name(trees: Trees) -> None:
     first = trees.wanted()
-    before = wheel.identity(RELEASE, first)
+    before = compiled_triton.identity(RELEASE, first)
     trees.triton.commit({"lib/triton.cpp": "\n"})
-    assert wheel.identity(RELEASE, trees.wanted()) != before
+    assert compiled_triton.identity(RELEASE, trees.wanted()) != before
     rules = paths.PATCHES / "triton" / "slim.toml"
     rules.write_text(rules.read_text() + "\n")
-    assert wheel.identity(RELEASE, first) != before
+    assert compiled_triton.identity(RELEASE, first) != before

@@ -15,11 +15,12 @@ import pytest
 from toolchains.artifacts import native
 from toolchains.cli import cache
 from toolchains.config.projects import FolderPin, Profile, Upstream
-from toolchains.engine.client import Container, Engine
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build, remote, server, tree
 from toolchains.fromsource.build import Wanted
-from toolchains.fromsource.choice import Choice
+from toolchains.fromsource.choice import SourceChoice
 from toolchains.fromsource.remote import Moved
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -93,7 +94,7 @@ NOBODY: Any = NoEngine()
 def wanted(folder: Path) -> Wanted:
     """What building a folder would build."""
     profile = Profile("folder", "1.0", FolderPin())
-    described = tree.described("toy", profile, None, folder=folder)
+    described = tree.describe_tree("toy", profile, None, folder=folder)
     builder = lock.load().builders["bookworm"]
     return Wanted(Upstream("toy", "folder", {"folder": profile}, 0.01), profile, described, None, folder, builder)
 
@@ -154,16 +155,18 @@ def room(
 ) -> Iterator[Room]:
     engine, _ = builder
     files = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
-    image = native.have_builder(native.fetched(lock.load().builders["bookworm"], files), store=files, engine=engine)
+    image = native.ensure_builder(
+        native.fetch_builder(lock.load().builders["bookworm"], files), store=files, engine=engine
+    )
     store, volume = Store(tmp_path_factory.mktemp("store")), f"foundry-test-server-{uuid.uuid4().hex[:8]}"
     with pytest.MonkeyPatch.context() as patched:
         # The builder's files are in the user's store, and the image is in the engine.
-        patched.setattr(native, "fetched", lambda builder, store: builder)
-        patched.setattr(native, "have_builder", lambda builder, store, engine: image)
+        patched.setattr(native, "fetch_builder", lambda builder, store: builder)
+        patched.setattr(native, "ensure_builder", lambda builder, store, engine: image)
         try:
             for name in ("one", "other"):
-                build.built(wanted(checkout / name), store=store, engine=engine)
-            with server.serving(image, engine, network="none", volume=volume, users=(USER, SECRET)) as container:
+                build.ensure_built(wanted(checkout / name), store=store, engine=engine)
+            with server.run_server(image, engine, network="none", volume=volume, users=(USER, SECRET)) as container:
                 yield Room(engine, store, container)
         finally:
             engine.remove_volume(volume)
@@ -173,7 +176,7 @@ def room(
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who may write; nobody of the environment that the tests run in."""
-    for name in remote.given():
+    for name in remote.passed_environment():
         if name.startswith("CONAN_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv(remote.USER, USER)
@@ -202,7 +205,7 @@ def test_what_is_pulled_is_what_was_built_and_nobody_builds_it_again(
     done = remote.pull(want, URL, sha256=pushed.sha256, store=store, **room.reached)
     assert done.moved and done.package == pushed.package
     assert tar(store, want) == tar(room.store, want)
-    assert not build.built(want, store=store, engine=NOBODY).made
+    assert not build.ensure_built(want, store=store, engine=NOBODY).made
     # A second time, neither the engine nor the remote is asked.
     assert remote.pull(want, "http://192.0.2.1", store=store, engine=NOBODY) == replace(done, package=None, moved=False)
 
@@ -389,17 +392,17 @@ def test_who_may_only_read_cannot_push(room: Room, want: Wanted, monkeypatch: py
 
 @pytest.mark.docker
 def test_a_port_that_is_taken_is_said(room: Room) -> None:
-    image = native.have_builder(lock.load().builders["bookworm"], store=room.store, engine=room.engine)
+    image = native.ensure_builder(lock.load().builders["bookworm"], store=room.store, engine=room.engine)
     network, volume = f"container:{room.container.id}", f"foundry-test-server-{uuid.uuid4().hex[:8]}"
     try:
         with (
-            pytest.raises(UsageError, match="port 9300 is in use"),
-            server.serving(image, room.engine, network=network, volume=volume, users=(USER, SECRET)),
+            pytest.raises(UsageError, match="something listens at port 9300"),
+            server.run_server(image, room.engine, network=network, volume=volume, users=(USER, SECRET)),
         ):
             pass
         with (
             pytest.raises(EngineError, match="conan-server does not start") as caught,
-            server.serving(image, room.engine, network=network, volume=volume, port=99999, users=(USER, SECRET)),
+            server.run_server(image, room.engine, network=network, volume=volume, port=99999, users=(USER, SECRET)),
         ):
             pass
     finally:
@@ -422,14 +425,14 @@ def test_conan_lock_is_what_conan_resolves(
 
 def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
     with pytest.raises(UsageError, match="has a user or a password in it") as caught:
-        remote.check_url("https://me:hunter2@example.org/conan")
+        remote.check_remote_url("https://me:hunter2@example.org/conan")
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["", "example.org", "ftp://example.org", "file:///srv/conan", "http://"])
 def test_what_is_no_address_of_a_remote_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="not the address of a Conan remote"):
-        remote.check_url(url)
+        remote.check_remote_url(url)
 
 
 def test_what_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> None:
@@ -442,7 +445,7 @@ def test_what_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> No
 def test_conan_gets_the_users_proxies_and_passwords_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (f"{remote.PASSWORD}_FOUNDRY", "https_proxy", "CONAN_HOME", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "value")
-    given = remote.given()
+    given = remote.passed_environment()
     assert {f"{remote.PASSWORD}_FOUNDRY", "https_proxy", remote.USER, remote.PASSWORD} <= given.keys()
     assert not {"CONAN_HOME", "AWS_SECRET_ACCESS_KEY", "HOME"} & given.keys()
 
@@ -475,7 +478,7 @@ def test_what_the_verb_cannot_do_is_said_before_anything_is_done(
     given = {"url": URL, "target": "", "expect": "", "port": ""} | options
     names = tuple(filter(None, [given.pop("only", "")]))
     with pytest.raises(UsageError, match=said):
-        cache.act(action, Choice(names), **given)
+        cache.act(action, SourceChoice(names), **given)
 
 
 def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(

@@ -94,23 +94,23 @@ REFUSED = {
 @pytest.mark.parametrize("printed", KILLED.values(), ids=KILLED)
 def test_a_killed_compiler_is_recognised(printed: str) -> None:
     lines = ["[1/2  50% 00:01 00:01] Building CXX object z.o", *printed.splitlines()]
-    said = resources.death([*lines, "ninja: build stopped: subcommand failed."], 1, oom_killed=False)
+    said = resources.cause_of_death([*lines, "ninja: build stopped: subcommand failed."], 1, oom_killed=False)
     assert said is not None
     assert "was killed (signal 9), most often for lack of memory: " in said
-    known = resources.death(lines, 1, oom_killed=True)
+    known = resources.cause_of_death(lines, 1, oom_killed=True)
     assert known is not None
     assert known.startswith("the kernel killed a compiler or linker for lack of memory: ")
 
 
 @pytest.mark.parametrize("printed", REFUSED.values(), ids=REFUSED)
 def test_a_compiler_that_got_no_memory_is_recognised(printed: str) -> None:
-    said = resources.death(printed.splitlines(), 1, oom_killed=False)
+    said = resources.cause_of_death(printed.splitlines(), 1, oom_killed=False)
     assert said is not None
     assert said.startswith("a compiler or linker got no more memory: ")
 
 
 def test_the_step_that_died_is_named() -> None:
-    said = resources.death(KILLED["lld"].splitlines(), 1, oom_killed=True)
+    said = resources.cause_of_death(KILLED["lld"].splitlines(), 1, oom_killed=True)
     assert said is not None
     assert "bin/opt: clang: error: unable to execute command: Killed" in said
 
@@ -121,7 +121,7 @@ def test_a_full_disk_is_told_from_a_lack_of_memory() -> None:
         "clang -c a.c",
         "LLVM ERROR: IO failure on output stream: No space left on device",
     ]
-    said = resources.death(lines, 1, oom_killed=False)
+    said = resources.cause_of_death(lines, 1, oom_killed=False)
     assert said is not None
     assert said.startswith("the container engine's disk is full: a.o: ")
 
@@ -135,11 +135,13 @@ def test_a_full_disk_is_told_from_a_lack_of_memory() -> None:
     ],
 )
 def test_an_error_in_the_code_is_no_death_of_memory(printed: str) -> None:
-    assert resources.death(["FAILED: [code=1] a.o ", "clang++ -c a.cpp", *printed.splitlines()], 1, False) is None
+    assert (
+        resources.cause_of_death(["FAILED: [code=1] a.o ", "clang++ -c a.cpp", *printed.splitlines()], 1, False) is None
+    )
 
 
 def test_a_build_that_succeeded_did_not_die() -> None:
-    assert resources.death(["Killed"], 0, oom_killed=True) is None
+    assert resources.cause_of_death(["Killed"], 0, oom_killed=True) is None
 
 
 @pytest.mark.docker
@@ -148,6 +150,6 @@ def test_a_process_that_dies_of_the_container_s_limit_is_recognised(docker: Engi
     with docker.container(tiny, memory="32m") as container:
         # A shell variable that doubles until the kernel ends that shell; the outer one says so, as for a compiler.
         done = container.run(["sh", "-c", "sh -c 'x=0123456789; while :; do x=$x$x; done'; exit $?"], line=lines.append)
-        said = resources.death(lines, done.status, container.oom_killed())
+        said = resources.cause_of_death(lines, done.status, container.oom_killed())
     assert done.status == 137
     assert said == "the kernel killed a compiler or linker for lack of memory: Killed"

@@ -41,7 +41,7 @@ def test_the_name_depends_on_packages_and_left_out_files_and_not_on_their_order(
 
 def test_a_package_that_is_not_in_the_store_is_named(target: LockedTarget, tmp_path: Path) -> None:
     with pytest.raises(OfflineError, match=re.escape(str(target.debs[0]))):
-        base.base(target, Store(tmp_path))
+        base.ensure_base(target, Store(tmp_path))
 
 
 def test_packages_for_two_architectures_are_refused(target: LockedTarget, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_package_that_was_damaged_in_the_store_is_named_and_taken_out(
     place.parent.mkdir(parents=True)
     place.write_bytes(b"evil")
     with pytest.raises(HashMismatchError, match="were damaged") as raised:
-        base.make(replace(target, debs=(deb,)), store, tmp_path / "image", "x:y")
+        base.make_base(replace(target, debs=(deb,)), store, tmp_path / "image", "x:y")
     assert deb.filename in raised.value.why
     assert "pin --fetch" in raised.value.next
     assert not place.exists()
@@ -90,7 +90,7 @@ def test_two_runs_at_two_times_give_the_same_bytes_with_nothing_of_this_host(
             if run == "other":
                 monkeypatch.setenv("TMPDIR", folder)
             monkeypatch.setenv("LANG", "de_DE.UTF-8" if run == "one" else "C")
-            base.make(small, store, tmp_path / run, "foundry-test/base:x")
+            base.make_base(small, store, tmp_path / run, "foundry-test/base:x")
             with (tmp_path / run).open("rb") as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
             time.sleep(1.1)

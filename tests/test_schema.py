@@ -13,7 +13,9 @@ from toolchains.config import schema
 from toolchains.system import paths
 
 FILES = [
-    (name, path) for name, folder in schema.folders().items() for path in (paths.SCHEMAS / ".." / folder).glob("*.toml")
+    (name, path)
+    for name, folder in schema.schema_folders().items()
+    for path in (paths.SCHEMAS / ".." / folder).glob("*.toml")
 ]
 
 
@@ -34,7 +36,7 @@ def test_a_file_names_its_schema_and_fits_it(name: str, path: Path) -> None:
     [
         ("component.json", 'source = "deb"\nleftout = []'),
         ("component.json", 'source = "releases"\ndistribution = "t"\ndefault = "2"\n[release."2"]\nllvm-hash = "a"'),
-        ("target.json", 'backend = "b"\nsuite = "s"\npython = 3\ncomponents = []'),
+        ("target.json", 'backend = "b"\nplugins = ["b"]\nsuite = "s"\npython = 3\ncomponents = []'),
         ("target.json", 'extends = "spirv"\nsuite = "s"'),
         ("builder.json", 'python = "3.13"'),
         ("upstream.json", 'default = "a"\ngigabytes = 1\n[profile.a]\nversions = "1"'),

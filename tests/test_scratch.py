@@ -25,8 +25,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from toolchains import paths
-from toolchains.run import run
+from toolchains.system import paths
+from toolchains.system.children import run
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -58,7 +58,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(point: str, tmp_path:
 
 
 def test_a_folder_goes_with_its_process(tmp_path: Path) -> None:
-    code = "from toolchains import paths; (paths.scratch() / 'x').write_text('x'); print(paths.scratch())"
+    code = "from toolchains.system import paths; (paths.scratch() / 'x').write_text('x'); print(paths.scratch())"
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     printed = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment, text=True)
     assert Path(printed.strip()).is_relative_to(tmp_path)
@@ -67,7 +67,7 @@ def test_a_folder_goes_with_its_process(tmp_path: Path) -> None:
 
 def test_the_folder_of_a_living_process_stays(tmp_path: Path) -> None:
     # The number in the owner file is of a process that lives, and then of none: only the lock counts.
-    mine = scratch.folder(tmp_path)
+    mine = scratch.process_folder(tmp_path)
     (mine / "x").write_text("x")
     mine.with_name(f"{mine.name}.owner").write_text("process 999999999 on nowhere")
     assert scratch.sweep(tmp_path) == []
@@ -107,7 +107,7 @@ def test_a_folder_that_another_user_may_have_made_is_refused(tmp_path: Path) -> 
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / f"foundry-{os.geteuid()}").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileError, match="for temporary files"):
-        scratch.folder(tmp_path)
+        scratch.process_folder(tmp_path)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 

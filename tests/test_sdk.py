@@ -88,7 +88,7 @@ def archive(tmp_path: Path) -> Path:
 def test_its_version_is_read_from_its_folder_and_says_where_it_goes(
     runtime: Runtime, dpu: LockedTarget, archive: Path
 ) -> None:
-    found = supplied.given(dpu, Given(archive), runtime.store)
+    found = supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert (found.version, found.home, found.sha256) == ("2023.1.0", "/upmem-sdk-2023.1.0", sha256(archive))
     assert found.replaces == "upmem-emulator"
     assert found.labels["redistributable"] == "false"
@@ -96,7 +96,9 @@ def test_its_version_is_read_from_its_folder_and_says_where_it_goes(
 
 @pytest.mark.parametrize("top", ["upmem-sdk-2025.1.0", "./upmem-2025.1.0-Linux-x86_64", "x/upmem-sdk-2025.1.0"])
 def test_other_names_of_its_folder_are_known(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, top: str) -> None:
-    assert supplied.given(dpu, Given(pack(tmp_path / "a.tgz", FILES, top)), runtime.store).version == "2025.1.0"
+    assert (
+        supplied.check_given_sdk(dpu, Given(pack(tmp_path / "a.tgz", FILES, top)), runtime.store).version == "2025.1.0"
+    )
 
 
 @pytest.mark.parametrize("top", ["sdk", ""])
@@ -105,30 +107,30 @@ def test_a_folder_that_does_not_tell_the_version_needs_it_told_once(
 ) -> None:
     archive = pack(tmp_path / "a.tgz", FILES, top)
     with pytest.raises(SdkError, match="--sdk-version") as caught:
-        supplied.given(dpu, Given(archive), runtime.store)
+        supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert "upmem-{version}-Linux-x86_64" in caught.value.why
-    assert supplied.given(dpu, Given(archive, version="2024.2.0"), runtime.store).version == "2024.2.0"
-    assert supplied.given(dpu, Given(archive), runtime.store).version == "2024.2.0"
+    assert supplied.check_given_sdk(dpu, Given(archive, version="2024.2.0"), runtime.store).version == "2024.2.0"
+    assert supplied.check_given_sdk(dpu, Given(archive), runtime.store).version == "2024.2.0"
 
 
 @pytest.mark.parametrize("version", ["../../etc", "1 2", "$(x)"])
 def test_a_version_that_is_none_is_refused(runtime: Runtime, dpu: LockedTarget, archive: Path, version: str) -> None:
     with pytest.raises(SdkError, match="not a version"):
-        supplied.given(dpu, Given(archive, version=version), runtime.store)
+        supplied.check_given_sdk(dpu, Given(archive, version=version), runtime.store)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in ("bin/clang-12", "lib/libdpu.so.2023.1")])
 def test_a_file_that_is_missing_is_named(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, name: str) -> None:
     archive = pack(tmp_path / "a.tgz", {other: content for other, content in FILES.items() if other != name})
     with pytest.raises(SdkError, match="not UPMEM's SDK for the image of dpu, or not all of it") as caught:
-        supplied.given(dpu, Given(archive), runtime.store)
+        supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert f"it has no {name}" in caught.value.why.splitlines()
 
 
 def test_a_link_that_leads_nowhere_is_a_missing_file(runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
     files = {**FILES, "lib/libdpu.so": "libdpu.so.9", "bin/llvm-objcopy": "llvm-objcopy"}
     with pytest.raises(SdkError) as caught:
-        supplied.given(dpu, Given(pack(tmp_path / "a.tgz", files)), runtime.store)
+        supplied.check_given_sdk(dpu, Given(pack(tmp_path / "a.tgz", files)), runtime.store)
     assert caught.value.why.splitlines() == [
         "it has no bin/llvm-objcopy, only a link to llvm-objcopy, which is not in it",
         "it has no lib/libdpu.so, only a link to libdpu.so.9, which is not in it",
@@ -138,7 +140,9 @@ def test_a_link_that_leads_nowhere_is_a_missing_file(runtime: Runtime, dpu: Lock
 @pytest.mark.parametrize("name", ["bin/clang-12", "lib/libdpu.so.2023.1"])
 def test_an_sdk_for_another_machine_is_refused(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, name: str) -> None:
     with pytest.raises(SdkError, match="not UPMEM's SDK") as caught:
-        supplied.given(dpu, Given(pack(tmp_path / "a.tgz", {**FILES, name: elves.for_aarch64(X86_64)})), runtime.store)
+        supplied.check_given_sdk(
+            dpu, Given(pack(tmp_path / "a.tgz", {**FILES, name: elves.for_aarch64(X86_64)})), runtime.store
+        )
     assert caught.value.why == f"{name} is for AArch64 with 64 bits; this image is x86-64"
 
 
@@ -148,7 +152,7 @@ def test_what_is_no_archive_is_said_to_be_none(
 ) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
-        supplied.given(dpu, Given(tmp_path / "a.tgz"), runtime.store)
+        supplied.check_given_sdk(dpu, Given(tmp_path / "a.tgz"), runtime.store)
 
 
 def test_an_archive_that_was_cut_off_is_refused(
@@ -157,7 +161,7 @@ def test_an_archive_that_was_cut_off_is_refused(
     data = archive.read_bytes()
     (tmp_path / "a.tgz").write_bytes(data[: len(data) // 2])
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
-        supplied.given(dpu, Given(tmp_path / "a.tgz"), runtime.store)
+        supplied.check_given_sdk(dpu, Given(tmp_path / "a.tgz"), runtime.store)
 
 
 def unpacked(folder: Path, files: Mapping[str, bytes | str] = FILES) -> Path:
@@ -177,8 +181,8 @@ def test_a_folder_gives_what_an_archive_of_it_gives(
     runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
 ) -> None:
     store = Store(tmp_path / "store")
-    folder = supplied.given(dpu, Given(unpacked(tmp_path / TOP)), runtime.store)
-    packed = supplied.given(dpu, Given(archive), runtime.store)
+    folder = supplied.check_given_sdk(dpu, Given(unpacked(tmp_path / TOP)), runtime.store)
+    packed = supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert (folder.version, folder.home) == (packed.version, packed.home)
     assert folder.part(store).read_bytes() == packed.part(store).read_bytes()
     assert folder.sha256 == sha256(folder.part(store))
@@ -188,11 +192,11 @@ def test_a_folder_that_changed_is_refused_whichever_way_it_did(
     runtime: Runtime, dpu: LockedTarget, tmp_path: Path
 ) -> None:
     folder = unpacked(tmp_path / TOP)
-    supplied.given(dpu, Given(folder), runtime.store)
+    supplied.check_given_sdk(dpu, Given(folder), runtime.store)
 
     def refused() -> bool:
-        with pytest.raises(HashMismatchError, match="changed since it was last used"):
-            supplied.given(dpu, Given(folder), runtime.store)
+        with pytest.raises(HashMismatchError, match="not what was used before"):
+            supplied.check_given_sdk(dpu, Given(folder), runtime.store)
         return True
 
     header = folder / "include/dpu/dpu.h"
@@ -211,14 +215,14 @@ def test_a_folder_that_changed_is_refused_whichever_way_it_did(
     (folder / "lib/libdpu.so").unlink()
     (folder / "lib/libdpu.so").symlink_to("libdpu.so.2023.1")
     os.utime(header, (1, 1))
-    assert supplied.given(dpu, Given(folder), runtime.store).version == "2023.1.0"
+    assert supplied.check_given_sdk(dpu, Given(folder), runtime.store).version == "2023.1.0"
 
 
 def test_a_folder_that_changes_before_it_is_packed_is_refused(
     runtime: Runtime, dpu: LockedTarget, tmp_path: Path
 ) -> None:
     folder = unpacked(tmp_path / TOP)
-    found = supplied.given(dpu, Given(folder), runtime.store)
+    found = supplied.check_given_sdk(dpu, Given(folder), runtime.store)
     (folder / "more").touch()
     with pytest.raises(HashMismatchError, match="changed while it was read"):
         found.part(Store(tmp_path / "store"))
@@ -226,57 +230,59 @@ def test_a_folder_that_changes_before_it_is_packed_is_refused(
 
 def test_nothing_is_a_usage_error(runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no archive or folder"):
-        supplied.given(dpu, Given(tmp_path / "nothing.tgz"), runtime.store)
+        supplied.check_given_sdk(dpu, Given(tmp_path / "nothing.tgz"), runtime.store)
 
 
 def test_a_target_without_one_says_so(runtime: Runtime, archive: Path) -> None:
-    with pytest.raises(UsageError, match="spirv accepts no vendor SDK"):
-        supplied.given(lock.load().targets["spirv"], Given(archive), runtime.store)
+    with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
+        supplied.check_given_sdk(lock.load().targets["spirv"], Given(archive), runtime.store)
 
 
 def test_another_sha256_than_was_given_is_refused(
     runtime: Runtime, dpu: LockedTarget, archive: Path, build: Path
 ) -> None:
     with pytest.raises(HashMismatchError, match="sha256 that you gave") as caught:
-        supplied.given(dpu, Given(archive, sha256="0" * 64), runtime.store)
+        supplied.check_given_sdk(dpu, Given(archive, sha256="0" * 64), runtime.store)
     assert sha256(archive) in caught.value.why
     assert not (build / "sdk.json").exists()
-    assert supplied.given(dpu, Given(archive, sha256=sha256(archive).upper()), runtime.store).sha256 == sha256(archive)
+    assert supplied.check_given_sdk(
+        dpu, Given(archive, sha256=sha256(archive).upper()), runtime.store
+    ).sha256 == sha256(archive)
 
 
 def test_a_sha256_that_is_none_is_a_usage_error(runtime: Runtime, dpu: LockedTarget, archive: Path) -> None:
     with pytest.raises(UsageError, match="not a sha256: abc"):
-        supplied.given(dpu, Given(archive, sha256="abc"), runtime.store)
+        supplied.check_given_sdk(dpu, Given(archive, sha256="abc"), runtime.store)
 
 
 def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
     runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path, build: Path
 ) -> None:
     before = sha256(archive)
-    supplied.given(dpu, Given(archive), runtime.store)
+    supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     written = json.loads((build / "sdk.json").read_text())
     assert {path: (entry["sha256"], entry["version"]) for path, entry in written.items()} == {
         str(archive): (before, "2023.1.0")
     }
     pack(archive, {**FILES, "more": b""})
-    with pytest.raises(HashMismatchError, match="changed since it was last used") as caught:
-        supplied.given(dpu, Given(archive), runtime.store)
+    with pytest.raises(HashMismatchError, match="not what was used before") as caught:
+        supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert before in caught.value.why
     assert caught.value.next.endswith(f"--sdk-sha256={sha256(archive)}")
-    supplied.given(dpu, Given(archive, sha256=sha256(archive)), runtime.store)
-    assert supplied.given(dpu, Given(archive), runtime.store).sha256 == sha256(archive)
+    supplied.check_given_sdk(dpu, Given(archive, sha256=sha256(archive)), runtime.store)
+    assert supplied.check_given_sdk(dpu, Given(archive), runtime.store).sha256 == sha256(archive)
 
 
 def test_it_is_looked_at_once_and_again_for_other_libraries(
     runtime: Runtime, dpu: LockedTarget, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
-    check = preflight.check
-    monkeypatch.setattr(preflight, "check", lambda *all: looked.append(all[2]) or check(*all))
-    supplied.given(dpu, Given(archive), runtime.store)
-    supplied.given(dpu, Given(archive), runtime.store)
+    check = preflight.check_sdk
+    monkeypatch.setattr(preflight, "check_sdk", lambda *all: looked.append(all[2]) or check(*all))
+    supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+    supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert looked == ["/upmem-sdk-2023.1.0"]
-    supplied.given(replace(dpu, debs=dpu.debs[:2]), Given(archive), runtime.store)
+    supplied.check_given_sdk(replace(dpu, debs=dpu.debs[:2]), Given(archive), runtime.store)
     assert len(looked) == 2
 
 
@@ -284,7 +290,9 @@ def test_one_that_was_refused_is_not_remembered(
     runtime: Runtime, dpu: LockedTarget, tmp_path: Path, build: Path
 ) -> None:
     with pytest.raises(SdkError):
-        supplied.given(dpu, Given(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""})), runtime.store)
+        supplied.check_given_sdk(
+            dpu, Given(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""})), runtime.store
+        )
     assert not (build / "sdk.json").exists()
 
 
@@ -292,13 +300,13 @@ def test_a_description_that_lacks_something_is_named(tmp_path: Path, monkeypatch
     (tmp_path / "upmem.toml").write_text('name = "x"\n')
     monkeypatch.setattr(paths, "SDKS", tmp_path)
     with pytest.raises(PinError, match=r"upmem\.toml"):
-        vendors.Kind.read("upmem")
+        vendors.VendorSdk.read("upmem")
 
 
 def test_its_part_has_the_files_without_their_folder(
     runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
 ) -> None:
-    part = supplied.given(dpu, Given(archive), runtime.store).part(Store(tmp_path / "store"))
+    part = supplied.check_given_sdk(dpu, Given(archive), runtime.store).part(Store(tmp_path / "store"))
     with tarfile.open(part) as tar:
         assert set(tar.getnames()) == set(FILES)
 
@@ -307,7 +315,7 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
     runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
 ) -> None:
     triton = target_image.release(dpu, None)
-    found = supplied.given(dpu, Given(archive), runtime.store)
+    found = supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert target_image.identity(dpu, triton, sdk=found) != target_image.identity(dpu, triton)
 
     class Recorder:
@@ -324,7 +332,7 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
     engine, info = Recorder(), target_image.ImageInfo("sha256:1", (), {}, 1, ())
     store = Store(tmp_path / "store", offline=True)
     provenance.note(target_image._name("dpu-sdk", target_image.identity(dpu, triton, sdk=found)), info, store)
-    made = target_image.build(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
+    made = target_image.build_image(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
     assert made.name.startswith("triton-foundry/dpu-sdk:")
     assert engine.tags == [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
 
@@ -334,7 +342,9 @@ def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(target_image.native, "identity", lambda name, builder: asked.append(name) or name)
-    target_image.identity(dpu, target_image.release(dpu, None), sdk=supplied.given(dpu, Given(archive), runtime.store))
+    target_image.identity(
+        dpu, target_image.release(dpu, None), sdk=supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+    )
     assert asked == ["dpu-legalize"]
 
 
@@ -365,7 +375,7 @@ class TestOfVeriSilicon:
     def test_it_goes_where_the_vendors_instructions_have_it_and_needs_no_version(
         self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
     ) -> None:
-        found = supplied.given(vsi, Given(folder, files=files), runtime.store)
+        found = supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
         assert (found.home, found.replaces, found.version) == ("/opt/vsi-sdk", "vsi-reference-sdk", "")
         assert found.arguments == {"SDK": f"vsi-{found.sha256[:12]}", "SDK_HOME": "/opt/vsi-sdk"}
         assert found.labels == {"sdk": "vsi", "sdk-sha256": found.sha256, "redistributable": "false"}
@@ -373,7 +383,7 @@ class TestOfVeriSilicon:
     def test_files_that_lie_elsewhere_are_at_their_places_in_its_part(
         self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path], tmp_path: Path
     ) -> None:
-        part = supplied.given(vsi, Given(folder, files=files), runtime.store).part(Store(tmp_path / "store"))
+        part = supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store).part(Store(tmp_path / "store"))
         with tarfile.open(part) as tar:
             assert tar.getnames() == [
                 "bin/zen-compiler",
@@ -389,25 +399,25 @@ class TestOfVeriSilicon:
     def test_it_is_the_same_as_with_them_inside(
         self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
     ) -> None:
-        apart = supplied.given(vsi, Given(folder, files=files), runtime.store)
+        apart = supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
-        inside = supplied.given(vsi, Given(folder), runtime.store)
+        inside = supplied.check_given_sdk(vsi, Given(folder), runtime.store)
         assert apart.identity == inside.identity
 
     def test_a_file_elsewhere_that_changed_is_refused(
         self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
     ) -> None:
-        supplied.given(vsi, Given(folder, files=files), runtime.store)
+        supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
         files["bin/zen-compiler"].write_text("#!/bin/sh\nexit\n")
-        with pytest.raises(HashMismatchError, match="changed since it was last used") as caught:
-            supplied.given(vsi, Given(folder, files=files), runtime.store)
+        with pytest.raises(HashMismatchError, match="not what was used before") as caught:
+            supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
         assert f"bin/zen-compiler={files['bin/zen-compiler']}" in caught.value.what
 
     def test_without_them_both_are_missing_and_the_way_to_give_them_is_said(
         self, runtime: Runtime, vsi: LockedTarget, folder: Path
     ) -> None:
         with pytest.raises(SdkError) as caught:
-            supplied.given(vsi, Given(folder), runtime.store)
+            supplied.check_given_sdk(vsi, Given(folder), runtime.store)
         assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
         assert "VSI_ZEN_COMPILER_PATH" in caught.value.next
         assert "--sdk=environment" in caught.value.next
@@ -419,8 +429,8 @@ class TestOfVeriSilicon:
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
         with tarfile.open(tmp_path / "vsi.tgz", "w:gz") as tar:
             tar.add(folder, "vsi-sdk")
-        packed = supplied.given(vsi, Given(tmp_path / "vsi.tgz", version="2.1"), runtime.store)
-        plain = supplied.given(vsi, Given(folder), runtime.store)
+        packed = supplied.check_given_sdk(vsi, Given(tmp_path / "vsi.tgz", version="2.1"), runtime.store)
+        plain = supplied.check_given_sdk(vsi, Given(folder), runtime.store)
         assert packed.labels["sdk"] == "vsi 2.1"
         store = Store(tmp_path / "store")
         assert packed.part(store).read_bytes() == plain.part(store).read_bytes()
@@ -430,7 +440,7 @@ class TestOfVeriSilicon:
     ) -> None:
         (folder / "bin").symlink_to("/etc")
         with pytest.raises(UnsafeArchiveError, match="through a link: bin/zen-compiler"):
-            supplied.given(vsi, Given(folder, files=files), runtime.store)
+            supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
 
 
 class TestOurs:
@@ -440,7 +450,7 @@ class TestOurs:
         used = {target.sdk: target for target in lock.load().targets.values() if target.sdk}
         assert set(used) == {file.stem for file in paths.SDKS.glob("*.toml")}
         for name, target in used.items():
-            assert vendors.Kind.read(name).replaces in target.recipes
+            assert vendors.VendorSdk.read(name).replaces in target.recipes
 
 
 class TestWhatIsNoArchive:
@@ -448,7 +458,7 @@ class TestWhatIsNoArchive:
 
     def refused(self, runtime: Runtime, dpu: LockedTarget, path: Path, why: str = "") -> None:
         with pytest.raises((SdkError, UnsafeArchiveError, UsageError)) as caught:
-            supplied.given(dpu, Given(path), runtime.store)
+            supplied.check_given_sdk(dpu, Given(path), runtime.store)
         assert str(path) in str(caught.value) or path.name in str(caught.value)
         assert why in caught.value.why and caught.value.next
 
@@ -506,4 +516,4 @@ class TestWhatIsNoArchive:
         (tmp_path / "sdk").mkdir()
         os.mkfifo(tmp_path / "sdk/pipe")
         with pytest.raises(UnsafeArchiveError, match=r"neither a file nor a link: .*pipe"):
-            supplied.given(dpu, Given(tmp_path / "sdk"), runtime.store)
+            supplied.check_given_sdk(dpu, Given(tmp_path / "sdk"), runtime.store)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolchains.artifacts import native
-from toolchains.assembly import building, target_image
+from toolchains.assembly import ensure, target_image
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -45,8 +45,8 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
-    used = native.fetch(["upmem-emulator"], locked, store)
-    part = native.part("upmem-emulator", used, store=store, engine=building.client.connect())
+    used = native.fetch_if_needed(["upmem-emulator"], locked, store)
+    part = native.part("upmem-emulator", used, store=store, engine=ensure.client.connect())
     path = tmp_path_factory.mktemp("sdk") / f"{TOP}.tar.gz"
     with (
         tarfile.open(part.path) as emulator,
@@ -71,7 +71,7 @@ def made(request: pytest.FixtureRequest, archive: Path) -> Iterator[tuple[Engine
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", archive.parent)
         drift = request.config.getoption("--allow-drift")
-        engine, found = building.have("dpu", given=Given(archive), allow_drift=drift)
+        engine, found = ensure.ensure_image("dpu", given=Given(archive), allow_drift=drift)
     yield engine, found
     for name in engine.image(found.name).names:  # type: ignore[union-attr]
         engine.remove(name)

@@ -17,7 +17,7 @@ import elves
 import pytest
 
 from toolchains.artifacts import native
-from toolchains.assembly import building, target_image
+from toolchains.assembly import ensure, target_image
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -38,8 +38,8 @@ def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     target = lock.load().targets["vsi"]
     assert target.builder is not None
-    used = native.fetch(["vsi-reference-sdk"], target.builder, store)
-    part = native.part("vsi-reference-sdk", used, store=store, engine=building.client.connect())
+    used = native.fetch_if_needed(["vsi-reference-sdk"], target.builder, store)
+    part = native.part("vsi-reference-sdk", used, store=store, engine=ensure.client.connect())
     work = tmp_path_factory.mktemp("vsi")
     wanted = [deb for deb in target.debs if deb.name in _PACKAGES]
     for deb in store.fetch(wanted, suite=target.suite, python=target.python):
@@ -71,8 +71,8 @@ def made(
     drift = request.config.getoption("--allow-drift")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", tmp_path_factory.mktemp("build"))
-        given = selection.meant(lock.load().targets["vsi"], "", environ)
-        engine, found = building.have("vsi", given=given, allow_drift=drift)
+        given = selection.select_sdk(lock.load().targets["vsi"], "", environ)
+        engine, found = ensure.ensure_image("vsi", given=given, allow_drift=drift)
     yield engine, found
     for name in engine.image(found.name).names:  # type: ignore[union-attr]
         engine.remove(name)
@@ -124,9 +124,9 @@ def test_a_folder_without_the_compiler_is_refused_before_anything_is_made(
     environ: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    monkeypatch.setattr(building.client, "connect", lambda: pytest.fail("the engine was asked"))
+    monkeypatch.setattr(ensure.client, "connect", lambda: pytest.fail("the engine was asked"))
     with pytest.raises(SdkError) as caught:
-        building.have("vsi", given=Given(Path(environ["VSI_SDK_DIR"])))
+        ensure.ensure_image("vsi", given=Given(Path(environ["VSI_SDK_DIR"])))
     assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
 
 

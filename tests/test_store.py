@@ -484,8 +484,8 @@ class TestDamagedParts:
 PROCESS = """
 import json, shutil, signal, sys, time
 from pathlib import Path
-from toolchains import store as module
-from toolchains.lock import Artifact
+from toolchains.fetch import store as module
+from toolchains.lockfile.lock import Artifact
 
 root, folder, mode, listing = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
 

@@ -23,12 +23,12 @@ from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError
 from toolchains.testing import distributions, planned, suites
-from toolchains.testing.parts import Line, Part, run_parts
+from toolchains.testing.parts import CheckPart, Line, run_parts
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
 
 
-def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> Part:
+def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> CheckPart:
     """A part that leaves these results, and fails as pytest would."""
 
     def run(line: Line) -> None:
@@ -36,7 +36,7 @@ def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> Part
         if failures:
             raise CommandError("pytest failed")
 
-    return Part(file.stem, run, file)
+    return CheckPart(file.stem, run, file)
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -53,7 +53,7 @@ def test_the_front_of_the_lowering_is_tested_on_a_machine_without_triton() -> No
 
 
 def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lint = Part("lint", lambda line: None)
+    lint = CheckPart("lint", lambda line: None)
     parts = [lint, part(tmp_path / "one", tests=5, skipped=1), part(tmp_path / "two", tests=3)]
     assert run_parts(parts) == 0
     assert " 7 passed, 1 skipped in " in last_line(capsys)
@@ -65,7 +65,7 @@ def test_a_part_that_fails_does_not_keep_the_next_from_running(
     def lint(line: Line) -> None:
         raise CommandError("an unused import")
 
-    parts = [Part("lint", lint), part(tmp_path / "one", tests=2, failures=1), part(tmp_path / "two", tests=3)]
+    parts = [CheckPart("lint", lint), part(tmp_path / "one", tests=2, failures=1), part(tmp_path / "two", tests=3)]
     assert run_parts(parts) == CheckError.exit_code
     output = capsys.readouterr().out
     assert "an unused import" in output
@@ -83,7 +83,7 @@ def test_a_part_that_executed_no_test_has_failed(
 
 
 def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_parts([Part("one", lambda line: None, tmp_path / "absent.xml")]) == CheckError.exit_code
+    assert run_parts([CheckPart("one", lambda line: None, tmp_path / "absent.xml")]) == CheckError.exit_code
     assert " 1 errors in " in last_line(capsys)
 
 
@@ -94,7 +94,7 @@ def test_a_part_whose_results_are_damaged_has_failed(
     def run(line: Line) -> None:
         (tmp_path / "one.xml").write_text(content)
 
-    assert run_parts([Part("one", run, tmp_path / "one.xml")]) == CheckError.exit_code
+    assert run_parts([CheckPart("one", run, tmp_path / "one.xml")]) == CheckError.exit_code
     assert "failed: one: no test was executed" in capsys.readouterr().out
 
 
@@ -153,8 +153,8 @@ def test_neighbours_that_may_run_side_by_side_do_and_what_each_prints_stays_toge
             here.wait()
             line(f"{name} {number}")
 
-    parts = [Part(name, functools.partial(meet, name), beside=True) for name in ("one", "two")]
-    assert run_parts([*parts, Part("three", lambda line: line("three"))], lanes=2) == 0
+    parts = [CheckPart(name, functools.partial(meet, name), beside=True) for name in ("one", "two")]
+    assert run_parts([*parts, CheckPart("three", lambda line: line("three"))], lanes=2) == 0
     output = capsys.readouterr().out
     for name in ("one", "two"):
         assert "\n".join(f"{name} {number}" for number in range(20)) in output
@@ -166,7 +166,7 @@ def test_a_failure_beside_others_is_counted_and_named(capsys: pytest.CaptureFixt
         line("at work")
         raise CommandError("the engine is gone")
 
-    parts = [Part("image", fail, beside=True), Part("other", lambda line: None, beside=True)]
+    parts = [CheckPart("image", fail, beside=True), CheckPart("other", lambda line: None, beside=True)]
     assert run_parts(parts, lanes=2) == CheckError.exit_code
     output = capsys.readouterr().out
     assert re.search(r"== image, \d+ s\nat work\nthe engine is gone", output)
@@ -190,9 +190,9 @@ def test_who_stops_the_run_ends_what_runs_side_by_side(tmp_path: Path) -> None:
             assert event.wait(60)
         raise KeyboardInterrupt
 
-    parts = [Part(f"{number}", functools.partial(sleep, number), beside=True) for number in (0, 1)]
+    parts = [CheckPart(f"{number}", functools.partial(sleep, number), beside=True) for number in (0, 1)]
     with pytest.raises(KeyboardInterrupt):
-        run_parts([Part("stop", stop, beside=True), *parts], lanes=3)
+        run_parts([CheckPart("stop", stop, beside=True), *parts], lanes=3)
     assert sorted(ended) == [0, 1]
 
 
@@ -241,12 +241,12 @@ def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: 
     assert not image.junit("e2e").exists()
 
 
-def test_a_target_is_tested_with_core_and_its_own_backend_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_is_tested_with_the_plugins_in_its_image_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("core", "spirv", "other"):
         (tmp_path / name / "tests").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
     expected = {"core": tmp_path / "core/tests", "spirv": tmp_path / "spirv/tests"}
-    assert suites.suites(lock.load().targets["spirv-bench"], "3.9.0") == expected
+    assert suites.test_folders(lock.load().targets["spirv-bench"], "3.9.0") == expected
 
 
 def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
@@ -256,20 +256,20 @@ def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
     monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
     monkeypatch.setattr(paths, "RECIPES", tmp_path)
     target = replace(lock.load().targets["dpu"], recipes=("part", "other"))
-    assert suites.suites(target, target.default_triton) == {"part": tmp_path / "part"}
-    assert suites.suites(target, "another release") == {}
+    assert suites.test_folders(target, target.default_triton) == {"part": tmp_path / "part"}
+    assert suites.test_folders(target, "another release") == {}
 
 
 def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
     locked = lock.load()
     spirv, dpu, torch = (locked.targets[name] for name in ("spirv", "dpu", "vsi-torch"))
-    assert suites.runs([dpu, spirv, torch]) == [
+    assert suites.choose_runs([dpu, spirv, torch]) == [
         ("dpu", "3.9.0"),
         ("spirv", "3.9.0"),
         ("vsi-torch", "3.2.0"),
         ("spirv", "3.6.0"),
     ]
-    assert suites.runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
+    assert suites.choose_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
 
 
 def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -> None:

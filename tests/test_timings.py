@@ -40,12 +40,12 @@ def test_each_step_counts_once_with_its_last_time_slowest_first() -> None:
 def test_runs_that_went_on_follow_each_other() -> None:
     steps = timings.read(LOG)
     assert {step.output: step.start for step in steps}["libc.a"] == 0.613
-    assert timings.wall(steps) == pytest.approx(0.612 + 1.512 + 0.505)
+    assert timings.elapsed(steps) == pytest.approx(0.612 + 1.512 + 0.505)
 
 
 def test_steps_that_ran_side_by_side_are_more_work_than_time() -> None:
     steps = timings.read("# ninja log v7\n0\t1000\t1\ta.o\t1\n0\t2000\t1\tb.o\t2\n1000\t2000\t1\tc.o\t3\n")
-    assert timings.wall(steps) == 2.0
+    assert timings.elapsed(steps) == 2.0
     assert "all 3 steps, in 2.0 s: 2.00 at once" in shown(steps)
 
 
@@ -54,8 +54,8 @@ def test_a_line_that_ninja_did_not_finish_is_left_out() -> None:
 
 
 def test_work_is_summed_by_kind() -> None:
-    assert list(timings.kinds(timings.read(LOG))) == ["compile", "archive", "link or other"]
-    assert timings.kinds([Step("lib/A.td.inc", 2.0, 0.0), Step("b.h", 1.0, 0.0)]) == {"generate": 3.0}
+    assert list(timings.seconds_by_kind(timings.read(LOG))) == ["compile", "archive", "link or other"]
+    assert timings.seconds_by_kind([Step("lib/A.td.inc", 2.0, 0.0), Step("b.h", 1.0, 0.0)]) == {"generate": 3.0}
 
 
 def test_the_table_has_the_slowest_steps_and_their_share() -> None:

@@ -19,7 +19,7 @@ def fill(folder: Path, **contents: str) -> Path:
 
 def packed(folder: Path) -> bytes:
     data = io.BytesIO()
-    folders.pack(data, folders.under(folder, "in"))
+    folders.write_tar(data, folders.entries_below(folder, "in"))
     return data.getvalue()
 
 
@@ -29,16 +29,16 @@ def test_date_umask_and_litter_change_neither_digest_nor_tar(tmp_path: Path) -> 
     os.utime(other / "a", (1, 1))
     (other / "a").chmod(0o600)
     fill(other / "__pycache__", c="3")
-    assert folders.digest(folders.files(one)) == folders.digest(folders.files(other))
+    assert folders.files_digest(folders.files(one)) == folders.files_digest(folders.files(other))
     assert packed(one) == packed(other)
 
 
 def test_content_name_and_execute_permission_change_the_digest(tmp_path: Path) -> None:
-    digests = {folders.digest(folders.files(fill(tmp_path / "0", a="1")))}
-    digests.add(folders.digest(folders.files(fill(tmp_path / "1", a="2"))))
-    digests.add(folders.digest(folders.files(fill(tmp_path / "2", b="1"))))
+    digests = {folders.files_digest(folders.files(fill(tmp_path / "0", a="1")))}
+    digests.add(folders.files_digest(folders.files(fill(tmp_path / "1", a="2"))))
+    digests.add(folders.files_digest(folders.files(fill(tmp_path / "2", b="1"))))
     (fill(tmp_path / "3", a="1") / "a").chmod(0o755)
-    digests.add(folders.digest(folders.files(tmp_path / "3")))
+    digests.add(folders.files_digest(folders.files(tmp_path / "3")))
     assert len(digests) == 4
 
 

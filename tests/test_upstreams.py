@@ -9,7 +9,7 @@ import pytest
 
 from toolchains.config import components, projects
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
-from toolchains.fetch.git import check_url
+from toolchains.fetch.git import check_git_url
 from toolchains.patching.series import Series
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
@@ -147,9 +147,9 @@ class TestOurs:
         assert (paths.RECIPES / name / "conanfile.py").is_file()
         if isinstance(profile.source, GitPin):
             for url in profile.source.urls:
-                check_url(url)
+                check_git_url(url)
         if isinstance(profile.source, SourcePackagePin):
-            assert profile.source.suite in components.suites()
+            assert profile.source.suite in components.builder_suites()
         if profile.patches:
             assert Series.load(paths.PATCHES / profile.patches).patches
 

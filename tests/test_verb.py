@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.cli.verb import explained
+from toolchains.cli.verb import explain_os_error
 from toolchains.engine.client import Engine
 from toolchains.system import paths
 from toolchains.system.errors import FileError
@@ -22,8 +22,8 @@ import os
 import sys
 import time
 sys.path.insert(0, {root!r})
-from toolchains import engine
-from toolchains.verb import verb
+from toolchains.engine import client
+from toolchains.cli.verb import verb
 
 @verb
 def build(c, path):
@@ -40,7 +40,7 @@ def wait(c, left):
 
 @verb
 def hold(c, image):
-    with engine.connect().container(image) as container:
+    with client.connect().container(image) as container:
         print(container.id, flush=True)
         time.sleep(1000)
 """
@@ -118,10 +118,10 @@ def test_a_file_that_cannot_be_read_is_named_without_a_traceback(project: Path) 
 
 def test_a_full_disk_is_said_to_be_full_and_where_there_is_how_much_room() -> None:
     place = f"{paths.ROOT}/not/yet/there"
-    error = explained(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place))
+    error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place))
     assert f"GB free at {place}" in error.why
     # A failed write names no file.
-    error = explained(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert f"GB free at {paths.cache()}" in error.why
     assert "FOUNDRY_CACHE" in error.next
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.cli import passing, workplace
+from toolchains.cli import script_words, workplace
 from toolchains.cli.workplace import Place
 from toolchains.system import paths
 from toolchains.system.errors import UnsafeArchiveError, UsageError
@@ -64,7 +64,7 @@ def test_what_follows_a_script_is_the_scripts() -> None:
     def run(c: object, target: str, script: str, with_: str = "", offline: bool = False) -> None: ...
 
     def cut(line: str) -> list[str]:
-        return passing.cut(line.split(), run, 2)[1]
+        return script_words.split_words(line.split(), run, 2)[1]
 
     assert cut("spirv x.py") == []
     assert cut("spirv x.py --help -v --offline") == ["--help", "-v", "--offline"]
@@ -95,7 +95,7 @@ def test_a_home_is_not_copied_unless_it_is_named(tmp_path: Path, monkeypatch: py
     script.parent.mkdir()
     script.touch()
     with pytest.raises(UsageError, match="would be copied") as caught:
-        workplace.run("spirv", str(script), [])
+        workplace.run_script("spirv", str(script), [])
     assert "--with=PATH" in caught.value.next
 
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> 
         ({"script": str(script), "results": str(script)}, "not a folder"),
     ):
         with pytest.raises(UsageError, match=why):
-            workplace.run("spirv", given.pop("script"), [], **given)
+            workplace.run_script("spirv", given.pop("script"), [], **given)
     with pytest.raises(UsageError, match="--results needs a folder"):
         Place.of(None, results="x", wheels="")
 

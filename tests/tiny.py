@@ -57,7 +57,7 @@ def tiny_image(engine: Engine, work: Path) -> Iterator[str]:
         removed = tarfile.TarInfo("removed")
         tar.addfile(removed)
     machine = _ARCHITECTURES[subprocess.check_output(["uname", "-m"], text=True).strip()]
-    docker_archive.base(
+    docker_archive.write_base_image(
         rootfs, image, name=NAME, architecture=machine, env=["PATH=/bin", "GREETING=hello"], command=["sh"]
     )
     engine.load(image)

@@ -19,7 +19,9 @@ _HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _WORD = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~:!-]*")
 
 
-def inside(path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError, backslash: bool = False) -> str:
+def relative_path(
+    path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError, backslash: bool = False
+) -> str:
     """Return a relative path in its normal form, "a/b" for "./a//b".
 
     Args:
@@ -60,7 +62,7 @@ def name(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveErr
     Raises:
         error: see inside; or it has a separator, or is ".".
     """
-    inside(text, called, error=error)
+    relative_path(text, called, error=error)
     if "/" in text or text == ".":
         raise error(
             f"{called} has a name that is not the name of one file: {text!r}", next="a name must have no / in it"
@@ -107,13 +109,13 @@ def _matched(pattern: re.Pattern[str], text: str, what: str, called: str, error:
     return text
 
 
-def under(folder: Path, path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> Path:
+def path_below(folder: Path, path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> Path:
     """Return where a path is in a folder of this machine.
 
     Raises:
         error: see inside; or a link in the folder leads out of it.
     """
-    place = folder / inside(path, called, error=error)
+    place = folder / relative_path(path, called, error=error)
     if not place.resolve().is_relative_to(folder.resolve()):
         raise error(
             f"{called} has a path that leaves {folder} through a link: {path}",
@@ -123,22 +125,22 @@ def under(folder: Path, path: str, called: str, *, error: type[FoundryError] = U
     return place
 
 
-def not_through(links: Collection[str], names: Collection[str], called: str) -> None:
+def refuse_entries_through_links(links: Collection[str], names: Collection[str], called: str) -> None:
     """Refuse entries that would be written where a link of the same archive leads.
 
     Raises:
         UnsafeArchiveError: a folder that one of the names is in is a link.
     """
     for each in names:
-        if any(folder in links for folder in parents(each)):
+        if any(folder in links for folder in parent_folders(each)):
             raise UnsafeArchiveError(
                 f"{called} has an entry that would be written through a link: {each}",
                 next="do not use it, and find out who made it",
             )
 
 
-def parents(name: str) -> Iterator[str]:
-    """Yield the folders that a name is in, the innermost first."""
+def parent_folders(name: str) -> Iterator[str]:
+    """The folders that a name is in, the innermost first."""
     at = name.rfind("/")
     while at > 0:
         yield name[:at]

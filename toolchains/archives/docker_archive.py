@@ -57,7 +57,9 @@ _KEPT_CONFIG = (
 )
 
 
-def base(rootfs: Path, archive: Path, *, name: str, architecture: str, env: list[str], command: list[str]) -> str:
+def write_base_image(
+    rootfs: Path, archive: Path, *, name: str, architecture: str, env: list[str], command: list[str]
+) -> str:
     """Make an image of one layer from a tar of a root file system.
 
     Args:
@@ -252,7 +254,7 @@ def _entries(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
 
 def _name(path: str) -> str:
     # Whole file systems have names with backslashes: units of systemd.
-    return confine.inside(path.lstrip("/") or ".", "a layer", backslash=True)
+    return confine.relative_path(path.lstrip("/") or ".", "a layer", backslash=True)
 
 
 def _link(entries: dict[str, tarfile.TarInfo]) -> None:

@@ -27,7 +27,7 @@ def files(folder: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def digest(entries: Mapping[str, Path]) -> str:
+def files_digest(entries: Mapping[str, Path]) -> str:
     """sha256 over names, execute permissions and contents."""
     whole = hashlib.sha256()
     for name in sorted(entries):
@@ -37,13 +37,13 @@ def digest(entries: Mapping[str, Path]) -> str:
     return whole.hexdigest()
 
 
-def under(source: Path, name: str) -> dict[str, Path]:
-    """Return the files of a folder, or one file, as entries below this name."""
+def entries_below(source: Path, name: str) -> dict[str, Path]:
+    """The files of a folder, or one file, as entries below this name."""
     name = name.strip("/")
     return {name: source} if source.is_file() else {f"{name}/{inner}": path for inner, path in files(source).items()}
 
 
-def pack(file: IO[bytes], entries: Mapping[str, Path | bytes]) -> None:
+def write_tar(file: IO[bytes], entries: Mapping[str, Path | bytes]) -> None:
     """Write an uncompressed tar of regular files: sorted, owned by root, dated EPOCH.
 
     Folders have no entries: who unpacks makes those that are missing, and leaves those alone that exist.

@@ -33,7 +33,7 @@ _COMPRESSED: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh
 
 
 @dataclass(frozen=True)
-class Entry:
+class PrefixEntry:
     """A file of a prefix, or a link.
 
     Attributes:
@@ -61,12 +61,12 @@ def normalise(source: Path, target: Path, *, below: str = "", without: Collectio
     Raises:
         UnsafeArchiveError: an entry would be written outside the prefix, or is neither a file nor a link.
     """
-    with opened(source) as tar, target.open("wb") as file:
-        found = of_tar(tar, source.name, below)
+    with open_seekable(source) as tar, target.open("wb") as file:
+        found = tar_entries(tar, source.name, below)
         write({name: entry for name, entry in found.items() if name not in without}, file)
 
 
-def write(entries: Mapping[str, Entry], out: IO[bytes]) -> None:
+def write(entries: Mapping[str, PrefixEntry], out: IO[bytes]) -> None:
     """Write a tar of files and links only, sorted, owned by root, dated EPOCH, modes 755 and 644."""
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as result:
         for name in sorted(entries):
@@ -82,8 +82,8 @@ def write(entries: Mapping[str, Entry], out: IO[bytes]) -> None:
                 result.addfile(clean, content)
 
 
-def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entry]:
-    """Return the files and links of a prefix by their names in it; errors call the tar by the given name.
+def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, PrefixEntry]:
+    """The files and links of a prefix by their names in it; errors call the tar by the given name.
 
     Args:
         below: take only what is in this folder, and take its name away.
@@ -91,10 +91,10 @@ def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entr
     Raises:
         UnsafeArchiveError: see normalise.
     """
-    found: dict[str, Entry] = {}
+    found: dict[str, PrefixEntry] = {}
     files: dict[str, tarfile.TarInfo] = {}
     for member in tar:
-        name = confine.inside(member.name, called)
+        name = confine.relative_path(member.name, called)
         inside = posixpath.relpath(name, below) if below else name
         if member.isdir() or inside.startswith(".."):
             continue
@@ -103,10 +103,10 @@ def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entr
                 f"{called} has an entry that is neither a file nor a link: {member.name}", next=_OTHER
             )
         if member.issym():
-            found[inside] = Entry(partial(_content, tar, member), link=member.linkname)
+            found[inside] = PrefixEntry(partial(_content, tar, member), link=member.linkname)
             continue
         # A hard link has no content; the file does, which must come before it.
-        file = files.get(confine.inside(member.linkname, called)) if member.islnk() else member
+        file = files.get(confine.relative_path(member.linkname, called)) if member.islnk() else member
         if file is None:
             raise UnsafeArchiveError(
                 f"{called} has a hard link to a file that it does not have: {member.name}",
@@ -114,13 +114,13 @@ def of_tar(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, Entr
                 next=_OTHER,
             )
         files[name] = file
-        found[inside] = Entry(partial(_content, tar, file), file.size, bool(file.mode & 0o100))
+        found[inside] = PrefixEntry(partial(_content, tar, file), file.size, bool(file.mode & 0o100))
     refuse_paths_through_links(found, called)
     return found
 
 
-def of_folder(folder: Path) -> dict[str, Entry]:
-    """Return the files and links below a folder by their names in it. Links are kept as they are, not followed.
+def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
+    """The files and links below a folder by their names in it. Links are kept as they are, not followed.
 
     Raises:
         UnsafeArchiveError: something there is neither a file nor a link.
@@ -130,7 +130,7 @@ def of_folder(folder: Path) -> dict[str, Entry]:
     def fail(error: OSError) -> None:
         raise error
 
-    found: dict[str, Entry] = {}
+    found: dict[str, PrefixEntry] = {}
     for top, folders, files in os.walk(folder, onerror=fail):
         for path in (Path(top, name) for name in (*folders, *files)):
             if path.is_dir() and not path.is_symlink():
@@ -139,8 +139,8 @@ def of_folder(folder: Path) -> dict[str, Entry]:
     return found
 
 
-def of_file(path: Path) -> Entry:
-    """Return a file that a user names; a link to it is followed.
+def file_entry(path: Path) -> PrefixEntry:
+    """A file that a user names; a link to it is followed.
 
     Raises:
         UnsafeArchiveError: it is not a regular file.
@@ -149,13 +149,13 @@ def of_file(path: Path) -> Entry:
     return _of_path(path, path.stat())
 
 
-def _of_path(path: Path, status: os.stat_result) -> Entry:
+def _of_path(path: Path, status: os.stat_result) -> PrefixEntry:
     if stat.S_ISLNK(status.st_mode):
         # As it is: Path would shorten "./lib".
-        return Entry(partial(_opened, path), link=os.readlink(path))  # noqa: PTH115
+        return PrefixEntry(partial(_opened, path), link=os.readlink(path))  # noqa: PTH115
     if not stat.S_ISREG(status.st_mode):
         raise UnsafeArchiveError(f"neither a file nor a link: {path}", next="remove it, or give a folder without it")
-    return Entry(partial(_opened, path), status.st_size, bool(status.st_mode & 0o100))
+    return PrefixEntry(partial(_opened, path), status.st_size, bool(status.st_mode & 0o100))
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -168,17 +168,17 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return file
 
 
-def refuse_paths_through_links(found: Mapping[str, Entry], called: str) -> None:
-    """Refuse entries that would be unpacked to where a link leads.
+def refuse_paths_through_links(found: Mapping[str, PrefixEntry], called: str) -> None:
+    """Refuse entries that whoever unpacks them would write where a link leads.
 
     Raises:
         UnsafeArchiveError: there is one.
     """
-    confine.not_through({name for name, entry in found.items() if entry.link}, found, called)
+    confine.refuse_entries_through_links({name for name, entry in found.items() if entry.link}, found, called)
 
 
 @contextmanager
-def opened(source: Path) -> Iterator[tarfile.TarFile]:
+def open_seekable(source: Path) -> Iterator[tarfile.TarFile]:
     """A tar, plain or compressed, that can be read in any order without being decompressed time and again."""
     with source.open("rb") as file:
         magic = file.read(8)

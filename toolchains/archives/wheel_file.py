@@ -22,15 +22,15 @@ FORMAT = 1
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def entries(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
-    """Yield the files of a wheel.
+def wheel_files(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
+    """The files of a wheel.
 
     Raises:
         UnsafeArchiveError: an entry would be installed outside the folder it is meant for, or is a link.
     """
     for entry in wheel.infolist():
         # As the archive has it: zipfile cuts a name at a NUL.
-        confine.inside(entry.orig_filename, str(wheel.filename))
+        confine.relative_path(entry.orig_filename, str(wheel.filename))
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise UnsafeArchiveError(f"{wheel.filename} has an entry that is a link: {entry.filename}")
         if not entry.is_dir():
@@ -82,7 +82,7 @@ class WheelWriter:
         return entry
 
 
-def without_gone_entry_points(text: str, names: Collection[str]) -> str:
+def drop_missing_entry_points(text: str, names: Collection[str]) -> str:
     """entry_points.txt without what points to modules that are not among a wheel's files.
 
     Args:

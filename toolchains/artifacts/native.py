@@ -18,7 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolchains.archives import folders, prefix
-from toolchains.engine.client import Container, Engine
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.images import base as rootfs
 from toolchains.images import layer, provenance
@@ -40,7 +41,7 @@ _TAIL_LINES = 40
 
 
 @dataclass(frozen=True)
-class Part:
+class NativePart:
     """A built part: the recipe's name, a tar of the files that it installs, and the identity of what it was made of."""
 
     name: str
@@ -57,14 +58,14 @@ def identity(name: str, builder: LockedTarget) -> str:
     return _identity(_sources(name), builder)
 
 
-def fetch(names: Sequence[str], builder: LockedTarget, store: Store) -> LockedTarget:
+def fetch_if_needed(names: Sequence[str], builder: LockedTarget, store: Store) -> LockedTarget:
     """The builder with the files that are really used; where all parts are in the store, nothing is fetched."""
     if all(store.has_part("native", identity(name, builder)) for name in names):
         return builder
-    return fetched(builder, store)
+    return fetch_builder(builder, store)
 
 
-def fetched(builder: LockedTarget, store: Store) -> LockedTarget:
+def fetch_builder(builder: LockedTarget, store: Store) -> LockedTarget:
     """The builder with the files that are really used, all of them in the store."""
     wanted = [*builder.debs, *builder.wheels, *builder.sdists]
     with step(f"{len(wanted)} locked files to build with"):
@@ -72,7 +73,7 @@ def fetched(builder: LockedTarget, store: Store) -> LockedTarget:
     return replace(builder, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
 
 
-def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> Part:
+def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> NativePart:
     """The part that a recipe makes, from the store or built now.
 
     Args:
@@ -93,33 +94,33 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> P
         found = _identity(copies, builder)
 
         def build(folder: Path) -> None:
-            image = have_builder(builder, store=store, engine=engine)
+            image = ensure_builder(builder, store=store, engine=engine)
             with step(f"native part {name}"), engine.container(image) as container:
                 _build(name, Path(work), container, folder / f"{name}.tar")
 
         folder = store.part("native", found, build)
-    return Part(name, folder / f"{name}.tar", found)
+    return NativePart(name, folder / f"{name}.tar", found)
 
 
 def builder_image(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
     """Have the image to build in in the engine, as it is locked; fetches nothing if it is there. Returns its name."""
-    name = builder_name(builder)
+    name = recipe_builder_name(builder)
     if provenance.image(name, engine=engine, store=store):
         return name
-    return have_builder(fetched(builder, store), store=store, engine=engine)
+    return ensure_builder(fetch_builder(builder, store), store=store, engine=engine)
 
 
-def have_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
+def ensure_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
     """Have the image to build in in the engine, of files that are in the store; returns its name."""
-    name = builder_name(builder)
+    name = recipe_builder_name(builder)
     with store.locked(name.replace("/", "-")):
         if provenance.image(name, engine=engine, store=store) is None:
             with step(f"base image to build in from {len(builder.debs)} Debian packages"):
-                base = rootfs.base(builder, store)
+                base = rootfs.ensure_base(builder, store)
             with step("base image into the engine"):
                 known = base.load(engine, store)
             with step("Conan, CMake and Ninja"):
-                wheels = layer.locked(builder.wheels, store)
+                wheels = layer.locked_wheels(builder.wheels, store)
                 sdists = {f"sdists/{sdist.filename}": store.path(sdist) for sdist in builder.sdists}
                 made = layer.layer(engine, name, _dockerfile(), {"BASE": base.name}, {}, wheels, known, sdists)
             provenance.note(name, made, store)
@@ -188,12 +189,16 @@ def _is_built(inner: str) -> bool:
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
     return digest(
-        {"sources": folders.digest(sources), "builder": builder_identity(builder), "format": [FORMAT, prefix.FORMAT]}
+        {
+            "sources": folders.files_digest(sources),
+            "builder": builder_identity(builder),
+            "format": [FORMAT, prefix.FORMAT],
+        }
     )
 
 
-def builder_name(builder: LockedTarget) -> str:
-    """Return the name of the image to build in."""
+def recipe_builder_name(builder: LockedTarget) -> str:
+    """What the image to build in is called."""
     return f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -19,12 +20,13 @@ from toolchains.system.errors import UsageError
 
 # The revision of how sources become a wheel: raise it with every change of that. It is part of what names the wheel.
 FORMAT = 1
-# Folders next to a package's sources that are not part of its wheel: an edit there does not change the image.
-_NOT_BUILT = ("tests", "examples", "tritonpim")
+# Folders that are no part of a wheel: an edit there leaves the image alone. A package names others as
+# [tool.hatch.build.targets.sdist] exclude in its pyproject.toml.
+_NOT_BUILT = ("tests", "examples")
 
 
 @dataclass(frozen=True)
-class Wheel:
+class PluginWheel:
     """A built package and the identity of what it was built from."""
 
     path: Path
@@ -40,7 +42,7 @@ def identity(name: str) -> str:
     return _identity(_sources(name))
 
 
-def wheel(name: str, store: Store) -> Wheel:
+def wheel(name: str, store: Store) -> PluginWheel:
     """The wheel of backends/<name>, from the store or built now; without a network, and the same bytes each time.
 
     Raises:
@@ -57,11 +59,13 @@ def wheel(name: str, store: Store) -> Wheel:
         found = _identity(copies)
         folder = store.part("plugin", found, lambda folder: _build(Path(work), folder, log=f"wheel-{name}"))
     (result,) = folder.glob("*.whl")
-    return Wheel(result, found)
+    return PluginWheel(result, found)
 
 
 def _identity(sources: Mapping[str, Path]) -> str:
-    return digest({"format": FORMAT, "hatchling": metadata.version("hatchling"), "sources": folders.digest(sources)})
+    return digest(
+        {"format": FORMAT, "hatchling": metadata.version("hatchling"), "sources": folders.files_digest(sources)}
+    )
 
 
 def _build(sources: Path, folder: Path, *, log: str) -> None:
@@ -76,7 +80,17 @@ def _build(sources: Path, folder: Path, *, log: str) -> None:
 
 def _sources(name: str) -> dict[str, Path]:
     folder = paths.BACKENDS / name
-    if not (folder / "pyproject.toml").is_file():
+    project = folder / "pyproject.toml"
+    if not project.is_file():
         raise UsageError(f"there is no package in backends/{name}", why="it has no pyproject.toml")
+    left_out = {*_NOT_BUILT, *_excluded(project)}
     found = folders.files(folder)
-    return {inner: path for inner, path in found.items() if inner.split("/")[0] not in _NOT_BUILT}
+    return {inner: path for inner, path in found.items() if inner.split("/")[0] not in left_out}
+
+
+def _excluded(project: Path) -> list[str]:
+    """Return the folders that a package leaves out of its source distribution."""
+    table = tomllib.loads(project.read_text())
+    for key in ("tool", "hatch", "build", "targets", "sdist"):
+        table = table.get(key, {})
+    return [str(name) for name in table.get("exclude", ())]

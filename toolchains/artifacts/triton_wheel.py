@@ -30,7 +30,7 @@ from toolchains.archives import wheel_file
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import LockedTriton
 from toolchains.patching import series
-from toolchains.patching.layout import WheelTree, in_source, in_wheel
+from toolchains.patching.layout import WheelTree, source_path, wheel_path
 from toolchains.patching.series import Series
 from toolchains.system import children, paths
 from toolchains.system.errors import LlvmHashError, PatchTargetError, PinError
@@ -103,7 +103,7 @@ def llvm_hash_of(file: Path) -> str:
 
 def version(locked: LockedTriton) -> str:
     """The version of the repacked wheel, X+foundry.N: N is the revision of the patch series."""
-    return f"{locked.version}+foundry.{Series.load(series.folder(locked.version)).revision()}"
+    return f"{locked.version}+foundry.{Series.load(series.series_folder(locked.version)).revision()}"
 
 
 def identity(locked: LockedTriton, backends: Collection[str]) -> str:
@@ -142,7 +142,7 @@ def repack(locked: LockedTriton, file: Path, *, backends: Sequence[str], store: 
 
 def _build(locked: LockedTriton, file: Path, backends: Collection[str], folder: Path) -> None:
     check_llvm_hash(locked, file)
-    patched = Series.load(series.folder(locked.version)).changes(WheelTree(file))
+    patched = Series.load(series.series_folder(locked.version)).changes(WheelTree(file))
     rewrite(locked, file, folder, backends=backends, patched=patched)
 
 
@@ -168,7 +168,7 @@ def rewrite(
     with zipfile.ZipFile(file) as archive, tempfile.TemporaryDirectory(dir=folder) as work:
         kept = {
             entry.filename: entry
-            for entry in wheel_file.entries(archive)
+            for entry in wheel_file.wheel_files(archive)
             if not any(fnmatchcase(entry.filename, pattern) for pattern in drop)
             and _is_kept_backend(entry.filename, backends)
             and entry.filename != f"{old_info}RECORD"
@@ -180,7 +180,7 @@ def rewrite(
                 content = _stripped(archive, Path(work))
             else:
                 content = archive.read(name)
-                path = in_source(name)
+                path = source_path(name)
                 if path is not None and path in patched:
                     content = patched[path].encode()
                 match name.removeprefix(old_info):
@@ -189,14 +189,14 @@ def rewrite(
                     case "WHEEL":
                         content = re.sub(rb"(?m)^Generator: .*$", b"Generator: triton-foundry", content)
                     case "entry_points.txt":
-                        content = wheel_file.without_gone_entry_points(content.decode(), kept).encode()
+                        content = wheel_file.drop_missing_entry_points(content.decode(), kept).encode()
                     case "triton/__init__.py":
                         content = _replace(content, f"__version__ = '{old}'", f"__version__ = '{new}'", name)
             executable = bool(entry.external_attr >> 16 & 0o100)
             writer.add(name.replace(old_info, new_info, 1), content, executable=executable)
         present = set(archive.namelist())
         for path, text in sorted(patched.items()):
-            made = in_wheel(path)
+            made = wheel_path(path)
             if made is None:
                 raise PatchTargetError(f"a patch of Triton {old} adds {path}, which is in no wheel")
             if made not in present:

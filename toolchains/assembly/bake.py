@@ -26,11 +26,11 @@ from typing import Any
 from rich.console import Console
 
 from toolchains.archives import docker_archive, folders
-from toolchains.assembly import building, target_image
+from toolchains.assembly import ensure, target_image
 from toolchains.assembly.target_image import Layer
 from toolchains.engine import client, host
 from toolchains.fetch.store import Store
-from toolchains.fromsource.choice import Choice
+from toolchains.fromsource.choice import SourceChoice
 from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
 from toolchains.images import provenance
@@ -40,14 +40,16 @@ from toolchains.system import durable, paths
 from toolchains.system.errors import ImageError, UsageError
 from toolchains.system.steps import step
 
-FILE = "docker-bake.json"
+BAKE_FILE = "docker-bake.json"
 # The file that the builder sends back, in DIR.
 RESULT = "image.tar"
 _ROOTFS = "rootfs.tar"
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool, choice: Choice | None = None) -> None:
+def bake(
+    name: str, *, into: str, triton: str, offline: bool, allow_drift: bool, choice: SourceChoice | None = None
+) -> None:
     """Write a target's contexts and bake file into a folder, which must be new or empty.
 
     Args:
@@ -57,7 +59,7 @@ def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool,
         UsageError: no such target or release, no folder given, or something is in it.
         FoundryError: an input is not available.
     """
-    target = building.locked(name)
+    target = ensure.locked_target(name)
     release = target_image.release(target, triton)
     folder = _place(into)
     store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
@@ -65,12 +67,12 @@ def bake(name: str, *, into: str, triton: str, offline: bool, allow_drift: bool,
     used, top = target_image.gather(target, release, store=store, engine=_engine, sourced=sourced)
     middle = target_image.python_layer(used, release, store, sourced, _engine() if sourced else None)
     with step(f"base image from {len(used.debs)} Debian packages"):
-        base = rootfs.base(used, store)
+        base = rootfs.ensure_base(used, store)
     names = target_image.moving_names(target, release, sourced=sourced)
-    with step(f"contexts and {FILE}"):
+    with step(f"contexts and {BAKE_FILE}"):
         write(folder, base, [("python", middle), (name, top)], names=names)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    _console.print(f"[bold]{folder / FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
+    _console.print(f"[bold]{folder / BAKE_FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
     _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
     _console.print(f"        ./foundry bake {name} --adopt={folder / RESULT}")
 
@@ -107,7 +109,7 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
         targets[below]["output"] = [f"type=docker,dest={RESULT},rewrite-timestamp=true"]
         targets[below]["tags"] += names
         bake = {"group": {"default": {"targets": [below]}}, "target": targets}
-        (work / FILE).write_text(json.dumps(bake, indent=2) + "\n")
+        (work / BAKE_FILE).write_text(json.dumps(bake, indent=2) + "\n")
         _normal(work)
         if folder.exists():
             folder.rmdir()
@@ -126,7 +128,7 @@ def adopt(name: str, file: Path, *, triton: str) -> None:
         UsageError: no such target, release or file.
         ImageError: no docker-archive of an image of this target, of this lock and release.
     """
-    target = building.locked(name)
+    target = ensure.locked_target(name)
     release = target_image.release(target, triton)
     if not file.is_file():
         raise UsageError(
@@ -139,7 +141,7 @@ def adopt(name: str, file: Path, *, triton: str) -> None:
         normal = Path(work, "image.tar")
         docker_archive.normalise(file, normal, name=tag)
         docker.load(normal)
-    info = provenance.note(tag, layers.present(docker, tag), Store(paths.cache()))
+    info = provenance.note(tag, layers.require_image(docker, tag), Store(paths.cache()))
     for other in moving:
         docker.tag(tag, other)
     _console.print(f"[bold]{tag}[/] taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")

@@ -2,7 +2,7 @@
 
     base      from the locked Debian packages                              rootfs.py
     python    base + the locked wheels + the repacked Triton               docker/python.Dockerfile
-    target    python + native parts + backends/core + backends/<backend>   docker/<backend>.Dockerfile
+    target    python + native parts + packages of backends/                docker/<backend>.Dockerfile
 
 docker/<variant>.Dockerfile has a variant's additional lines, which follow those of its backend's Dockerfile.
 A target may take a vendor SDK that the user supplies (sdk.py) in place of one native part. Such an image has
@@ -22,9 +22,10 @@ from pathlib import Path
 
 from toolchains.archives import folders
 from toolchains.artifacts import native, plugin_wheels, triton_wheel
+from toolchains.config import components
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
-from toolchains.fromsource import wheel as compiled
+from toolchains.fromsource import compiled_triton
 from toolchains.fromsource.choice import Sourced
 from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
@@ -118,10 +119,10 @@ def identity(
     return digest(
         {
             "python": _python_identity(target, locked, sourced),
-            "plugins": own or [plugin_wheels.identity(name) for name in _own(target)],
+            "plugins": own or [plugin_wheels.identity(name) for name in plugins(target)],
             "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
             "sdk": sdk.identity if sdk else None,
-            "dockerfile": folders.digest(
+            "dockerfile": folders.files_digest(
                 {f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target, sourced))}
             ),
             "labels": _labels(target, locked, drift, sdk, sourced),
@@ -131,7 +132,7 @@ def identity(
     )
 
 
-def build(
+def build_image(
     target: LockedTarget,
     locked: LockedTriton,
     *,
@@ -169,7 +170,7 @@ def build(
             if info is None:
                 python = _python(used, locked, sourced, store=store, engine=engine, cache=cache)
                 with step(f"image {name}"):
-                    info = top.make(engine, python, layers.present(engine, python).layers)
+                    info = top.make(engine, python, layers.require_image(engine, python).layers)
                 provenance.note(name, info, store)
     for moving in moving_names(target, locked, sdk, sourced):
         if moving not in info.names:
@@ -196,8 +197,8 @@ def gather(
     """
     used = _fetch(target, locked, store, sdk)
     drift = _drift(target, used)
-    with step(f"plugins: {', '.join(_own(target))}"):
-        own = [plugin_wheels.wheel(package, store) for package in _own(target)]
+    with step(f"plugins: {', '.join(plugins(target))}"):
+        own = [plugin_wheels.wheel(package, store) for package in plugins(target)]
     parts = [native.part(recipe, _builder(used), store=store, engine=engine()) for recipe in _recipes(target, sdk)]
     files = {f"parts/{part.name}.tar": part.path for part in parts}
     files |= {f"parts/{what.package}.tar": debian_files.part(what, used, store) for what in used.patched}
@@ -226,7 +227,7 @@ def gather(
 def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
     """The target with the files that are really used, all of them in the store."""
     if target.builder:
-        target = replace(target, builder=native.fetch(_recipes(target, sdk), target.builder, store))
+        target = replace(target, builder=native.fetch_if_needed(_recipes(target, sdk), target.builder, store))
     wanted = [*target.debs, *target.wheels, locked.wheel]
     with step(f"{len(wanted)} locked files"):
         found = store.fetch(wanted, suite=target.suite, python=target.python)
@@ -241,7 +242,7 @@ def _python(
     if cache and provenance.image(name, engine=engine, store=store):
         return name
     with step(f"base image from {len(target.debs)} Debian packages"):
-        base = rootfs.base(target, store)
+        base = rootfs.ensure_base(target, store)
     with step("base image into the engine"):
         known = base.load(engine, store)
     layer = python_layer(target, locked, store, sourced, engine)
@@ -266,7 +267,7 @@ def python_layer(
     if sourced and sourced.triton:
         assert engine is not None, "what is compiled is compiled in an engine"
         built = sourced.built(sourced.triton, store=store, engine=engine)
-        own = compiled.take(locked, sourced.triton, built, store)
+        own = compiled_triton.make_wheel(locked, sourced.triton, built, store)
     else:
         with step(f"Triton {triton_wheel.version(locked)}"):
             own = triton_wheel.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
@@ -274,7 +275,7 @@ def python_layer(
         name=python_name(target, locked, sourced),
         base="BASE",
         dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
-        wheels=[*layers.locked(target.wheels, store), layers.Wheel(own, store.sha256(own))],
+        wheels=[*layers.locked_wheels(target.wheels, store), layers.Wheel(own, store.sha256(own))],
     )
 
 
@@ -289,7 +290,7 @@ def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Source
         {
             "base": rootfs.identity(target),
             "wheels": sorted(wheel.sha256 for wheel in target.wheels),
-            "triton": compiled.identity(locked, from_source)
+            "triton": compiled_triton.identity(locked, from_source)
             if from_source
             else triton_wheel.identity(locked, _VENDOR_BACKENDS),
             "recipe": layers.identity(DOCKER / "python.Dockerfile"),
@@ -297,8 +298,9 @@ def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Source
     )
 
 
-def _own(target: LockedTarget) -> tuple[str, ...]:
-    return ("core", target.backend)
+def plugins(target: LockedTarget) -> tuple[str, ...]:
+    """Return the folders of backends/ whose packages go into the image, as the target's file names them."""
+    return components.target(target.name).plugins
 
 
 def _recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
@@ -362,7 +364,7 @@ def _labels(
     }
     if target.patched:
         labels["patched"] = ", ".join(
-            f"{what.package}: {what.series} {debian_files.series(what).digest[:12]}" for what in target.patched
+            f"{what.package}: {what.series} {debian_files.load_series(what).digest[:12]}" for what in target.patched
         )
     if drift:
         labels["drift"] = drift

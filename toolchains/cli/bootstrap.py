@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = ROOT / "requirements.lock"
+REQUIREMENTS = ROOT / "requirements.lock"
 VENV = ROOT / ".venv"
 # Written last, so a .venv that was interrupted half-way has none and is made again.
 STAMP = VENV / "foundry.stamp"
@@ -38,12 +38,12 @@ def main(arguments: list[str]) -> None:
     os.execv(python, [*invoke, "foundry", *arguments])
 
 
-def wanted() -> str:
+def required_stamp() -> str:
     """What .venv has to be made from: these requirements, for this Python, at this place.
 
     The programs in it begin with its path, so those of a checkout that was copied or moved are of no use.
     """
-    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} {PYTHON} {sys.version} {VENV}\n"
+    return f"{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()} {PYTHON} {sys.version} {VENV}\n"
 
 
 def is_current() -> bool:
@@ -51,7 +51,7 @@ def is_current() -> bool:
 
     Its python is a link to one of the machine's, which an upgrade may have removed.
     """
-    return os.access(VENV / "bin" / "python", os.X_OK) and STAMP.is_file() and STAMP.read_text() == wanted()
+    return os.access(VENV / "bin" / "python", os.X_OK) and STAMP.is_file() and STAMP.read_text() == required_stamp()
 
 
 def make() -> None:
@@ -73,7 +73,7 @@ def make() -> None:
             "--only-binary",
             ":all:",
             "--requirement",
-            LOCK,
+            REQUIREMENTS,
         ],
     )
     LOG.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def make() -> None:
                 print(f"{tail}\nerror: .venv could not be made: {argv[2]} failed", file=sys.stderr)
                 print(f"  why:  see above; whole output: {LOG}\n  next: the same command again", file=sys.stderr)
                 sys.exit(3)
-    STAMP.write_text(wanted())
+    STAMP.write_text(required_stamp())
 
 
 if __name__ == "__main__":

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from toolchains.assembly import building
+from toolchains.assembly import ensure
 from toolchains.config import components
 from toolchains.engine import client, host
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build, remote, server
 from toolchains.fromsource.build import Wanted
-from toolchains.fromsource.choice import TRITON, Choice
+from toolchains.fromsource.choice import TRITON, SourceChoice
 from toolchains.fromsource.remote import Moved
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -23,8 +23,8 @@ from toolchains.system.errors import AbsentError, PinError, UsageError
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def act(action: str, choice: Choice, *, url: str, target: str, expect: str, port: str) -> None:
-    """Run the verb `cache`.
+def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str, port: str) -> None:
+    """Do what the verb `cache` says; see there.
 
     Args:
         choice: which projects, and which of their sources; all that targets take if it names none.
@@ -62,7 +62,7 @@ def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
     Raises:
         AbsentError: one that was named, or all of them, are not built here.
     """
-    remote.check_url(url)
+    remote.check_remote_url(url)
     there = [want for want in wanted if store.has_part("upstream", want.identity)]
     absent = [want for want in wanted if want not in there]
     for want in absent:
@@ -86,7 +86,7 @@ def pull(wanted: list[Wanted], url: str, expect: str, store: Store) -> None:
         UsageError: one sha256 was given for several.
         AbsentError: the remote lacks some; what it has of the others is in the store.
     """
-    remote.check_url(url)
+    remote.check_remote_url(url)
     if expect and len(wanted) != 1:
         raise UsageError(
             f"--expect is of one part, and these are {len(wanted)}", next="name it: --only=NAME --target=TARGET"
@@ -119,14 +119,16 @@ def _say(done: Moved, want: Wanted, what: str) -> None:
     _console.print(f"  sha256 {done.sha256}" + (f"\n  {done.package}" if done.package else ""))
 
 
-def _wanted(choice: Choice, target: str) -> Iterator[Wanted]:
+def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
     """The projects that are meant, as they would be built: of several targets that would get the same one, once.
 
     Raises:
         UsageError: a project that no target takes, or not this one; no such target.
         PinError: the source of one that was named is not locked.
     """
-    targets = [building.locked(target)] if target else [each for each in lock.load().targets.values() if _takes(each)]
+    targets = (
+        [ensure.locked_target(target)] if target else [each for each in lock.load().targets.values() if _takes(each)]
+    )
     unknown = [name for name in choice.names if not any(name in _takes(each) for each in targets)]
     if unknown:
         raise UsageError(
@@ -139,7 +141,7 @@ def _wanted(choice: Choice, target: str) -> Iterator[Wanted]:
             if name not in _takes(each):
                 continue
             try:
-                want = build.wanted(
+                want = build.describe_build(
                     name,
                     each.suite,
                     profiles={TRITON: each.default_triton, **choice.profiles},
@@ -167,7 +169,7 @@ def _takes(target: LockedTarget) -> tuple[str, ...]:
 def _builder(target: str) -> LockedTarget:
     """The builder whose image conan-server runs in."""
     builders = lock.load().builders
-    suite = building.locked(target).suite if target else next(iter(builders), "")
+    suite = ensure.locked_target(target).suite if target else next(iter(builders), "")
     if suite not in builders:
         raise PinError("nothing is locked that conan-server is in", next="./foundry pin --update")
     return builders[suite]

@@ -26,7 +26,7 @@ from invoke.parser.parser import Parser
 from invoke.program import Program
 from rich.console import Console
 
-from toolchains.cli import passing
+from toolchains.cli import script_words
 from toolchains.config import components
 from toolchains.system.errors import FoundryError, UsageError, nearest, suggestion
 
@@ -53,12 +53,12 @@ class Foundry(Program):
             Exit: help was asked for and printed, or the words do not fit, which was said; status 2.
         """
         prepare_streams()
-        with until_nobody_reads():
+        with end_quietly_if_unread():
             self._parse_tasks()
 
     def execute(self) -> None:
         """Run the verb."""
-        with until_nobody_reads():
+        with end_quietly_if_unread():
             super().execute()
 
     def _parse_tasks(self) -> None:
@@ -94,7 +94,11 @@ class Foundry(Program):
         """The words that are not for a user's script."""
         verb = self.collection.tasks.get(words[0]) if words else None
         positional = getattr(verb.body, "passing", 0) if verb else 0
-        return [words[0], *passing.take(words[1:], verb.body, positional, self.argv)] if verb and positional else words
+        return (
+            [words[0], *script_words.keep_script_words(words[1:], verb.body, positional, self.argv)]
+            if verb and positional
+            else words
+        )
 
     def print_help(self) -> None:
         """Print the verbs, grouped by what one wants to do."""
@@ -110,7 +114,7 @@ class Foundry(Program):
             for name in members:
                 print(f"  {name:{width}}  {_summary(inspect.getdoc(verbs[name]) or '')}")
         print(f"\nTargets: {', '.join(components.names())}")
-        print("\n./foundry help VERB explains a verb, with examples. To start: ./foundry e2e spirv")
+        print("\n./foundry help VERB explains a verb, with examples. To start: ./foundry e2e TARGET")
 
     def list_tasks(self) -> None:
         """Print the same for `invoke --list`."""
@@ -248,7 +252,7 @@ def prepare_streams() -> None:
 
 
 @contextmanager
-def until_nobody_reads() -> Iterator[None]:
+def end_quietly_if_unread() -> Iterator[None]:
     """End quietly, as a program that SIGPIPE ends, when nobody reads the output any more: `./foundry ci | head -0`.
 
     Python ignores the signal, so that a closed connection of another kind does not end the process.

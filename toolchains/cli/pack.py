@@ -1,7 +1,7 @@
-"""The verbs pack and run-packed: a kernel becomes an artifact folder, and an artifact runs, in dpu's container.
+"""The verbs pack and run-packed: write a kernel to an artifact folder, and run an artifact, in a target's container.
 
-What goes in and comes out is copied, so that an engine on another machine serves as well. In the container runs what a
-user of TritonPIM types there by hand, a script of backends/dpu/tritonpim.
+Input and output are copied, so an engine on another machine can be used. The target's file says, as `packing`, which
+module packs in the container and which script runs an artifact there.
 """
 
 from __future__ import annotations
@@ -9,20 +9,45 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toolchains.assembly import building
-from toolchains.engine.client import Container
+from toolchains.assembly import ensure
+from toolchains.config import components
+from toolchains.config.components import Packing
+from toolchains.engine.container import Container
 from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, UsageError
 
-TARGET = "dpu"
-_TRITONPIM = paths.BACKENDS / TARGET / "tritonpim"
 _HOME = "/foundry/artifacts"
 # What of an artifact is made where it runs.
 _BUILT = "build"
 
 
+def choose_target(name: str = "") -> str:
+    """Return the target that kernels are packed for: this one, or if the name is empty the only one that can be.
+
+    Raises:
+        UsageError: kernels of this target cannot be packed, or a target must be named.
+    """
+    # A variant packs as the target that it extends: named only if it is meant.
+    able = [each for each in components.names() if components.target(each).packing]
+    plain = [each for each in able if components.target(each).backend == each]
+    if name in able or (not name and len(plain) == 1):
+        return name or plain[0]
+    raise UsageError(
+        f"kernels of {name} cannot be packed" if name else "the target must be named",
+        why=f"targets whose kernels can be packed: {', '.join(able) or 'none'}",
+        next="./foundry pack --target=TARGET",
+    )
+
+
+def _packing(target: str) -> Packing:
+    packing = components.target(target).packing
+    assert packing is not None, "choose_target returns a target that packs"
+    return packing
+
+
 def pack(
+    target: str,
     script: str,
     artifact: str,
     *,
@@ -32,15 +57,16 @@ def pack(
     offline: bool = False,
     allow_drift: bool = False,
 ) -> Path:
-    """Compile the kernel of a Triton script, and write what is needed to run it on DPUs without Triton.
+    """Compile the kernel of a Triton script, and write what is needed to run it without Triton.
 
     Args:
+        target: see choose_target.
         script: a path; it takes `--out PATH` and writes LLVM IR there. Copied by itself, it cannot import its
-            neighbours. The addition of tritonpim/ if empty.
+            neighbours. The target's example if empty.
         artifact: the folder to write.
         out_indices: indices of the parameters that are results, "2" or "2,3"; what the kernel writes, if empty.
         kernel: its name; needed if the IR has several.
-        triton, offline, allow_drift: see building.have.
+        triton, offline, allow_drift: see ensure.ensure_image.
 
     Returns:
         The folder.
@@ -49,17 +75,18 @@ def pack(
         UsageError: there is no such script, or no folder is named.
         CommandError: the script failed, or its IR cannot be packed; what was printed says why.
     """
-    source = Path(script or _TRITONPIM / "dpu_min_test.py")
+    packing = _packing(target)
+    source = Path(script or paths.BACKENDS / packing.example)
     if not source.is_file():
         raise UsageError(f"there is no script {source}")
     if not artifact:
-        raise UsageError("a folder to write to is needed", next="./foundry help pack")
-    docker, made = building.have(TARGET, triton=triton, offline=offline, allow_drift=allow_drift)
+        raise UsageError("say where to write: --artifact-dir DIR", next="./foundry --help pack")
+    docker, made = ensure.ensure_image(target, triton=triton, offline=offline, allow_drift=allow_drift)
     inside = f"{_HOME}/script/{source.name}"
     options = [f"--out-indices={out_indices}"] * bool(out_indices) + [f"--kernel={kernel}"] * bool(kernel)
     with docker.sandbox(made.name) as container:
         container.copy_into(source, inside)
-        command = ["python", "-m", "triton_dpu_backend.artifact", "pack", "--triton-script", inside]
+        command = ["python", "-m", packing.module, "pack", "--triton-script", inside]
         command += ["--artifact-dir", f"{_HOME}/packed", *options]
         _run(container, command, f"{source} cannot be packed", {inside: source})
         container.copy_out(f"{_HOME}/packed", Path(artifact))
@@ -67,7 +94,8 @@ def pack(
     return Path(artifact)
 
 
-def run(
+def run_packed(
+    target: str,
     artifact: str,
     options: Sequence[str],
     *,
@@ -78,19 +106,21 @@ def run(
     allow_drift: bool = False,
     given: Given | None = None,
 ) -> None:
-    """Build an artifact and run it on DPUs.
+    """Build an artifact and run it.
 
     Args:
+        target: see choose_target.
         artifact: the folder that pack() wrote.
-        options: for its host program, such as ["--nr-dpus", "4", "--arg", "3=100"].
+        options: for its host program, such as ["--arg", "3=100"].
         ins: "IDX=PATH", files of this machine with the elements of arrays.
         outs: "IDX=PATH", where on this machine arrays are to be written.
-        triton, offline, allow_drift, given: see building.have.
+        triton, offline, allow_drift, given: see ensure.ensure_image.
 
     Raises:
         UsageError: there is no such artifact, or a file of `ins` is not there.
         CommandError: it cannot be built, or its host program refused the options or failed.
     """
+    packing = _packing(target)
     folder = Path(artifact)
     if not (folder / "meta.json").is_file():
         raise UsageError(f"{artifact} is not a packed kernel: it has no meta.json", next="./foundry help pack")
@@ -98,12 +128,12 @@ def run(
     for index, path in read:
         if not path.is_file():
             raise UsageError(f"--in {index}={path}: there is no such file")
-    docker, made = building.have(TARGET, triton=triton, offline=offline, allow_drift=allow_drift, given=given)
+    docker, made = ensure.ensure_image(target, triton=triton, offline=offline, allow_drift=allow_drift, given=given)
     with docker.sandbox(made.name) as container:
         for file in folder.iterdir():
             if file.name != _BUILT:
                 container.copy_into(file, f"{_HOME}/packed/{file.name}")
-        container.copy_into(_TRITONPIM / "scripts", f"{_HOME}/scripts")
+        container.copy_into(paths.BACKENDS / packing.scripts, f"{_HOME}/scripts")
         words = list(options)
         # What a place in there is called here.
         places = {f"{_HOME}/packed": folder}
@@ -115,7 +145,7 @@ def run(
         for index, path in written:
             places[f"{_HOME}/out/{index}"] = path
             words += ["--out", f"{index}={_HOME}/out/{index}"]
-        command = ["env", f"ARTIFACT_DIR={_HOME}/packed", "sh", f"{_HOME}/scripts/container_artifact_run.sh", *words]
+        command = ["env", f"ARTIFACT_DIR={_HOME}/packed", "sh", f"{_HOME}/scripts/{packing.runner}", *words]
         _run(container, command, f"{artifact} did not run", places)
         for index, path in written:
             container.copy_out(f"{_HOME}/out/{index}", path)

@@ -48,7 +48,7 @@ def act(action: str, *, release: str, tree: str, into: str) -> None:
         case "apply":
             apply(release, Path(tree) if tree else None)
         case "refresh":
-            rewrite(release, Path(tree) if tree else None, into or None)
+            rewrite_patches(release, Path(tree) if tree else None, into or None)
 
 
 def status(release: str, tree: Path | None) -> None:
@@ -61,7 +61,7 @@ def status(release: str, tree: Path | None) -> None:
     failed: PatchError | None = None
     releases = _releases(release) if tree is None else dict([_one(release)])
     for version, (_, locked) in releases.items():
-        series = Series.load(patches.folder(version))
+        series = Series.load(patches.series_folder(version))
         if tree is None and not store.has(locked.wheel):
             states = [(patch, "not fetched") for patch in series.patches]
         else:
@@ -73,11 +73,11 @@ def status(release: str, tree: Path | None) -> None:
         console.print(_table(f"Triton {version}, revision {number}{edited}", states))
     if not release and tree is None:
         for target, what in _packages():
-            series = debian_files.series(what)
+            series = debian_files.load_series(what)
             if not store.has(debian_files.package(what, target)):
                 states = [(patch, "not fetched") for patch in series.patches]
             else:
-                with debian_files.unpacked(what, target, store) as package:
+                with debian_files.unpack_package(what, target, store) as package:
                     found = series.states(package)
                 failed = next((state.error for state in found if state.error), failed)
                 states = [(state.patch, state.state) for state in found]
@@ -109,17 +109,17 @@ def apply(release: str, tree: Path | None) -> None:
         tree = paths.BUILD / f"triton-{version}"
         if not tree.exists():
             _unpack(_wheel(target, locked), tree)
-    applied = Series.load(patches.folder(version)).apply(FolderTree.detect(tree))
+    applied = Series.load(patches.series_folder(version)).apply(FolderTree.detect(tree))
     print(f"{tree}: {applied or 'no'} patches applied{'' if applied else ', it has all of them'}")
     print(f"to edit one: change files there; then ./foundry patch refresh --triton {version} --tree {tree} --into NAME")
 
 
-def rewrite(release: str, tree: Path | None, into: str | None) -> None:
+def rewrite_patches(release: str, tree: Path | None, into: str | None) -> None:
     """Rewrite a release's patches to fit its wheel, with the edits of a tree where one is given."""
     version, (target, locked) = _one(release)
     pristine = WheelTree(_wheel(target, locked))
     edited = FolderTree.detect(tree) if tree else None
-    series = refresh(Series.load(patches.folder(version)), pristine, edited=edited, into=into)
+    series = refresh(Series.load(patches.series_folder(version)), pristine, edited=edited, into=into)
     print(f"{series.folder}: {len(series.patches)} patches, revision {series.revision()}, digest {series.digest[:12]}")
 
 
@@ -147,6 +147,6 @@ def _wheel(target: LockedTarget, locked: LockedTriton) -> Path:
 def _unpack(file: Path, folder: Path) -> None:
     """The Python files of a wheel: a series changes no others, and the rest is a gigabyte."""
     with zipfile.ZipFile(file) as archive:
-        for entry in wheel_file.entries(archive):
+        for entry in wheel_file.wheel_files(archive):
             if entry.filename.endswith(".py"):
                 archive.extract(entry, folder)

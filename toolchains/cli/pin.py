@@ -52,7 +52,7 @@ def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -
     if update:
         resolve(store, console, update if isinstance(update, str) else None)
     if fetch:
-        bring(store, console)
+        fetch_all(store, console)
     if check:
         verify(store, console)
     if not (update or fetch or check):
@@ -200,7 +200,7 @@ def verify(store: Store, console: Console) -> None:
         console.print(f"triton {locked.version}:{said or f' built with LLVM {locked.llvm_hash}'}, as pinned")
 
 
-def bring(store: Store, console: Console) -> None:
+def fetch_all(store: Store, console: Console) -> None:
     """Have every file of targets and builders, and those of the default profiles' source packages, in the store."""
     lock, wanted = locks.load(), _pinned()
     for target in lock.targets.values():

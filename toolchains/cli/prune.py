@@ -131,7 +131,7 @@ def _parts(locked: Lock) -> dict[str, set[str]]:
     targets = locked.targets.values()
     return {
         "base": {base.identity(each) for each in (*targets, *_builders(locked))},
-        "plugin": {plugin_wheels.identity(name) for target in targets for name in ("core", target.backend)},
+        "plugin": {plugin_wheels.identity(name) for target in targets for name in target_image.plugins(target)},
         "native": {
             native.identity(name, target.builder) for target in targets if target.builder for name in target.recipes
         },
@@ -163,7 +163,7 @@ def _last_first(found: Mapping[str, tuple[tuple[str, ...], int]]) -> Iterator[tu
 
 def _images(locked: Lock) -> set[str]:
     """The names of the images that this checkout makes."""
-    names = {native.builder_name(builder) for builder in _builders(locked)}
+    names = {native.recipe_builder_name(builder) for builder in _builders(locked)}
     for target in (*locked.targets.values(), *_builders(locked)):
         names.add(f"triton-foundry/base:{target.suite}-{base.identity(target)[:16]}")
     for target in locked.targets.values():

@@ -1,6 +1,6 @@
 """Build backend of the repository's root: it tells a user who types `pip install .` there what to type instead."""
 
 raise SystemExit(
-    "Triton Foundry is not a Python package. From its checkout, type: ./foundry e2e spirv\n"
-    "For a plugin alone, in an environment that has Triton: pip install -e backends/spirv"
+    "Triton Foundry is not a Python package. From its checkout, type: ./foundry help\n"
+    "For a plugin alone, in an environment that has Triton: pip install -e backends/NAME"
 )

@@ -11,7 +11,7 @@ from toolchains.config import components, projects
 from toolchains.engine import client, host
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build
-from toolchains.fromsource.choice import Choice
+from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
@@ -45,7 +45,7 @@ def show() -> None:
     _console.print("in an image:     ./foundry build TARGET --from-source=NAME")
 
 
-def make(name: str, target: str, choice: Choice) -> None:
+def build_project(name: str, target: str, choice: SourceChoice) -> None:
     """Build one project alone, and say where its part is.
 
     Args:
@@ -54,7 +54,7 @@ def make(name: str, target: str, choice: Choice) -> None:
 
     Raises:
         UsageError: no such project or target.
-        FoundryError: see build.built.
+        FoundryError: see build.ensure_built.
     """
     projects.load(name)
     users = _users(name)
@@ -67,7 +67,7 @@ def make(name: str, target: str, choice: Choice) -> None:
         )
     locked = found[0]
     store = Store(paths.cache())
-    want = build.wanted(
+    want = build.describe_build(
         name,
         locked.suite,
         profiles=choice.profiles,
@@ -75,7 +75,7 @@ def make(name: str, target: str, choice: Choice) -> None:
         llvm_targets=components.target(locked.name).llvm_targets,
     )
     host.ensure()
-    made = build.built(
+    made = build.ensure_built(
         want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=client.connect()
     )
     state = "built" if made.made else "is there already"
@@ -98,7 +98,7 @@ def _built(name: str, profile: str, users: list[LockedTarget], store: Store) -> 
     for suite in dict.fromkeys(user.suite for user in users):
         targets = next(components.target(user.name).llvm_targets for user in users if user.suite == suite)
         try:
-            want = build.wanted(name, suite, profiles={name: profile}, llvm_targets=targets)
+            want = build.describe_build(name, suite, profiles={name: profile}, llvm_targets=targets)
         except FoundryError:
             # Nobody knows what it would be: a source that was never resolved, or that only a user can give.
             continue

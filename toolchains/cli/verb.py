@@ -64,7 +64,7 @@ def verb(
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         positional: names of those that need no name on the command line; by default all without a default value.
-        passing: whether all words after the last positional one are for a user's script; see passing.py.
+        passing: whether all words after the last positional one are for a user's script; see script_words.py.
     """
     if function is None:
         return functools.partial(
@@ -92,13 +92,13 @@ def verb(
         except OSError as error:
             if isinstance(error, BrokenPipeError) and is_output_closed():
                 raise
-            fail(f"error: {explained(error)}", FileError.exit_code)
+            fail(f"error: {explain_os_error(error)}", FileError.exit_code)
 
     vars(guarded).update(group=group, actions=actions, passing=len(positional or ()) if passing else 0)
     return task(optional=optional, iterable=iterable, positional=positional)(guarded)
 
 
-def explained(error: OSError) -> FileError:
+def explain_os_error(error: OSError) -> FileError:
     """What the operating system refused, in words: which file, why, and what can be done about it."""
     what = f"cannot use {error.filename}" if error.filename else "cannot read or write a file"
     why = error.strerror or str(error)

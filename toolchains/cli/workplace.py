@@ -33,14 +33,14 @@ from tempfile import TemporaryDirectory
 
 from toolchains.archives import confine
 from toolchains.archives import folders as trees
-from toolchains.assembly import building, furnishing
-from toolchains.engine.client import USER, Container
-from toolchains.fromsource.choice import Choice
+from toolchains.assembly import container_files, ensure
+from toolchains.engine.container import Container
+from toolchains.engine.sandbox import HOME, USER
+from toolchains.fromsource.choice import SourceChoice
 from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, FoundryError, UnsafeArchiveError, UsageError
 
-HOME = "/foundry"
 WORK = f"{HOME}/work"
 _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
@@ -124,7 +124,7 @@ class Place:
         return cls(folder, Path(results) if results else folder, packages)
 
 
-def run(
+def run_script(
     target: str,
     script: str,
     words: Sequence[str],
@@ -136,7 +136,7 @@ def run(
     offline: bool = False,
     allow_drift: bool = False,
     given: Given | None = None,
-    choice: Choice | None = None,
+    choice: SourceChoice | None = None,
 ) -> int:
     """Run a script in a target's container; returns its exit status.
 
@@ -147,7 +147,7 @@ def run(
         folder: copied into the container; the script's own if empty.
         results: where files that the script wrote or changed go; `folder` if empty.
         wheels: a folder with wheels that are installed first.
-        triton, offline, allow_drift, given, choice: see building.have.
+        triton, offline, allow_drift, given, choice: see ensure.ensure_image.
 
     Raises:
         UsageError: there is no such script or folder, or the script is not in the folder.
@@ -171,12 +171,12 @@ def run(
         )
     inside = path.resolve().relative_to(source.resolve()).as_posix()
     place = Place.of(source, results=results, wheels=wheels)
-    docker, made = building.have(
+    docker, made = ensure.ensure_image(
         target, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
     )
-    with docker.sandbox(made.name, folders=furnishing.folders(building.locked(target))) as container:
-        furnishing.furnish(container, building.locked(target))
-        with working(container, place):
+    with docker.sandbox(made.name, folders=container_files.writable_folders(ensure.locked_target(target))) as container:
+        container_files.copy_user_folders(container, ensure.locked_target(target))
+        with open_folder(container, place):
             return container.interactive(_inside(["python", inside, *words]), cwd=WORK)
 
 
@@ -190,28 +190,28 @@ def shell(
     offline: bool = False,
     allow_drift: bool = False,
     given: Given | None = None,
-    choice: Choice | None = None,
+    choice: SourceChoice | None = None,
 ) -> int:
     """Open a shell in a target's container, in the user's folder if there is one; returns its exit status.
 
     Args:
         folder, results, wheels: see run; without a folder nothing is copied in or out.
-        triton, offline, allow_drift, given, choice: see building.have.
+        triton, offline, allow_drift, given, choice: see ensure.ensure_image.
     """
     place = Place.of(_named(folder) if folder else None, results=results, wheels=wheels)
-    docker, made = building.have(
+    docker, made = ensure.ensure_image(
         target, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
     )
-    with docker.sandbox(made.name, folders=furnishing.folders(building.locked(target))) as container:
+    with docker.sandbox(made.name, folders=container_files.writable_folders(ensure.locked_target(target))) as container:
         container.copy_into(paths.ROOT / "e2e", f"{HOME}/e2e")
-        furnishing.furnish(container, building.locked(target))
-        furnishing.instruct(container, building.locked(target))
-        with working(container, place):
+        container_files.copy_user_folders(container, ensure.locked_target(target))
+        container_files.copy_documents(container, ensure.locked_target(target))
+        with open_folder(container, place):
             return container.interactive(_inside(["bash"]), cwd=WORK if place.folder else HOME)
 
 
 @contextmanager
-def working(container: Container, place: Place) -> Iterator[None]:
+def open_folder(container: Container, place: Place) -> Iterator[None]:
     """Have a user's folder in a container, and an environment to install into; copy changes out at the end.
 
     Raises:
@@ -360,7 +360,7 @@ def unpack(packed: Path, folder: Path) -> list[str]:
         for member in tar:
             content = tar.extractfile(member) if member.isfile() else None
             try:
-                path = confine.under(folder, member.name, "the container")
+                path = confine.path_below(folder, member.name, "the container")
             except UnsafeArchiveError:
                 content = None
             if content is None:

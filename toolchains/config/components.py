@@ -8,10 +8,10 @@ toolchains/builders/SUITE.toml  the image that upstream projects are built in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from toolchains.config.reading import Commit, File, Text, convert, read_table, wrong
+from toolchains.config.reading import AbsolutePath, Commit, File, Text, convert, read_table, wrong
 from toolchains.lockfile.lock import Patched, builder_name, digest
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
@@ -125,22 +125,40 @@ class ReleasesPin(File, tag_field="source", tag="releases", frozen=True):
 Pin = DebPin | WheelPin | SdistPin | ReleasesPin
 
 
+class Packing(File, frozen=True):
+    """How kernels of a target are packed into folders that run without Triton; see the verb pack.
+
+    Attributes:
+        module: the Python module in the image that writes an artifact: `python -m MODULE pack ...`.
+        example: the script that is packed if none is given; a path below backends/.
+        scripts: the folder with the scripts that run an artifact; a path below backends/.
+        runner: the one of these scripts that builds and runs the artifact that ARTIFACT_DIR names.
+    """
+
+    module: Text
+    example: Text
+    scripts: Text
+    runner: Text
+
+
 class TargetFile(File, frozen=True):
     """What the file of a target says.
 
     Attributes:
-        backend: the plugin, a folder in backends/.
-        suite: the Debian suite of the image.
-        python: the version of Python that the suite has, such as "3.13".
-        components: what the image consists of, files in toolchains/pins.
+        plugins: folders of backends/ whose Python packages go into the image: the plugin of `backend` among them.
+        components: files in toolchains/pins.
         recipes: native parts, folders in toolchains/recipes.
         build_components: what the recipes are built with, files in toolchains/pins.
         sdk: the vendor SDK that a user may supply, a file in toolchains/sdks.
-        upstreams: the projects that may be built from source for the target, files in toolchains/upstreams.
-        llvm_targets: what LLVM generates code for in those projects, in the words of LLVM_TARGETS_TO_BUILD.
+        upstreams: the projects that may be built from source for it, files in toolchains/upstreams.
+        llvm_targets: what LLVM generates code for in those, as LLVM_TARGETS_TO_BUILD takes them.
+        user_folders: folders below backends/ that are copied into each container, and their absolute paths there.
+        peers: folders of backends/ with the plugins that `bench` times the target against, on the same device.
+        packing: how kernels are packed; none if they cannot be.
     """
 
     backend: Text
+    plugins: tuple[Text, ...]
     suite: Text
     python: Text
     components: tuple[Text, ...]
@@ -149,8 +167,13 @@ class TargetFile(File, frozen=True):
     sdk: str = ""
     upstreams: tuple[Text, ...] = ()
     llvm_targets: tuple[Text, ...] = ()
+    user_folders: Mapping[Text, AbsolutePath] = {}
+    peers: tuple[Text, ...] = ()
+    packing: Packing | None = None
 
     def __post_init__(self) -> None:
+        if self.backend not in self.plugins:
+            raise ValueError(f"plugins must have the plugin of the backend, {self.backend}")
         if bool(self.recipes) != bool(self.build_components):
             raise ValueError("recipes and build-components go together: what is built, and what it is built with")
         if self.sdk and not self.recipes:
@@ -239,8 +262,8 @@ class Target(System):
     """A target as wanted: which plugin, on which suite and Python, of which components.
 
     Attributes:
-        recipes, sdk, upstreams, llvm_targets: see TargetFile. What is built by default does not depend on the last
-            two, so they are not locked.
+        recipes, sdk, plugins, upstreams, llvm_targets, user_folders, peers, packing: see TargetFile. Only recipes and
+            sdk are locked. The others need no resolution: they name files of this repository.
         build: components of the image that the recipes are built in; none where there are no recipes.
     """
 
@@ -249,6 +272,10 @@ class Target(System):
     sdk: str = ""
     upstreams: tuple[str, ...] = ()
     llvm_targets: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    user_folders: Mapping[str, str] = field(default_factory=dict)
+    peers: tuple[str, ...] = ()
+    packing: Packing | None = None
 
     @property
     def builder(self) -> System | None:
@@ -344,6 +371,10 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
         sdk=file.sdk,
         upstreams=file.upstreams,
         llvm_targets=file.llvm_targets,
+        plugins=file.plugins,
+        user_folders=file.user_folders,
+        peers=file.peers,
+        packing=file.packing,
     )
 
 
@@ -352,7 +383,7 @@ def names(folder: Path = paths.TARGETS) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
-def suites(folder: Path = paths.BUILDERS) -> list[str]:
+def builder_suites(folder: Path = paths.BUILDERS) -> list[str]:
     """The suites that upstream's projects can be built for."""
     return sorted(path.stem for path in folder.glob("*.toml"))
 
@@ -368,7 +399,7 @@ def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.
     if not path.is_file():
         raise UsageError(
             f"nothing can be built from source for {suite}",
-            why=f"known: {', '.join(suites(folder))}",
+            why=f"known: {', '.join(builder_suites(folder))}",
             next="./foundry pin",
         )
     file: BuilderFile = convert(read_table(path), BuilderFile, path)

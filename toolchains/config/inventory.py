@@ -67,6 +67,6 @@ def load() -> Pinned:
     """
     return Pinned(
         tuple(map(pins.target, pins.names())),
-        tuple(map(pins.builder, pins.suites())),
+        tuple(map(pins.builder, pins.builder_suites())),
         tuple(map(projects.load, projects.names())),
     )

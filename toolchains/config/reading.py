@@ -13,8 +13,9 @@ import msgspec
 from toolchains.system.errors import PinError
 from toolchains.system.paths import ROOT
 
-# Text that is not empty, a name that is used in paths, and a git commit: what many keys hold.
+# Text that is not empty, a path in a container, and a git commit: what many keys hold.
 Text = Annotated[str, msgspec.Meta(min_length=1)]
+AbsolutePath = Annotated[str, msgspec.Meta(pattern="^/[^/]", description="an absolute path")]
 Commit = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$", description="40 hexadecimal digits")]
 OptionalCommit = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40})?$", description="40 hexadecimal digits")]
 
@@ -36,11 +37,13 @@ def read_table(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PinError(
-            f"there is no file {shown(path)}",
+            f"there is no file {display_path(path)}",
             next="write it, or remove the name where it is used in toolchains/targets",
         ) from None
     except ValueError as error:
-        raise PinError(f"{shown(path)} is not TOML", why=str(error), next=f"correct {shown(path)}") from error
+        raise PinError(
+            f"{display_path(path)} is not TOML", why=str(error), next=f"correct {display_path(path)}"
+        ) from error
 
 
 def convert(table: dict[str, Any], kind: Any, path: Path, *, below: str = "", **known: str) -> Any:
@@ -78,11 +81,11 @@ def convert(table: dict[str, Any], kind: Any, path: Path, *, below: str = "", **
 
 def wrong(path: Path, key: str, what: str, why: str = "") -> PinError:
     """Return the error for a value in a file."""
-    where = f"{shown(path)}, {key}" if key else shown(path)
-    return PinError(f"{where}: {what[0].lower()}{what[1:]}", why=why, next=f"correct {shown(path)}")
+    where = f"{display_path(path)}, {key}" if key else display_path(path)
+    return PinError(f"{where}: {what[0].lower()}{what[1:]}", why=why, next=f"correct {display_path(path)}")
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path as messages show it: relative to the project where it lies there."""
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 

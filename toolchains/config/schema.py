@@ -14,7 +14,7 @@ import msgspec
 
 from toolchains.config.components import BuilderFile, Pin, TargetFile, VariantFile
 from toolchains.config.projects import Profile, ProjectFile
-from toolchains.config.vendors import Kind
+from toolchains.config.vendors import VendorSdk
 from toolchains.system import paths
 
 # By schema: the folder of the files, what they may say, and which of its fields come from the file's name.
@@ -23,7 +23,7 @@ _KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "target": ("targets", TargetFile | VariantFile, ()),
     "builder": ("builders", BuilderFile, ()),
     "upstream": ("upstreams", ProjectFile, ()),
-    "sdk": ("sdks", Kind, ("key",)),
+    "sdk": ("sdks", VendorSdk, ("key",)),
 }
 
 
@@ -32,7 +32,7 @@ def schemas() -> dict[str, str]:
     return {f"{name}.json": _text(name, kind, own) for name, (_, kind, own) in _KINDS.items()}
 
 
-def folders() -> dict[str, str]:
+def schema_folders() -> dict[str, str]:
     """Return the folder of the files that each schema describes, by the schema's file name."""
     return {f"{name}.json": folder for name, (folder, _, _) in _KINDS.items()}
 

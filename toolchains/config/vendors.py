@@ -9,7 +9,7 @@ from toolchains.config.reading import File, Text, convert, read_table
 from toolchains.system import paths
 
 
-class Kind(File, frozen=True):
+class VendorSdk(File, frozen=True):
     """A vendor's SDK.
 
     Attributes:
@@ -37,14 +37,14 @@ class Kind(File, frozen=True):
     environment: Mapping[str, str] = {}
 
     @classmethod
-    def read(cls, key: str) -> Kind:
+    def read(cls, key: str) -> VendorSdk:
         """Read toolchains/sdks/<key>.toml.
 
         Raises:
             PinError: there is no such file, or it says what an SDK does not have.
         """
         path = file(key)
-        kind: Kind = convert(read_table(path), cls, path, key=key)
+        kind: VendorSdk = convert(read_table(path), cls, path, key=key)
         return kind
 
     @property

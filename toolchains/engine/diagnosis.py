@@ -18,6 +18,8 @@ import urllib3.exceptions
 from toolchains.system.errors import EngineError, FileError
 from toolchains.system.space import FULL
 
+# What the SDK raises: its own errors; when the engine is gone, those of requests, which are OSErrors, and of urllib3.
+FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
 SOCKET = "/var/run/docker.sock"
 _VERSION = re.compile(r"client version \S+ is too (?:new|old)", re.IGNORECASE)
 
@@ -42,6 +44,11 @@ def address() -> str:
     return os.environ.get("DOCKER_HOST") or f"unix://{SOCKET}"
 
 
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status with which the engine refused; None where it did not even do that."""
+    return error.status_code if isinstance(error, docker.errors.APIError) else None
+
+
 def failed(what: str, error: BaseException) -> EngineError | FileError:
     """Return the error to raise when a request failed: what was asked, why it failed, and the next command."""
     cause = find(error)
@@ -49,7 +56,7 @@ def failed(what: str, error: BaseException) -> EngineError | FileError:
     return kind(what, why=cause.why, next=cause.next)
 
 
-def full(what: str, said: str) -> FileError:
+def disk_full(what: str, said: str) -> FileError:
     """Return the error to raise when the engine's disk is full."""
     return FileError(what, why=f"the container engine's disk is full: {said}", next=_MAKE_ROOM)
 

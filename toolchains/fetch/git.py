@@ -68,7 +68,7 @@ class TreeEntry:
         return self.mode == "160000"
 
 
-def check_url(url: str, where: str = "toolchains/upstreams") -> None:
+def check_git_url(url: str, where: str = "toolchains/upstreams") -> None:
     """See that an address is one that git fetches from over a network, and no way to have it run a program.
 
     A folder of this machine is none: it can only stand for one, by url.*.insteadOf in the user's configuration.
@@ -103,7 +103,7 @@ def resolve(pin: GitPin) -> str:
     _check_ref(pin.ref)
     failures = []
     for url in pin.urls:
-        check_url(url)
+        check_git_url(url)
         try:
             answer = _git("ls-remote", "--quiet", "--", url, log="git-resolve", network=True).stdout
         except CommandError as error:
@@ -148,7 +148,7 @@ def fetch(
         FetchError: none answered; lists what each said. What arrived damaged is among this: git refuses it.
     """
     for url in urls:
-        check_url(url, where)
+        check_git_url(url, where)
     if ref:
         _check_ref(ref)
     create(repository)
@@ -253,8 +253,8 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
         )
 
 
-def entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
-    """Return everything in a commit's tree by its path; folders are not in it, submodules are.
+def commit_entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
+    """Everything in a commit's tree by its path; folders are not in it, submodules are.
 
     Args:
         repository, work: one of ours that has the commit, or a working tree of the user's.
@@ -376,8 +376,8 @@ def checkout(path: Path) -> Checkout | None:
     return Checkout(path, head.strip(), changes, Path(objects), format)
 
 
-def present(path: Path) -> Iterator[str]:
-    """Yield the files and links of a working tree that git would not ignore, as they are there now.
+def working_files(path: Path) -> Iterator[str]:
+    """The files and links of a working tree that git would not ignore, as they are there now.
 
     Folders among them are other repositories.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FILE = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 _FORMAT = 1
 
 
@@ -32,13 +32,15 @@ class Damage:
 def write(folder: Path) -> None:
     """Write the manifest of all that is in a folder."""
     entries = {name: _entry(path) for name, path in contents(folder).items()}
-    (folder / FILE).write_text(json.dumps({"format": _FORMAT, "files": entries}, indent=1, sort_keys=True) + "\n")
+    (folder / MANIFEST_FILE).write_text(
+        json.dumps({"format": _FORMAT, "files": entries}, indent=1, sort_keys=True) + "\n"
+    )
 
 
 def read(folder: Path) -> dict[str, Any] | None:
     """Return the entries of a part's manifest by name; None where there is none that can be read."""
     try:
-        data = json.loads((folder / FILE).read_bytes())
+        data = json.loads((folder / MANIFEST_FILE).read_bytes())
         entries = data["files"] if data["format"] == _FORMAT else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -46,14 +48,14 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def damage(folder: Path) -> Damage | None:
-    """Return what differs between a part and its manifest; None for a part that is whole."""
-    if not (folder / FILE).exists():
+    """What differs between a part and its manifest; None for a part that is whole."""
+    if not (folder / MANIFEST_FILE).exists():
         return Damage("it has no manifest: an earlier version made it", unlisted=True)
     wanted = read(folder)
     if wanted is None:
-        return Damage(f"its {FILE} cannot be read")
+        return Damage(f"its {MANIFEST_FILE} cannot be read")
     found = contents(folder)
-    for name in sorted(wanted.keys() | found.keys() - {FILE}):
+    for name in sorted(wanted.keys() | found.keys() - {MANIFEST_FILE}):
         if name not in found:
             return Damage(f"{name} is missing")
         if name not in wanted:
@@ -73,7 +75,7 @@ def contents(folder: Path) -> dict[str, Path]:
     for top, folders, files in os.walk(folder):
         for path in (Path(top, name) for name in (*folders, *files)):
             found[path.relative_to(folder).as_posix()] = path
-    found.pop(FILE, None)
+    found.pop(MANIFEST_FILE, None)
     return found
 
 

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from toolchains.fetch.source import Report
-from toolchains.fetch.wheel import environment, explain, progress
+from toolchains.fetch.wheel import explain, marker_values, progress
 from toolchains.lockfile.lock import Artifact
 from toolchains.system.children import run
 from toolchains.system.errors import CommandError, GoneError, PinError
@@ -106,7 +106,7 @@ class Sdists:
         own = {canonicalize_name(name) for name in pins}
         for text in metadata.get("requires_dist", ()):
             need = Requirement(text)
-            wanted = need.marker is None or need.marker.evaluate({**environment(self._python), "extra": ""})
+            wanted = need.marker is None or need.marker.evaluate({**marker_values(self._python), "extra": ""})
             if wanted and canonicalize_name(need.name) not in own:
                 need.marker = None
                 yield str(need)

@@ -16,7 +16,7 @@ from toolchains.lockfile.lock import Artifact
 Report = Callable[[int], None]
 
 
-class Source(Protocol):
+class ArtifactSource(Protocol):
     """Brings files that the lock names."""
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:

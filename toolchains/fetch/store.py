@@ -25,7 +25,7 @@ from toolchains.archives import confine, wheel_file
 from toolchains.fetch import manifest, verdicts
 from toolchains.fetch.deb import Debs
 from toolchains.fetch.sdist import Sdists
-from toolchains.fetch.source import Source
+from toolchains.fetch.source import ArtifactSource
 from toolchains.fetch.source_package import SourcePackages
 from toolchains.fetch.wheel import Wheels
 from toolchains.lockfile.lock import Artifact
@@ -75,7 +75,7 @@ class Store:
         """Return what is wrong with a file of the store; None for one that is as locked."""
         place, verdict = self._place(artifact), self.root / "verdicts" / artifact.sha256
         found = verdicts.fingerprint({artifact.filename: place})
-        if verdicts.known(verdict, found):
+        if verdicts.is_known(verdict, found):
             return None
         try:
             check_file(place, artifact)
@@ -260,11 +260,11 @@ class Store:
         if not place.is_dir():
             return False
         found = verdicts.fingerprint(
-            manifest.contents(place) | {manifest.FILE: place / manifest.FILE}
-            if (place / manifest.FILE).exists()
+            manifest.contents(place) | {manifest.MANIFEST_FILE: place / manifest.MANIFEST_FILE}
+            if (place / manifest.MANIFEST_FILE).exists()
             else {}
         )
-        if verdicts.known(verdict, found):
+        if verdicts.is_known(verdict, found):
             return True
         damage = manifest.damage(place)
         if damage:
@@ -306,7 +306,7 @@ class Store:
         finally:
             lock.release()
 
-    def _bring(self, source: Source, artifacts: Sequence[Artifact], noun: str) -> None:
+    def _bring(self, source: ArtifactSource, artifacts: Sequence[Artifact], noun: str) -> None:
         """Fetch what is missing of one kind, check it and take it in."""
         if all(map(self._whole, artifacts)):
             return
@@ -392,5 +392,5 @@ def check_file(file: Path, artifact: Artifact) -> None:
         )
     if artifact.kind == "wheel":
         with zipfile.ZipFile(file) as archive:
-            for _ in wheel_file.entries(archive):
+            for _ in wheel_file.wheel_files(archive):
                 pass

@@ -38,8 +38,8 @@ def fingerprint(files: Mapping[str, Path]) -> str:
     return found.hexdigest() if newest + _TICK < time.time_ns() else ""
 
 
-def known(place: Path, fingerprint: str) -> bool:
-    """Return whether files with this fingerprint were found to be right."""
+def is_known(place: Path, fingerprint: str) -> bool:
+    """Whether files with this fingerprint were found to be right."""
     try:
         return bool(fingerprint) and place.read_text() == fingerprint
     except OSError:

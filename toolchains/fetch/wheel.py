@@ -163,7 +163,7 @@ class Wheels:
         pip evaluates the markers of dependencies for the Python that runs it, not for --python-version
         (https://github.com/pypa/pip/issues/11664), so its report may hold too much or too little.
         """
-        target = environment(self._python)
+        target = marker_values(self._python)
         needed: dict[str, _Wheel] = {}
         pending = [(Requirement(text), "the pins") for text in wanted]
         while pending:
@@ -213,8 +213,8 @@ class Wheels:
         return run(argv, log=log, env=env, network=True, line=line).stdout
 
 
-def environment(python: str) -> dict[str, str]:
-    """Return the values of the markers on x86-64 Linux with this version of Python."""
+def marker_values(python: str) -> dict[str, str]:
+    """The values of the markers on x86-64 Linux with this version of Python."""
     full = f"{python}.0"
     return {
         "implementation_name": "cpython",

@@ -1,13 +1,15 @@
-"""Build upstream projects from source: a locked source becomes a patched tree, a Conan package, and a part.
+"""Upstream projects built from source: a locked source becomes a patched tree, then a Conan package, then a part.
 
-Input: what a user wants built from source, and the locked sources. Output: parts in the store, and the wheel of a
-compiled Triton.
+Input: the lock's sources and the options --from-source, --source and --profile. Output: parts in the store.
 
-choice.py                               what a user wants: --from-source and the options with it
-tree.py, origins.py, packed.py          the source as a tar: where it comes from, verified and patched
-llvmhash.py                             the LLVM commit that a Triton's tree asks for
-build.py, package.py                    the tree compiled in a container of the locked builder; its package as a part
-progress.py, timings.py, resources.py   the progress of a build, where its time went, and how many jobs it may run
-wheel.py                                a compiled Triton instead of the official wheel
-remote.py, server.py                    packages to and from a Conan remote, and a server for them
+choice.py            which projects a user wants built from source
+origins.py           where a source comes from: a commit, a source package, a folder
+source_tar.py        a source tree as a tar: the files that are needed, checked and patched
+tree.py              the source of a project, verified and patched, as a tar in the store
+llvmhash.py          the LLVM commit that a Triton's tree asks for
+build.py             compiles a tree in a container of the locked builder
+conan_package.py     takes Conan's package out of the container as a part
+compiled_triton.py   a compiled Triton in the place of the official wheel
+progress.py timings.py resources.py   a build's progress, its slowest steps, and how many of them may run at once
+remote.py server.py  packages to and from a Conan remote, and a Conan remote
 """

@@ -26,10 +26,11 @@ from toolchains.archives import folders as trees
 from toolchains.artifacts import native
 from toolchains.config import projects
 from toolchains.config.projects import GitPin, Profile, Upstream
-from toolchains.engine.client import Container, Engine
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
-from toolchains.fromsource import package, progress, resources, timings, tree
-from toolchains.fromsource.tree import Source
+from toolchains.fromsource import conan_package, progress, resources, timings, tree
+from toolchains.fromsource.tree import SourceTree
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedSource, LockedTarget, digest
 from toolchains.system import paths
@@ -115,7 +116,7 @@ class Wanted:
                 "format": FORMAT,
                 "source": self.source.identity,
                 "version": self.profile.version,
-                "recipe": trees.digest(trees.under(paths.RECIPES / self.name, self.name)),
+                "recipe": trees.files_digest(trees.entries_below(paths.RECIPES / self.name, self.name)),
                 "options": self.options,
             }
         )
@@ -143,7 +144,7 @@ class Built:
     made: bool
 
 
-def wanted(
+def describe_build(
     name: str,
     suite: str,
     *,
@@ -173,7 +174,7 @@ def wanted(
     requires: tuple[Wanted, ...] = ()
     if chosen.llvm_hash:
         known = {LLVM: llvm_profile(chosen), **(profiles or {})}
-        requires = (wanted(LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets),)
+        requires = (describe_build(LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets),)
     # llvm: which version of that package the recipe requires.
     settings = {required.name: required.profile.version for required in requires}
     if name == LLVM and llvm_targets:
@@ -181,7 +182,7 @@ def wanted(
     if chosen.assertions:
         settings["assertions"] = "True"
     entry = locked.sources.get(f"{name}/{chosen.name}")
-    described = tree.described(name, chosen, entry, folder=folder)
+    described = tree.describe_tree(name, chosen, entry, folder=folder)
     return Wanted(upstream, chosen, described, entry, folder, locked.builders[suite], settings, requires)
 
 
@@ -197,7 +198,7 @@ def llvm_profile(chosen: Profile) -> str:
     )
 
 
-def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store, engine: Engine) -> Built:
+def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store, engine: Engine) -> Built:
     """The part of a project, from the store or built now, with what it requires.
 
     Args:
@@ -217,7 +218,8 @@ def built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store
         if source.identity != want.source.identity:
             raise FileError(f"{want.folder} changed since it was looked at", next="the same command again")
         required = [
-            built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine) for each in want.requires
+            ensure_built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
+            for each in want.requires
         ]
         image = native.builder_image(want.builder, store=store, engine=engine)
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
@@ -244,7 +246,7 @@ class _Build:
     """One build in one container."""
 
     want: Wanted
-    source: Source
+    source: SourceTree
     required: Sequence[Built]
     container: Container
     environment: Mapping[str, str]
@@ -270,11 +272,11 @@ class _Build:
             for node in made["graph"]["nodes"].values()
             if node["name"] == self.want.name
         }
-        package.take(self.container, ref, self.result, self.environment)
+        conan_package.extract_package(self.container, ref, self.result, self.environment)
         self._report(monotonic() - start)
 
     def _failure(self, watcher: progress.Watcher, status: int, jobs: resources.Jobs, log: Path) -> CommandError:
-        death = resources.death(watcher.last(200), status, self.container.oom_killed())
+        death = resources.cause_of_death(watcher.last(200), status, self.container.oom_killed())
         fewer = f"the same command again with --jobs={max(jobs.compile // 2, 1)}: it goes on where this one stopped"
         return CommandError(
             f"{self.want.reference} could not be built",
@@ -378,7 +380,7 @@ def _compiled_with(upstream: Upstream, requires: Sequence[Wanted]) -> dict[str, 
     """What decides how a tree is compiled and is neither the tree nor the builder nor the recipe itself."""
     files = {name: path for name, path in _checkout(upstream) if posixpath.basename(name) != "CMakePresets.json"}
     return {
-        "files": trees.digest(files),
+        "files": trees.files_digest(files),
         "preset": preset(upstream.name),
         "requires": sorted(each.identity for each in requires),
     }
@@ -405,6 +407,6 @@ def _packages(builder: LockedTarget) -> str:
     return digest(
         {
             "packages": sorted(each.sha256 for each in (*builder.debs, *builder.wheels, *builder.sdists)),
-            "recipe": trees.digest({"Dockerfile": paths.DOCKER / "build.Dockerfile"}),
+            "recipe": trees.files_digest({"Dockerfile": paths.DOCKER / "build.Dockerfile"}),
         }
     )

@@ -59,11 +59,11 @@ class Sourced:
 
     def built(self, want: Wanted, *, store: Store, engine: Engine) -> Built:
         """The part of one of them, from the store or built now."""
-        return build.built(want, jobs=self.jobs, compiler_cache=self.compiler_cache, store=store, engine=engine)
+        return build.ensure_built(want, jobs=self.jobs, compiler_cache=self.compiler_cache, store=store, engine=engine)
 
 
 @dataclass(frozen=True)
-class Choice:
+class SourceChoice:
     """The projects that are built from source, as options give them.
 
     Attributes:
@@ -102,7 +102,7 @@ class Choice:
             )
         names = dict.fromkeys(TRITON if name == build.LLVM else name for name in self.names)
         wanted = tuple(
-            build.wanted(
+            build.describe_build(
                 name,
                 target.suite,
                 profiles={TRITON: locked.version, **self.profiles},
@@ -123,7 +123,7 @@ class Choice:
         ]
 
 
-def there(name: str, triton: str) -> Choice | None:
+def find_built(name: str, triton: str) -> SourceChoice | None:
     """The projects that a target takes and that have been built already, as a choice; None if there is none.
 
     Triton is left out: it would be another compiler than the one that users of the official wheel have.
@@ -138,17 +138,17 @@ def there(name: str, triton: str) -> Choice | None:
         return None
     store = Store(paths.cache(), offline=True)
     names = [name for name in components.target(target.name).upstreams if name != TRITON]
-    found = tuple(name for name in names if _is_there(Choice((name,)), target, locked, store))
+    found = tuple(name for name in names if _is_there(SourceChoice((name,)), target, locked, store))
     if not found:
         return None
     _console.print(
         f"[yellow]from source:[/] {', '.join(found)} has been built here, and is used; --from-source=none takes what "
         "is prebuilt"
     )
-    return Choice(found)
+    return SourceChoice(found)
 
 
-def _is_there(choice: Choice, target: LockedTarget, locked: LockedTriton, store: Store) -> bool:
+def _is_there(choice: SourceChoice, target: LockedTarget, locked: LockedTriton, store: Store) -> bool:
     try:
         (want,) = choice.sourced(target, locked).wanted
     except FoundryError:
@@ -158,14 +158,8 @@ def _is_there(choice: Choice, target: LockedTarget, locked: LockedTriton, store:
 
 
 def read(
-    from_source: str | bool | None,
-    sources: Sequence[str],
-    profiles: Sequence[str],
-    jobs: str,
-    compiler_cache: str,
-    *,
-    environ: Mapping[str, str] = os.environ,
-) -> Choice | None:
+    from_source: str | bool | None, sources: Sequence[str], profiles: Sequence[str], jobs: str, compiler_cache: str
+) -> SourceChoice | None:
     """The choice that options of a command line make; None where nothing is built from source.
 
     Args:
@@ -191,9 +185,7 @@ def read(
     names = from_source.split(",") if isinstance(from_source, str) else []
     if from_source is not True:
         names += [name for name in (*folders, *chosen) if name not in names]
-    if not names or {TRITON, _LLVM} & set(names):
-        _refuse_variables(environ)
-    return Choice(tuple(names), folders, chosen, int(jobs or 0), compiler_cache)
+    return SourceChoice(tuple(names), folders, chosen, int(jobs or 0), compiler_cache)
 
 
 def _refuse_variables(environ: Mapping[str, str]) -> None:

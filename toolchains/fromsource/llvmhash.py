@@ -13,7 +13,7 @@ TEXT, INFO = "cmake/llvm-hash.txt", "cmake/llvm-info.json"
 FILES = (TEXT, INFO)
 
 
-def named(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
+def find_commit(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
     """The commit that a tree names, and the file that does.
 
     Args:
@@ -40,7 +40,7 @@ def named(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
     return commit, name
 
 
-def check(files: Mapping[str, bytes], pinned: str, *, called: str, profile: str) -> None:
+def check_commit(files: Mapping[str, bytes], pinned: str, *, called: str, profile: str) -> None:
     """Compare the commit that a tree names with the pinned one.
 
     Args:
@@ -50,7 +50,7 @@ def check(files: Mapping[str, bytes], pinned: str, *, called: str, profile: str)
     Raises:
         LlvmHashError: they differ; see also named.
     """
-    commit, name = named(files, called)
+    commit, name = find_commit(files, called)
     if commit != pinned:
         raise LlvmHashError(
             f"{called} asks for another LLVM than the pinned one",

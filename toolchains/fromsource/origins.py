@@ -20,8 +20,8 @@ from toolchains.config.projects import GitPin, SourcePackagePin
 from toolchains.fetch import git
 from toolchains.fetch.git import Checkout, TreeEntry
 from toolchains.fetch.store import Store
-from toolchains.fromsource import packed
-from toolchains.fromsource.packed import Entry, Selection
+from toolchains.fromsource import source_tar
+from toolchains.fromsource.source_tar import Selection, SourceEntry
 from toolchains.lockfile.lock import Artifact, LockedSource
 from toolchains.system.errors import (
     FileError,
@@ -44,7 +44,7 @@ class Origin(Protocol):
     Attributes:
         called: what errors call it.
         commit: names its content; see tree.Described.
-        digest: what packed.Packed.digest must be; empty where the commit says more.
+        digest: what source_tar.Packed.digest must be; empty where the commit says more.
         selection: what is taken of it.
     """
 
@@ -57,7 +57,7 @@ class Origin(Protocol):
     @property
     def selection(self) -> Selection: ...
 
-    def entries(self, store: Store) -> Iterator[Entry]:
+    def entries(self, store: Store) -> Iterator[SourceEntry]:
         """What it consists of, fetched if need be; of what is not taken at least the names."""
 
 
@@ -78,11 +78,11 @@ class SourcePackage:
     def commit(self) -> str:
         return " ".join([self.locked.version, *(file.sha256 for file in self._archives.values())])
 
-    def entries(self, store: Store) -> Iterator[Entry]:
+    def entries(self, store: Store) -> Iterator[SourceEntry]:
         # All of the package, also Debian's part: what is in the store can be shown to somebody as a whole.
         store.fetch(self.locked.files, suite=self.pin.suite, python="")
         for component, file in self._archives.items():
-            yield from packed.of_tar(store.path(file), file.filename, strip=True, below=component)
+            yield from source_tar.read_tree(store.path(file), file.filename, strip=True, below=component)
 
     @property
     def _archives(self) -> dict[str, Artifact]:
@@ -102,7 +102,7 @@ class SourcePackage:
 
 
 @dataclass(frozen=True)
-class Commit:
+class GitCommit:
     """A commit that is fetched, and those of its submodules that are pinned."""
 
     selection: Selection
@@ -115,7 +115,7 @@ class Commit:
     def called(self) -> str:
         return f"{self.pin.urls[0]} at {self.commit[:12]}"
 
-    def entries(self, store: Store) -> Iterator[Entry]:
+    def entries(self, store: Store) -> Iterator[SourceEntry]:
         repository = self._repository(self.commit, self.pin.urls, self.pin.ref, "toolchains/upstreams", store)
         if self.tree:
             git.check_tree(repository, self.commit, self.tree)
@@ -130,8 +130,8 @@ class Commit:
 
     def _of(
         self, repository: Path, commit: str, urls: Sequence[str], below: str, used: set[str], store: Store
-    ) -> Iterator[Entry]:
-        tree = git.entries(commit, repository=repository)
+    ) -> Iterator[SourceEntry]:
+        tree = git.commit_entries(commit, repository=repository)
         yield from _of_commit(repository, commit, tree, below, self.selection, self.called)
         places: dict[str, list[str]] | None = None
         for path, submodule in _submodules(tree, below, self.selection):
@@ -193,14 +193,14 @@ class CleanCheckout:
     def commit(self) -> str:
         return self.checkout.commit
 
-    def entries(self, store: Store) -> Iterator[Entry]:
+    def entries(self, store: Store) -> Iterator[SourceEntry]:
         yield from self._of(self.checkout, "")
 
-    def _of(self, checkout: Checkout, below: str) -> Iterator[Entry]:
+    def _of(self, checkout: Checkout, below: str) -> Iterator[SourceEntry]:
         with TemporaryDirectory(prefix="foundry-", dir=scratch()) as folder:
             repository = Path(folder, "repository")
             git.create(repository, alternate=checkout.objects, format=checkout.format)
-            tree = git.entries(checkout.commit, repository=repository)
+            tree = git.commit_entries(checkout.commit, repository=repository)
             yield from _of_commit(repository, checkout.commit, tree, below, self.selection, self.called)
         for path, _ in _submodules(tree, below, self.selection):
             inner = git.checkout(checkout.path / path)
@@ -230,27 +230,27 @@ class Files:
 
     @cached_property
     def digest(self) -> str:
-        return packed.pack(
+        return source_tar.write_tree(
             self._entries(), cast(IO[bytes], _Nowhere()), called=self.called, selection=self.selection
         ).digest
 
-    def entries(self, store: Store) -> Iterator[Entry]:
+    def entries(self, store: Store) -> Iterator[SourceEntry]:
         yield from self._entries()
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[SourceEntry]:
         for name in sorted(self.names):
             path = self.names[name]
             if name not in self.selection:
-                yield Entry(name)
+                yield SourceEntry(name)
                 continue
             try:
                 status = path.lstat()
                 if stat.S_ISLNK(status.st_mode):
                     # As it is: Path would shorten "./lib".
-                    yield Entry(name, link=os.readlink(path))  # noqa: PTH115
+                    yield SourceEntry(name, link=os.readlink(path))  # noqa: PTH115
                 elif stat.S_ISREG(status.st_mode):
                     with path.open("rb") as content:
-                        yield Entry(name, content, status.st_size, bool(status.st_mode & 0o100))
+                        yield SourceEntry(name, content, status.st_size, bool(status.st_mode & 0o100))
                 else:
                     raise UnsafeArchiveError(f"neither a file nor a link: {path}")
             except OSError as error:
@@ -267,8 +267,8 @@ class _Nowhere:
         return 0
 
 
-def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
-    """A folder that a user gives: by its commit if it is a clean checkout, otherwise by its files, with a notice.
+def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
+    """A folder that a user gives: by its commit if it is a clean checkout, else by its files, which is said.
 
     Raises:
         UsageError: it is not a folder, or lacks what is taken. FileError: it cannot be read.
@@ -285,12 +285,12 @@ def of_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
         if checkout and checkout.commit:
             changes, names = _state(checkout, "", selection)
             if not changes:
-                packed.check(names, selection, called=str(folder))
+                source_tar.check_selection(names, selection, called=str(folder))
                 return CleanCheckout(selection, checkout)
             shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
             _say_once(f"not a commit: {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
         found = Files(selection, folder, dict(_files(folder)))
-        packed.check([name for name in found.names if name in selection], selection, called=str(folder))
+        source_tar.check_selection([name for name in found.names if name in selection], selection, called=str(folder))
     except PinError as error:
         raise UsageError(error.what, why=error.why, next=_FOLDER) from error
     except OSError as error:
@@ -312,7 +312,7 @@ def _say_once(text: str) -> None:
 def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[str], list[str]]:
     """Of a working tree and its submodules, what is taken and differs from their commits, and all that is taken."""
     changes = [name for name in (posixpath.join(below, path) for path in checkout.changes) if selection.reaches(name)]
-    tree = git.entries(checkout.commit, work=checkout.path)
+    tree = git.commit_entries(checkout.commit, work=checkout.path)
     names = [posixpath.join(below, path) for path, entry in tree.items() if not entry.submodule]
     for path, submodule in _submodules(tree, below, selection):
         name = posixpath.join(below, path)
@@ -334,7 +334,7 @@ def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[s
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Files and links below a folder, repositories' own data and what they ignore left out."""
     if git.checkout(folder):
-        for name in git.present(folder):
+        for name in git.working_files(folder):
             path = folder / name
             if path.is_dir() and not path.is_symlink():
                 yield from ((f"{name}/{inner}", at) for inner, at in _files(path))
@@ -367,7 +367,7 @@ def _submodules(tree: Mapping[str, TreeEntry], below: str, selection: Selection)
 
 def _of_commit(
     repository: Path, commit: str, tree: Mapping[str, TreeEntry], below: str, selection: Selection, called: str
-) -> Iterator[Entry]:
+) -> Iterator[SourceEntry]:
     """The files and links of a commit, each compared with the hash that the tree has of it.
 
     Raises:
@@ -379,14 +379,16 @@ def _of_commit(
         if not entry.submodule and posixpath.join(below, path) in selection
     }
     # What is not taken comes by its name alone.
-    yield from (Entry(name) for name in (posixpath.join(below, path) for path in tree) if name not in selection)
+    yield from (SourceEntry(name) for name in (posixpath.join(below, path) for path in tree) if name not in selection)
     if not wanted:
         return
-    tops = [top for top in selection.take if any(packed.within(name, top) for name in wanted)] if not below else []
+    tops = (
+        [top for top in selection.take if any(source_tar.is_below(name, top) for name in wanted)] if not below else []
+    )
     with TemporaryDirectory(prefix="foundry-", dir=scratch()) as folder:
         tar = Path(folder, "tree.tar")
         git.archive(repository, commit, tops, tar)
-        for entry in packed.of_tar(tar, called, below=below):
+        for entry in source_tar.read_tree(tar, called, below=below):
             if entry.name not in selection:
                 continue
             known = wanted.pop(entry.name, None)
@@ -401,7 +403,7 @@ def _of_commit(
 class _Hashed:
     """The content of an entry, from which git's name for it is computed while it is read."""
 
-    def __init__(self, entry: Entry, algorithm: str) -> None:
+    def __init__(self, entry: SourceEntry, algorithm: str) -> None:
         self._entry = entry
         self._hash = hashlib.new(algorithm, f"blob {len(os.fsencode(entry.link)) or entry.size}\0".encode())
         self._hash.update(os.fsencode(entry.link))

@@ -47,7 +47,7 @@ _EVERY = 30.0
 
 
 @dataclass
-class Failure:
+class StepFailure:
     """A step that failed: its output, exit status (None before Ninja 1.13), command, and what the command printed."""
 
     output: str
@@ -69,7 +69,7 @@ class Watcher:
     """
 
     def __init__(self, console: Console, log: Path, name: str = "") -> None:
-        self.failures: list[Failure] = []
+        self.failures: list[StepFailure] = []
         self.phase = "start"
         # Of the whole build, 0 to 100; it never falls within a phase.
         self.percent = 0.0
@@ -82,7 +82,7 @@ class Watcher:
         self._lines: deque[str] = deque(maxlen=_KEPT)
         self._cmake_errors: list[str] = []
         self._in_cmake_error = False
-        self._open_failure: Failure | None = None
+        self._open_failure: StepFailure | None = None
         # Said of the run of Ninja that is to come.
         self._whole = 0
         self._run = _Run()
@@ -164,7 +164,7 @@ class Watcher:
     def _error(self, text: str) -> None:
         failed = _FAILED.match(text)
         if failed:
-            self._open_failure = Failure(failed[2], int(failed[1]) if failed[1] else None)
+            self._open_failure = StepFailure(failed[2], int(failed[1]) if failed[1] else None)
             self.failures.append(self._open_failure)
         elif text.startswith("ninja: "):
             self._open_failure = None

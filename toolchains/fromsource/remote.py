@@ -33,9 +33,10 @@ from urllib.parse import urlsplit
 
 from toolchains.archives import folders
 from toolchains.artifacts import native
-from toolchains.engine.client import Container, Engine
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
-from toolchains.fromsource import package
+from toolchains.fromsource import conan_package
 from toolchains.fromsource.build import BASE, Wanted
 from toolchains.system import children, paths
 from toolchains.system.errors import AbsentError, CommandError, FetchError, HashMismatchError, PinError, UsageError
@@ -124,7 +125,7 @@ def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engi
         with step(f"pull {want.reference}"), _connected(want, url, store, engine, network) as conan:
             found = conan.package(want)
             conan.download(found)
-            package.take(conan.container, str(found), folder, conan.environment)
+            conan_package.extract_package(conan.container, str(found), folder, conan.environment)
         _compare(folder / f"{want.name}.tar", sha256, want)
 
     tar = store.part("upstream", want.identity, bring) / f"{want.name}.tar"
@@ -162,13 +163,13 @@ def _sha256(path: Path) -> str:
 @contextmanager
 def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: str) -> Iterator[Conan]:
     """Conan in a container, with this checkout's recipes and one remote."""
-    check_url(url)
+    check_remote_url(url)
     image = native.builder_image(want.builder, store=store, engine=engine)
     with engine.container(image, network=network) as container:
         yield Conan(container, url, want)
 
 
-def check_url(url: str) -> None:
+def check_remote_url(url: str) -> None:
     """See that this can be a remote, before anything is done.
 
     Raises:
@@ -185,8 +186,8 @@ def check_url(url: str) -> None:
         raise UsageError(f"not the address of a Conan remote: {url!r}", next="--remote=http://HOST:9300")
 
 
-def given() -> dict[str, str]:
-    """Return the variables for programs that use a network: proxies, and the user's name and password for remotes."""
+def passed_environment() -> dict[str, str]:
+    """What our environment says for whoever asks a network: proxies, and the user's name and password for remotes."""
     named = {name: value for name, value in os.environ.items() if name.startswith((USER, PASSWORD))}
     return children.connection() | named
 
@@ -202,7 +203,7 @@ class Conan:
     def __init__(self, container: Container, url: str, want: Wanted) -> None:
         self.container = container
         self._url = url
-        self.environment = given() | {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
+        self.environment = passed_environment() | {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
         self._log = paths.LOGS / f"cache-{want.name}.log"
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._log.write_text("")
@@ -243,7 +244,7 @@ class Conan:
             PinError: it is not this package.
         """
         with NamedTemporaryFile(prefix="foundry-", dir=paths.scratch()) as file:
-            folders.pack(file, {"restored.tgz": archive})
+            folders.write_tar(file, {"restored.tgz": archive})
             file.flush()
             self.container.put(Path(file.name), "/foundry")
         self._call("cache", "restore", "/foundry/restored.tgz")

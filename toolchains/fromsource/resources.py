@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolchains.engine.client import Container
+from toolchains.engine.container import Container
 from toolchains.system.errors import EngineError, FileError
 
 # Bytes that one compilation and one link may take, with room to spare. Measured as the largest resident set that the
@@ -124,7 +124,7 @@ def check_disk(container: Container, path: str, needed: int) -> None:
         )
 
 
-def death(lines: Sequence[str], status: int, oom_killed: bool) -> str | None:
+def cause_of_death(lines: Sequence[str], status: int, oom_killed: bool) -> str | None:
     """What a build died of, if it was the machine and not the code: memory or disk; None if neither.
 
     Args:

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from toolchains.artifacts import native
-from toolchains.engine.client import Container, Engine
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.fromsource.remote import PASSWORD, USER
 from toolchains.lockfile.lock import LockedTarget
@@ -61,7 +62,7 @@ def writer() -> tuple[str, str]:
 
 
 @contextmanager
-def serving(
+def run_server(
     image: str,
     engine: Engine,
     *,
@@ -102,7 +103,7 @@ def serve(builder: LockedTarget, *, port: int, store: Store, engine: Engine) -> 
     users = writer()
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     image = native.builder_image(builder, store=store, engine=engine)
-    with serving(image, engine, port=port, users=users) as container:
+    with run_server(image, engine, port=port, users=users) as container:
         console.print(f"serving at port {port} of the engine's machine; {users[0]} may write, everybody may read")
         console.print(f"what it has is in the engine's volume {VOLUME}; Ctrl-C ends it")
         container.run(["sh", "-c", f"tail --lines=+1 --follow --pid=$(cat {PID}) {_LOG}"], line=print)

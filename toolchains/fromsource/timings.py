@@ -67,12 +67,12 @@ def read(ninja_log: str) -> list[Step]:
     return sorted(steps.values(), key=lambda step: -step.seconds)
 
 
-def wall(steps: Sequence[Step]) -> float:
+def elapsed(steps: Sequence[Step]) -> float:
     """Seconds that passed from the first start of Ninja to the end of the last step."""
     return max((step.start + step.seconds for step in steps), default=0.0)
 
 
-def kinds(steps: Sequence[Step]) -> dict[str, float]:
+def seconds_by_kind(steps: Sequence[Step]) -> dict[str, float]:
     """Sum of seconds by kind of step, most first."""
     sums: defaultdict[str, float] = defaultdict(float)
     for step in steps:
@@ -84,9 +84,9 @@ def table(steps: Sequence[Step], n: int = 10) -> Table:
     """The n slowest steps, what each kind of step sums up to, and how many steps ran at once on average."""
     made = Table("seconds", "share", "step", box=None, header_style="bold")
     work = sum(step.seconds for step in steps)
-    passed = wall(steps)
+    passed = elapsed(steps)
     rows = [(step.output, step.seconds) for step in sorted(steps, key=lambda step: -step.seconds)[:n]]
-    rows += [(f"all of: {kind}", seconds) for kind, seconds in kinds(steps).items()]
+    rows += [(f"all of: {kind}", seconds) for kind, seconds in seconds_by_kind(steps).items()]
     for what, seconds in rows:
         made.add_row(f"{seconds:.1f}", f"{seconds / work:.1%}" if work else "", what)
     at_once = f": {work / passed:.2f} at once" if passed else ""

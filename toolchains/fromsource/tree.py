@@ -15,9 +15,9 @@ from pathlib import Path
 
 from toolchains.config.projects import GitPin, Profile, SourcePackagePin
 from toolchains.fetch.store import Store
-from toolchains.fromsource import llvmhash, origins, packed
+from toolchains.fromsource import llvmhash, origins, source_tar
 from toolchains.fromsource.origins import Origin
-from toolchains.fromsource.packed import Selection
+from toolchains.fromsource.source_tar import Selection
 from toolchains.lockfile.lock import LockedSource, digest
 from toolchains.patching.series import Series
 from toolchains.system import paths
@@ -47,7 +47,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Source(Described):
+class SourceTree(Described):
     """A tree.
 
     Attributes:
@@ -57,7 +57,7 @@ class Source(Described):
     path: Path
 
 
-def described(upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None) -> Described:
+def describe_tree(upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None) -> Described:
     """What the tree of a profile will be; only a folder is looked at.
 
     Args:
@@ -73,7 +73,7 @@ def described(upstream: str, profile: Profile, locked: LockedSource | None, *, f
 
 def prepare(
     upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None, store: Store
-) -> Source:
+) -> SourceTree:
     """The tree of a profile, from the store or made now.
 
     Raises:
@@ -89,7 +89,7 @@ def prepare(
 
     def make(place: Path) -> None:
         with step(f"sources of {upstream}: {origin.called}"), (place / "tree.tar").open("w+b") as out:
-            made = packed.pack(
+            made = source_tar.write_tree(
                 origin.entries(store),
                 out,
                 called=origin.called,
@@ -100,10 +100,10 @@ def prepare(
         if origin.digest and made.digest != origin.digest:
             raise FileError(f"{origin.called} changed while it was read", next="the same command again")
         if profile.llvm_hash:
-            llvmhash.check(made.kept, profile.llvm_hash, called=origin.called, profile=profile.name)
+            llvmhash.check_commit(made.kept, profile.llvm_hash, called=origin.called, profile=profile.name)
 
     part = store.part("source", what.identity, make)
-    return Source(what.name, what.identity, what.commit, what.patches, part / "tree.tar")
+    return SourceTree(what.name, what.identity, what.commit, what.patches, part / "tree.tar")
 
 
 def _unlocked(source: GitPin | SourcePackagePin) -> str:
@@ -142,7 +142,7 @@ def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder
     """Where the tree comes from."""
     selection = Selection(profile.take, profile.left_out)
     if folder is not None:
-        return origins.of_folder(folder, selection)
+        return origins.describe_folder(folder, selection)
     name = f"{upstream}/{profile.name}"
     source = profile.source
     if not isinstance(source, GitPin | SourcePackagePin):
@@ -159,5 +159,5 @@ def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder
             f"reaches the address, ./foundry pin --update={upstream}",
         )
     if isinstance(source, GitPin):
-        return origins.Commit(selection, source, locked.commit, locked.tree)
+        return origins.GitCommit(selection, source, locked.commit, locked.tree)
     return origins.SourcePackage(selection, source, locked)

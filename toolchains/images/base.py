@@ -71,8 +71,8 @@ def identity(target: LockedTarget) -> str:
     )
 
 
-def base(target: LockedTarget, store: Store) -> BaseImage:
-    """Return the base image of a target, from the store or made now.
+def ensure_base(target: LockedTarget, store: Store) -> BaseImage:
+    """The base image of a target, from the store or made now.
 
     Raises:
         OfflineError: a package is not in the store.
@@ -82,11 +82,11 @@ def base(target: LockedTarget, store: Store) -> BaseImage:
     """
     name = identity(target)
     tag = f"triton-foundry/base:{target.suite}-{name[:16]}"
-    folder = store.part("base", name, lambda folder: make(target, store, folder / "image.tar", tag))
+    folder = store.part("base", name, lambda folder: make_base(target, store, folder / "image.tar", tag))
     return BaseImage(tag, folder / "image.tar")
 
 
-def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
+def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
     mmdebstrap = tool("mmdebstrap", package="mmdebstrap")
     as_root = os.geteuid() == 0
     if not as_root:
@@ -118,7 +118,7 @@ def make(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
             # Of a package that was damaged in the store, mmdebstrap only says that something failed.
             store.verify(target.debs)
             raise
-        docker_archive.base(
+        docker_archive.write_base_image(
             folder / "rootfs.tar",
             image,
             name=tag,

@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 from toolchains.archives import docker_archive, folders
-from toolchains.engine.client import Engine, ImageInfo, labelled
+from toolchains.engine.client import Engine, ImageInfo
+from toolchains.engine.image_build import labelled
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import Artifact, digest
 from toolchains.system.errors import EngineError
@@ -36,7 +37,7 @@ FORMAT = 1
 def identity(dockerfile: Path) -> str:
     """Return the digest of what decides how inputs become an image: the Dockerfile, and the revision of the code."""
     formats = [FORMAT, docker_archive.FORMAT, folders.FORMAT]
-    return digest({"format": formats, "dockerfile": folders.digest({"Dockerfile": dockerfile})})
+    return digest({"format": formats, "dockerfile": folders.files_digest({"Dockerfile": dockerfile})})
 
 
 def layer(
@@ -73,7 +74,7 @@ def layer(
             # Docker with the containerd store wants every layer in the archive, also those that it has.
             docker_archive.normalise(saved, normal, name=name, known=known)
             engine.load(normal)
-    return present(engine, name)
+    return require_image(engine, name)
 
 
 @contextmanager
@@ -85,13 +86,13 @@ def context(
     entries |= {f"wheels/{wheel.path.name}": wheel.path for wheel in wheels}
     entries |= files or {}
     with TemporaryFile(dir=scratch()) as file:
-        folders.pack(file, entries)
+        folders.write_tar(file, entries)
         file.seek(0)
         yield file
 
 
-def present(engine: Engine, name: str) -> ImageInfo:
-    """Return an image that was just made.
+def require_image(engine: Engine, name: str) -> ImageInfo:
+    """An image that was just made.
 
     Raises:
         EngineError: the engine does not have it.
@@ -102,8 +103,8 @@ def present(engine: Engine, name: str) -> ImageInfo:
     return info
 
 
-def locked(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
-    """Return the wheels of a lock as the store has them."""
+def locked_wheels(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
+    """The wheels of a lock as the store has them."""
     return [Wheel(store.path(artifact), artifact.sha256) for artifact in artifacts]
 
 

@@ -87,8 +87,8 @@ class Patched:
     def __post_init__(self) -> None:
         called = f"component {self.component!r}"
         confine.word(self.package, called, error=PinError)
-        confine.inside(self.series, called, error=PinError)
-        confine.inside(self.root.strip("/"), called, error=PinError)
+        confine.relative_path(self.series, called, error=PinError)
+        confine.relative_path(self.root.strip("/"), called, error=PinError)
 
 
 @dataclass(frozen=True)

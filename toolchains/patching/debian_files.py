@@ -35,7 +35,7 @@ class PackageTree:
         place = self.root / path
         # A link of a package leads to where it is installed, which here is this machine.
         if not place.is_symlink():
-            confine.under(self.root, path, "a patch", error=PatchTargetError)
+            confine.path_below(self.root, path, "a patch", error=PatchTargetError)
         return None if place.is_symlink() or not place.is_file() else place.read_bytes().decode()
 
     def paths(self) -> Iterator[str]:
@@ -48,7 +48,7 @@ def identity(what: Patched, target: LockedTarget) -> str:
     return digest(
         {
             "deb": package(what, target).sha256,
-            "series": series(what).digest,
+            "series": load_series(what).digest,
             "root": what.root,
             "format": [FORMAT, folders.FORMAT],
         }
@@ -67,17 +67,17 @@ def part(what: Patched, target: LockedTarget, store: Store) -> Path:
     """
 
     def make(folder: Path) -> None:
-        with step(f"patches of {what.package}"), unpacked(what, target, store) as tree:
-            changed = series(what).changes(tree)
+        with step(f"patches of {what.package}"), unpack_package(what, target, store) as tree:
+            changed = load_series(what).changes(tree)
             root = what.root.strip("/")
             with (folder / "files.tar").open("wb") as file:
-                folders.pack(file, {f"{root}/{path}": text.encode() for path, text in changed.items()})
+                folders.write_tar(file, {f"{root}/{path}": text.encode() for path, text in changed.items()})
 
     return store.part("patched", identity(what, target), make) / "files.tar"
 
 
 @contextmanager
-def unpacked(what: Patched, target: LockedTarget, store: Store) -> Iterator[PackageTree]:
+def unpack_package(what: Patched, target: LockedTarget, store: Store) -> Iterator[PackageTree]:
     """The package's files, unpacked for as long as the context lasts."""
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         run(["dpkg-deb", "--extract", store.path(package(what, target)), work], log="dpkg-deb")
@@ -99,6 +99,6 @@ def package(what: Patched, target: LockedTarget) -> Artifact:
     return found
 
 
-def series(what: Patched) -> Series:
-    """Return the patches, in order."""
+def load_series(what: Patched) -> Series:
+    """The patches, in order."""
     return Series.load(paths.PATCHES / what.series)

@@ -55,8 +55,8 @@ class FolderTree:
         Raises:
             PatchTargetError: the path leaves the tree, or a link in the tree does.
         """
-        inside = path if self.layout == "source" else in_wheel(path)
-        return None if inside is None else confine.under(self.root, inside, "a patch", error=PatchTargetError)
+        inside = path if self.layout == "source" else wheel_path(path)
+        return None if inside is None else confine.path_below(self.root, inside, "a patch", error=PatchTargetError)
 
     def read(self, path: str) -> str | None:
         place = self.place(path)
@@ -72,8 +72,8 @@ class FolderTree:
     def paths(self) -> Iterator[str]:
         for file in sorted(self.root.rglob("*.py")):
             inside = file.relative_to(self.root).as_posix()
-            path = in_source(inside) if self.layout == "wheel" else inside
-            if path is not None and in_wheel(path) is not None:
+            path = source_path(inside) if self.layout == "wheel" else inside
+            if path is not None and wheel_path(path) is not None:
                 yield path
 
 
@@ -85,23 +85,23 @@ class WheelTree:
         self._names = set(self._zip.namelist())
 
     def read(self, path: str) -> str | None:
-        inside = in_wheel(path)
+        inside = wheel_path(path)
         return self._zip.read(inside).decode() if inside in self._names else None
 
     def paths(self) -> Iterator[str]:
         for name in sorted(self._names):
-            path = in_source(name)
+            path = source_path(name)
             if path is not None and path.endswith(".py"):
                 yield path
 
 
-def in_wheel(path: str) -> str | None:
-    """Return where a wheel has a file of the source tree, or None: it carries only part of them.
+def wheel_path(path: str) -> str | None:
+    """Where a wheel has a file of the source tree, or None: it carries only part of them.
 
     Raises:
         PatchTargetError: the path leaves the tree.
     """
-    match confine.inside(path, "a patch", error=PatchTargetError).split("/"):
+    match confine.relative_path(path, "a patch", error=PatchTargetError).split("/"):
         case ["python", "triton", *rest]:
             return "/".join(["triton", *rest])
         case ["third_party", backend, "backend", *rest]:
@@ -109,8 +109,8 @@ def in_wheel(path: str) -> str | None:
     return None
 
 
-def in_source(name: str) -> str | None:
-    """Return where the source tree has a file of a wheel, or None for what the build adds."""
+def source_path(name: str) -> str | None:
+    """Where the source tree has a file of a wheel, or None for what the build adds."""
     match name.split("/"):
         case ["triton", "backends", backend, first, *rest]:
             return "/".join(["third_party", backend, "backend", first, *rest])

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 
 from toolchains.patching.layout import Tree
-from toolchains.patching.series import Overlay, Patch, Series, misfit, places, read_revision, split
+from toolchains.patching.series import Overlay, Patch, Series, find_block, misfit_error, read_revision, split
 from toolchains.system.errors import UsageError
 
 
@@ -22,9 +22,9 @@ class _MovedOverlay(Overlay):
             shift = 0
             for hunk in hunks:
                 expected = hunk.before_start - 1 + shift
-                found = places(lines, hunk.before)
+                found = find_block(lines, hunk.before)
                 if not found:
-                    raise misfit(patch, path, hunk, lines)
+                    raise misfit_error(patch, path, hunk, lines)
                 start = min(found, key=lambda place: abs(place - expected))
                 lines[start : start + len(hunk.before)] = hunk.after
                 shift = start - (hunk.before_start - 1) + len(hunk.after) - len(hunk.before)

@@ -110,7 +110,7 @@ class Overlay:
             for hunk in hunks:
                 start = hunk.before_start - 1
                 if lines[start : start + len(hunk.before)] != list(hunk.before):
-                    raise misfit(patch, path, hunk, lines)
+                    raise misfit_error(patch, path, hunk, lines)
                 result += [*lines[done:start], *hunk.after]
                 done = start + len(hunk.before)
             self.changed[path] = "".join(result + lines[done:])
@@ -259,14 +259,14 @@ class Series:
         return missing
 
 
-def folder(version: str, component: str = "triton") -> Path:
-    """Return where the series of a release is."""
+def series_folder(version: str, component: str = "triton") -> Path:
+    """Where the series of a release is."""
     return paths.PATCHES / component / version
 
 
 def series_digest(version: str) -> str:
-    """Return the digest of Triton's series for a release: with the wheel it starts from, it names a patched wheel."""
-    return Series.load(folder(version)).digest
+    """The digest of Triton's series for a release: with the wheel it starts from, it names a patched wheel."""
+    return Series.load(series_folder(version)).digest
 
 
 def parse(name: str, text: str) -> Patch:
@@ -301,7 +301,7 @@ def parse(name: str, text: str) -> Patch:
                 f"{name} does not simply change {file.path}",
                 why="a series changes files or adds them, each once a patch; it removes and renames none",
             )
-        confine.inside(file.path, name, error=MalformedPatchError)
+        confine.relative_path(file.path, name, error=MalformedPatchError)
         if made:
             added.add(file.path)
         if any(line.line_type == LINE_TYPE_NO_NEWLINE for hunk in file for line in hunk):
@@ -347,10 +347,10 @@ def split(text: str) -> list[str]:
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def misfit(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkError:
-    """Return the error for a hunk that does not fit: which lines differ, or where the hunk's lines are instead."""
+def misfit_error(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkError:
+    """The error for a hunk that does not fit: which lines differ, or where the hunk's lines are instead."""
     start = hunk.before_start - 1
-    elsewhere = places(lines, hunk.before)
+    elsewhere = find_block(lines, hunk.before)
     if elsewhere:
         where = ", ".join(str(place + 1) for place in elsewhere)
         why = f"its lines are at line {where} instead of {hunk.before_start}"
@@ -370,8 +370,8 @@ def misfit(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkErr
     )
 
 
-def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """Return the indices at which a run of lines occurs."""
+def find_block(lines: Sequence[str], block: Sequence[str]) -> list[int]:
+    """The indices at which a run of lines occurs."""
     length = len(block)
     return [index for index in range(len(lines) - length + 1) if list(lines[index : index + length]) == list(block)]
 

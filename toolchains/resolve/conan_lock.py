@@ -19,7 +19,8 @@ from pathlib import Path
 from toolchains.artifacts import native
 from toolchains.config import projects
 from toolchains.config.projects import Profile, Upstream
-from toolchains.engine.client import Container, Engine
+from toolchains.engine.client import Engine
+from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.fromsource.build import BASE, LLVM, llvm_profile
 from toolchains.lockfile import lock

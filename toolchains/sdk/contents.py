@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from toolchains.archives import prefix
-from toolchains.archives.prefix import Entry
-from toolchains.config.vendors import Kind
+from toolchains.archives.prefix import PrefixEntry
+from toolchains.config.vendors import VendorSdk
 from toolchains.system.errors import HashMismatchError, SdkError
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -44,7 +44,7 @@ class Supply:
         """Its identity.
 
         Raises:
-            UnsafeArchiveError: see prefix.of_folder.
+            UnsafeArchiveError: see prefix.folder_entries.
             SdkError: it cannot be read.
         """
         try:
@@ -58,7 +58,7 @@ class Supply:
             raise self._unreadable(error) from error
 
     @contextmanager
-    def opened(self, kind: Kind) -> Iterator[tuple[str, dict[str, Entry]]]:
+    def opened(self, kind: VendorSdk) -> Iterator[tuple[str, dict[str, PrefixEntry]]]:
         """The name of the SDK's own folder, and its files and links by their names in that.
 
         In an archive that folder is where the first of the files that we need is.
@@ -71,13 +71,13 @@ class Supply:
             if self.path.is_dir():
                 yield self.path.name, self._folder()
                 return
-            with prefix.opened(self.path) as tar:
+            with prefix.open_seekable(self.path) as tar:
                 below = _below(kind, self._read(tar))
-                yield posixpath.basename(below), prefix.of_tar(tar, self.path.name, below)
+                yield posixpath.basename(below), prefix.tar_entries(tar, self.path.name, below)
         except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise self._unreadable(error) from error
 
-    def write(self, kind: Kind, sha256: str, target: Path) -> None:
+    def write(self, kind: VendorSdk, sha256: str, target: Path) -> None:
         """Write a normalised tar of its files.
 
         Raises:
@@ -96,16 +96,16 @@ class Supply:
                 next="the same command again, once nobody changes it",
             )
 
-    def _read(self, tar: tarfile.TarFile) -> dict[str, Entry]:
+    def _read(self, tar: tarfile.TarFile) -> dict[str, PrefixEntry]:
         try:
-            return prefix.of_tar(tar, self.path.name)
+            return prefix.tar_entries(tar, self.path.name)
         except (ValueError, ArithmeticError, LookupError) as error:
             # What tarfile lets through of headers that are no headers.
             raise self._unreadable(error) from error
 
-    def _folder(self) -> dict[str, Entry]:
-        entries = prefix.of_folder(self.path)
-        entries |= {name: prefix.of_file(path) for name, path in self.files.items()}
+    def _folder(self) -> dict[str, PrefixEntry]:
+        entries = prefix.folder_entries(self.path)
+        entries |= {name: prefix.file_entry(path) for name, path in self.files.items()}
         prefix.refuse_paths_through_links(entries, str(self.path))
         return entries
 
@@ -139,8 +139,8 @@ class _Hash:
         return len(data)
 
 
-def _below(kind: Kind, names: Mapping[str, Entry]) -> str:
-    """Return where in an archive the first of the files that we need is; there the others are expected, too."""
+def _below(kind: VendorSdk, names: Mapping[str, PrefixEntry]) -> str:
+    """Where in an archive the first of the files that we need is; there the others are expected, too."""
     for need in kind.needs:
         ends = (f"/{name}".partition(f"/{need}") for name in names)
         for before, found, after in ends:

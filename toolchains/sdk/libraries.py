@@ -82,10 +82,10 @@ def _defined(deb: Path) -> Iterator[tuple[str, frozenset[str]]]:
 def highest(versions: frozenset[str], like: str) -> str:
     """The highest of the versions with the same name as another: like "GLIBC_2.99" it may be "GLIBC_2.41"; or ""."""
     name = like.rpartition("_")[0]
-    return max((version for version in versions if version.rpartition("_")[0] == name), key=ordered, default="")
+    return max((version for version in versions if version.rpartition("_")[0] == name), key=version_key, default="")
 
 
-def ordered(version: str) -> tuple[str, tuple[int, ...]]:
-    """Return what versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
+def version_key(version: str) -> tuple[str, tuple[int, ...]]:
+    """What versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
     name, _, numbers = version.rpartition("_")
     return name, tuple(int(part) if part.isdigit() else 0 for part in numbers.split("."))

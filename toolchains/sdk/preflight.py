@@ -16,11 +16,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from toolchains.archives.prefix import Entry
-from toolchains.config.vendors import Kind
+from toolchains.archives.prefix import PrefixEntry
+from toolchains.config.vendors import VendorSdk
 from toolchains.sdk import elf
 from toolchains.sdk.elf import DamagedElfError, Elf
-from toolchains.sdk.libraries import Provided, highest, ordered
+from toolchains.sdk.libraries import Provided, highest, version_key
 
 # glibc's own and the one for its extensions.
 _ABIS = ("ELFOSABI_SYSV", "ELFOSABI_LINUX")
@@ -45,8 +45,10 @@ class Finding:
         return f"{self.file} {self.text}" if self.file else self.text
 
 
-def check(kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provided, python: str) -> list[Finding]:
-    """Return everything that is wrong with an SDK.
+def check_sdk(
+    kind: VendorSdk, entries: Mapping[str, PrefixEntry], home: str, provided: Provided, python: str
+) -> list[Finding]:
+    """Everything that is wrong with an SDK.
 
     Args:
         kind: what it should be.
@@ -58,13 +60,13 @@ def check(kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provide
     return sorted(set(_Check(kind, entries, home, provided, python).findings()))
 
 
-def resolved(entries: Mapping[str, Entry], name: str) -> str | None:
-    """Return the file that a name leads to through links inside the SDK, or None."""
+def resolve_links(entries: Mapping[str, PrefixEntry], name: str) -> str | None:
+    """The file that a name leads to through links inside the SDK, or None."""
     end = _followed(entries, name)
     return end if end in entries else None
 
 
-def _followed(entries: Mapping[str, Entry], name: str) -> str:
+def _followed(entries: Mapping[str, PrefixEntry], name: str) -> str:
     """Where a name leads to through links: a file of the SDK, a path that it does not have, or "" from a circle."""
     for _ in range(_LINKS):
         link = next((path for path in (name, *_above(name)) if path in entries and entries[path].link), None)
@@ -76,7 +78,9 @@ def _followed(entries: Mapping[str, Entry], name: str) -> str:
 
 
 class _Check:
-    def __init__(self, kind: Kind, entries: Mapping[str, Entry], home: str, provided: Provided, python: str) -> None:
+    def __init__(
+        self, kind: VendorSdk, entries: Mapping[str, PrefixEntry], home: str, provided: Provided, python: str
+    ) -> None:
         self._kind = kind
         self._entries = entries
         self._home = home
@@ -91,7 +95,7 @@ class _Check:
     def findings(self) -> Iterator[Finding]:
         used = []
         for need in self._kind.needs:
-            found = resolved(self._entries, need)
+            found = resolve_links(self._entries, need)
             if found is None and self._of_image(need):
                 yield Finding(need, f"is a link to the image's own {self._of_image(need)}", fatal=False)
             elif found is None:
@@ -123,8 +127,8 @@ class _Check:
     def _inside(self, folder: str) -> list[str]:
         return [name for name in self._entries if posixpath.dirname(name) == folder]
 
-    def _usable(self, need: str, entry: Entry) -> Iterator[Finding]:
-        """Check that needed programs are executable files, and needed libraries ELF files."""
+    def _usable(self, need: str, entry: PrefixEntry) -> Iterator[Finding]:
+        """A needed program is an executable file, a needed library an ELF file."""
         with entry.open() as file:
             start = file.read(_LONGEST_LINE)
         if need.startswith("bin/"):
@@ -144,7 +148,7 @@ class _Check:
             program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
         elif program.startswith("/") and posixpath.dirname(program) not in ("/bin", "/usr/bin"):
             inside = posixpath.relpath(program, self._home)
-            if resolved(self._entries, inside) is None:
+            if resolve_links(self._entries, inside) is None:
                 yield Finding(need, f"is a script for {program}, which this image does not have")
             return
         known = (*_INTERPRETERS, f"python{self._python}")
@@ -152,8 +156,8 @@ class _Check:
             yield Finding(need, f"is a script for {program or 'nothing'}; this image has {', '.join(known)}")
 
     def _defining(self, folder: str, functions: Iterable[str]) -> Iterator[str]:
-        """Yield the libraries directly in a folder, or that links in it lead to, that define one of the functions."""
-        names = {resolved(self._entries, name) for name in self._inside(folder)}
+        """The libraries directly in a folder, or that links in it lead to, that define one of the functions."""
+        names = {resolve_links(self._entries, name) for name in self._inside(folder)}
         for name in sorted(filter(None, names)):
             with self._entries[name].open() as file:
                 if file.read(len(elf.MAGIC)) != elf.MAGIC:
@@ -258,7 +262,9 @@ class _Check:
         folders = (*(self._folder(name, folder) for folder in found.search), *self._kind.search)
         for folder in folders:
             if folder is not None:
-                inside = resolved(self._entries, posixpath.normpath(posixpath.join(folder, posixpath.basename(soname))))
+                inside = resolve_links(
+                    self._entries, posixpath.normpath(posixpath.join(folder, posixpath.basename(soname)))
+                )
                 if inside is not None:
                     return inside
         return None
@@ -272,13 +278,13 @@ class _Check:
 
 
 def _highest_of_each(versions: Iterable[str]) -> list[str]:
-    """Return the highest version of each name: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
-    best = {version.rpartition("_")[0]: version for version in sorted(versions, key=ordered)}
+    """The highest version of each name: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
+    best = {version.rpartition("_")[0]: version for version in sorted(versions, key=version_key)}
     return sorted(best.values())
 
 
 def _list(versions: Iterable[str]) -> str:
-    return ", ".join(sorted(versions, key=ordered))
+    return ", ".join(sorted(versions, key=version_key))
 
 
 def _above(name: str) -> Iterator[str]:

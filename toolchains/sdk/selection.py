@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from toolchains.config.vendors import Kind
+from toolchains.config.vendors import VendorSdk
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.sdk.supplied import Given
 from toolchains.system.errors import UsageError
@@ -23,7 +23,7 @@ _ENVIRONMENT, _REFERENCE = "environment", "reference"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def meant(
+def select_sdk(
     target: LockedTarget | None, sdk: str, environ: Mapping[str, str], *, sha256: str = "", version: str = ""
 ) -> Given | None:
     """Return the vendor SDK that a command line means; None for our own part.
@@ -41,9 +41,9 @@ def meant(
     """
     if target is None:
         if sdk:
-            raise UsageError("--sdk is for one target", next="--target=vsi --sdk=PATH")
+            raise UsageError("--sdk is for one target", next="name the target too: --target=TARGET --sdk=PATH")
         return None
-    kind = Kind.read(target.sdk) if target.sdk else None
+    kind = VendorSdk.read(target.sdk) if target.sdk else None
     if sdk and kind is None:
         raise UsageError(f"{target.name} accepts no vendor SDK", next="leave out --sdk")
     if sdk and sdk not in (_ENVIRONMENT, _REFERENCE):
@@ -56,8 +56,8 @@ def meant(
     return found
 
 
-def _named(kind: Kind, environ: Mapping[str, str], *, asked: bool, sha256: str, version: str) -> Given | None:
-    """Return what the variables name; without being asked for it, only if all are set."""
+def _named(kind: VendorSdk, environ: Mapping[str, str], *, asked: bool, sha256: str, version: str) -> Given | None:
+    """What the variables name; without being asked for it, only if all are set."""
     known = {variable: environ[variable] for variable in kind.environment if environ.get(variable)}
     missing = [variable for variable in kind.environment if variable not in known]
     whole = next((variable for variable, name in kind.environment.items() if not name), "")

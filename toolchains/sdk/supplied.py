@@ -20,7 +20,7 @@ from rich.console import Console
 from toolchains.archives import folders as trees
 from toolchains.archives import prefix
 from toolchains.config import vendors
-from toolchains.config.vendors import Kind
+from toolchains.config.vendors import VendorSdk
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import LockedTarget, digest
 from toolchains.sdk import preflight
@@ -65,7 +65,7 @@ class Given:
 class Sdk:
     """An SDK that was checked."""
 
-    kind: Kind
+    kind: VendorSdk
     supply: Supply
     sha256: str
     version: str
@@ -116,7 +116,7 @@ class Sdk:
         return store.part("sdk", self.identity, make) / "sdk.tar"
 
 
-def given(target: LockedTarget, what: Given, store: Store) -> Sdk:
+def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
     """Check what a user gives as a target's SDK.
 
     Args:
@@ -132,8 +132,8 @@ def given(target: LockedTarget, what: Given, store: Store) -> Sdk:
         OfflineError, GoneError, FetchError: a package with the image's libraries is not available.
     """
     if not target.sdk:
-        raise UsageError(f"{target.name} accepts no vendor SDK", next="leave out --sdk")
-    kind = Kind.read(target.sdk)
+        raise UsageError(f"{target.name} takes no vendor SDK", next="leave out --sdk")
+    kind = VendorSdk.read(target.sdk)
     supply = Supply(what.path.expanduser().absolute(), what.files)
     if not supply.path.exists():
         raise UsageError(f"there is no archive or folder {supply.path}", next="--sdk=PATH of it")
@@ -187,14 +187,19 @@ def _compare(supply: Supply, found: str, said: str, recorded: str) -> None:
 
 
 def _preflight(
-    kind: Kind, supply: Supply, target: LockedTarget, home: str, entries: Mapping[str, prefix.Entry], store: Store
+    kind: VendorSdk,
+    supply: Supply,
+    target: LockedTarget,
+    home: str,
+    entries: Mapping[str, prefix.PrefixEntry],
+    store: Store,
 ) -> None:
     """See that it will run in the target's image, and say what else was seen.
 
     Raises:
         SdkError: it will not; lists every reason.
     """
-    found = preflight.check(kind, entries, home, Provided(target, store), target.python)
+    found = preflight.check_sdk(kind, entries, home, Provided(target, store), target.python)
     fatal = [finding for finding in found if finding.fatal]
     if fatal:
         raise SdkError(
@@ -206,7 +211,7 @@ def _preflight(
         _console.print(f"[yellow]remark:[/] {finding}")
 
 
-def _advice(kind: Kind, fatal: Sequence[Finding]) -> str:
+def _advice(kind: VendorSdk, fatal: Sequence[Finding]) -> str:
     advice = "give it as the vendor packed it, for x86-64 Linux and no newer than the image"
     elsewhere = [f"it has no {name}" for name in kind.environment.values() if name]
     if any(str(finding) in elsewhere for finding in fatal):
@@ -215,11 +220,11 @@ def _advice(kind: Kind, fatal: Sequence[Finding]) -> str:
     return advice
 
 
-def _checked(kind: Kind, target: LockedTarget) -> str:
-    """Return the digest of all that the preflight goes by, the SDK aside."""
+def _checked(kind: VendorSdk, target: LockedTarget) -> str:
+    """The digest of all that the preflight goes by, the SDK aside."""
     return digest(
         {
-            "kind": trees.digest({"kind": vendors.file(kind.key)}),
+            "kind": trees.files_digest({"kind": vendors.file(kind.key)}),
             "debs": sorted(deb.sha256 for deb in target.debs),
             "preflight": PREFLIGHT,
         }

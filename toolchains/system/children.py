@@ -52,8 +52,8 @@ class Completed:
     stderr: str
 
 
-def environment(extra: Mapping[str, str] | None = None, *, network: bool = False) -> dict[str, str]:
-    """Return the environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
+def clean_environment(extra: Mapping[str, str] | None = None, *, network: bool = False) -> dict[str, str]:
+    """The environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
     env = {name: os.environ[name] for name in _PASSED if name in os.environ}
     if network:
         env |= connection()
@@ -112,7 +112,7 @@ def run(
     path = LOGS / f"{log}.log"
     words = [str(word) for word in argv]
     shown = shlex.join(words)
-    child_environment = environment(env, network=network)
+    child_environment = clean_environment(env, network=network)
     if shutil.which(words[0], path=child_environment["PATH"]) is None:
         raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor")
     child = subprocess.Popen(
@@ -200,7 +200,7 @@ def start(argv: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 [str(word) for word in argv],
-                env=environment(network=True),
+                env=clean_environment(network=True),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

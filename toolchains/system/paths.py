@@ -47,4 +47,4 @@ def temporary() -> Path:
 
 def scratch() -> Path:
     """Return this process's own folder for large temporary files: removed when it ends, or by the next run."""
-    return folders.folder(temporary())
+    return folders.process_folder(temporary())

@@ -9,7 +9,7 @@ from pathlib import Path
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def this() -> str:
+def process_name() -> str:
     """Return the name of this process: machine, boot and PID namespace, number, start time in ticks since the boot."""
     return f"{_machine()} {os.getpid()} {_start(os.getpid())}"
 

@@ -40,7 +40,7 @@ class Leftover:
     size: int
 
 
-def folder(temporary: Path) -> Path:
+def process_folder(temporary: Path) -> Path:
     """Return the folder of this process below a folder for temporary files; removed when the process ends.
 
     Raises:

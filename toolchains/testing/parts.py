@@ -20,7 +20,7 @@ Line = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Part:
+class CheckPart:
     """A part of the run.
 
     Attributes:
@@ -80,7 +80,7 @@ class Count:
         return f" {', '.join(words) or 'no tests ran'} in {seconds:.2f}s ".center(100, "=")
 
 
-def run_parts(parts: Sequence[Part], *, lanes: int = os.cpu_count() or 1) -> int:
+def run_parts(parts: Sequence[CheckPart], *, lanes: int = os.cpu_count() or 1) -> int:
     """Run all parts and print the summary over them: the last line of what is printed.
 
     Args:
@@ -108,7 +108,7 @@ def run_parts(parts: Sequence[Part], *, lanes: int = os.cpu_count() or 1) -> int
     return CheckError.exit_code if failures else 0
 
 
-def _run(parts: Sequence[Part], lanes: int) -> Iterator[tuple[Part, bool]]:
+def _run(parts: Sequence[CheckPart], lanes: int) -> Iterator[tuple[CheckPart, bool]]:
     """Each part in its order, when it has ended, and whether it failed."""
     for beside, group in groupby(parts, lambda part: part.beside and lanes > 1):
         if beside:
@@ -119,10 +119,10 @@ def _run(parts: Sequence[Part], lanes: int) -> Iterator[tuple[Part, bool]]:
                 yield part, _failed(part, lambda text: print(text, flush=True))
 
 
-def _side_by_side(parts: Sequence[Part], lanes: int) -> Iterator[tuple[Part, bool]]:
+def _side_by_side(parts: Sequence[CheckPart], lanes: int) -> Iterator[tuple[CheckPart, bool]]:
     printing = Lock()
 
-    def work(part: Part) -> bool:
+    def work(part: CheckPart) -> bool:
         lines: list[str] = []
         with printing:
             print(f"\n-- begins: {part.title}", flush=True)
@@ -144,7 +144,7 @@ def _side_by_side(parts: Sequence[Part], lanes: int) -> Iterator[tuple[Part, boo
             raise
 
 
-def _failed(part: Part, line: Line) -> bool:
+def _failed(part: CheckPart, line: Line) -> bool:
     try:
         part.run(line)
     except FoundryError as error:

@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolchains.assembly import building, furnishing, target_image
-from toolchains.engine.client import Container, Sandbox
-from toolchains.fromsource.choice import Choice
+from toolchains.assembly import container_files, ensure, target_image
+from toolchains.config import components
+from toolchains.engine.container import Container
+from toolchains.engine.sandbox import Sandbox
+from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
 from toolchains.sdk.supplied import Given
 from toolchains.system import paths
@@ -29,8 +31,7 @@ _NONE = 5
 _SECONDS = 4 * 3600
 # What a variant with peers, and a folder with measurements, is named after.
 _BENCH = "-bench"
-# Backends whose plugins a target is timed against, on the same device; where the measurement finds them.
-_PEERS = {"vsi": ("spirv",)}
+# Where a measurement finds the plugins of the target's peers.
 _PEERS_HOME = f"{_HOME}/peers"
 
 
@@ -42,7 +43,7 @@ def e2e(
     allow_drift: bool = False,
     only: str = "",
     given: Given | None = None,
-    choice: Choice | None = None,
+    choice: SourceChoice | None = None,
 ) -> Path:
     """Build a target's image if needed, and prove in it that kernels run and are right.
 
@@ -50,10 +51,10 @@ def e2e(
         target: its name.
         triton: a pinned release; the target's default if empty.
         offline: do not use the network.
-        allow_drift: see building.have.
+        allow_drift: see ensure.ensure_image.
         only: run the cases whose name contains this; all if empty, but those that say the same with every release of
             Triton run with the target's default one alone.
-        given, choice: see building.have.
+        given, choice: see ensure.ensure_image.
 
     Returns:
         The folder with junit.xml and results.json.
@@ -63,7 +64,7 @@ def e2e(
         UsageError: no case's name contains `only`.
     """
     command = ["python", "e2e", "--records", "--only", only]
-    locked = building.locked(target)
+    locked = ensure.locked_target(target)
     # Asked for by name, a case is run with any release.
     if not only and (locked.variant or triton not in ("", locked.default_triton)):
         command.append("--not-anywhere")
@@ -95,9 +96,9 @@ def bench(
         target: its name, or that of the variant.
         triton: a pinned release; the target's default if empty.
         offline: do not use the network.
-        allow_drift: see building.have.
+        allow_drift: see ensure.ensure_image.
         only: name of one measurement; all if empty.
-        given: see building.have.
+        given: see ensure.ensure_image.
 
     Returns:
         The folder with bench.json.
@@ -107,7 +108,7 @@ def bench(
         UsageError: there is no such measurement.
     """
     variant = _with_peers(target)
-    known = measurements(building.locked(variant).backend)
+    known = measurements(ensure.locked_target(variant).backend)
     if only and only not in known:
         raise UsageError(
             f"there is no measurement {only} of {target}{suggestion(only, known)}",
@@ -116,7 +117,7 @@ def bench(
         )
     command = ["python", "bench", "--records", "--only", only]
     # bench/ times the kernels that e2e/ checks.
-    peers = _PEERS.get(building.locked(variant).backend, ())
+    peers = components.target(variant).peers
     env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
     how = _How(triton, offline, allow_drift, given, None)
     # Next to e2e's results, so that it does not replace them.
@@ -152,7 +153,7 @@ def _assigned(path: Path, name: str) -> ast.expr:
     raise LookupError(f"{path} has no {name}")
 
 
-def place(target: str, version: str, given: Given | None, choice: Choice | None = None) -> Path:
+def results_folder(target: str, version: str, given: Given | None, choice: SourceChoice | None = None) -> Path:
     """The folder for results of a target's image with this version of our Triton; an SDK or sources have their own."""
     return paths.RESULTS / (target + ("-sdk" if given else "") + ("-source" if choice else "")) / version
 
@@ -168,22 +169,22 @@ def _why(verdict: Verdict, written: Path) -> str:
 
 def _with_peers(target: str) -> str:
     variant = f"{target}{_BENCH}"
-    return target if building.locked(target).variant or variant not in lock.load().targets else variant
+    return target if ensure.locked_target(target).variant or variant not in lock.load().targets else variant
 
 
 @dataclass(frozen=True)
 class _How:
-    """Which image of a target, and how it is had; see building.have."""
+    """Which image of a target, and how it is had; see ensure.ensure_image."""
 
     triton: str
     offline: bool
     allow_drift: bool
     given: Given | None
-    choice: Choice | None
+    choice: SourceChoice | None
 
     def shell(self, target: str) -> str:
         """What to type to look around in it."""
-        return building.shell_command(
+        return ensure.shell_command(
             target,
             triton=self.triton,
             offline=self.offline,
@@ -209,7 +210,7 @@ def _run(
         folder: for the results, if not named as the target is.
         peers: backends whose plugins the command finds in addition to the target's own.
     """
-    docker, made = building.have(
+    docker, made = ensure.ensure_image(
         target,
         triton=how.triton,
         offline=how.offline,
@@ -217,15 +218,15 @@ def _run(
         given=how.given,
         choice=how.choice,
     )
-    results = place(folder or target, made.info.labels[target_image.LABEL + "triton"], how.given, how.choice)
+    results = results_folder(folder or target, made.info.labels[target_image.LABEL + "triton"], how.given, how.choice)
     shutil.rmtree(results, ignore_errors=True)
-    locked = building.locked(target)
+    locked = ensure.locked_target(target)
     verdict = Verdict()
-    with docker.sandbox(made.name, folders=furnishing.folders(locked), seconds=_SECONDS) as container:
+    with docker.sandbox(made.name, folders=container_files.writable_folders(locked), seconds=_SECONDS) as container:
         print(f"limits: {container.limits}")
         for name in folders:
             container.copy_into(paths.ROOT / name, f"{_HOME}/{name}")
-        furnishing.furnish(container, locked)
+        container_files.copy_user_folders(container, locked)
         for peer in peers:
             _install(container, peer)
         try:
@@ -270,5 +271,7 @@ def _install(container: Container, backend: str) -> None:
             "--target",
             _PEERS_HOME,
             sources,
-        ]
+        ],
+        # A plugin's hook would look for core's folder, which is not in the container.
+        env={"HATCH_BUILD_NO_HOOKS": "true"},
     )

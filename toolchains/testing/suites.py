@@ -29,8 +29,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolchains.artifacts import triton_wheel
-from toolchains.assembly import building, furnishing
-from toolchains.config.vendors import Kind
+from toolchains.assembly import container_files, ensure, target_image
+from toolchains.config.vendors import VendorSdk
 from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -39,7 +39,7 @@ from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import CommandError, EngineError, UsageError
 from toolchains.testing import distributions, planned, proof
-from toolchains.testing.parts import Count, Line, Part, run_parts
+from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 
 _RESULTS = paths.RESULTS / "test"
 _INSIDE = "/foundry/test"
@@ -70,8 +70,8 @@ def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
 
     Args:
         target: the only one whose image the backends' tests and e2e run in; those of Lock.proven if empty.
-        allow_drift: see building.have.
-        given: a vendor SDK for the target, which must be named then; see building.have.
+        allow_drift: see ensure.ensure_image.
+        given: a vendor SDK for the target, which must be named then; see ensure.ensure_image.
 
     Returns:
         See parts.run_parts.
@@ -81,19 +81,15 @@ def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
         MissingToolError: no container engine.
     """
     if given and not target:
-        raise UsageError("--sdk is for one target", next="--target=dpu --sdk=PATH")
-    targets = [building.locked(target)] if target else lock.load().proven()
+        raise UsageError("--sdk is for one target", next="./foundry test --target=TARGET --sdk=PATH")
+    targets = [ensure.locked_target(target)] if target else lock.load().proven()
     host.ensure()
     shutil.rmtree(_RESULTS, ignore_errors=True)
     _RESULTS.mkdir(parents=True)
     return run_parts(_parts(targets, allow_drift, given))
 
 
-# import-linter has a command and no module that can be run.
-_LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-
-
-def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[Part]:
+def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[CheckPart]:
     """All parts in their order.
 
     What keeps one processor busy at most runs side by side: the checks of this machine while the images are made, the
@@ -103,34 +99,34 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
     junit = _RESULTS / "host.xml"
     images = [_Image(target, release, allow_drift, given) for target in targets for release in target.tritons]
     return [
-        Part("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
-        Part("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
-        Part("import-linter", partial(_python, "lint-imports", ["-c", _LINT_IMPORTS]), beside=True),
-        Part("mypy", partial(_tool, ["mypy"]), beside=True),
-        Part("tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True),
-        *(Part(f"the image of {image.title}", image.build, beside=True) for image in images),
+        CheckPart("ruff", partial(_tool, ["ruff", "check", "."]), beside=True),
+        CheckPart("mypy", partial(_tool, ["mypy"]), beside=True),
+        CheckPart(
+            "tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True
+        ),
+        *(CheckPart(f"the image of {image.title}", image.build, beside=True) for image in images),
         *_suites_in_images(images, targets),
-        *(Part(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
+        *(CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
     ]
 
 
-def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget]) -> Iterator[Part]:
-    chosen = runs(targets)
+def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget]) -> Iterator[CheckPart]:
+    chosen = choose_runs(targets)
     core = {"core": paths.BACKENDS / "core" / "tests"}
     first_with_pocl = next(((target.name, target.default_triton) for target in targets if _has_pocl(target)), None)
     for image in images:
         name, release = image.target.name, image.release
         if (name, release) in chosen:
-            folders = suites(image.target, release, recipes=own_recipes(image.target, targets))
+            folders = test_folders(image.target, release, recipes=own_recipes(image.target, targets))
             title = f"tests of {', '.join(folders)} in the image of {image.title}"
             first = (name, release) == chosen[0]
             inside = partial(image.tests, folders, without=_repeated(image, targets, first=first))
-            yield Part(title, inside, image.junit("backends"))
+            yield CheckPart(title, inside, image.junit("backends"))
             if first_with_pocl == (name, release):
                 for processor in _PROCESSORS:
                     title = f"tests of library functions in the image of {image.title}, as processor {processor}"
                     junit = image.junit(f"backends-{processor}")
-                    yield Part(title, partial(image.tests, core, processor=processor), junit)
+                    yield CheckPart(title, partial(image.tests, core, processor=processor), junit)
 
 
 def _has_pocl(target: LockedTarget) -> bool:
@@ -144,7 +140,7 @@ def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) ->
     return ["anywhere"] * (not first) + ["any_release"] * (not own)
 
 
-def runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
+def choose_runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
     """The targets and releases of Triton whose images tests are run in, of all that these targets have.
 
     What is tested depends on a target's mapping and tools, and on how a release writes its IR, but not on both at once.
@@ -165,7 +161,7 @@ def own_recipes(target: LockedTarget, targets: Sequence[LockedTarget]) -> list[s
     return [recipe for recipe in target.recipes if recipe not in before]
 
 
-def suites(target: LockedTarget, release: str, *, recipes: Sequence[str] | None = None) -> dict[str, Path]:
+def test_folders(target: LockedTarget, release: str, *, recipes: Sequence[str] | None = None) -> dict[str, Path]:
     """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
 
     Recipes have nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the
@@ -174,7 +170,7 @@ def suites(target: LockedTarget, release: str, *, recipes: Sequence[str] | None 
     Args:
         recipes: those of the target's recipes whose tests are among them; all if not given.
     """
-    own = {name: paths.BACKENDS / name / "tests" for name in ("core", target.backend)}
+    own = {name: paths.BACKENDS / name / "tests" for name in target_image.plugins(target)}
     if release == target.default_triton:
         own |= {name: paths.RECIPES / name for name in (target.recipes if recipes is None else recipes)}
     return {name: folder for name, folder in own.items() if folder.is_dir()}
@@ -182,7 +178,7 @@ def suites(target: LockedTarget, release: str, *, recipes: Sequence[str] | None 
 
 @dataclass(frozen=True)
 class _Image:
-    """A target's image with a release of Triton, and what is run in it; see building.have."""
+    """A target's image with a release of Triton, and what is run in it; see ensure.ensure_image."""
 
     target: LockedTarget
     release: str
@@ -201,7 +197,7 @@ class _Image:
 
     def e2e(self, line: Line) -> None:
         version = triton_wheel.version(self.target.tritons[self.release])
-        results = proof.place(self.target.name, version, self.given)
+        results = proof.results_folder(self.target.name, version, self.given)
         # What is counted is of this run, or nothing.
         shutil.rmtree(results, ignore_errors=True)
         try:
@@ -212,12 +208,12 @@ class _Image:
 
     def _verb(self, verb: str, line: Line) -> None:
         """A verb in a process of its own, which can be ended."""
-        words = building.options(triton=self.release, allow_drift=self.allow_drift, given=self.given)
+        words = ensure.image_options(triton=self.release, allow_drift=self.allow_drift, given=self.given)
         if verb == "e2e":
             # What somebody built from source on this machine is not what is tested.
             words.append("--from-source=none")
         own = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT)]
-        sdk = Kind.read(self.target.sdk).environment if self.given else {}
+        sdk = VendorSdk.read(self.target.sdk).environment if self.given else {}
         log = f"{verb}-{self.target.name}-{self.release}"
         _python(log, [*own, verb, self.target.name, *words], line, more=tuple(sdk))
 
@@ -238,10 +234,10 @@ class _Image:
         env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
         env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
         junit = self.junit(f"backends-{processor}" if processor else "backends")
-        engine, image = building.have(
+        engine, image = ensure.ensure_image(
             self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
         )
-        places = furnishing.folders(self.target)
+        places = container_files.writable_folders(self.target)
         with (
             TemporaryDirectory(dir=paths.scratch()) as work,
             engine.sandbox(image.name, folders=places, seconds=_SECONDS) as container,
@@ -252,7 +248,7 @@ class _Image:
             container.copy_into(Path(work), f"{_INSIDE}/pytest")
             for name, folder in folders.items():
                 container.copy_into(folder, f"{_INSIDE}/{name}")
-            furnishing.furnish(container, self.target)
+            container_files.copy_user_folders(container, self.target)
             container.run(["python", "-c", _DEVICE], env=env, cwd="/tmp", line=line)
             done = container.run(
                 [
@@ -290,7 +286,7 @@ class _Image:
         if killed:
             wrong = [f"a process was killed for lack of memory: {container.limits}", *wrong]
         if done.status != 0:
-            shell = building.shell_command(
+            shell = ensure.shell_command(
                 self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
             )
             what = f"pytest in the image of {self.title} ended with status {done.status}"

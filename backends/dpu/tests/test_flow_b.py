@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -243,3 +244,20 @@ def test_ir_that_is_not_legalised_is_not_packed(tmp_path: Path) -> None:
     said = Folder(tmp_path).said(line, status=1, env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
     assert "error: the IR is as it was before dpu-legalize" in said
     assert not (tmp_path / "cwd" / "artifacts").exists()
+
+
+@pytest.mark.any_release
+def test_opt_with_dpu_legalize_is_where_a_build_of_upmems_llvm_would_have_it(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(Path(sys.prefix, "upmem_llvm"))
+    program = tmp_path / "link/llvm-project/build/bin/opt"
+    ir = """
+      target triple = "dpu-upmem-dpurte"
+      declare i32 @__triton_program_id(i32)
+      define i32 @k() {
+        %p = call i32 @__triton_program_id(i32 0)
+        ret i32 %p
+      }"""
+    done = subprocess.run([program, "-dpu-legalize", "-S"], input=ir, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "call i32 @__triton_program_id" not in done.stdout
+    assert "@__triton_program" in done.stdout

@@ -7,7 +7,7 @@ import re
 import pytest
 from foundry_core.errors import LoweringError, UnsupportedOperation
 from foundry_core.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
-from foundry_core.tasklet.program import Lowered
+from foundry_core.tasklet.program import TaskletKernel
 from foundry_core.tasklet.target import TaskletTarget
 from foundry_core.typed import check
 
@@ -15,7 +15,7 @@ from foundry_core.typed import check
 ELEMENTWISE = re.compile(r"^.*(?:load|store) .*addrspace\(255\)\*.*$", re.MULTILINE)
 
 
-def lower(body: str, length: int = 1024, elem: str = "f32") -> Lowered:
+def lower(body: str, length: int = 1024, elem: str = "f32") -> TaskletKernel:
     """A kernel whose body may use %x and %out (one tile of pointers each), %i (its indices) and %n_inside (i < n)."""
     tile = f"tensor<{length}x"
     return to_tasklet_mlir(
@@ -45,7 +45,7 @@ COPY = """
 """
 
 
-def llvm(lowered: Lowered) -> str:
+def llvm(lowered: TaskletKernel) -> str:
     """LLVM IR, after the typed-pointer LLVMs at hand have read it."""
     text = to_typed_llvm(lowered.text)
     check(text)

@@ -26,7 +26,7 @@ from .workitem.target import WorkItemTarget
 # What is for DPUs alone is imported where it is used: a seventh of the time in which a compiler starts goes into xDSL's
 # llvm dialect, and zen-compiler starts for each kernel.
 if TYPE_CHECKING:
-    from .tasklet.program import Lowered
+    from .tasklet.program import TaskletKernel
 
 _RECURSION = 50_000
 _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
@@ -113,7 +113,7 @@ def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarge
         return lower_to_work_group(parse(structured), target)
 
 
-def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) -> Lowered:  # noqa: B008  frozen
+def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) -> TaskletKernel:  # noqa: B008  frozen
     """Structured form to loops and copies for one tasklet of a DPU a program, in MLIR's scf, arith and llvm dialects.
 
     Raises:

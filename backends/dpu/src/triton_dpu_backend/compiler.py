@@ -64,67 +64,86 @@ class DpuBackend(ProgramBackend):
         return DpuOptions(**asked)
 
     def add_stages(self, stages: dict[str, Any], options: DpuOptions, language: Any = None) -> None:
-        # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
-        def tile(module: Any, metadata: dict[str, Any]) -> str:
-            # The driver shards arrays by it, and of a compiled kernel it sees the metadata alone.
-            metadata["structured"] = structured = make_tile(module, metadata)
-            return structured
-
-        def mlir(source: str, metadata: dict[str, Any]) -> str:
-            from foundry_core.pipeline import to_tasklet_mlir
-            from foundry_core.tasklet.target import TaskletTarget
-
-            from .artifact.reach import reach
-
-            dpu = TaskletTarget(most_tasklets=options.num_tasklets)
-            lowered, reached = to_tasklet_mlir(source, dpu), reach(source).facts()
-
-            def note() -> None:
-                metadata["num_tasklets"] = lowered.num_tasklets
-                metadata["facts"] = {"num_tasklets": str(lowered.num_tasklets)} | reached
-
-            note()
-            if lowered.doubtful and not fits(lowered.text, metadata):
-                lowered = to_tasklet_mlir(source, replace(dpu, iram_instructions=0))
-                note()
-            return lowered.text
-
-        def fits(source: str, metadata: dict[str, Any]) -> bool:
-            """Whether a program is not too long for IRAM; what else is wrong with it is said by the later stages."""
-            try:
-                program(llir(source, metadata), metadata)
-            except ToolError as error:
-                return "iram" not in str(error).lower()
-            return True
-
-        def llir(source: str, metadata: dict[str, Any]) -> str:
-            from foundry_core.pipeline import to_typed_llvm
-
-            from .artifact.annotation import annotate
-            from .legalize import legalize
-
-            return annotate(legalize(to_typed_llvm(source), metadata["num_tasklets"]), metadata["facts"])
-
-        def program(source: str, metadata: dict[str, Any]) -> bytes:
-            from .artifact.build import build
-
-            with TemporaryDirectory() as work:
-                return build(
-                    source,
-                    name=metadata["name"],
-                    num_tasklets=metadata["num_tasklets"],
-                    stack_size=STACK_BYTES,
-                    work=Path(work),
-                ).read_bytes()
-
         stages["ttir"] = make_ttir
-        stages["tile"] = tile
-        stages["mlir"] = mlir
-        stages["llir"] = llir
-        stages["dpu"] = program
+        stages["tile"] = make_structured
+        stages["mlir"] = functools.partial(make_mlir, num_tasklets=options.num_tasklets)
+        stages["llir"] = make_llir
+        stages["dpu"] = make_program
 
     def hash(self) -> str:
         return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if skipped() else ''}"
+
+
+# The stages. Each imports the lowering when it is called: a kernel out of Triton's cache does not pay for the import.
+
+
+def make_structured(module: Any, metadata: dict[str, Any]) -> str:
+    """The stage tile: the kernel in structured form."""
+    structured = make_tile(module, metadata)
+    # The driver shards arrays by it, and of a compiled kernel it sees the metadata alone.
+    metadata["structured"] = structured
+    return structured
+
+
+def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -> str:
+    """The stage mlir: one tasklet's work, in MLIR's own dialects.
+
+    The lowering estimates the length of the program. If the estimate leaves a doubt whether the program fits into IRAM,
+    the program is built, and lowered to the shortest form if it does not fit.
+
+    Args:
+        num_tasklets: the most tasklets on a DPU. How many are used is written to the metadata.
+    """
+    from foundry_core.pipeline import to_tasklet_mlir
+    from foundry_core.tasklet.target import TaskletTarget
+
+    from .artifact.reach import reach
+
+    dpu = TaskletTarget(most_tasklets=num_tasklets)
+    lowered, reached = to_tasklet_mlir(structured, dpu), reach(structured).facts()
+    _note_tasklets(metadata, lowered.num_tasklets, reached)
+    if lowered.doubtful and not _fits_iram(lowered.text, metadata):
+        lowered = to_tasklet_mlir(structured, replace(dpu, iram_instructions=0))
+        _note_tasklets(metadata, lowered.num_tasklets, reached)
+    return lowered.text
+
+
+def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
+    """The stage llir: LLVM IR with typed pointers, legalised for a DPU and annotated for `pack`."""
+    from foundry_core.pipeline import to_typed_llvm
+
+    from .artifact.annotation import annotate
+    from .legalize import legalize
+
+    return annotate(legalize(to_typed_llvm(mlir), metadata["num_tasklets"]), metadata["facts"])
+
+
+def make_program(llir: str, metadata: dict[str, Any]) -> bytes:
+    """The stage dpu: the linked DPU program.
+
+    Raises:
+        ToolError: the SDK's compiler refused it; too long a program for IRAM, for instance.
+    """
+    from .artifact.build import build
+
+    name, num_tasklets = metadata["name"], metadata["num_tasklets"]
+    with TemporaryDirectory() as work:
+        program = build(llir, name=name, num_tasklets=num_tasklets, stack_size=STACK_BYTES, work=Path(work))
+        return program.read_bytes()
+
+
+def _note_tasklets(metadata: dict[str, Any], num_tasklets: int, reached: dict[str, str]) -> None:
+    metadata["num_tasklets"] = num_tasklets
+    metadata["facts"] = {"num_tasklets": str(num_tasklets)} | reached
+
+
+def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
+    """Whether a program is short enough for IRAM. Any other error is left for the later stages to report."""
+    try:
+        make_program(make_llir(mlir, metadata), metadata)
+    except ToolError as error:
+        return "iram" not in str(error).lower()
+    return True
 
 
 @functools.cache

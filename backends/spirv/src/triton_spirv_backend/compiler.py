@@ -58,30 +58,38 @@ class SpirvBackend(ProgramBackend):
         return SpirvOptions(**given(SpirvOptions, opts) | {"arch": self.target.arch})
 
     def add_stages(self, stages: dict[str, Any], options: SpirvOptions, language: Any = None) -> None:
-        # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
-        def mlir(source: str, metadata: dict[str, Any]) -> str:
-            from foundry_core.pipeline import to_mlir
-
-            return to_mlir(source, device(self.target))
-
-        def llir(source: str, metadata: dict[str, Any]) -> str:
-            from foundry_core.pipeline import to_llvm
-
-            return to_llvm(source)
-
-        def spv(source: str, metadata: dict[str, Any]) -> bytes:
-            from foundry_core.pipeline import to_spirv
-
-            return to_spirv(source)
-
         stages["ttir"] = make_ttir
         stages["tile"] = make_tile
-        stages["mlir"] = mlir
-        stages["llir"] = llir
-        stages["spv"] = spv
+        stages["mlir"] = functools.partial(make_mlir, work_item=device(self.target))
+        stages["llir"] = make_llir
+        stages["spv"] = make_spirv
 
     def hash(self) -> str:
         return f"{self.target.arch}-{compiler_fingerprint()}"
+
+
+# The stages. Each imports the lowering when it is called: a kernel out of Triton's cache does not pay for the import.
+
+
+def make_mlir(structured: str, metadata: dict[str, Any], *, work_item: WorkItemTarget) -> str:
+    """The stage mlir: one work-item's work, in MLIR's own dialects."""
+    from foundry_core.pipeline import to_mlir
+
+    return to_mlir(structured, work_item)
+
+
+def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
+    """The stage llir: LLVM IR for SPIR-V."""
+    from foundry_core.pipeline import to_llvm
+
+    return to_llvm(mlir)
+
+
+def make_spirv(llir: str, metadata: dict[str, Any]) -> bytes:
+    """The stage spv: the SPIR-V module."""
+    from foundry_core.pipeline import to_spirv
+
+    return to_spirv(llir)
 
 
 @functools.cache

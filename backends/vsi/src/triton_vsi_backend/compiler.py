@@ -86,18 +86,15 @@ class VsiBackend(ProgramBackend):
         return {"min_dot_size": lambda lhs, rhs: (16, 16, 8)}
 
     def add_stages(self, stages: dict[str, Any], options: VsiOptions, language: Any = None) -> None:
-        def spv(module: Any, metadata: dict[str, Any]) -> bytes:
-            return compile_module(module, metadata, options)
-
         # What a `while` without effects means is zen-compiler's affair: no barriers are added for its sake.
         stages["ttir"] = clean_up
-        stages["spv"] = spv
+        stages["spv"] = functools.partial(make_spirv, options=options)
 
     def hash(self) -> str:
         return f"{self.target.arch}-{compiler_fingerprint()}"
 
 
-def compile_module(module: Any, metadata: dict[str, Any], options: VsiOptions) -> bytes:
+def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) -> bytes:
     """The stage spv: the kernel, and what Triton's runtime and the launcher want to know of it.
 
     Raises:

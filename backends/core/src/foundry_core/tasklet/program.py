@@ -65,7 +65,7 @@ _PROGRAM, _LINE, _FUNCTION = 300, 1.2, 130
 
 
 @dataclass(frozen=True)
-class Lowered:
+class TaskletKernel:
     """A kernel in MLIR.
 
     Attributes:
@@ -79,7 +79,7 @@ class Lowered:
     doubtful: bool = False
 
 
-def lower(module: ModuleOp, target: TaskletTarget) -> Lowered:
+def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
     """The MLIR of a kernel for a DPU; reads the module only.
 
     Rows come in pieces of at most 2048 bytes. Shorter pieces take longer to bring, by the 77 cycles that each DMA takes
@@ -102,10 +102,10 @@ def lower(module: ModuleOp, target: TaskletTarget) -> Lowered:
     return lowered
 
 
-def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Lowered:
+def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
     """The kernel with the longest pieces that leave room for enough tasklets."""
     enough = min(target.enough_tasklets, target.most_tasklets)
-    best: Lowered | None = None
+    best: TaskletKernel | None = None
     needed = 0
     piece, room = DMA_BYTES, _TURNED
     while piece >= _SHORTEST_PIECE and (best is None or best.num_tasklets < enough):
@@ -114,7 +114,7 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Lowere
         needed = tiles.text.private_bytes
         tasklets = target.tasklets(needed)
         if tasklets > (best.num_tasklets if best else 0):
-            best = Lowered(text, tasklets)
+            best = TaskletKernel(text, tasklets)
         piece //= 2
         if piece < _SHORTEST_PIECE and best is None and room:
             # Element by element rather than not at all.

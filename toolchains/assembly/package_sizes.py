@@ -1,6 +1,6 @@
 """Find which Debian or Python package owns the bytes of a file system.
 
-Runs inside an image, `python3 owners.py`, and prints JSON: so it stands alone, with the standard library only.
+Runs inside an image, `python3 package_sizes.py`, and prints JSON: so it stands alone, with the standard library only.
 """
 
 from __future__ import annotations

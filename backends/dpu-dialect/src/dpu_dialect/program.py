@@ -10,7 +10,7 @@ from pathlib import Path
 from foundry_core.tools import tool
 
 
-class Failure(Exception):
+class ProgramExit(Exception):
     """What ends a program with an exit status; the message is for standard error, "" if it has been said."""
 
     def __init__(self, said: str = "", status: int = 1) -> None:
@@ -18,11 +18,11 @@ class Failure(Exception):
         self.said, self.status = said, status
 
 
-def located(source: str, line: int, column: int, message: str, text: str) -> Failure:
+def located(source: str, line: int, column: int, message: str, text: str) -> ProgramExit:
     """A failure at a place of a text, lines and columns from 1 on, as LLVM's tools show it."""
     lines = text.splitlines()
     shown = f"\n{lines[line - 1]}\n{' ' * (column - 1)}^" if 0 < line <= len(lines) else ""
-    return Failure(f"{source}:{line}:{column}: error: {message}{shown}")
+    return ProgramExit(f"{source}:{line}:{column}: error: {message}{shown}")
 
 
 def call(name: str, arguments: Sequence[str], data: bytes, source: str) -> bytes:
@@ -37,13 +37,13 @@ def call(name: str, arguments: Sequence[str], data: bytes, source: str) -> bytes
         What it wrote to standard output; warnings have gone to standard error.
 
     Raises:
-        Failure: it failed.
+        ProgramExit: it failed.
         ToolError: it is not there.
     """
     done = subprocess.run([f"dpu-{name}", *arguments], executable=tool(name), input=data, capture_output=True)
     said = done.stderr.decode(errors="replace").replace("<stdin>", source)
     if done.returncode != 0:
-        raise Failure(said, done.returncode if done.returncode > 0 else 1)
+        raise ProgramExit(said, done.returncode if done.returncode > 0 else 1)
     sys.stderr.write(said)
     return done.stdout
 
@@ -60,7 +60,7 @@ def read(source: str) -> bytes:
     try:
         return Path(source).read_bytes()
     except OSError as error:
-        raise Failure(f"cannot open input file '{source}': {error.strerror}") from error
+        raise ProgramExit(f"cannot open input file '{source}': {error.strerror}") from error
 
 
 def write(output: str, data: bytes) -> None:
@@ -72,4 +72,4 @@ def write(output: str, data: bytes) -> None:
     try:
         Path(output).write_bytes(data)
     except OSError as error:
-        raise Failure(f"cannot open output file '{output}': {error.strerror}") from error
+        raise ProgramExit(f"cannot open output file '{output}': {error.strerror}") from error

@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 
 from toolchains.archives import prefix
 from toolchains.artifacts import native
-from toolchains.engine.client import Container
+from toolchains.engine.container import Container
 from toolchains.system import paths
 
 
-def take(container: Container, reference: str, folder: Path, environment: Mapping[str, str]) -> None:
+def extract_package(container: Container, reference: str, folder: Path, environment: Mapping[str, str]) -> None:
     """Write NAME.tar, the files that the package installs, and NAME.tgz, which `conan cache restore` takes.
 
     Args:

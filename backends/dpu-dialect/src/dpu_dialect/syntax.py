@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from xdsl.irdl import IRDLOperation
 
-from .dialect import OPERATIONS
+from .operations import OPERATIONS
 
 _VALUE = r"%[\w$.\-]+(?:#\d+)?"
 _TYPE = r"!?\w+(?:\.\w+)*(?:<[^<>]*>)?"
@@ -120,7 +120,7 @@ def to_custom(text: str) -> str:
 
 
 def irdl() -> str:
-    """The dialect for mlir-opt --irdl-file: names and numbers. Types and sizes are looked at in dialect.py."""
+    """The dialect for mlir-opt --irdl-file: names and numbers. Types and sizes are checked in operations.py."""
     lines = []
     for form in FORMS.values():
         values = [f"v{number}: %{number}" for number in range(form.operands + form.results)]

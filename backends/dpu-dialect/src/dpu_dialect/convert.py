@@ -41,7 +41,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from .dialect import ARGUMENTS, BARRIER, WRAM, BarrierWaitOp, Dma, InputArgsOp, MemResetOp, TidOp
+from .operations import ARGUMENTS, BARRIER, WRAM, BarrierWaitOp, Dma, InputArgsOp, MemResetOp, TidOp
 
 # mlir-opt's passes and their options, in this order.
 PASSES = {

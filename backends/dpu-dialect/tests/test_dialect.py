@@ -348,19 +348,3 @@ def test_they_are_where_a_build_of_upmems_llvm_would_have_them(tmp_path: Path, n
     done = subprocess.run([program, "--help"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout == run(f"dpu-{name}", "--help").stdout
-
-
-def test_opt_with_dpu_legalize_is_there_too(tmp_path: Path):
-    (tmp_path / "link").symlink_to(Path(sys.prefix, "upmem_llvm"))
-    program = tmp_path / "link/llvm-project/build/bin/opt"
-    ir = """
-      target triple = "dpu-upmem-dpurte"
-      declare i32 @__triton_program_id(i32)
-      define i32 @k() {
-        %p = call i32 @__triton_program_id(i32 0)
-        ret i32 %p
-      }"""
-    done = subprocess.run([program, "-dpu-legalize", "-S"], input=ir, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "call i32 @__triton_program_id" not in done.stdout
-    assert "@__triton_program" in done.stdout

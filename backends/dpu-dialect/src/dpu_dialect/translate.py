@@ -18,7 +18,7 @@ from foundry_core.typed import to_typed_llvm
 
 from . import syntax
 from .commandline import UsageProblem
-from .program import Failure, call, hand_over, read, write
+from .program import ProgramExit, call, hand_over, read, write
 
 NAME = "mlir-translate"
 _TRANSLATION = "mlir-to-llvmir"
@@ -35,7 +35,7 @@ def main() -> int:
             return hand_over(NAME, words, None)
         _translate([word for word in words if word.lstrip("-") != _TRANSLATION])
         return 0
-    except Failure as failure:
+    except ProgramExit as failure:
         print(failure.said.rstrip(), file=sys.stderr)
         return failure.status
     except UsageProblem as problem:
@@ -49,10 +49,10 @@ def _translate(words: list[str]) -> None:
     source, output, passed = _taken_apart(words)
     data, shown = read(source), "<stdin>" if source == "-" else source
     if syntax.mentions(data.decode(errors="replace")):
-        raise Failure(f"{shown}: error: there are dpu operations; run dpu-mlir-opt --convert-dpu-to-llvm first")
+        raise ProgramExit(f"{shown}: error: there are dpu operations; run dpu-mlir-opt --convert-dpu-to-llvm first")
     generic = call("mlir-opt", [*passed, *_GENERIC], data, shown).decode().replace('loc("<stdin>":', f'loc("{shown}":')
     if (named := _TARGET.search(generic)) and named[1] != DPU_TRIPLE:
-        raise Failure(f"{shown}: error: the module is for {named[1]}, not for {DPU_TRIPLE}")
+        raise ProgramExit(f"{shown}: error: the module is for {named[1]}, not for {DPU_TRIPLE}")
     write(output, to_typed_llvm(generic, triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT).encode())
 
 

@@ -13,7 +13,9 @@ def words() -> list[str]:
     return list(_passed)
 
 
-def take(given: Sequence[str], verb: Callable[..., None], positional: int, argv: Sequence[str]) -> list[str]:
+def keep_script_words(
+    given: Sequence[str], verb: Callable[..., None], positional: int, argv: Sequence[str]
+) -> list[str]:
     """Keep what follows a verb's last positional word for words(); return the words up to it.
 
     Args:
@@ -21,14 +23,14 @@ def take(given: Sequence[str], verb: Callable[..., None], positional: int, argv:
         positional: how many positional words the verb takes.
         argv: the whole command line. invoke joins what follows a "--" into one text, so it is taken from here.
     """
-    own, rest = cut(given, verb, positional)
+    own, rest = split_words(given, verb, positional)
     behind = list(argv[argv.index("--") + 1 :]) if "--" in argv else []
     # Directly behind the script, a "--" only separates.
     _passed[:] = [*rest, *(["--"] if rest and behind else []), *behind]
     return own
 
 
-def cut(given: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:
+def split_words(given: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:
     """Return the words that are a verb's own, up to its last positional one, and the words after them.
 
     An option that is not a switch takes the next word as its value, unless it has a sign: --with=PATH.

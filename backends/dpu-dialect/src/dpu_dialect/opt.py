@@ -10,7 +10,7 @@ What happens, step by step:
 
 1. Operations of the dialect are rewritten in the text to the generic form (syntax.py).
 2. mlir-opt reads it, with the dialect's names from an IRDL file, and prints it with locations, all generic.
-3. xDSL reads that; the dialect's operations are verified (dialect.py).
+3. xDSL reads that; the dialect's operations are verified (operations.py).
 4. At each --convert-dpu-to-llvm, what passes come before it are run by mlir-opt, the conversion by us (convert.py).
 5. mlir-opt runs the rest, and prints the result as its options say.
 
@@ -38,8 +38,8 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from . import commandline, syntax
 from .commandline import PASS, CommandLine, UsageProblem
 from .convert import PASSES, convert
-from .dialect import DPU
-from .program import Failure, call, hand_over, located, read, write
+from .operations import DPU
+from .program import ProgramExit, call, hand_over, located, read, write
 
 NAME = "mlir-opt"
 _SAYING = ("help", "help-hidden", "help-list", "help-list-hidden", "list-passes", "show-dialects", "version", "h")
@@ -57,7 +57,7 @@ def main() -> int:
     """The console script; returns the exit status."""
     try:
         return run(sys.argv[1:])
-    except Failure as failure:
+    except ProgramExit as failure:
         if failure.said:
             print(failure.said.rstrip(), file=sys.stderr)
         return failure.status
@@ -112,7 +112,7 @@ def _in_segments(command: CommandLine, data: bytes, text: str, source: str, opti
         try:
             convert(module, context())
         except LoweringError as error:
-            raise Failure(f"{source}: error: {error}") from error
+            raise ProgramExit(f"{source}: error: {error}") from error
         passes = command.after_conversion(PASSES, passes)
         if number == len(others) - 1:
             return call(NAME, [*command.common, *passes, *command.printing], _printed(module).encode(), source)
@@ -144,12 +144,12 @@ def _verified(generic: str, text: str) -> ModuleOp:
     """The module of a text in generic form with locations.
 
     Raises:
-        Failure: an operation of the dialect is wrong; with its place in the source text.
+        ProgramExit: an operation of the dialect is wrong; with its place in the source text.
     """
     try:
         module = Parser(context(), _BITS.sub(_hidden, generic)).parse_module()
     except ParseError as error:
-        raise Failure(f"the dpu dialect cannot be read among this: {error}") from error
+        raise ProgramExit(f"the dpu dialect cannot be read among this: {error}") from error
     for op in module.walk():
         if name_of(op).startswith("dpu."):
             try:
@@ -159,10 +159,10 @@ def _verified(generic: str, text: str) -> ModuleOp:
     return module
 
 
-def _at(op: Operation, message: str, text: str) -> Failure:
+def _at(op: Operation, message: str, text: str) -> ProgramExit:
     place = source_line(op.location)
     if place is None:
-        return Failure(f"error: {message}")
+        return ProgramExit(f"error: {message}")
     return located(place.filename.data, place.line.data, place.column.data, message, text)
 
 

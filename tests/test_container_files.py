@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from toolchains.assembly import furnishing
-from toolchains.engine.client import Container
+from toolchains.assembly import container_files
+from toolchains.engine.container import Container
 from toolchains.lockfile import lock
 from toolchains.system import paths
 
@@ -29,9 +29,9 @@ class FakeContainer:
         return ""
 
 
-def furnished(target: str) -> FakeContainer:
+def filled(target: str) -> FakeContainer:
     container = FakeContainer()
-    furnishing.furnish(cast(Container, container), lock.load().targets[target])
+    container_files.copy_user_folders(cast(Container, container), lock.load().targets[target])
     return container
 
 
@@ -42,7 +42,7 @@ def test_a_backends_folder_is_where_the_documents_have_it_with_its_links(
     (folder / "third_party").mkdir(parents=True)
     (folder / "third_party" / "llvm").symlink_to("/opt/llvm")
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
-    container = furnished("dpu")
+    container = filled("dpu")
     assert container.copied == [(folder, "/mnt/host_cwd")]
     assert container.called == [["ln", "-sfn", "/opt/llvm", "/mnt/host_cwd/third_party/llvm"]]
 
@@ -53,10 +53,10 @@ def test_a_backend_that_users_build_themselves_is_there_as_a_whole(
     (tmp_path / "vsi" / "src").mkdir(parents=True)
     (tmp_path / "dpu" / "tritonpim").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
-    assert furnished("vsi").copied == [(tmp_path / "vsi", "/foundry/triton_vsi_backend")]
+    assert filled("vsi").copied == [(tmp_path / "vsi", "/foundry/triton_vsi_backend")]
 
 
 def test_a_target_without_such_a_folder_gets_nothing() -> None:
-    container = furnished("spirv")
+    container = filled("spirv")
     assert not container.copied
     assert not container.called

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolchains.assembly import owners
+from toolchains.assembly import package_sizes
 
 
 def write(path: Path, content: str) -> None:
@@ -24,10 +24,10 @@ def test_bytes_are_counted_for_their_owner_and_links_once(tmp_path: Path) -> Non
     write(tmp_path / "opt/foundry/bin/bar", "x" * 5)
     write(tmp_path / "etc/stray", "x" * 3)
     write(tmp_path / "proc/huge", "x" * 10000)
-    found = owners.measure(tmp_path)
+    found = package_sizes.measure(tmp_path)
     listings = sum(path.stat().st_size for path in tmp_path.glob("var/lib/dpkg/info/*"))
     record = (packages / "bar-1.0.dist-info/RECORD").stat().st_size
     assert found["libfoo"] == 110
-    assert found[owners.NOBODY] == 3 + listings + record
+    assert found[package_sizes.NOBODY] == 3 + listings + record
     assert found["python: bar"] == 12
     assert sum(found.values()) == 110 + 12 + 3 + listings + record

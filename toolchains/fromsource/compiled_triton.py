@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolchains.archives import wheel_file
-from toolchains.archives.wheel_file import entries
+from toolchains.archives.wheel_file import wheel_files
 from toolchains.artifacts import triton_wheel
 from toolchains.fetch.store import Store
 from toolchains.fromsource.build import Built, Wanted
@@ -44,7 +44,7 @@ def identity(locked: LockedTriton, want: Wanted) -> str:
     )
 
 
-def take(locked: LockedTriton, want: Wanted, built: Built, store: Store) -> Path:
+def make_wheel(locked: LockedTriton, want: Wanted, built: Built, store: Store) -> Path:
     """The X+foundry.N wheel of a Triton that was compiled here, made unless the store has it.
 
     Args:
@@ -78,7 +78,7 @@ def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path) -> None:
         for llvm in want.requires:
             _check_llvm(llvm.source.commit, file)
         with zipfile.ZipFile(file) as archive:
-            found = {match[1] for entry in entries(archive) if (match := _BACKEND.match(entry.filename))}
+            found = {match[1] for entry in wheel_files(archive) if (match := _BACKEND.match(entry.filename))}
         triton_wheel.rewrite(locked, file, folder, backends=found.difference(_VENDORS), patched={})
 
 

@@ -31,7 +31,7 @@ _PROJECT = "CMakeLists.txt"
 
 
 @dataclass(frozen=True)
-class Entry:
+class SourceEntry:
     """A file of a tree or a link, as it passes by.
 
     Attributes:
@@ -58,7 +58,7 @@ class Selection:
     left_out: tuple[str, ...] = ()
 
     def __contains__(self, name: str) -> bool:
-        return (not self.take or any(within(name, top) for top in self.take)) and not self._pattern.fullmatch(name)
+        return (not self.take or any(is_below(name, top) for top in self.take)) and not self._pattern.fullmatch(name)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -67,11 +67,11 @@ class Selection:
 
     def reaches(self, folder: str) -> bool:
         """Whether something in a folder may be asked for."""
-        taken = not self.take or any(within(folder, top) or within(top, folder) for top in self.take)
+        taken = not self.take or any(is_below(folder, top) or is_below(top, folder) for top in self.take)
         return taken and not self._pattern.fullmatch(folder) and not self._pattern.fullmatch(folder + "/")
 
 
-def within(name: str, folder: str) -> bool:
+def is_below(name: str, folder: str) -> bool:
     """Whether a path is a folder's or below it."""
     folder = folder.rstrip("/")
     return name == folder or name.startswith(folder + "/")
@@ -90,8 +90,8 @@ class Packed:
     kept: dict[str, bytes]
 
 
-def pack(
-    entries: Iterable[Entry],
+def write_tree(
+    entries: Iterable[SourceEntry],
     out: IO[bytes],
     *,
     called: str,
@@ -122,14 +122,14 @@ def pack(
     return packing.finish(series)
 
 
-def check(names: Iterable[str], selection: Selection, *, called: str) -> None:
+def check_selection(names: Iterable[str], selection: Selection, *, called: str) -> None:
     """See that a tree has what is to be taken of it, and that this is a project of CMake's.
 
     Raises:
         PinError: it is not.
     """
     have = set(names)
-    missing = [top for top in selection.take if not any(within(name, top) for name in have)]
+    missing = [top for top in selection.take if not any(is_below(name, top) for name in have)]
     if missing:
         raise PinError(
             f"{called} has no {' and no '.join(missing)}",
@@ -169,8 +169,8 @@ class _Packing:
     def __post_init__(self) -> None:
         self.digest = hashlib.sha256()
 
-    def add(self, entry: Entry) -> None:
-        name = confine.inside(entry.name, self.called)
+    def add(self, entry: SourceEntry) -> None:
+        name = confine.relative_path(entry.name, self.called)
         if name not in self.selection:
             if name in self.held:
                 self.unseen.add(name)
@@ -182,7 +182,7 @@ class _Packing:
             raise self._unsafe(f"a name that is not UTF-8: {name!r}") from None
         if name in self.places or name in self.links:
             raise self._unsafe(f"two entries of one name: {name}")
-        self.folders.update(confine.parents(name))
+        self.folders.update(confine.parent_folders(name))
         if entry.link:
             self.links[name] = entry.link
             self._note(name, "l", hashlib.sha256(entry.link.encode()).hexdigest())
@@ -195,7 +195,7 @@ class _Packing:
 
     def finish(self, series: Series | None) -> Packed:
         """Write what was held back, and the end."""
-        check((*self.places, *self.links), self.selection, called=self.called)
+        check_selection((*self.places, *self.links), self.selection, called=self.called)
         for name in self.links:
             if not self._stays(name):
                 raise self._unsafe(f"a link that leaves the tree: {name} -> {self.links[name]}")
@@ -207,11 +207,11 @@ class _Packing:
                         f"a patch adds {name}, which {self.called} has",
                         why="the profile leaves it out" if name in self.unseen else "there it is a link",
                     )
-                self.folders.update(confine.parents(name))
+                self.folders.update(confine.parent_folders(name))
                 self.contents[name] = text.encode()
                 mode = self.places[name][2] if name in self.places else False
                 self.places[name] = 0, len(self.contents[name]), mode
-        confine.not_through(self.links, (*self.places, *self.links), self.called)
+        confine.refuse_entries_through_links(self.links, (*self.places, *self.links), self.called)
         for name in (*self.places, *self.links):
             if name in self.folders:
                 raise self._unsafe(f"an entry that would be written through another: {name}")
@@ -328,7 +328,7 @@ class _Held:
         yield from self.contents
 
 
-def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> Iterator[Entry]:
+def read_tree(tar: Path, called: str, *, strip: bool = False, below: str = "") -> Iterator[SourceEntry]:
     """The entries of a tar, plain or compressed, as they come.
 
     Args:
@@ -356,7 +356,7 @@ def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> I
         while (member := archive.next()) is not None:
             # It would remember every entry until the end.
             archive.members = []  # type: ignore[attr-defined]
-            name = confine.inside(member.name, called)
+            name = confine.relative_path(member.name, called)
             if name == ".":
                 continue
             top = top or name.partition("/")[0]
@@ -364,10 +364,10 @@ def of_tar(tar: Path, called: str, *, strip: bool = False, below: str = "") -> I
             if member.isdir():
                 continue
             if member.issym():
-                yield Entry(name, link=member.linkname)
+                yield SourceEntry(name, link=member.linkname)
             elif member.islnk():
-                yield Entry(name, same_as=inside(confine.inside(member.linkname, called)))
+                yield SourceEntry(name, same_as=inside(confine.relative_path(member.linkname, called)))
             elif member.isreg():
-                yield Entry(name, archive.extractfile(member), member.size, bool(member.mode & 0o100))
+                yield SourceEntry(name, archive.extractfile(member), member.size, bool(member.mode & 0o100))
             else:
                 raise UnsafeArchiveError(f"{called} has an entry that is neither a file nor a link: {member.name}")

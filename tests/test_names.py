@@ -1,0 +1,31 @@
+"""Names in toolchains/ have one meaning: a class name is used once, and so is the name of a module."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+from toolchains.system import paths
+
+MODULES = [
+    path
+    for path in (paths.ROOT / "toolchains").rglob("*.py")
+    if path.name != "__init__.py" and not path.is_relative_to(paths.RECIPES)
+]
+# The verb `build`, and the build of an upstream project.
+SHARED = {"build"}
+
+
+def repeated(names: list[str]) -> set[str]:
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    bodies = (ast.parse(path.read_text()).body for path in MODULES)
+    classes = [node.name for body in bodies for node in body if isinstance(node, ast.ClassDef)]
+    assert len(classes) > 50
+    assert repeated([name for name in classes if not name.startswith("_")]) == set()
+
+
+def test_no_two_modules_have_one_name() -> None:
+    assert repeated([path.stem for path in MODULES]) == SHARED

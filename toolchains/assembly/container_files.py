@@ -1,0 +1,42 @@
+"""Copies a target's user folders, documents and examples into a container.
+
+They are no part of an image: an edit in them does not change the image.
+"""
+
+from __future__ import annotations
+
+from toolchains.config import components
+from toolchains.engine.container import Container
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import paths
+
+# What a sandbox can write to in any case.
+_HOME = "/foundry/"
+# What users read and try. A backend's own examples go into a folder below the common one.
+_INSTRUCTIONS = {"README.md": "/foundry/README.md", "docs": "/foundry/docs", "examples": "/foundry/examples"}
+
+
+def writable_folders(target: LockedTarget) -> tuple[str, ...]:
+    """Return the folders outside /foundry that copy_user_folders() writes to."""
+    places = components.target(target.name).user_folders.values()
+    return tuple(place for place in places if not place.startswith(_HOME))
+
+
+def copy_user_folders(container: Container, target: LockedTarget) -> None:
+    """Copy the folders that the target's file names (`user-folders`) to their places in a container."""
+    for name, place in components.target(target.name).user_folders.items():
+        folder = paths.BACKENDS / name
+        container.copy_into(folder, place)
+        # Archives carry regular files only.
+        for link in (path for path in folder.rglob("*") if path.is_symlink()):
+            container.call(["ln", "-sfn", str(link.readlink()), f"{place}/{link.relative_to(folder)}"])
+
+
+def copy_documents(container: Container, target: LockedTarget) -> None:
+    """Copy documents and examples into a container: the project's, and those of the target's backend."""
+    for name, place in _INSTRUCTIONS.items():
+        container.copy_into(paths.ROOT / name, place)
+    own = paths.BACKENDS / target.backend
+    for name, place in {"README.md": f"docs/{target.backend}.md", "examples": f"examples/{target.backend}"}.items():
+        if (own / name).exists():
+            container.copy_into(own / name, f"/foundry/{place}")

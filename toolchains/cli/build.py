@@ -1,0 +1,68 @@
+"""The verb build: build a target's image if its inputs changed, and print what it is called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from toolchains.assembly import ensure, package_sizes, target_image
+from toolchains.assembly.target_image import Image
+from toolchains.engine.client import Engine
+from toolchains.fromsource.choice import SourceChoice
+from toolchains.sdk.supplied import Given
+
+_console = Console(highlight=False, soft_wrap=True)
+# How many packages a table of sizes names.
+_ROWS = 20
+
+
+def build(
+    name: str,
+    *,
+    triton: str,
+    offline: bool,
+    allow_drift: bool,
+    cache: bool,
+    sizes: bool,
+    given: Given | None,
+    choice: SourceChoice | None,
+) -> None:
+    """Ensure that a target's image exists, and print its name, ID, and what is not as locked."""
+    docker, made = ensure.ensure_image(
+        name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache, given=given, choice=choice
+    )
+    state = "made" if made.made else "is there already"
+    _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
+    drift = made.info.labels.get(target_image.LABEL + "drift")
+    if drift:
+        _console.print(f"[yellow]not as locked:[/] {drift}")
+    supplied = made.info.labels.get(target_image.LABEL + "sdk")
+    if supplied:
+        _console.print(f"[yellow]not for pushing:[/] it has {supplied} in it, which is not ours to give to others")
+    sourced = made.info.labels.get(target_image.LABEL + "from-source")
+    if sourced:
+        _console.print(f"from source: {sourced}")
+    if sizes:
+        _console.print(_sizes(docker, made))
+
+
+def _sizes(docker: Engine, made: Image) -> Table:
+    with docker.container(made.name) as container:
+        container.copy_into(Path(package_sizes.__file__), "/tmp/package_sizes.py")
+        found: dict[str, int] = json.loads(container.call(["python3", "/tmp/package_sizes.py"]))
+    rows = sorted(found.items(), key=lambda row: -row[1])
+    rest = sum(size for _, size in rows[_ROWS:])
+    table = Table("package", "MB", title=f"what takes the space in {made.name}", show_footer=True)
+    table.columns[1].justify = "right"
+    table.columns[0].footer, table.columns[1].footer = "together", _mb(sum(found.values()))
+    for owner, size in rows[:_ROWS]:
+        table.add_row(owner, _mb(size))
+    table.add_row(f"{len(rows[_ROWS:])} others", _mb(rest))
+    return table
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f}"

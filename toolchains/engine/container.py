@@ -1,0 +1,345 @@
+"""A container in which commands run, and into and out of which files are copied.
+
+It builds: commands run as root, because package managers and compilers install into it. The one for kernels, tests and
+users' programs is in sandbox.py.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+import select
+import shlex
+import shutil
+import socket
+import sys
+import tarfile
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Any, Self
+
+from toolchains.archives import confine
+from toolchains.archives import folders as trees
+from toolchains.engine.diagnosis import FAILURES, status_of
+from toolchains.system import terminal
+from toolchains.system.children import Completed
+from toolchains.system.errors import CommandError, EngineError
+
+# Tells our containers from the user's own. The value says for whom a container is: host and process.
+OWNER_LABEL = "org.triton-foundry.container"
+# The capabilities that root needs to install files for several owners, of those that engines give.
+BUILD_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
+# The first process of a container reads the input that its owner holds open. When the owner is gone, however it ended,
+# the engine closes that input, this process ends, and with it all others in the container.
+LIFELINE = ("cat",)
+# How many of the last lines printed an error shows.
+_TAIL_LINES = 30
+# The status of a command whose process the engine lost: as if it was killed by SIGKILL.
+_LOST = 137
+# After this long (seconds) without any input, a message says that the command waits for input.
+_INPUT_PATIENCE = 5
+# Where a command finds its input when that does not come from a terminal.
+_INPUT = "foundry/stdin"
+# Where the kernel counts what it killed for lack of memory, in a line "oom_kill N": cgroups of version 1 and 2.
+_OOM_COUNTERS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
+
+
+class Container:
+    """A running container that does nothing by itself: commands are run in it, files go in and out as archives.
+
+    It is removed at the end of the with statement, whatever happened in it, and with it all that still runs inside. If
+    this process is killed, the engine ends and removes it.
+    """
+
+    def __init__(self, api: Any, image: str, limits: Mapping[str, Any]) -> None:
+        self._api = api
+        self._image = image
+        self._host = limits
+        self._lifeline: Any = None
+        # Known before the engine is asked, so that it can be removed when the answer never arrived.
+        self._name = f"foundry-{uuid.uuid4().hex}"
+        self.id = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self.id = self._api.create_container(
+                self._image,
+                command=[*self._first()],
+                entrypoint=[],
+                name=self._name,
+                use_config_proxy=False,
+                labels={OWNER_LABEL: f"{socket.gethostname()} {os.getpid()}"},
+                stdin_open=True,
+                host_config=self._api.create_host_config(auto_remove=True, **self._host),
+                **self._settings(),
+            )["Id"]
+            # Before the start: the first process must not find its input closed.
+            self._lifeline = self._api.attach_socket(self.id, params={"stdin": 1, "stream": 1})
+            self._api.start(self.id)
+            self._prepare()
+        except BaseException as error:
+            with suppress(EngineError):
+                self._remove()
+            if isinstance(error, FAILURES):
+                raise EngineError(f"cannot start a container of {self._image}", why=str(error)) from error
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._remove()
+        except EngineError:
+            # What went wrong first is to be heard of.
+            if error is None:
+                raise
+
+    def _first(self) -> Sequence[str]:
+        """The command of the container's first process, which ends when its input does."""
+        return LIFELINE
+
+    def _settings(self) -> Mapping[str, Any]:
+        """What the engine is told of the container's processes."""
+        return {}
+
+    def _prepare(self) -> None:
+        """Do what is to be done in the container before it is used."""
+
+    def _remove(self) -> None:
+        try:
+            self._api.remove_container(self._name, force=True, v=True)
+        except FAILURES as error:
+            # 404, 409: it never came to be, or its time had run out and the engine removed it or is about to.
+            if status_of(error) not in (404, 409):
+                raise EngineError(f"cannot remove the container {self._name}", why=str(error)) from error
+        finally:
+            if self._lifeline is not None:
+                with suppress(Exception):
+                    self._lifeline.close()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        line: Callable[[str], None] | None = None,
+        out: Callable[[str], None] | None = None,
+    ) -> Completed:
+        """Run a command to its end and return its exit status and what it printed.
+
+        Args:
+            argv: program and arguments; never a shell line.
+            env: added to the image's environment.
+            cwd: folder to run in; the image's own if not given.
+            line: called with each whole line of stdout and stderr as it comes.
+            out: called with the lines of stdout in place of `line`.
+
+        Raises:
+            LimitError: the container's time was over before the command ended.
+        """
+        chunks: tuple[list[bytes], list[bytes]] = ([], [])
+        lines = (_Lines(out or line), _Lines(line))
+        try:
+            id = self._api.exec_create(self.id, list(argv), environment=dict(env or {}), workdir=cwd)["Id"]
+            for pair in self._api.exec_start(id, stream=True, demux=True):
+                for stream, chunk in enumerate(pair):
+                    if chunk:
+                        chunks[stream].append(chunk)
+                        lines[stream].feed(chunk)
+            status = self._ended(id)
+        except FAILURES as error:
+            self._check_time(argv)
+            raise EngineError(f"cannot run {argv[0]} in a container of {self._image}", why=str(error)) from error
+        for cut in lines:
+            cut.end()
+        if status != 0:
+            self._check_time(argv)
+        stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
+        return Completed(status, stdout, stderr)
+
+    def _check_time(self, argv: Sequence[str]) -> None:
+        """Raise LimitError if the container's time is over."""
+
+    def call(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        line: Callable[[str], None] | None = None,
+    ) -> str:
+        """As run, for a command that must succeed; returns its stdout.
+
+        Raises:
+            CommandError: exit status not zero; carries the last lines printed.
+        """
+        done = self.run(argv, env=env, cwd=cwd, line=line)
+        if done.status != 0:
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-_TAIL_LINES:])
+            raise CommandError(f"in {self._image}: {shlex.join(argv)} failed with exit status {done.status}", why=tail)
+        return done.stdout
+
+    def interactive(self, argv: Sequence[str], *, cwd: str | None = None) -> int:
+        """Run a command with this process's terminal as its own; returns its exit status.
+
+        Where stdin is no terminal, it is read to its end first, and becomes the input of the command. An engine on
+        another machine may offer no way to say over an open connection that the input has ended. Where only stdout is
+        no terminal, the command has no input.
+        """
+        try:
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                return self._joined(argv, cwd)
+            return self._fed(argv, b"" if sys.stdin.isatty() else _input(), cwd)
+        except FAILURES as error:
+            raise EngineError(f"cannot open {argv[0]} in a container of {self._image}", why=str(error)) from error
+
+    def _joined(self, argv: Sequence[str], cwd: str | None) -> int:
+        id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
+        stream = self._api.exec_start(id, tty=True, socket=True)
+        terminal.join(stream, lambda rows, columns: self._api.exec_resize(id, rows, columns))
+        return self._ended(id)
+
+    def _ended(self, id: str) -> int:
+        """The exit status of a command. An engine that lost the process (killed with its container, say) gives none."""
+        status = self._api.exec_inspect(id)["ExitCode"]
+        return _LOST if status is None else int(status)
+
+    def _fed(self, argv: Sequence[str], data: bytes, cwd: str | None) -> int:
+        self._unpack({_INPUT: data})
+        sys.stdout.flush()
+        words = ["sh", "-c", f'exec "$@" </{_INPUT}', "sh", *argv]
+        id = self._api.exec_create(self.id, words, workdir=cwd)["Id"]
+        for pair in self._api.exec_start(id, stream=True, demux=True):
+            for chunk, file in zip(pair, (sys.stdout.buffer, sys.stderr.buffer), strict=True):
+                file.write(chunk or b"")
+                file.flush()
+        return self._ended(id)
+
+    def copy_into(self, source: Path, destination: str) -> None:
+        """Copy a file or a folder into the container, under exactly this absolute name; parents are made."""
+        try:
+            self._unpack(trees.entries_below(source, destination))
+        except FAILURES as error:
+            raise EngineError(f"cannot copy {source} into a container of {self._image}", why=str(error)) from error
+
+    def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
+        """Write files into the container, by their names below /."""
+        data = io.BytesIO()
+        trees.write_tar(data, entries)
+        self._api.put_archive(self.id, "/", data.getvalue())
+
+    def copy_out(self, source: str, destination: Path) -> None:
+        """Copy a file, or the content of a folder, out of the container to this name.
+
+        Only files and folders come out; links stay.
+
+        Raises:
+            EngineError: there is no such file.
+            UnsafeArchiveError: an entry would land outside the destination.
+        """
+        try:
+            chunks, _ = self._api.get_archive(self.id, source)
+            data = io.BytesIO(b"".join(chunks))
+        except FAILURES as error:
+            raise EngineError(f"cannot copy {source} out of a container of {self._image}", why=str(error)) from error
+        with tarfile.open(fileobj=data) as tar:
+            for member in tar:
+                # The engine's archive starts at the last part of the name that was asked for.
+                parts = PurePosixPath(confine.relative_path(member.name, f"what came from {source}")).parts[1:]
+                path = confine.path_below(destination, posixpath.join(".", *parts), f"what came from {source}")
+                file = tar.extractfile(member) if member.isfile() else None
+                if file:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(file.read())
+                elif member.isdir():
+                    path.mkdir(parents=True, exist_ok=True)
+
+    def put(self, tar: Path, folder: str) -> None:
+        """Unpack a tar, which may be larger than memory, into a folder of the container; the folder is made.
+
+        The engine unpacks it: owners, modes and links become what the tar says, so it must be one that we made.
+        """
+        self.call(["mkdir", "-p", folder])
+        try:
+            # The SDK sends a file in pieces as it reads it.
+            with tar.open("rb") as file:
+                self._api.put_archive(self.id, folder, file)
+        except FAILURES as error:
+            raise EngineError(f"cannot unpack {tar} in a container of {self._image}", why=str(error)) from error
+
+    def fetch(self, source: str, file: Path) -> None:
+        """Copy one file, which may be larger than memory, out of the container.
+
+        Raises:
+            EngineError: there is no such file, or it is a folder or a link.
+        """
+        failed = f"cannot copy {source} out of a container of {self._image}"
+        try:
+            chunks, _ = self._api.get_archive(self.id, source)
+            with tarfile.open(fileobj=io.BufferedReader(_Stream(chunks)), mode="r|") as tar:
+                member = tar.next()
+                content = tar.extractfile(member) if member and member.isfile() else None
+                if content is None:
+                    raise EngineError(failed, why="it is no plain file")
+                with file.open("wb") as out:
+                    shutil.copyfileobj(content, out)
+        except (*FAILURES, tarfile.TarError) as error:
+            raise EngineError(failed, why=str(error)) from error
+
+    def oom_killed(self) -> bool:
+        """Whether the kernel killed a process in this container for lack of memory, the container's or the machine's.
+
+        The kernel counts it for the container's cgroup. The engine's own answer, State.OOMKilled, does not tell: Docker
+        20.10 leaves it false when it was a process of a command that died, and not the container's own.
+        """
+        counted = self.run(["cat", *_OOM_COUNTERS]).stdout.splitlines()
+        return any(int(line.split()[1]) > 0 for line in counted if line.startswith("oom_kill "))
+
+
+def _input() -> bytes:
+    """All of stdin. A stdin that somebody holds open and never writes to would look like a command that hangs."""
+    if not select.select([sys.stdin], [], [], _INPUT_PATIENCE)[0]:
+        print("reading stdin to its end first; for no input: </dev/null", file=sys.stderr, flush=True)
+    return sys.stdin.buffer.read()
+
+
+class _Stream(io.RawIOBase):
+    """Chunks of bytes as a file to be read once."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (chunk := next(self._chunks, None)) is not None:
+            self._rest = memoryview(chunk)
+        taken, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+
+class _Lines:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self, line: Callable[[str], None] | None) -> None:
+        self._line = line
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        if self._line:
+            for text in whole:
+                self._line(text.decode(errors="replace"))
+
+    def end(self) -> None:
+        if self._line and self._rest:
+            self._line(self._rest.decode(errors="replace"))

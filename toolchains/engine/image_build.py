@@ -1,0 +1,90 @@
+"""What the classic builder prints: the steps of a build, its result, or why it failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import docker.errors
+
+from toolchains.archives import docker_archive
+from toolchains.engine import diagnosis
+from toolchains.engine.diagnosis import FAILURES, Cause
+from toolchains.system import processes, space
+from toolchains.system.errors import EngineError
+from toolchains.system.paths import LOGS
+
+# How many of the last lines printed an error shows.
+_TAIL_LINES = 30
+# The image that each step made, the last one being the result, and the containers of the steps.
+_STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
+_RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12,64})$")
+
+
+def labelled(dockerfile: Path | bytes) -> bytes:
+    """Return a Dockerfile each of whose steps makes an image that names this process; see Engine.remove_abandoned."""
+    text = dockerfile if isinstance(dockerfile, bytes) else dockerfile.read_bytes()
+    label = f'LABEL {docker_archive.BUILD_LABEL}="{processes.process_name()}"'.encode()
+    return re.sub(rb"(?mi)^FROM .*$", lambda line: line[0] + b"\n" + label, text)
+
+
+class BuildOutput:
+    """What the engine answers to a request for a build."""
+
+    def __init__(self, line: Callable[[str], None]) -> None:
+        self._line = line
+        self._printed: list[str] = []
+        self._failure = ""
+        self._died: Cause | None = None
+
+    def read(self, request: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        """Send the request and read all answers; what fails is kept for image()."""
+        try:
+            for answer in request():
+                self._failure = self._failure or answer.get("error", "")
+                for text in (answer.get("stream") or answer.get("error") or "").splitlines():
+                    if text.strip():
+                        self._printed.append(text)
+                        self._line(text)
+        except docker.errors.APIError as error:
+            self._failure = str(error.explanation or error)
+        except FAILURES as error:
+            self._died = diagnosis.find(error, known=True)
+
+    def image(self) -> str:
+        """Write what was printed to the log, and return the ID of the image that was built.
+
+        Raises:
+            EngineError: a step failed, with the last lines printed and the log's path; or the engine stopped.
+        """
+        LOGS.mkdir(parents=True, exist_ok=True)
+        log = LOGS / "docker-build.log"
+        log.write_text("\n".join(self._printed) + "\n")
+        complete = any(text.startswith("Successfully built ") for text in self._printed)
+        if self._died or not (self._failure or complete):
+            why = self._died.why if self._died else f"{diagnosis.address()} ended its answer before the build was done"
+            last = f"the last that it printed: {self._printed[-1]}\n" if self._printed else ""
+            raise EngineError(
+                "the container engine stopped during a build",
+                why=f"{why}\n{last}(whole output: {log})",
+                next=self._died.next if self._died else diagnosis.RESTART,
+            )
+        if space.FULL.search(self._failure):
+            raise diagnosis.disk_full("building an image failed", self._failure)
+        if self._failure:
+            tail = "\n".join(self._printed[-_TAIL_LINES:]) or self._failure
+            raise EngineError("building an image failed", why=f"{tail}\n(whole output: {log})")
+        return self.steps()[-1]
+
+    def steps(self) -> list[str]:
+        """Return the IDs of the images that the steps made, in their order."""
+        return self._found(_STEP)
+
+    def containers(self) -> list[str]:
+        """Return the IDs of the containers that the steps ran in."""
+        return self._found(_RUNNING)
+
+    def _found(self, pattern: re.Pattern[str]) -> list[str]:
+        return [match[1] for text in self._printed if (match := pattern.match(text))]
