@@ -93,7 +93,8 @@ def build(
         ./foundry build dpu --from-source=upmem-llvm
 
     The image is named by the digest of its inputs: triton-foundry/spirv:<digest>. If that name exists, nothing is done.
-    The tags triton-foundry/spirv:latest and triton-foundry/spirv:3.9.0 move to the image that was built last.
+    The tag triton-foundry/spirv:3.9.0 moves to the newest image with that release of Triton, and
+    triton-foundry/spirv:latest to the newest image with the default release.
 
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; list what is missing
