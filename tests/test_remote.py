@@ -469,7 +469,7 @@ def test_a_server_needs_a_user_whom_it_can_write_down(
         ("serve", {"port": "70000"}, "is not a port"),
         ("push", {"expect": "0" * 64}, "--expect is for `cache pull`"),
         ("pull", {"target": "nothing"}, "there is no target nothing"),
-        ("pull", {"target": "spirv", "only": "upmem-llvm"}, "spirv takes no upmem-llvm"),
+        ("pull", {"target": "spirv", "only": "upmem-llvm"}, "spirv cannot take upmem-llvm from source"),
     ],
 )
 def test_what_the_verb_cannot_do_is_said_before_anything_is_done(

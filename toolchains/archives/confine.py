@@ -65,7 +65,7 @@ def name(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveErr
     relative_path(text, called, error=error)
     if "/" in text or text == ".":
         raise error(
-            f"{called} has a name that is not the name of one file: {text!r}", next="a name must have no / in it"
+            f"{called} has a name that is not the name of one file: {text!r}", next="a name must not have a / in it"
         )
     return text
 

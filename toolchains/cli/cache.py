@@ -132,7 +132,7 @@ def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
     unknown = [name for name in choice.names if not any(name in _takes(each) for each in targets)]
     if unknown:
         raise UsageError(
-            f"{target or 'no target'} takes no {', '.join(unknown)} from source",
+            f"{f'{target} cannot take' if target else 'no target takes'} {', '.join(unknown)} from source",
             next="./foundry upstream",
         )
     seen: set[str] = set()

@@ -278,7 +278,7 @@ def _unnamed(folder: Path) -> Path:
         UsageError: it is the user's home or above, or large.
     """
     what = f"all of {folder} would be copied into the container"
-    advice = "put the script into a folder of its own, or name the folder: --with=PATH"
+    advice = "put the script into a separate folder, or name the folder: --with=PATH"
     if Path.home().is_relative_to(folder):
         raise UsageError(what, why="the script's folder is copied, and this one has your home in it", next=advice)
     size = 0

@@ -177,7 +177,7 @@ class TargetFile(File, frozen=True):
         if bool(self.recipes) != bool(self.build_components):
             raise ValueError("recipes and build-components go together: what is built, and what it is built with")
         if self.sdk and not self.recipes:
-            raise ValueError("sdk stands in for a recipe, and there are no recipes")
+            raise ValueError("sdk replaces a recipe, and there are no recipes")
 
 
 class VariantFile(File, frozen=True):

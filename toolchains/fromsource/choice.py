@@ -96,7 +96,7 @@ class SourceChoice:
         unused = [name for name in dict.fromkeys([*self.names, *self.folders, *self.profiles]) if name not in takes]
         if unused:
             raise UsageError(
-                f"{target.name} takes no {', '.join(unused)} from source{suggestion(unused[0], takes)}",
+                f"{target.name} cannot take {', '.join(unused)} from source{suggestion(unused[0], takes)}",
                 why=f"it takes: {', '.join(takes) or 'none'}",
                 next="./foundry upstream",
             )

@@ -54,7 +54,7 @@ def writer() -> tuple[str, str]:
         )
     if not (user.isascii() and user.isalnum()) or password != password.strip() or not password.isprintable():
         raise UsageError(
-            f"conan-server takes no such {USER} or {PASSWORD}",
+            f"conan-server does not accept this {USER} or {PASSWORD}",
             why="the name is of letters and digits; the password has no blanks at its ends and no control characters",
             next="choose others",
         )
@@ -107,7 +107,9 @@ def serve(builder: LockedTarget, *, port: int, store: Store, engine: Engine) -> 
         console.print(f"serving at port {port} of the engine's machine; {users[0]} may write, everybody may read")
         console.print(f"what it has is in the engine's volume {VOLUME}; Ctrl-C ends it")
         container.run(["sh", "-c", f"tail --lines=+1 --follow --pid=$(cat {PID}) {_LOG}"], line=print)
-    raise EngineError(f"conan-server ended by itself; what it has is still in {VOLUME}", next="./foundry cache serve")
+    raise EngineError(
+        f"conan-server ended unexpectedly; its packages are still in {VOLUME}", next="./foundry cache serve"
+    )
 
 
 def _answers(container: Container, port: int) -> bool:

@@ -93,7 +93,7 @@ class Supply:
             raise HashMismatchError(
                 f"{self} changed while it was read",
                 why=f"sha256 {found}\nbefore {sha256}",
-                next="the same command again, once nobody changes it",
+                next="the same command again, when nothing changes it any more",
             )
 
     def _read(self, tar: tarfile.TarFile) -> dict[str, PrefixEntry]:
