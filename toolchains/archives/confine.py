@@ -140,7 +140,7 @@ def refuse_entries_through_links(links: Collection[str], names: Collection[str],
 
 
 def parent_folders(name: str) -> Iterator[str]:
-    """The folders that a name is in, the innermost first."""
+    """Yield the folders that a name is in, the innermost first."""
     at = name.rfind("/")
     while at > 0:
         yield name[:at]

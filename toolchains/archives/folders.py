@@ -38,7 +38,7 @@ def files_digest(entries: Mapping[str, Path]) -> str:
 
 
 def entries_below(source: Path, name: str) -> dict[str, Path]:
-    """The files of a folder, or one file, as entries below this name."""
+    """Return the files of a folder, or one file, as entries below this name."""
     name = name.strip("/")
     return {name: source} if source.is_file() else {f"{name}/{inner}": path for inner, path in files(source).items()}
 

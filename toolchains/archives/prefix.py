@@ -83,7 +83,7 @@ def write(entries: Mapping[str, PrefixEntry], out: IO[bytes]) -> None:
 
 
 def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, PrefixEntry]:
-    """The files and links of a prefix by their names in it; errors call the tar by the given name.
+    """Return the files and links of a prefix by their names in it; errors call the tar by the given name.
 
     Args:
         below: take only what is in this folder, and take its name away.
@@ -120,7 +120,7 @@ def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str,
 
 
 def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
-    """The files and links below a folder by their names in it. Links are kept as they are, not followed.
+    """Return the files and links below a folder by their names in it. Links are kept as they are, not followed.
 
     Raises:
         UnsafeArchiveError: something there is neither a file nor a link.
@@ -140,7 +140,7 @@ def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
 
 
 def file_entry(path: Path) -> PrefixEntry:
-    """A file that a user names; a link to it is followed.
+    """Return a file that a user names; a link to it is followed.
 
     Raises:
         UnsafeArchiveError: it is not a regular file.
@@ -169,7 +169,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def refuse_paths_through_links(found: Mapping[str, PrefixEntry], called: str) -> None:
-    """Refuse entries that whoever unpacks them would write where a link leads.
+    """Refuse entries that would be unpacked to where a link leads.
 
     Raises:
         UnsafeArchiveError: there is one.

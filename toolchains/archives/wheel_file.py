@@ -23,7 +23,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def wheel_files(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
-    """The files of a wheel.
+    """Yield the files of a wheel.
 
     Raises:
         UnsafeArchiveError: an entry would be installed outside the folder it is meant for, or is a link.

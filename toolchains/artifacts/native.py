@@ -198,7 +198,7 @@ def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
 
 
 def recipe_builder_name(builder: LockedTarget) -> str:
-    """What the image to build in is called."""
+    """Return the name of the image to build in."""
     return f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
 
 

@@ -24,7 +24,7 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str, port: str) -> None:
-    """Do what the verb `cache` says; see there.
+    """Run the verb `cache`.
 
     Args:
         choice: which projects, and which of their sources; all that targets take if it names none.

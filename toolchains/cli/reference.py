@@ -59,7 +59,7 @@ _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
             "A profile from a folder of the user": projects.FolderPin,
         },
     ),
-    ("Vendor SDKs: toolchains/sdks/NAME.toml", {"A vendor's SDK": vendors.Kind}),
+    ("Vendor SDKs: toolchains/sdks/NAME.toml", {"A vendor's SDK": vendors.VendorSdk}),
 )
 # Fields that the file's name or the program fills, not a key of the file.
 _NOT_KEYS = {
@@ -68,7 +68,7 @@ _NOT_KEYS = {
     components.SdistPin: {"name"},
     components.ReleasesPin: {"name"},
     projects.Profile: {"name", "source"},
-    vendors.Kind: {"key"},
+    vendors.VendorSdk: {"key"},
 }
 
 

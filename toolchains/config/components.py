@@ -145,13 +145,16 @@ class TargetFile(File, frozen=True):
     """What the file of a target says.
 
     Attributes:
+        backend: the plugin, a folder in backends/.
         plugins: folders of backends/ whose Python packages go into the image: the plugin of `backend` among them.
-        components: files in toolchains/pins.
+        suite: the Debian suite of the image.
+        python: the version of Python that the suite has, such as "3.13".
+        components: what the image consists of, files in toolchains/pins.
         recipes: native parts, folders in toolchains/recipes.
         build_components: what the recipes are built with, files in toolchains/pins.
         sdk: the vendor SDK that a user may supply, a file in toolchains/sdks.
-        upstreams: the projects that may be built from source for it, files in toolchains/upstreams.
-        llvm_targets: what LLVM generates code for in those, as LLVM_TARGETS_TO_BUILD takes them.
+        upstreams: the projects that may be built from source for the target, files in toolchains/upstreams.
+        llvm_targets: what LLVM generates code for in those projects, in the words of LLVM_TARGETS_TO_BUILD.
         user_folders: folders below backends/ that are copied into each container, and their absolute paths there.
         peers: folders of backends/ with the plugins that `bench` times the target against, on the same device.
         packing: how kernels are packed; none if they cannot be.

@@ -100,11 +100,11 @@ class Container:
                 raise
 
     def _first(self) -> Sequence[str]:
-        """The command of the container's first process, which ends when its input does."""
+        """Return the command of the container's first process, which ends when its input does."""
         return LIFELINE
 
     def _settings(self) -> Mapping[str, Any]:
-        """What the engine is told of the container's processes."""
+        """Return what the engine is told of the container's processes."""
         return {}
 
     def _prepare(self) -> None:

@@ -45,7 +45,7 @@ def address() -> str:
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status with which the engine refused; None where it did not even do that."""
+    """Return the HTTP status with which the engine refused; None where it did not even do that."""
     return error.status_code if isinstance(error, docker.errors.APIError) else None
 
 

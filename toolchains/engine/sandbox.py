@@ -50,7 +50,7 @@ class Limits:
 
     @classmethod
     def of(cls, info: Mapping[str, Any], seconds: int | None) -> Limits:
-        """The limits that fit an engine, from what it says of itself and its machine."""
+        """Return the limits that fit an engine, from what it says of itself and its machine."""
         cpus = int(info.get("NCPU") or 1)
         return cls(
             memory=int(info["MemTotal"] * _MEMORY_SHARE) if info.get("MemoryLimit") and info.get("MemTotal") else None,
@@ -113,7 +113,7 @@ class Sandbox(Container):
         if time.monotonic() >= self._end:
             raise LimitError(
                 f"{argv[0]} in a container of {self._image} was ended",
-                why=f"its time is over: the limit is {self.limits.seconds} s",
+                why=f"it reached its time limit of {self.limits.seconds} s",
             )
 
     def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
@@ -129,7 +129,7 @@ class Sandbox(Container):
 
 
 def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
-    """A tar of files and of the folders that they are in, all of which belong to the user of a sandbox."""
+    """Return a tar of files and of the folders that they are in, all of which belong to the user of a sandbox."""
     packed, owned = io.BytesIO(), io.BytesIO()
     trees.write_tar(packed, entries)
     packed.seek(0)

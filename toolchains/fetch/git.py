@@ -254,7 +254,7 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
 
 
 def commit_entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
-    """Everything in a commit's tree by its path; folders are not in it, submodules are.
+    """Return everything in a commit's tree by its path; folders are not in it, submodules are.
 
     Args:
         repository, work: one of ours that has the commit, or a working tree of the user's.
@@ -377,7 +377,7 @@ def checkout(path: Path) -> Checkout | None:
 
 
 def working_files(path: Path) -> Iterator[str]:
-    """The files and links of a working tree that git would not ignore, as they are there now.
+    """Yield the files and links of a working tree that git would not ignore, as they are there now.
 
     Folders among them are other repositories.
     """

@@ -48,7 +48,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def damage(folder: Path) -> Damage | None:
-    """What differs between a part and its manifest; None for a part that is whole."""
+    """Return what differs between a part and its manifest; None for a part that is whole."""
     if not (folder / MANIFEST_FILE).exists():
         return Damage("it has no manifest: an earlier version made it", unlisted=True)
     wanted = read(folder)

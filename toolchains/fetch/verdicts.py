@@ -39,7 +39,7 @@ def fingerprint(files: Mapping[str, Path]) -> str:
 
 
 def is_known(place: Path, fingerprint: str) -> bool:
-    """Whether files with this fingerprint were found to be right."""
+    """Return whether files with this fingerprint were found to be right."""
     try:
         return bool(fingerprint) and place.read_text() == fingerprint
     except OSError:

@@ -214,7 +214,7 @@ class Wheels:
 
 
 def marker_values(python: str) -> dict[str, str]:
-    """The values of the markers on x86-64 Linux with this version of Python."""
+    """Return the values of the markers on x86-64 Linux with this version of Python."""
     full = f"{python}.0"
     return {
         "implementation_name": "cpython",

@@ -158,7 +158,13 @@ def _is_there(choice: SourceChoice, target: LockedTarget, locked: LockedTriton, 
 
 
 def read(
-    from_source: str | bool | None, sources: Sequence[str], profiles: Sequence[str], jobs: str, compiler_cache: str
+    from_source: str | bool | None,
+    sources: Sequence[str],
+    profiles: Sequence[str],
+    jobs: str,
+    compiler_cache: str,
+    *,
+    environ: Mapping[str, str] = os.environ,
 ) -> SourceChoice | None:
     """The choice that options of a command line make; None where nothing is built from source.
 
@@ -185,6 +191,8 @@ def read(
     names = from_source.split(",") if isinstance(from_source, str) else []
     if from_source is not True:
         names += [name for name in (*folders, *chosen) if name not in names]
+    if not names or {TRITON, _LLVM} & set(names):
+        _refuse_variables(environ)
     return SourceChoice(tuple(names), folders, chosen, int(jobs or 0), compiler_cache)
 
 
@@ -203,7 +211,7 @@ def _refuse_variables(environ: Mapping[str, str]) -> None:
         raise UsageError(
             f"DEBUG={environ['DEBUG']} cannot be used here",
             why="Triton and its LLVM are compiled as releases, so that the same sources give the same bytes",
-            next="unset DEBUG; --profile=triton=3.1.0 and --profile=triton=triton-spirv have an LLVM with assertions",
+            next="unset DEBUG; --profile=triton=3.1.0 has an LLVM with assertions",
         )
 
 

@@ -268,7 +268,7 @@ class _Nowhere:
 
 
 def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
-    """A folder that a user gives: by its commit if it is a clean checkout, else by its files, which is said.
+    """A folder that a user gives: by its commit if it is a clean checkout, otherwise by its files, with a notice.
 
     Raises:
         UsageError: it is not a folder, or lacks what is taken. FileError: it cannot be read.

@@ -187,7 +187,7 @@ def check_remote_url(url: str) -> None:
 
 
 def passed_environment() -> dict[str, str]:
-    """What our environment says for whoever asks a network: proxies, and the user's name and password for remotes."""
+    """Return the variables for programs that use a network: proxies, and the user's name and password for remotes."""
     named = {name: value for name, value in os.environ.items() if name.startswith((USER, PASSWORD))}
     return children.connection() | named
 

@@ -72,7 +72,7 @@ def identity(target: LockedTarget) -> str:
 
 
 def ensure_base(target: LockedTarget, store: Store) -> BaseImage:
-    """The base image of a target, from the store or made now.
+    """Return the base image of a target, from the store or made now.
 
     Raises:
         OfflineError: a package is not in the store.

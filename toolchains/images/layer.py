@@ -92,7 +92,7 @@ def context(
 
 
 def require_image(engine: Engine, name: str) -> ImageInfo:
-    """An image that was just made.
+    """Return an image that was just made.
 
     Raises:
         EngineError: the engine does not have it.
@@ -104,7 +104,7 @@ def require_image(engine: Engine, name: str) -> ImageInfo:
 
 
 def locked_wheels(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
-    """The wheels of a lock as the store has them."""
+    """Return the wheels of a lock as the store has them."""
     return [Wheel(store.path(artifact), artifact.sha256) for artifact in artifacts]
 
 

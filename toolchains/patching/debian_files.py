@@ -100,5 +100,5 @@ def package(what: Patched, target: LockedTarget) -> Artifact:
 
 
 def load_series(what: Patched) -> Series:
-    """The patches, in order."""
+    """Return the patches, in order."""
     return Series.load(paths.PATCHES / what.series)

@@ -96,7 +96,7 @@ class WheelTree:
 
 
 def wheel_path(path: str) -> str | None:
-    """Where a wheel has a file of the source tree, or None: it carries only part of them.
+    """Return where a wheel has a file of the source tree, or None: it carries only part of them.
 
     Raises:
         PatchTargetError: the path leaves the tree.
@@ -110,7 +110,7 @@ def wheel_path(path: str) -> str | None:
 
 
 def source_path(name: str) -> str | None:
-    """Where the source tree has a file of a wheel, or None for what the build adds."""
+    """Return where the source tree has a file of a wheel, or None for what the build adds."""
     match name.split("/"):
         case ["triton", "backends", backend, first, *rest]:
             return "/".join(["third_party", backend, "backend", first, *rest])

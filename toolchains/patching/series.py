@@ -260,12 +260,12 @@ class Series:
 
 
 def series_folder(version: str, component: str = "triton") -> Path:
-    """Where the series of a release is."""
+    """Return where the series of a release is."""
     return paths.PATCHES / component / version
 
 
 def series_digest(version: str) -> str:
-    """The digest of Triton's series for a release: with the wheel it starts from, it names a patched wheel."""
+    """Return the digest of Triton's series for a release: with the wheel it starts from, it names a patched wheel."""
     return Series.load(series_folder(version)).digest
 
 
@@ -348,7 +348,7 @@ def split(text: str) -> list[str]:
 
 
 def misfit_error(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkError:
-    """The error for a hunk that does not fit: which lines differ, or where the hunk's lines are instead."""
+    """Return the error for a hunk that does not fit: which lines differ, or where the hunk's lines are instead."""
     start = hunk.before_start - 1
     elsewhere = find_block(lines, hunk.before)
     if elsewhere:
@@ -371,7 +371,7 @@ def misfit_error(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> H
 
 
 def find_block(lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """The indices at which a run of lines occurs."""
+    """Return the indices at which a run of lines occurs."""
     length = len(block)
     return [index for index in range(len(lines) - length + 1) if list(lines[index : index + length]) == list(block)]
 

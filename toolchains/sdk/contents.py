@@ -140,7 +140,7 @@ class _Hash:
 
 
 def _below(kind: VendorSdk, names: Mapping[str, PrefixEntry]) -> str:
-    """Where in an archive the first of the files that we need is; there the others are expected, too."""
+    """Return where in an archive the first of the files that we need is; there the others are expected, too."""
     for need in kind.needs:
         ends = (f"/{name}".partition(f"/{need}") for name in names)
         for before, found, after in ends:

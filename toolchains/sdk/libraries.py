@@ -86,6 +86,6 @@ def highest(versions: frozenset[str], like: str) -> str:
 
 
 def version_key(version: str) -> tuple[str, tuple[int, ...]]:
-    """What versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
+    """Return what versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
     name, _, numbers = version.rpartition("_")
     return name, tuple(int(part) if part.isdigit() else 0 for part in numbers.split("."))

@@ -48,7 +48,7 @@ class Finding:
 def check_sdk(
     kind: VendorSdk, entries: Mapping[str, PrefixEntry], home: str, provided: Provided, python: str
 ) -> list[Finding]:
-    """Everything that is wrong with an SDK.
+    """Return everything that is wrong with an SDK.
 
     Args:
         kind: what it should be.
@@ -61,7 +61,7 @@ def check_sdk(
 
 
 def resolve_links(entries: Mapping[str, PrefixEntry], name: str) -> str | None:
-    """The file that a name leads to through links inside the SDK, or None."""
+    """Return the file that a name leads to through links inside the SDK, or None."""
     end = _followed(entries, name)
     return end if end in entries else None
 
@@ -128,7 +128,7 @@ class _Check:
         return [name for name in self._entries if posixpath.dirname(name) == folder]
 
     def _usable(self, need: str, entry: PrefixEntry) -> Iterator[Finding]:
-        """A needed program is an executable file, a needed library an ELF file."""
+        """Check that needed programs are executable files, and needed libraries ELF files."""
         with entry.open() as file:
             start = file.read(_LONGEST_LINE)
         if need.startswith("bin/"):
@@ -156,7 +156,7 @@ class _Check:
             yield Finding(need, f"is a script for {program or 'nothing'}; this image has {', '.join(known)}")
 
     def _defining(self, folder: str, functions: Iterable[str]) -> Iterator[str]:
-        """The libraries directly in a folder, or that links in it lead to, that define one of the functions."""
+        """Yield the libraries directly in a folder, or that links in it lead to, that define one of the functions."""
         names = {resolve_links(self._entries, name) for name in self._inside(folder)}
         for name in sorted(filter(None, names)):
             with self._entries[name].open() as file:
@@ -278,7 +278,7 @@ class _Check:
 
 
 def _highest_of_each(versions: Iterable[str]) -> list[str]:
-    """The highest version of each name: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
+    """Return the highest version of each name: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
     best = {version.rpartition("_")[0]: version for version in sorted(versions, key=version_key)}
     return sorted(best.values())
 

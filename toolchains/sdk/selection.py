@@ -57,7 +57,7 @@ def select_sdk(
 
 
 def _named(kind: VendorSdk, environ: Mapping[str, str], *, asked: bool, sha256: str, version: str) -> Given | None:
-    """What the variables name; without being asked for it, only if all are set."""
+    """Return what the variables name; without being asked for it, only if all are set."""
     known = {variable: environ[variable] for variable in kind.environment if environ.get(variable)}
     missing = [variable for variable in kind.environment if variable not in known]
     whole = next((variable for variable, name in kind.environment.items() if not name), "")

@@ -221,7 +221,7 @@ def _advice(kind: VendorSdk, fatal: Sequence[Finding]) -> str:
 
 
 def _checked(kind: VendorSdk, target: LockedTarget) -> str:
-    """The digest of all that the preflight goes by, the SDK aside."""
+    """Return the digest of all that the preflight goes by, the SDK aside."""
     return digest(
         {
             "kind": trees.files_digest({"kind": vendors.file(kind.key)}),

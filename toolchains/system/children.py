@@ -53,7 +53,7 @@ class Completed:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None, *, network: bool = False) -> dict[str, str]:
-    """The environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
+    """Return the environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
     env = {name: os.environ[name] for name in _PASSED if name in os.environ}
     if network:
         env |= connection()
