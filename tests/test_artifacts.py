@@ -165,7 +165,7 @@ def test_files_that_are_not_there_are_a_usage_error(
 
 
 def test_a_folder_that_is_no_artifact_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is no artifact: it has no meta\.json"):
+    with pytest.raises(UsageError, match=r"is not a packed kernel: it has no meta\.json"):
         pack.run_packed("dpu", str(tmp_path), [])
 
 
