@@ -38,9 +38,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(tmp_path: Path, index: Path) -> Path:
     root = tmp_path / "project"
-    (root / "toolchains").mkdir(parents=True)
+    (root / "toolchains" / "cli").mkdir(parents=True)
     shutil.copy(paths.ROOT / "foundry", root)
-    shutil.copy(paths.ROOT / "toolchains" / "cli" / "bootstrap.py", root / "toolchains")
+    shutil.copy(paths.ROOT / "toolchains" / "cli" / "bootstrap.py", root / "toolchains" / "cli")
     write_lock(root, index)
     return root
 

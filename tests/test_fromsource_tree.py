@@ -482,7 +482,7 @@ class TestAFolder:
         ("make", "complaint"),
         [
             (lambda path: None, "does not exist"),
-            (lambda path: path.write_text("x"), "is no folder"),
+            (lambda path: path.write_text("x"), "is not a folder"),
             (lambda path: path.mkdir(), r"no CMakeLists\.txt in its topmost folder"),
         ],
         ids=["nothing", "a file", "an empty folder"],

@@ -66,6 +66,8 @@ def test_a_package_that_was_damaged_in_the_store_is_named_and_taken_out(
     place = store._place(deb)
     place.parent.mkdir(parents=True)
     place.write_bytes(b"evil")
+    # It was damaged after the store had looked at it.
+    monkeypatch.setattr(Store, "path", lambda self, artifact: self._place(artifact))
     with pytest.raises(HashMismatchError, match="were damaged") as raised:
         base.make_base(replace(target, debs=(deb,)), store, tmp_path / "image", "x:y")
     assert deb.filename in raised.value.why

@@ -195,7 +195,7 @@ def test_a_folder_that_changed_is_refused_whichever_way_it_did(
     supplied.check_given_sdk(dpu, Given(folder), runtime.store)
 
     def refused() -> bool:
-        with pytest.raises(HashMismatchError, match="not what was used before"):
+        with pytest.raises(HashMismatchError, match="changed since it was last used"):
             supplied.check_given_sdk(dpu, Given(folder), runtime.store)
         return True
 
@@ -265,7 +265,7 @@ def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
         str(archive): (before, "2023.1.0")
     }
     pack(archive, {**FILES, "more": b""})
-    with pytest.raises(HashMismatchError, match="not what was used before") as caught:
+    with pytest.raises(HashMismatchError, match="changed since it was last used") as caught:
         supplied.check_given_sdk(dpu, Given(archive), runtime.store)
     assert before in caught.value.why
     assert caught.value.next.endswith(f"--sdk-sha256={sha256(archive)}")
@@ -409,7 +409,7 @@ class TestOfVeriSilicon:
     ) -> None:
         supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
         files["bin/zen-compiler"].write_text("#!/bin/sh\nexit\n")
-        with pytest.raises(HashMismatchError, match="not what was used before") as caught:
+        with pytest.raises(HashMismatchError, match="changed since it was last used") as caught:
             supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
         assert f"bin/zen-compiler={files['bin/zen-compiler']}" in caught.value.what
 

@@ -89,6 +89,10 @@ def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
     return run_parts(_parts(targets, allow_drift, given))
 
 
+# import-linter has a command and no module that can be run.
+_LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+
 def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[CheckPart]:
     """All parts in their order.
 
@@ -99,7 +103,9 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
     junit = _RESULTS / "host.xml"
     images = [_Image(target, release, allow_drift, given) for target in targets for release in target.tritons]
     return [
-        CheckPart("ruff", partial(_tool, ["ruff", "check", "."]), beside=True),
+        CheckPart("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
+        CheckPart("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
+        CheckPart("import-linter", partial(_python, "lint-imports", ["-c", _LINT_IMPORTS]), beside=True),
         CheckPart("mypy", partial(_tool, ["mypy"]), beside=True),
         CheckPart(
             "tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True
