@@ -28,7 +28,7 @@ def written(module: ModuleOp) -> list[int]:
         if value not in seen:
             seen.add(value)
             pending += sources.of(value)
-    return [argument.index for argument in body.block.args if argument in seen]
+    return [argument.index for argument in body.blocks[0].args if argument in seen]
 
 
 _STORES = (tt.StoreOp, tile.StoreOp)
