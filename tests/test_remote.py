@@ -396,7 +396,7 @@ def test_a_port_that_is_taken_is_said(room: Room) -> None:
     network, volume = f"container:{room.container.id}", f"foundry-test-server-{uuid.uuid4().hex[:8]}"
     try:
         with (
-            pytest.raises(UsageError, match="something listens at port 9300"),
+            pytest.raises(UsageError, match="port 9300 is in use"),
             server.run_server(image, room.engine, network=network, volume=volume, users=(USER, SECRET)),
         ):
             pass
