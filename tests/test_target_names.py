@@ -17,7 +17,7 @@ CODE = [
     *(path for path in (paths.ROOT / "toolchains").rglob("*.py") if not path.is_relative_to(paths.RECIPES)),
 ]
 TARGETS = sorted({*components.names(), *(components.target(name).backend for name in components.names())})
-# As a word of its own, which may be a part of an identifier: dpu, DPU_HOME and make_dpu, but not nr_dpus.
+# As a separate word, which may be a part of an identifier: dpu, DPU_HOME and make_dpu, but not nr_dpus.
 TARGET = re.compile(rf"(?i)(?<![a-z])({'|'.join(map(re.escape, TARGETS))})(?![a-z])")
 
 

@@ -38,7 +38,7 @@ def ensure_image(
         triton: a pinned release; the target's default if empty.
         offline: do not use the network.
         allow_drift: take the Debian archive's current version of a package that it no longer carries as locked.
-        cache: take an image that is there already.
+        cache: use an image that exists.
         given: a vendor SDK that the user supplied, in place of our own part.
         choice: what is built from source, in place of what is taken prebuilt.
 
