@@ -193,7 +193,7 @@ class TestResolving:
         old = world.resolve()
         world.archive.add("tool", "2")
         world.index.add("library", "1.1", ["dependency"])
-        newer = replace(LIBRARY, packages={"library": "1.1"})
+        newer = msgspec.structs.replace(LIBRARY, packages={"library": "1.1"})
         world.targets = [
             replace(target, pins=tuple(newer if pin == LIBRARY else pin for pin in target.pins))
             for target in world.targets
