@@ -1,4 +1,4 @@
-"""Children: what they start ends with them."""
+"""Children: what they start ends with them, and a daemon outlives this process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from toolchains.system import children, paths
 from toolchains.system.children import run
 
 
@@ -41,3 +42,14 @@ def test_an_interrupted_child_ends_with_all_that_it_started() -> None:
 def test_a_child_s_group_is_its_own() -> None:
     # Ctrl-C must not reach it before it can be ended in order.
     assert run(["sh", "-c", "ps -o pgid= -p $$"], log="test-run").stdout.strip() != str(os.getpgrp())
+
+
+def test_a_daemon_does_not_get_the_scratch_folder_which_goes_with_this_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "LOGS", tmp_path)
+    scratch = paths.scratch()
+    assert children.start(["sh", "-c", "env"], log="daemon").wait(10) == 0
+    printed = (tmp_path / "daemon.log").read_text()
+    assert "PATH=" in printed
+    assert str(scratch) not in printed

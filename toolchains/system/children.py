@@ -196,11 +196,14 @@ def start(argv: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:
         MissingToolError: the program does not exist.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
+    env = clean_environment(network=True)
+    # Our own folder is removed when this process ends; a daemon needs one that stays.
+    del env["TMPDIR"]
     with (LOGS / f"{log}.log").open("wb") as output:
         try:
             return subprocess.Popen(
                 [str(word) for word in argv],
-                env=clean_environment(network=True),
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
