@@ -96,8 +96,8 @@ _LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports
 def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[CheckPart]:
     """All parts in their order.
 
-    What keeps one processor busy at most runs side by side: the checks of this machine while the images are made, the
-    kernels of e2e in one container beside another's. Tests in images take all processors themselves.
+    What keeps one processor busy at most runs side by side: the checks of this machine while e2e makes the images and
+    runs kernels in them. Tests in images take all processors themselves.
     """
     drift = ["--allow-drift"] if allow_drift else []
     junit = _RESULTS / "host.xml"
@@ -110,9 +110,8 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
         CheckPart(
             "tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True
         ),
-        *(CheckPart(f"the image of {image.title}", image.build, beside=True) for image in images),
-        *_suites_in_images(images, targets),
         *(CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
+        *_suites_in_images(images, targets),
     ]
 
 
@@ -198,30 +197,21 @@ class _Image:
     def junit(self, what: str) -> Path:
         return _RESULTS / f"{what}-{self.target.name}-{self.release}.xml"
 
-    def build(self, line: Line) -> None:
-        self._verb("build", line)
-
     def e2e(self, line: Line) -> None:
+        """Run the verb e2e in a separate process, which can be ended."""
         version = triton_wheel.version(self.target.tritons[self.release])
         results = proof.results_folder(self.target.name, version, self.given)
         # What is counted is of this run, or nothing.
         shutil.rmtree(results, ignore_errors=True)
+        words = ensure.image_options(triton=self.release, allow_drift=self.allow_drift, given=self.given)
+        # What somebody built from source on this machine is not what is tested.
+        verb = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT), "e2e", self.target.name, *words]
+        sdk = VendorSdk.read(self.target.sdk).environment if self.given else {}
         try:
-            self._verb("e2e", line)
+            _python(f"e2e-{self.target.name}-{self.release}", [*verb, "--from-source=none"], line, more=tuple(sdk))
         finally:
             if (results / "junit.xml").is_file():
                 shutil.copy(results / "junit.xml", self.junit("e2e"))
-
-    def _verb(self, verb: str, line: Line) -> None:
-        """A verb in a process of its own, which can be ended."""
-        words = ensure.image_options(triton=self.release, allow_drift=self.allow_drift, given=self.given)
-        if verb == "e2e":
-            # What somebody built from source on this machine is not what is tested.
-            words.append("--from-source=none")
-        own = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT)]
-        sdk = VendorSdk.read(self.target.sdk).environment if self.given else {}
-        log = f"{verb}-{self.target.name}-{self.release}"
-        _python(log, [*own, verb, self.target.name, *words], line, more=tuple(sdk))
 
     def tests(
         self, folders: Mapping[str, Path], line: Line, *, without: Sequence[str] = (), processor: str = ""
@@ -269,6 +259,7 @@ class _Image:
                     "-p",
                     "no:cacheprovider",
                     "-ra",
+                    "--durations=10",
                     "-o",
                     "markers=" + "\n".join(_MARKS),
                     "-m",
