@@ -118,6 +118,21 @@ def test_a_moved_checkout_makes_its_environment_again(project: Path, index: Path
     assert "making .venv" in stderr
 
 
+def test_the_environment_of_another_checkout_is_used_by_a_link_and_never_emptied_through_it(
+    project: Path, index: Path, tmp_path: Path
+) -> None:
+    env = environment(index)
+    foundry(project, env)
+    worktree = Path(shutil.copytree(project, tmp_path / "worktree", ignore=shutil.ignore_patterns(".venv")))
+    (worktree / ".venv").symlink_to(project / ".venv")
+    assert foundry(worktree, env) == (0, f"invoke --search-root {worktree} foundry\n", "")
+    write_lock(worktree, index, comment="# another\n")
+    status, _, stderr = foundry(worktree, env)
+    assert status == 0, stderr
+    assert not (worktree / ".venv").is_symlink()
+    assert foundry(project, env) == (0, f"invoke --search-root {project} foundry\n", "")
+
+
 def test_a_link_and_a_folder_with_an_invoke_of_its_own_do_not_mislead(
     project: Path, index: Path, tmp_path: Path
 ) -> None:

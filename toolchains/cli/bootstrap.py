@@ -41,9 +41,10 @@ def main(arguments: list[str]) -> None:
 def required_stamp() -> str:
     """What .venv has to be made from: these requirements, for this Python, at this place.
 
-    The programs in it begin with its path, so those of a checkout that was copied or moved are of no use.
+    The programs in it begin with its path, so those of a checkout that was copied or moved are of no use. A link to the
+    .venv of another checkout, such as a worktree has, is as good as that.
     """
-    return f"{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()} {PYTHON} {sys.version} {VENV}\n"
+    return f"{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()} {PYTHON} {sys.version} {VENV.resolve()}\n"
 
 
 def is_current() -> bool:
@@ -57,6 +58,9 @@ def is_current() -> bool:
 def make() -> None:
     """Make .venv; every package must have a hash that the lock names, and none is built from source."""
     print("making .venv from requirements.lock", file=sys.stderr, flush=True)
+    if VENV.is_symlink():
+        # What it leads to belongs to somebody else, and would be emptied.
+        VENV.unlink()
     python = VENV / "bin" / "python"
     steps: tuple[list[str | Path], ...] = (
         [PYTHON, "-m", "venv", "--clear", VENV],
