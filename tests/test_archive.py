@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolchains.archives import docker_archive
-from toolchains.archives.folders import EPOCH
+from toolchains.archives.tar_file import EPOCH
 from toolchains.system.errors import ImageError
 
 NAME = "foundry-test/archive:x"

@@ -18,6 +18,7 @@ import pytest
 from tiny import tiny_image
 
 from toolchains.archives import docker_archive, folders
+from toolchains.archives.tar_file import EPOCH
 from toolchains.artifacts import native, plugin_wheels
 from toolchains.assembly import bake, target_image
 from toolchains.assembly.target_image import Layer
@@ -138,7 +139,7 @@ def test_the_file_has_what_the_reference_of_bake_files_knows(base: BaseImage, la
             assert all(isinstance(text, str) for text in texts), key
         assert target["network"] == "none"
         assert target["platforms"] == ["linux/amd64"]
-        assert target["args"]["SOURCE_DATE_EPOCH"] == str(folders.EPOCH)
+        assert target["args"]["SOURCE_DATE_EPOCH"] == str(EPOCH)
     top = read["target"]["top"]
     assert top["tags"] == [layer.name, "test/top:latest"]
     assert (top["labels"], top["args"]["PART"]) == (layer.labels, "toy")

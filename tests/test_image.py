@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tiny import tiny_image
 
-from toolchains.archives import folders
+from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
 from toolchains.engine import client
 from toolchains.engine.client import ImageInfo
@@ -258,7 +258,7 @@ def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
             assert made[0].layers[: len(known)] == known
             with docker.container(names[0]) as container:
                 listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
-            assert listing.split("\n")[:2] == [str(folders.EPOCH)] * 2
+            assert listing.split("\n")[:2] == [str(tar_file.EPOCH)] * 2
             assert "a wheel" in listing
             assert listing.endswith("gone\n")
         finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.archives import folders, prefix
+from toolchains.archives import prefix, tar_file
 from toolchains.system.errors import UnsafeArchiveError
 
 
@@ -50,7 +50,7 @@ def test_files_and_links_come_out_sorted_without_owner_and_date(tmp_path: Path, 
     assert list(found) == ["bin/again", "bin/other", "bin/tool", "lib/liba.so"]
     assert contents == {"bin/again": b"program", "bin/tool": b"program", "lib/liba.so": b"code"}
     assert found["bin/other"].linkname == "tool"
-    assert {(info.uid, info.mtime) for info in found.values()} == {(0, folders.EPOCH)}
+    assert {(info.uid, info.mtime) for info in found.values()} == {(0, tar_file.EPOCH)}
     assert [oct(found[name].mode) for name in ("bin/again", "bin/tool", "lib/liba.so")] == ["0o755", "0o755", "0o644"]
 
 

@@ -7,7 +7,10 @@ import os
 import tarfile
 from pathlib import Path
 
-from toolchains.archives import folders
+import pytest
+
+from toolchains.archives import folders, tar_file
+from toolchains.system.errors import FileError
 
 
 def fill(folder: Path, **contents: str) -> Path:
@@ -46,4 +49,9 @@ def test_a_tar_has_the_files_at_their_place_and_no_folders(tmp_path: Path) -> No
     fill(fill(tmp_path / "x", a="1") / "deep", b="2")
     with tarfile.open(fileobj=io.BytesIO(packed(tmp_path / "x"))) as tar:
         assert tar.getnames() == ["in/a", "in/deep/b"]
-        assert {info.mtime for info in tar} == {folders.EPOCH}
+        assert {info.mtime for info in tar} == {tar_file.EPOCH}
+
+
+def test_a_file_that_becomes_shorter_while_it_is_packed_is_an_error() -> None:
+    with pytest.raises(FileError, match="a became shorter"), tar_file.TarWriter(io.BytesIO()) as tar:
+        tar.file("a", io.BytesIO(b"12"), 3)

@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from toolchains.archives import confine
-from toolchains.archives.folders import EPOCH
+from toolchains.archives import confine, tar_file
+from toolchains.archives.tar_file import EPOCH, TarWriter
 from toolchains.system.errors import ImageError
 from toolchains.system.paths import scratch
 
@@ -159,6 +159,7 @@ class _Writer:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._tar = TarWriter(file)
         self._layers: list[str] = []
 
     def layer(self, write: Callable[[IO[bytes]], None]) -> None:
@@ -170,10 +171,12 @@ class _Writer:
         write(cast(IO[bytes], hashed))
         digest = f"sha256:{hashed.hash.hexdigest()}"
         size = self._file.tell() - start - tarfile.BLOCKSIZE
-        self._pad(size)
+        self._file.write(tar_file.padding(size))
         end = self._file.tell()
         self._file.seek(start)
-        self._file.write(_header(_file_name(digest, "tar"), size))
+        entry = tarfile.TarInfo(_file_name(digest, "tar"))
+        entry.size, entry.mtime = size, EPOCH
+        self._tar.add(entry)
         self._file.seek(end)
         self._layers.append(digest)
 
@@ -182,9 +185,7 @@ class _Writer:
         if source is not None:
             size = source.seek(0, io.SEEK_END)
             source.seek(0)
-            self._file.write(_header(_file_name(digest, "tar"), size))
-            shutil.copyfileobj(source, self._file, _CHUNK)
-            self._pad(size)
+            self._tar.file(_file_name(digest, "tar"), source, size)
         self._layers.append(digest)
 
     def finish(self, config: Mapping[str, Any], name: str) -> str:
@@ -202,19 +203,12 @@ class _Writer:
             }
         )
         id = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        self._add(_file_name(id, "json"), content)
+        self._tar.file(_file_name(id, "json"), content)
         layers = [_file_name(digest, "tar") for digest in self._layers]
         manifest = [{"Config": _file_name(id, "json"), "Layers": layers, "RepoTags": [name]}]
-        self._add("manifest.json", _canonical(manifest))
-        self._file.write(bytes(2 * tarfile.BLOCKSIZE))
+        self._tar.file("manifest.json", _canonical(manifest))
+        self._file.write(tar_file.END)
         return id
-
-    def _add(self, name: str, content: bytes) -> None:
-        self._file.write(_header(name, len(content)) + content)
-        self._pad(len(content))
-
-    def _pad(self, size: int) -> None:
-        self._file.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
 class _Hashed:
@@ -231,10 +225,7 @@ class _Hashed:
 
 def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
     """Write a layer again, normalised, and record what it holds."""
-    with (
-        tarfile.open(fileobj=source) as tar,
-        tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as result,
-    ):
+    with tarfile.open(fileobj=source) as tar, TarWriter(out) as result:
         entries = _entries(tar)
         _link(entries)
         for name in sorted(entries):
@@ -242,7 +233,7 @@ def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
             redundant = below.is_redundant(name, entry)
             below.add(name, entry)
             if not redundant:
-                result.addfile(_clean(name, entry), tar.extractfile(entry) if entry.isreg() else None)
+                result.add(_clean(name, entry), tar.extractfile(entry) if entry.isreg() else None)
 
 
 def _entries(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
@@ -326,12 +317,6 @@ def _uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
         raise ImageError(f"a layer is neither a tar nor compressed by gzip: {name}")
     source.seek(0)
     return source
-
-
-def _header(name: str, size: int) -> bytes:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mtime = size, EPOCH
-    return entry.tobuf(tarfile.USTAR_FORMAT)
 
 
 def _file_name(digest: str, suffix: str) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from toolchains.archives.tar_file import TarWriter
+
 # The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
 FORMAT = 1
-# The date that everything built here carries: 2026-01-01 in seconds. Files that are older keep their own.
-EPOCH = 1767225600
 # What tools leave behind in source folders.
 LITTER = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
@@ -48,18 +46,19 @@ def write_tar(file: IO[bytes], entries: Mapping[str, Path | bytes]) -> None:
 
     Folders have no entries: who unpacks makes those that are missing, and leaves those alone that exist.
     """
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name in sorted(entries):
-            source = entries[name]
-            entry = tarfile.TarInfo(name)
-            entry.mtime = EPOCH
-            if isinstance(source, bytes):
-                entry.mode, entry.size = 0o644, len(source)
-                tar.addfile(entry, io.BytesIO(source))
-            else:
-                entry.mode, entry.size = mode(source), source.stat().st_size
-                with source.open("rb") as content:
-                    tar.addfile(entry, content)
+    with TarWriter(file) as tar:
+        add_files(tar, entries)
+
+
+def add_files(tar: TarWriter, entries: Mapping[str, Path | bytes]) -> None:
+    """Add regular files to a tar, sorted."""
+    for name in sorted(entries):
+        source = entries[name]
+        if isinstance(source, bytes):
+            tar.file(name, source)
+        else:
+            with source.open("rb") as content:
+                tar.file(name, content, source.stat().st_size, executable=mode(source) == 0o755)
 
 
 def mode(path: Path) -> int:

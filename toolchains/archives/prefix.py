@@ -22,7 +22,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
 from toolchains.archives import confine
-from toolchains.archives.folders import EPOCH
+from toolchains.archives.tar_file import TarWriter
 from toolchains.system.errors import UnsafeArchiveError
 from toolchains.system.paths import scratch
 
@@ -68,18 +68,14 @@ def normalise(source: Path, target: Path, *, below: str = "", without: Collectio
 
 def write(entries: Mapping[str, PrefixEntry], out: IO[bytes]) -> None:
     """Write a tar of files and links only, sorted, owned by root, dated EPOCH, modes 755 and 644."""
-    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as result:
+    with TarWriter(out) as tar:
         for name in sorted(entries):
             entry = entries[name]
-            clean = tarfile.TarInfo(name)
-            clean.mtime = EPOCH
             if entry.link:
-                clean.type, clean.linkname, clean.mode = tarfile.SYMTYPE, entry.link, 0o777
-                result.addfile(clean)
+                tar.link(name, entry.link)
                 continue
-            clean.size, clean.mode = entry.size, 0o755 if entry.executable else 0o644
             with entry.open() as content:
-                result.addfile(clean, content)
+                tar.file(name, content, entry.size, executable=entry.executable)
 
 
 def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str, PrefixEntry]:

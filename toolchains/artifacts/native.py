@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolchains.archives import folders, prefix
+from toolchains.archives.tar_file import EPOCH
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
@@ -146,7 +147,7 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
                 "--out-file",
                 "/foundry/made.json",
             ],
-            env={"CONAN_HOME": "/foundry/conan", "SOURCE_DATE_EPOCH": str(folders.EPOCH), "LC_ALL": "C.UTF-8"},
+            env={"CONAN_HOME": "/foundry/conan", "SOURCE_DATE_EPOCH": str(EPOCH), "LC_ALL": "C.UTF-8"},
             line=lambda text: print(text, file=file, flush=True),
         )
     if done.status != 0:

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolchains.archives import folders
+from toolchains.archives.tar_file import EPOCH
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import digest
 from toolchains.system import paths
@@ -73,7 +74,7 @@ def _build(sources: Path, folder: Path, *, log: str) -> None:
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
         # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image the SDK is beside it.
         cwd=sources,
-        env={"SOURCE_DATE_EPOCH": str(folders.EPOCH), "HATCH_BUILD_NO_HOOKS": "true"},
+        env={"SOURCE_DATE_EPOCH": str(EPOCH), "HATCH_BUILD_NO_HOOKS": "true"},
         log=log,
     )
 

@@ -25,7 +25,8 @@ from typing import Any
 
 from rich.console import Console
 
-from toolchains.archives import docker_archive, folders
+from toolchains.archives import docker_archive
+from toolchains.archives.tar_file import EPOCH
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.target_image import Layer
 from toolchains.engine import client, host
@@ -195,7 +196,7 @@ def _base(folder: Path, base: BaseImage) -> dict[str, Any]:
     (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
     return {
         "context": "base",
-        "args": {"SOURCE_DATE_EPOCH": str(folders.EPOCH)},
+        "args": {"SOURCE_DATE_EPOCH": str(EPOCH)},
         "tags": [base.name],
         "platforms": [f"{config['os']}/{config['architecture']}"],
         "network": "none",

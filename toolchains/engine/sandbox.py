@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from typing import Any
 import docker.types
 
 import docker
-from toolchains.archives import folders as trees
+from toolchains.archives.folders import add_files
+from toolchains.archives.tar_file import TarWriter
 from toolchains.engine.container import LIFELINE, Container
 from toolchains.system.errors import EngineError, LimitError
 
@@ -130,16 +130,9 @@ class Sandbox(Container):
 
 def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
     """Return a tar of files and of the folders that they are in, all of which belong to the user of a sandbox."""
-    packed, owned = io.BytesIO(), io.BytesIO()
-    trees.write_tar(packed, entries)
-    packed.seek(0)
-    with tarfile.open(fileobj=packed) as files, tarfile.open(fileobj=owned, mode="w", format=tarfile.PAX_FORMAT) as tar:
+    packed = io.BytesIO()
+    with TarWriter(packed, owner=USER) as tar:
         for folder in sorted({str(parent) for name in entries for parent in PurePosixPath(name).parents} - {"."}):
-            entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, trees.EPOCH
-            entry.uid = entry.gid = USER
-            tar.addfile(entry)
-        for entry in files:
-            entry.uid = entry.gid = USER
-            tar.addfile(entry, files.extractfile(entry))
-    return owned.getvalue()
+            tar.folder(folder)
+        add_files(tar, entries)
+    return packed.getvalue()

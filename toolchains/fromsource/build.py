@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 
 from toolchains.archives import folders as trees
+from toolchains.archives.tar_file import EPOCH
 from toolchains.artifacts import native
 from toolchains.config import projects
 from toolchains.config.projects import GitPin, Profile, Upstream
@@ -44,7 +45,7 @@ CCACHE_VOLUME = "triton-foundry-ccache"
 # What Conan, CMake and compilers are told in the container.
 _ENVIRONMENT = {
     "CONAN_HOME": "/foundry/conan",
-    "SOURCE_DATE_EPOCH": str(trees.EPOCH),
+    "SOURCE_DATE_EPOCH": str(EPOCH),
     "LC_ALL": "C.UTF-8",
     "CCACHE_DIR": CCACHE,
     # The time of clang's file is the image's, which says nothing about what is in it.

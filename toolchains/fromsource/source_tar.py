@@ -1,8 +1,8 @@
 """A source tree written as a plain tar: what is asked for of it, checked, with a patch series in it.
 
 Entries come one after the other, each read once: a tree of LLVM's size is 1.4 GB in 110 000 files, most of which nobody
-asks for. What comes out are files and links only, owned by root, dated trees.EPOCH, modes 755 and 644, in the order in
-which they came, and behind them those that the series changes.
+asks for. What comes out are files and links only, owned by root, dated tar_file.EPOCH, modes 755 and 644, in the order
+in which they came, and behind them those that the series changes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from toolchains.archives import confine
-from toolchains.archives.folders import EPOCH
+from toolchains.archives.tar_file import TarWriter, padding
 from toolchains.patching.series import Series
 from toolchains.system.errors import PatchTargetError, PinError, UnsafeArchiveError
 
-_CHUNK = 1 << 20
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: a pointer starts so and is shorter than 1024 bytes.
 _LFS, _LFS_SIZE = b"version https://git-lfs.github.com/spec/v1\n", 1024
 _PROJECT = "CMakeLists.txt"
@@ -113,13 +112,14 @@ def write_tree(
         PinError: something that is to be taken is not there, or no project of CMake's is.
         PatchTargetError, HunkError: the series does not fit.
     """
-    packing = _Packing(out, called, selection, frozenset(_touched(series)) | frozenset(keep))
-    try:
-        for entry in entries:
-            packing.add(entry)
-    except (tarfile.TarError, EOFError) as error:
-        raise UnsafeArchiveError(f"{called} cannot be read", why=str(error)) from error
-    return packing.finish(series)
+    with TarWriter(out) as tar:
+        packing = _Packing(out, tar, called, selection, frozenset(_touched(series)) | frozenset(keep))
+        try:
+            for entry in entries:
+                packing.add(entry)
+        except (tarfile.TarError, EOFError) as error:
+            raise UnsafeArchiveError(f"{called} cannot be read", why=str(error)) from error
+        return packing.finish(series)
 
 
 def check_selection(names: Iterable[str], selection: Selection, *, called: str) -> None:
@@ -155,6 +155,7 @@ class _Packing:
     """A tar on its way out."""
 
     out: IO[bytes]
+    tar: TarWriter
     called: str
     selection: Selection
     held: frozenset[str]
@@ -186,7 +187,7 @@ class _Packing:
         if entry.link:
             self.links[name] = entry.link
             self._note(name, "l", hashlib.sha256(entry.link.encode()).hexdigest())
-            self._header(name, 0, 0o777, link=entry.link)
+            self.tar.link(name, entry.link)
         elif entry.same_as:
             self._copy(name, entry.same_as)
         else:
@@ -194,7 +195,7 @@ class _Packing:
             self._file(name, entry.content, entry.size, entry.executable)
 
     def finish(self, series: Series | None) -> Packed:
-        """Write what was held back, and the end."""
+        """Write what was held back."""
         check_selection((*self.places, *self.links), self.selection, called=self.called)
         for name in self.links:
             if not self._stays(name):
@@ -216,31 +217,25 @@ class _Packing:
             if name in self.folders:
                 raise self._unsafe(f"an entry that would be written through another: {name}")
         for name in sorted(self.contents):
-            content, executable = self.contents[name], self.places[name][2]
-            self._header(name, len(content), 0o755 if executable else 0o644)
-            self._content(io.BytesIO(content), len(content))
-        self.out.write(bytes(2 * tarfile.BLOCKSIZE))
-        self.out.write(bytes(-self.out.tell() % tarfile.RECORDSIZE))
+            self.tar.file(name, self.contents[name], executable=self.places[name][2])
         return Packed(digest, self.contents)
 
     def _file(self, name: str, content: IO[bytes], size: int, executable: bool) -> None:
-        start = content.read(min(size, _LFS_SIZE))
-        if size < _LFS_SIZE and start.startswith(_LFS):
+        data = content.read() if size < _LFS_SIZE or name in self.held else None
+        if size < _LFS_SIZE and data and data.startswith(_LFS):
             raise UnsafeArchiveError(
                 f"{self.called} has a Git LFS pointer in the place of a file: {name}",
                 why="what is in Git LFS is not in the repository, and is not fetched",
                 next="leave it out of the profile in toolchains/upstreams if it is not needed, or give a checkout that "
                 "has the file: --source NAME=PATH",
             )
-        if name in self.held:
-            self.contents[name] = start + content.read()
-            self.places[name] = 0, size, executable
-            sha256 = hashlib.sha256(self.contents[name]).hexdigest()
+        hashed = _Hashed(content if data is None else io.BytesIO(data))
+        if data is not None and name in self.held:
+            self.contents[name] = hashed.read(len(data))
         else:
-            self._header(name, size, 0o755 if executable else 0o644)
-            self.places[name] = self.out.tell(), size, executable
-            sha256 = self._content(content, size, start)
-        self._note(name, "x" if executable else "f", sha256)
+            self.tar.file(name, cast(IO[bytes], hashed), size, executable=executable)
+        self.places[name] = self.out.tell() - size - len(padding(size)), size, executable
+        self._note(name, "x" if executable else "f", hashed.hash.hexdigest())
 
     def _copy(self, name: str, origin: str) -> None:
         """What a hard link is: the same file once more."""
@@ -255,28 +250,6 @@ class _Packing:
             content = self.out.read(size)
             self.out.seek(end)
         self._file(name, io.BytesIO(content), size, executable)
-
-    def _header(self, name: str, size: int, mode: int, link: str = "") -> None:
-        info = tarfile.TarInfo(name)
-        info.size, info.mode, info.mtime = size, mode, EPOCH
-        if link:
-            info.type, info.linkname = tarfile.SYMTYPE, link
-        # TarFile.addfile would remember every entry until the end.
-        self.out.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict"))
-
-    def _content(self, content: IO[bytes], size: int, start: bytes = b"") -> str:
-        """Write a file's content, of which the start may have been read already; its sha256."""
-        digest, left, chunk = hashlib.sha256(), size, start
-        while left:
-            chunk = chunk or content.read(min(left, _CHUNK))
-            if not chunk:
-                raise self._unsafe(f"a file that is shorter than it says, by {left} bytes")
-            digest.update(chunk)
-            self.out.write(chunk)
-            left -= len(chunk)
-            chunk = b""
-        self.out.write(bytes(-size % tarfile.BLOCKSIZE))
-        return digest.hexdigest()
 
     def _note(self, name: str, kind: str, sha256: str) -> None:
         self.digest.update(f"{name}\0{kind}\0{sha256}\n".encode())
@@ -308,6 +281,19 @@ class _Packing:
 
     def _unsafe(self, what: str) -> UnsafeArchiveError:
         return UnsafeArchiveError(f"{self.called} has {what}")
+
+
+class _Hashed:
+    """A content, and the sha256 of what was read of it."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = content
+        self.hash = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._content.read(size)
+        self.hash.update(data)
+        return data
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from toolchains.archives import docker_archive, folders
+from toolchains.archives import docker_archive
+from toolchains.archives.tar_file import EPOCH
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.images import provenance
@@ -110,7 +111,7 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
             folder / "rootfs.tar",
             f"deb [trusted=yes] copy://{quote(str(folder / 'debs'))} ./",
         ]
-        env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(folders.EPOCH)}
+        env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH)}
         # As another user than root, mmdebstrap makes namespaces itself.
         try:
             run(argv, log=f"base-{target.suite}", env=env, isolated=as_root, next="./foundry doctor")

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 from toolchains.archives import docker_archive, folders
+from toolchains.archives.tar_file import EPOCH
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.engine.image_build import labelled
 from toolchains.fetch.store import Store
@@ -57,7 +58,7 @@ def layer(
         known: the layers of the image that the Dockerfile starts from, which are normalised already.
         files: more files for the Dockerfile, by their names in its context.
     """
-    arguments = {"SOURCE_DATE_EPOCH": str(folders.EPOCH), **arguments}
+    arguments = {"SOURCE_DATE_EPOCH": str(EPOCH), **arguments}
     known = frozenset(known)
     with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
