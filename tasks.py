@@ -5,18 +5,24 @@ Run them as `./foundry VERB ...`, or `invoke VERB ...` in its activated .venv.
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
+from toolchains.cli.options import IMAGE, OPTIONS, SOURCES
 from toolchains.cli.verb import verb
+from toolchains.system.values import read_indexed, read_number, read_numbers, read_sha256
 
 if TYPE_CHECKING:
-    from toolchains.fromsource.choice import SourceChoice
-    from toolchains.sdk.supplied import Given
+    from toolchains.assembly.request import Request
+
+
+def _packing_target(name: str) -> str:
+    from toolchains.cli import pack
+
+    return pack.choose_target(name)
 
 
 @verb(group="inputs", optional=["update"])
@@ -67,24 +73,8 @@ def doctor(c: Context) -> None:
     host.doctor()
 
 
-@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
-def build(
-    c: Context,
-    target: str,
-    source: list[str],
-    profile: list[str],
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    no_cache: bool = False,
-    sizes: bool = False,
-    sdk: str = "",
-    sdk_sha256: str = "",
-    sdk_version: str = "",
-    from_source: str | None = None,
-    jobs: str = "",
-    compiler_cache: str = "",
-) -> None:
+@verb(group="use", request=tuple(OPTIONS))
+def build(c: Context, request: Request, sizes: bool = False) -> None:
     """Build a target's image if its inputs changed.
 
         ./foundry build spirv
@@ -96,8 +86,6 @@ def build(
     The tag triton-foundry/spirv:3.9.0 moves to the newest image with that release of Triton, and
     triton-foundry/spirv:latest to the newest image with the default release.
 
-    --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; list what is missing
     --allow-drift    take the current version of a locked package that the Debian archive no longer has; the image's
                      labels name the packages
     --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
@@ -123,31 +111,11 @@ def build(
     """
     from toolchains.cli import build as building
 
-    building.build(
-        target,
-        triton=triton,
-        offline=offline,
-        allow_drift=allow_drift,
-        cache=not no_cache,
-        sizes=sizes,
-        given=_given(target, sdk, sdk_sha256, sdk_version),
-        choice=_choice(from_source, source, profile, jobs, compiler_cache),
-    )
+    building.build(request, sizes=sizes)
 
 
-@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
-def e2e(
-    c: Context,
-    target: str,
-    source: list[str],
-    profile: list[str],
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    only: str = "",
-    sdk: str = "",
-    from_source: str | None = None,
-) -> None:
+@verb(group="use", request=(*IMAGE, "sdk", *SOURCES), built=True)
+def e2e(c: Context, request: Request, only: str = "") -> None:
     """Prove a target: build its image, run kernels in it, compare with NumPy.
 
         ./foundry e2e spirv
@@ -158,42 +126,18 @@ def e2e(
     them names the device that the kernels ran on. The exit status is 40 if a result was wrong or a case did not run to
     its end. A case that crashes or takes more than ten minutes fails, and the next one runs.
 
-    --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; list what is missing
-    --allow-drift    as for `build`
     --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
-    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Without them, e2e uses what
                      `build` or `upstream` has already built from source, and prints a notice. --from-source=none uses
                      prebuilt parts only
     """
-    from toolchains.fromsource import choice
     from toolchains.testing import proof
 
-    chosen = _choice(from_source, source, profile)
-    if from_source is None and chosen is None:
-        chosen = choice.find_built(target, triton)
-    proof.e2e(
-        target,
-        triton=triton,
-        offline=offline,
-        allow_drift=allow_drift,
-        only=only,
-        given=_given(target, sdk),
-        choice=chosen,
-    )
+    proof.e2e(request, only=only)
 
 
-@verb(group="use")
-def bench(
-    c: Context,
-    target: str,
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    only: str = "",
-    sdk: str = "",
-) -> None:
+@verb(group="use", request=(*IMAGE, "sdk"))
+def bench(c: Context, request: Request, only: str = "") -> None:
     """Time a target against its peers, in an image that has them.
 
         ./foundry bench spirv
@@ -205,29 +149,22 @@ def bench(
     Candidates take turns in one run; compare figures of one run only.
     This prints a table, and writes bench.json to build/results/<target>-bench/<Triton's version>/.
 
-    --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; list what is missing
-    --allow-drift    as for `build`
     --only=NAME      take one measurement, such as vec_add or matmul; an unknown name lists them
-    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains.testing import proof
 
-    proof.bench(target, triton=triton, offline=offline, allow_drift=allow_drift, only=only, given=_given(target, sdk))
+    proof.bench(request, only=only)
 
 
-@verb(group="pack")
+@verb(group="pack", request=IMAGE, choose=_packing_target)
 def pack(
     c: Context,
+    request: Request,
     triton_script: str = "",
     artifact_dir: str = "",
     out_indices: str = "",
     kernel: str = "",
     script: str = "",
-    target: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
 ) -> None:
     """Write a Triton kernel to a folder that runs on DPUs without Triton.
 
@@ -242,25 +179,17 @@ def pack(
     --out-indices=2,3   which parameters of the kernel, counted from 0, are results; default: all that it writes
     --kernel=NAME       needed if the IR has several kernels
     --target=NAME       needed if kernels of several targets can be packed
-    --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
     from toolchains.cli import pack as artifacts
 
-    artifacts.pack(
-        artifacts.choose_target(target),
-        script or triton_script,
-        artifact_dir,
-        out_indices=out_indices,
-        kernel=kernel,
-        triton=triton,
-        offline=offline,
-        allow_drift=allow_drift,
-    )
+    indices = read_numbers("--out-indices", out_indices, least=0, example="2,3")
+    artifacts.pack(request, script or triton_script, artifact_dir, out_indices=indices, kernel=kernel)
 
 
-@verb(group="pack", iterable=["arg", "len", "in_", "fill", "out"], positional=["artifact"])
+@verb(group="pack", iterable=["arg", "len", "in_", "fill", "out"], request=(*IMAGE, "sdk"), choose=_packing_target)
 def run_packed(
     c: Context,
+    request: Request,
     artifact: str,
     arg: list[str],
     in_: list[str],
@@ -270,11 +199,6 @@ def run_packed(
     nr_dpus: str = "",
     grid: str = "",
     parameters: bool = False,
-    target: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    sdk: str = "",
 ) -> None:
     """Run a packed kernel on DPUs.
 
@@ -291,51 +215,25 @@ def run_packed(
     --out=IDX=PATH    write an array to this file after the launch
     --len=IDX=N       the number of elements of an array, if it does not follow from the other options
     --grid=X[,Y[,Z]]  the programs to run, if they do not follow from the other options
-    --sdk=PATH        the vendor's SDK in place of our emulator; see `build`
     --target=NAME     needed if kernels of several targets can be packed
-    --triton=3.6.0, --offline, --allow-drift   as for `build`
     """
     from toolchains.cli import pack as artifacts
 
-    options = [
-        word
-        for name, values in (("arg", arg), ("len", len), ("fill", fill))
-        for value in values
-        for word in (f"--{name}", value)
-    ]
-    options += ["--nr-dpus", nr_dpus] * bool(nr_dpus) + ["--grid", grid] * bool(grid) + ["--help"] * parameters
-    chosen = artifacts.choose_target(target)
+    values = {"arg": arg, "len": len, "fill": fill}
     artifacts.run_packed(
-        chosen,
+        request,
         artifact,
-        options,
-        ins=in_,
-        outs=out,
-        triton=triton,
-        offline=offline,
-        allow_drift=allow_drift,
-        given=_given(chosen, sdk),
+        values={name: read_indexed(f"--{name}", given, example="3=100") for name, given in values.items()},
+        ins=read_indexed("--in", in_, example="0=x.bin"),
+        outs=read_indexed("--out", out, example="0=x.bin"),
+        nr_dpus=read_number("--nr-dpus", nr_dpus, example=4),
+        grid=read_numbers("--grid", grid, least=1, example="16,1,1", count=3),
+        parameters=parameters,
     )
 
 
-@verb(
-    group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target", "script"], passing=True
-)
-def run(
-    c: Context,
-    target: str,
-    script: str,
-    source: list[str],
-    profile: list[str],
-    with_: str = "",
-    results: str = "",
-    wheels: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    sdk: str = "",
-    from_source: str | None = None,
-) -> None:
+@verb(group="use", request=(*IMAGE, "sdk", *SOURCES), passing=True)
+def run(c: Context, request: Request, script: str, with_: str = "", results: str = "", wheels: str = "") -> None:
     """Run a Python script of yours in a target's container.
 
         ./foundry run spirv script.py --size 4096
@@ -351,46 +249,15 @@ def run(
     --wheels=DIR     install the wheels of this folder first. The container has no network: download the wheels and
                      what they need, for the image's Python, by
                      `pip download --only-binary=:all: --python-version VERSION`
-    --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; list what is missing
-    --allow-drift    as for `build`
-    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
-    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
     """
     from toolchains.cli import script_words, workplace
 
-    sys.exit(
-        workplace.run_script(
-            target,
-            script,
-            script_words.words(),
-            folder=with_,
-            results=results,
-            wheels=wheels,
-            triton=triton,
-            offline=offline,
-            allow_drift=allow_drift,
-            given=_given(target, sdk),
-            choice=_choice(from_source, source, profile),
-        )
-    )
+    place = workplace.Place.read(script=script, folder=with_, results=results, wheels=wheels)
+    sys.exit(workplace.run_script(request, place, script_words.words()))
 
 
-@verb(group="use", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
-def shell(
-    c: Context,
-    target: str,
-    source: list[str],
-    profile: list[str],
-    with_: str = "",
-    results: str = "",
-    wheels: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    sdk: str = "",
-    from_source: str | None = None,
-) -> None:
+@verb(group="use", request=(*IMAGE, "sdk", *SOURCES))
+def shell(c: Context, request: Request, with_: str = "", results: str = "", wheels: str = "") -> None:
     """Open a shell in a target's container, in a copy of your folder.
 
         ./foundry shell spirv
@@ -403,30 +270,13 @@ def shell(
                      shell ends, however it ends; all other changes are lost
     --results=DIR    write the files that come back to DIR, and leave the copied folder unchanged
     --wheels=DIR     install the wheels of this folder first; see `run`
-    --triton=3.6.0   another pinned release than the default one
-    --offline        do not use the network; list what is missing
-    --allow-drift    as for `build`
-    --sdk=PATH       the vendor's SDK in place of our own part; see `build`
-    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`
     """
     from toolchains.cli import workplace
 
-    sys.exit(
-        workplace.shell(
-            target,
-            folder=with_,
-            results=results,
-            wheels=wheels,
-            triton=triton,
-            offline=offline,
-            allow_drift=allow_drift,
-            given=_given(target, sdk),
-            choice=_choice(from_source, source, profile),
-        )
-    )
+    sys.exit(workplace.open_shell(request, workplace.Place.read(folder=with_, results=results, wheels=wheels)))
 
 
-@verb(group="source", iterable=["source", "profile"], positional=[])
+@verb(group="source", iterable=["source", "profile"])
 def upstream(
     c: Context,
     source: list[str],
@@ -456,7 +306,7 @@ def upstream(
         overview.show()
         return
     source, profile = ([each if "=" in each else f"{build}={each}" for each in given] for given in (source, profile))
-    chosen = choice.read(build, source, profile, jobs, compiler_cache)
+    chosen = choice.read(build, source, profile, read_number("--jobs", jobs, example=2), compiler_cache)
     assert chosen is not None, "a project is named"
     overview.build_project(build, target, chosen)
 
@@ -476,10 +326,10 @@ def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "")
     """
     from toolchains.testing import suites
 
-    sys.exit(suites.test(target, allow_drift=allow_drift, given=_given(target, sdk)))
+    sys.exit(suites.test(suites.requests(target, allow_drift=allow_drift, sdk=sdk)))
 
 
-@verb(group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"], positional=["action"])
+@verb(group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"])
 def cache(
     c: Context,
     action: str,
@@ -522,26 +372,16 @@ def cache(
     they apply to this remote only. They are never printed. Proxies and certificates come from the environment, too.
     """
     from toolchains.cli import cache
-    from toolchains.fromsource import choice
+    from toolchains.fromsource import choice, server
 
-    chosen = choice.read(only or True, source, profile, "", "")
+    chosen = choice.read(only or True, source, profile)
     assert chosen is not None, "without a name, all projects are chosen"
-    cache.act(action, chosen, url=remote, target=target, expect=expect, port=port)
+    number = read_number("--port", port, example=server.PORT, default=server.PORT, most=65535)
+    cache.act(action, chosen, url=remote, target=target, expect=read_sha256("--expect", expect), port=number)
 
 
-@verb(group="source", optional=["from_source"], iterable=["source", "profile"], positional=["target"])
-def bake(
-    c: Context,
-    target: str,
-    source: list[str],
-    profile: list[str],
-    into: str = "",
-    adopt: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    from_source: str | None = None,
-) -> None:
+@verb(group="source", request=(*IMAGE, *SOURCES))
+def bake(c: Context, request: Request, into: str = "", adopt: str = "") -> None:
     """Write what a builder on another machine needs for a target's image.
 
         ./foundry bake spirv --into=DIR          then, in DIR: docker buildx bake
@@ -553,22 +393,15 @@ def bake(
     --into=DIR       the folder to write; it must be new or empty
     --adopt=FILE     load DIR/image.tar, which the builder wrote, into this machine's engine, and normalise dates,
                      owners and order as in images that are built here
-    --triton=3.6.0, --offline, --allow-drift, --from-source, --source, --profile   as for `build`. Foundry compiles on
+    --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Foundry compiles on
                      this machine's engine, and the builder gets the result
     """
     from toolchains.assembly import bake
 
     if adopt:
-        bake.adopt(target, Path(adopt), triton=triton)
+        bake.adopt(request, Path(adopt))
     else:
-        bake.bake(
-            target,
-            into=into,
-            triton=triton,
-            offline=offline,
-            allow_drift=allow_drift,
-            choice=_choice(from_source, source, profile),
-        )
+        bake.bake(request, into=into)
 
 
 @verb(group="project")
@@ -600,21 +433,3 @@ def ci(c: Context) -> None:
     from toolchains.testing import matrix
 
     print(matrix.matrix(lock.load()))
-
-
-def _given(target: str, sdk: str, sha256: str = "", version: str = "") -> Given | None:
-    """The vendor SDK of a command line; None where it means none."""
-    from toolchains.assembly import ensure
-    from toolchains.sdk import selection
-
-    locked = ensure.locked_target(target) if target else None
-    return selection.select_sdk(locked, sdk, os.environ, sha256=sha256, version=version)
-
-
-def _choice(
-    from_source: str | None, source: list[str], profile: list[str], jobs: str = "", compiler_cache: str = ""
-) -> SourceChoice | None:
-    """What a command line wants built from source; None where it means nothing."""
-    from toolchains.fromsource import choice
-
-    return choice.read(from_source, source, profile, jobs, compiler_cache)

@@ -11,6 +11,7 @@ from tiny import tiny_image
 
 from toolchains.artifacts import native
 from toolchains.assembly import ensure
+from toolchains.assembly.request import Request
 from toolchains.engine import client, host
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
@@ -67,9 +68,8 @@ def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
 
     @functools.cache
     def image(release: str) -> tuple[Engine, str]:
-        engine, made = ensure.ensure_image(
-            "spirv", triton=release, allow_drift=request.config.getoption("--allow-drift")
-        )
+        drift = request.config.getoption("--allow-drift")
+        engine, made = ensure.ensure_image(Request.read("spirv", triton=release, allow_drift=drift))
         return engine, made.name
 
     def make(release: str) -> Container:

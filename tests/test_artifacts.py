@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from toolchains.assembly import ensure
+from toolchains.assembly.request import Request
 from toolchains.cli import pack
 from toolchains.config import components
 from toolchains.system.children import Completed
 from toolchains.system.errors import CommandError, UsageError
 
 HOME = "/foundry/artifacts"
+DPU = Request.read("dpu")
 
 
 class FakeContainer:
@@ -54,9 +56,10 @@ class FakeContainer:
 def container(monkeypatch: pytest.MonkeyPatch) -> FakeContainer:
     made = FakeContainer()
 
-    def have(name: str, **_: Any) -> tuple[Any, Any]:
-        assert name == "dpu"
-        return types.SimpleNamespace(sandbox=lambda name: made), types.SimpleNamespace(name="image")
+    def have(request: Request) -> tuple[Any, Any]:
+        assert request == DPU
+        image = types.SimpleNamespace(info=types.SimpleNamespace(id="image"))
+        return types.SimpleNamespace(sandbox=lambda id: made), image
 
     monkeypatch.setattr(ensure, "ensure_image", have)
     return made
@@ -74,27 +77,29 @@ def artifact(tmp_path: Path) -> Path:
 def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container: FakeContainer, tmp_path: Path) -> None:
     script = tmp_path / "sub.py"
     script.touch()
-    pack.pack("dpu", str(script), str(tmp_path / "out"), out_indices="2,3", kernel="sub")
+    pack.pack(DPU, str(script), str(tmp_path / "out"), out_indices=(2, 3), kernel="sub")
     assert container.copied == {f"{HOME}/script/sub.py": script}
     (command,) = container.commands
-    assert command[-6:] == [
+    assert command[-8:] == [
         "--triton-script",
         f"{HOME}/script/sub.py",
         "--artifact-dir",
         f"{HOME}/packed",
-        "--out-indices=2,3",
-        "--kernel=sub",
+        "--out-indices",
+        "2,3",
+        "--kernel",
+        "sub",
     ]
     assert (tmp_path / "out").read_text() == f"{HOME}/packed"
 
 
 def test_without_a_script_it_is_the_example(container: FakeContainer, tmp_path: Path) -> None:
-    pack.pack("dpu", "", str(tmp_path / "out"))
+    pack.pack(DPU, "", str(tmp_path / "out"))
     assert list(container.copied) == [f"{HOME}/script/dpu_min_test.py"]
 
 
 def test_the_target_is_the_only_one_that_packs_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pack.choose_target() == pack.choose_target("dpu") == "dpu"
+    assert pack.choose_target("") == pack.choose_target("dpu") == "dpu"
     with pytest.raises(UsageError, match="kernels of spirv cannot be packed"):
         pack.choose_target("spirv")
     other = replace(components.target("dpu"), backend="other")
@@ -103,21 +108,21 @@ def test_the_target_is_the_only_one_that_packs_unless_one_is_named(monkeypatch: 
     monkeypatch.setattr(components, "target", known.__getitem__)
     assert pack.choose_target("other") == "other"
     with pytest.raises(UsageError, match=r"(?s)must be named.*dpu, other"):
-        pack.choose_target()
+        pack.choose_target("")
 
 
 def test_a_script_that_is_not_there_or_no_folder_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no script .*nowhere\.py"):
-        pack.pack("dpu", str(tmp_path / "nowhere.py"), "out")
+        pack.pack(DPU, str(tmp_path / "nowhere.py"), "out")
     with pytest.raises(UsageError, match="--artifact-dir"):
-        pack.pack("dpu", "", "")
+        pack.pack(DPU, "", "")
     assert not container.commands
 
 
 def test_a_script_that_fails_is_an_error_and_nothing_comes_out(container: FakeContainer, tmp_path: Path) -> None:
     container.status = 1
     with pytest.raises(CommandError, match="cannot be packed: exit status 1"):
-        pack.pack("dpu", "", str(tmp_path / "out"))
+        pack.pack(DPU, "", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -126,7 +131,15 @@ def test_an_artifact_runs_on_files_of_this_machine(
 ) -> None:
     given, result = tmp_path / "a.bin", tmp_path / "new" / "c.bin"
     given.touch()
-    pack.run_packed("dpu", str(artifact), ["--arg", "3=100"], ins=[f"0={given}"], outs=[f"2={result}"])
+    pack.run_packed(
+        DPU,
+        str(artifact),
+        values={"arg": [(3, "100")], "len": [(0, "64")], "fill": [(1, "2.5")]},
+        ins=[(0, str(given))],
+        outs=[(2, str(result))],
+        nr_dpus=4,
+        grid=(16, 2),
+    )
     assert {f"{HOME}/packed/meta.json", f"{HOME}/packed/kernel.ll", f"{HOME}/in/0"} < set(container.copied)
     # What was built elsewhere is of no use.
     assert f"{HOME}/packed/build" not in container.copied
@@ -138,6 +151,14 @@ def test_an_artifact_runs_on_files_of_this_machine(
             f"{HOME}/scripts/container_artifact_run.sh",
             "--arg",
             "3=100",
+            "--len",
+            "0=64",
+            "--fill",
+            "1=2.5",
+            "--nr-dpus",
+            "4",
+            "--grid",
+            "16,2",
             "--in",
             f"0={HOME}/in/0",
             "--out",
@@ -148,25 +169,15 @@ def test_an_artifact_runs_on_files_of_this_machine(
     assert capsys.readouterr().out == f"{result} is written\n"
 
 
-@pytest.mark.parametrize(
-    ("ins", "why"),
-    [
-        ("x.bin", "not of the form IDX=PATH"),
-        ("a=x.bin", "not of the form IDX=PATH"),
-        ("0=/nowhere/x", "--in 0=/nowhere/x: there is no such file"),
-    ],
-)
-def test_files_that_are_not_there_are_a_usage_error(
-    container: FakeContainer, artifact: Path, ins: str, why: str
-) -> None:
-    with pytest.raises(UsageError, match=why):
-        pack.run_packed("dpu", str(artifact), [], ins=[ins])
+def test_a_file_that_is_not_there_is_a_usage_error(container: FakeContainer, artifact: Path) -> None:
+    with pytest.raises(UsageError, match="--in=0=/nowhere/x: there is no such file"):
+        pack.run_packed(DPU, str(artifact), ins=[(0, "/nowhere/x")])
     assert not container.commands
 
 
 def test_a_folder_that_is_no_artifact_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is not a packed kernel: it has no meta\.json"):
-        pack.run_packed("dpu", str(tmp_path), [])
+        pack.run_packed(DPU, str(tmp_path))
 
 
 def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
@@ -174,5 +185,5 @@ def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
 ) -> None:
     container.status = 1
     with pytest.raises(CommandError, match="did not run: exit status 1"):
-        pack.run_packed("dpu", str(artifact), [], outs=[f"2={tmp_path / 'c'}"])
+        pack.run_packed(DPU, str(artifact), outs=[(2, str(tmp_path / "c"))])
     assert not (tmp_path / "c").exists()

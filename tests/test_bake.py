@@ -21,6 +21,7 @@ from toolchains.archives import docker_archive, folders
 from toolchains.archives.tar_file import EPOCH
 from toolchains.artifacts import native, plugin_wheels
 from toolchains.assembly import bake, target_image
+from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Layer
 from toolchains.engine import client
 from toolchains.engine.client import ImageInfo
@@ -220,7 +221,7 @@ def test_the_base_images_files_come_as_its_layer_has_them(base: BaseImage, layer
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(UsageError, match="not an empty folder"):
-        bake.bake("spirv", into=str(tmp_path), triton="", offline=True, allow_drift=False)
+        bake.bake(Request.read("spirv", offline=True), into=str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -298,7 +299,7 @@ def test_what_comes_back_is_normalised_and_gets_the_names_of_the_target(
     moving = target_image.moving_names(target, target_image.release(target, ""))
     for date in (1_900_000_000, 1_900_000_777):
         sent_back(tmp_path / "image.tar", tags=[name, *moving], digest=target.digest, date=date)
-        bake.adopt("spirv", tmp_path / "image.tar", triton="")
+        bake.adopt(Request.read("spirv"), tmp_path / "image.tar")
     assert loading.loaded[0] == loading.loaded[1]
     with tarfile.open(fileobj=io.BytesIO(loading.loaded[0])) as tar:
         (manifest,) = json.load(tar.extractfile("manifest.json") or io.BytesIO())
@@ -319,13 +320,13 @@ def test_what_is_no_image_of_the_target_as_locked_is_not_loaded(
     if what == "no image":
         file.write_text("no tar")
     with pytest.raises(ImageError):
-        bake.adopt("spirv", file, triton="")
+        bake.adopt(Request.read("spirv"), file)
     assert loading.loaded == []
 
 
 def test_a_file_that_is_not_there_is_no_image(loading: Loading, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
-        bake.adopt("spirv", tmp_path / "image.tar", triton="")
+        bake.adopt(Request.read("spirv"), tmp_path / "image.tar")
 
 
 def contents(image: Path) -> dict[str, bytes]:

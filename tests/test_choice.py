@@ -24,12 +24,12 @@ def dpu() -> tuple[LockedTarget, LockedTriton]:
 
 
 def test_nothing_is_built_from_source_unless_somebody_says_so() -> None:
-    assert choice.read(None, [], [], "", "") is None
-    assert choice.read("none", [], [], "", "") is None
+    assert choice.read(None, [], []) is None
+    assert choice.read("none", [], []) is None
 
 
 def test_names_folders_profiles_and_numbers_are_read() -> None:
-    read = choice.read("triton,upmem-llvm", ["triton=~/t=x"], ["triton=3.1.0"], "3", "http://cache.example")
+    read = choice.read("triton,upmem-llvm", ["triton=~/t=x"], ["triton=3.1.0"], 3, "http://cache.example")
     assert read == SourceChoice(
         ("triton", "upmem-llvm"),
         {"triton": Path("~/t=x").expanduser()},
@@ -46,14 +46,14 @@ def test_a_folder_or_a_profile_alone_means_its_project(sources: list[str], profi
 
 
 def test_with_all_projects_a_folder_narrows_nothing(tmp_path: Path) -> None:
-    read = choice.read(True, [f"triton={tmp_path}"], [], "", "")
+    read = choice.read(True, [f"triton={tmp_path}"], [])
     assert read is not None and read.names == ()
 
 
 @pytest.mark.parametrize("word", ["triton", "triton=", "=x", ""])
 def test_what_is_no_pair_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match="NAME=VALUE"):
-        choice.read(None, [word], [], "", "")
+        choice.read(None, [word], [])
 
 
 @pytest.mark.parametrize(
@@ -70,23 +70,17 @@ def test_what_is_no_pair_is_refused(word: str) -> None:
 def test_a_variable_of_tritons_own_build_is_refused_by_name(variable: str, value: str, said: str) -> None:
     for from_source in (True, "triton", "pocl,triton", "llvm"):
         with pytest.raises(UsageError, match=f"{variable}={value} cannot be used") as caught:
-            choice.read(from_source, [], [], "", "", environ={variable: value})
+            choice.read(from_source, [], [], environ={variable: value})
         assert said in str(caught.value)
     for environ in ({variable: ""}, {"DEBUG": "0"}):
-        assert choice.read("triton", [], [], "", "", environ=environ)
+        assert choice.read("triton", [], [], environ=environ)
     # It means nothing to what is neither Triton nor its LLVM, nor to a build of prebuilt parts.
-    assert choice.read("pocl", [], [], "", "", environ={variable: value})
-    assert choice.read(None, [], [], "", "", environ={variable: value}) is None
+    assert choice.read("pocl", [], [], environ={variable: value})
+    assert choice.read(None, [], [], environ={variable: value}) is None
 
 
-@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
-def test_jobs_is_a_number_of_compilers(jobs: str) -> None:
-    with pytest.raises(UsageError, match="--jobs"):
-        choice.read(True, [], [], jobs, "")
-
-
-@pytest.mark.parametrize("how", [("2", ""), ("", "http://cache.example")])
-def test_options_for_compilers_where_none_would_run_are_refused(how: tuple[str, str]) -> None:
+@pytest.mark.parametrize("how", [(2, ""), (0, "http://cache.example")])
+def test_options_for_compilers_where_none_would_run_are_refused(how: tuple[int, str]) -> None:
     with pytest.raises(UsageError, match="--from-source"):
         choice.read(None, [], [], *how)
 
@@ -94,7 +88,7 @@ def test_options_for_compilers_where_none_would_run_are_refused(how: tuple[str, 
 def test_a_choice_is_said_in_the_words_that_are_read() -> None:
     made = SourceChoice(("triton",), {"triton": Path("/t")}, {"triton": "3.1.0"})
     words = dict(word.removeprefix("--").split("=", 1) for word in made.options)
-    assert choice.read(words["from-source"], [words["source"]], [words["profile"]], "", "") == made
+    assert choice.read(words["from-source"], [words["source"]], [words["profile"]]) == made
 
 
 @pytest.mark.parametrize(
@@ -130,7 +124,7 @@ def test_a_folder_with_llvm_is_what_a_triton_from_source_is_built_on(
         "triton": tree(tmp_path / "triton", ()),
         "llvm": tree(tmp_path / "llvm", projects.load("llvm").profile("triton-3.9.0").take),
     }
-    read = choice.read(from_source, [f"{name}={folder}" for name, folder in folders.items()], [], "", "")
+    read = choice.read(from_source, [f"{name}={folder}" for name, folder in folders.items()], [])
     assert read is not None
     locked = lock.load().targets[target]
     sourced = read.sourced(locked, target_image.release(locked, None))
@@ -165,11 +159,11 @@ def test_every_project_that_goes_into_an_image_as_files_has_its_lines_of_dockerf
     assert names == {path.stem for path in (paths.DOCKER / "from-source").glob("*.Dockerfile")}
 
 
-def test_what_nobody_resolved_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_nobody_built_is_not_there(
+    dpu: tuple[LockedTarget, LockedTriton], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
-    assert choice.find_built("dpu", "") is None
-    assert choice.find_built("nothing", "") is None
-    assert choice.find_built("dpu", "0.1") is None
+    assert choice.find_built(*dpu) is None
 
 
 def test_what_has_been_built_is_there_and_said(
@@ -182,7 +176,7 @@ def test_what_has_been_built_is_there_and_said(
     store = Store(tmp_path)
     (want,) = SourceChoice(("upmem-llvm",)).sourced(*dpu).wanted
     store.part("upstream", want.identity, lambda folder: None)
-    assert choice.find_built("dpu", "") == SourceChoice(("upmem-llvm",))
+    assert choice.find_built(*dpu) == SourceChoice(("upmem-llvm",))
     assert "from source: upmem-llvm has been built here" in capsys.readouterr().err
 
 

@@ -124,7 +124,6 @@ def test_other_targets_are_left_alone_by_variables(environ: dict[str, str]) -> N
     targets = lock.load().targets
     assert selection.select_sdk(targets["spirv"], "", environ) is None
     assert selection.select_sdk(targets["dpu"], "", environ) is None
-    assert selection.select_sdk(None, "", environ) is None
 
 
 def test_what_a_target_does_not_have_is_said() -> None:
@@ -133,5 +132,3 @@ def test_what_a_target_does_not_have_is_said() -> None:
         selection.select_sdk(targets["spirv"], "a.tgz", {})
     with pytest.raises(UsageError, match="UPMEM's SDK has no variables that name it"):
         selection.select_sdk(targets["dpu"], "environment", {})
-    with pytest.raises(UsageError, match="for one target"):
-        selection.select_sdk(None, "a.tgz", {})

@@ -16,6 +16,7 @@ from tiny import tiny_image
 
 from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
+from toolchains.assembly.request import Request
 from toolchains.engine import client
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
@@ -287,9 +288,10 @@ def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
 def test_the_real_image_made_anew_has_the_same_id(request: pytest.FixtureRequest, name: str) -> None:
     """Of a copy of the sources, which nobody edits meanwhile."""
     drift = request.config.getoption("--allow-drift")
-    _, cached = ensure.ensure_image(name, allow_drift=drift)
+    wanted = Request.read(name, allow_drift=drift)
+    _, cached = ensure.ensure_image(wanted)
     # What is made of a second has the same timestamps by itself.
     time.sleep(1.1)
-    _, anew = ensure.ensure_image(name, allow_drift=drift, cache=False)
+    _, anew = ensure.ensure_image(replace(wanted, cache=False))
     assert anew.made
     assert (anew.name, anew.info.id) == (cached.name, cached.info.id)

@@ -15,11 +15,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from toolchains.assembly import ensure, target_image
+from toolchains.artifacts import triton_wheel
+from toolchains.assembly import ensure
+from toolchains.assembly.request import Request
 from toolchains.engine.sandbox import Limits
 from toolchains.system import paths
 from toolchains.system.children import Completed
-from toolchains.system.errors import EngineError, FoundryError, LimitError, PinError, ProofError, UsageError
+from toolchains.system.errors import EngineError, FoundryError, LimitError, ProofError, UsageError
 from toolchains.testing import proof
 
 PLAN = {"plan": [["k", "a"], ["k", "b"]], "title": "e2e", "ran": {"triton": "3.9.0"}}
@@ -90,14 +92,14 @@ Start = Callable[..., FakeContainer]
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Makes the next container's commands send records and end with a status; results go to tmp_path."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    monkeypatch.setattr(triton_wheel, "version", lambda locked: f"{locked.version}+foundry.1")
 
     def make(records: Sequence[object] | None = None, status: int | FoundryError = 0) -> FakeContainer:
         container = FakeContainer(whole() if records is None else records, status)
         engine = types.SimpleNamespace(sandbox=lambda name, **_: container)
 
-        def have(name: str, **_: Any) -> tuple[Any, Any]:
-            labels = {target_image.LABEL + "triton": "3.9.0+foundry.1"}
-            return engine, types.SimpleNamespace(name=name, info=types.SimpleNamespace(labels=labels))
+        def have(request: Request) -> tuple[Any, Any]:
+            return engine, types.SimpleNamespace(info=types.SimpleNamespace(id=request.target.name))
 
         monkeypatch.setattr(ensure, "ensure_image", have)
         return container
@@ -138,7 +140,7 @@ def test_a_run_is_no_proof(start: Start, how: str, tmp_path: Path, capsys: pytes
     records, status = BROKEN[how]
     start(records, status)
     with pytest.raises(ProofError, match="spirv is not proven"):
-        proof.e2e("spirv")
+        proof.e2e(Request.read("spirv"))
     assert "is proven" not in capsys.readouterr().out
     junit = ElementTree.parse(tmp_path / "spirv/3.9.0+foundry.1/junit.xml").getroot().find("testsuite")
     assert junit is not None
@@ -151,7 +153,7 @@ def test_what_ends_a_run_names_the_case_and_keeps_the_results_before(start: Star
     records, status = BROKEN[how]
     start(records, status)
     with pytest.raises(ProofError) as raised:
-        proof.e2e("spirv")
+        proof.e2e(Request.read("spirv"))
     found = cases(tmp_path)
     assert found["a"] is None
     said = found["b"] or ""
@@ -165,7 +167,7 @@ def test_the_table_is_shown_and_the_results_come_out(
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     container = start()
-    folder = proof.e2e("spirv", only="bf16")
+    folder = proof.e2e(Request.read("spirv"), only="bf16")
     assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
     assert (folder / "junit.xml").is_file()
     assert container.copied == ["/foundry/e2e"]
@@ -176,34 +178,34 @@ def test_the_table_is_shown_and_the_results_come_out(
 
 
 @pytest.mark.parametrize(
-    ("target", "options", "all_of_them"),
+    ("target", "triton", "only", "all_of_them"),
     [
-        ("vsi", {}, True),
-        ("vsi", {"triton": "3.9.0"}, True),
-        ("vsi", {"triton": "3.6.0"}, False),
-        ("vsi", {"triton": "3.6.0", "only": "TC"}, True),
-        ("vsi-torch", {}, False),
+        ("vsi", "", "", True),
+        ("vsi", "3.9.0", "", True),
+        ("vsi", "3.6.0", "", False),
+        ("vsi", "3.6.0", "TC", True),
+        ("vsi-torch", "", "", False),
     ],
 )
 def test_what_says_the_same_with_every_triton_is_run_with_the_default_one_or_if_asked_for(
-    start: Start, target: str, options: dict[str, str], all_of_them: bool
+    start: Start, target: str, triton: str, only: str, all_of_them: bool
 ) -> None:
     container = start()
-    proof.e2e(target, **options)
+    proof.e2e(Request.read(target, triton=triton), only=only)
     assert ("--not-anywhere" not in container.commands[0][0]) == all_of_them
 
 
 def test_the_advice_leads_into_the_image_that_failed(start: Start) -> None:
     start([], 1)
     with pytest.raises(ProofError) as caught:
-        proof.e2e("spirv", triton="3.6.0", allow_drift=True)
+        proof.e2e(Request.read("spirv", triton="3.6.0", allow_drift=True))
     assert caught.value.next == "./foundry shell spirv --triton=3.6.0 --allow-drift"
 
 
 def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
     start([{**PLAN, "plan": []}], 5)
     with pytest.raises(UsageError, match="no case has 'nonsense' in its name"):
-        proof.e2e("spirv", only="nonsense")
+        proof.e2e(Request.read("spirv"), only="nonsense")
 
 
 @pytest.mark.parametrize("target", ["spirv", "dpu", "vsi"])
@@ -212,18 +214,8 @@ def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
 ) -> None:
     monkeypatch.setattr(ensure, "ensure_image", None)
     with pytest.raises(UsageError, match="there is no measurement nonsense") as caught:
-        proof.bench(target, only="nonsense")
+        proof.bench(Request.read(target), only="nonsense")
     assert "vec_add, matmul" in caught.value.why
-
-
-def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ensure.components, "names", lambda: ["spirv", "toy"])
-    with pytest.raises(PinError, match=r"(?s)toy\.toml is not in the lock.*./foundry pin --update"):
-        ensure.locked_target("toy")
-    with pytest.raises(UsageError, match="there is no target other"):
-        ensure.locked_target("other")
 
 
 def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) -> None:
@@ -231,7 +223,7 @@ def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) 
     stale.parent.mkdir(parents=True)
     stale.write_text("{}")
     start()
-    proof.e2e("spirv")
+    proof.e2e(Request.read("spirv"))
     assert not stale.exists()
 
 
@@ -240,14 +232,14 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
     start: Start, tmp_path: Path, name: str, image: str
 ) -> None:
     container = start()
-    assert proof.bench(name) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
+    assert proof.bench(Request.read(name)) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
     assert container.copied[:2] == ["/foundry/e2e", "/foundry/bench"]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 
 
 def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(start: Start, tmp_path: Path) -> None:
     container = start()
-    proof.bench("vsi")
+    proof.bench(Request.read("vsi"))
     assert "/foundry/spirv" in container.copied
     (env,) = [env for line, env in container.called if line.endswith("--target /foundry/peers /foundry/spirv")]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e:/foundry/peers"
@@ -261,6 +253,6 @@ def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(s
 def test_a_measurement_that_breaks_off_is_an_error(start: Start, tmp_path: Path) -> None:
     start([*whole(data={"measurements": [{"title": "m"}], "table": ""})[:4]], 0)
     with pytest.raises(ProofError, match="did not come to an end"):
-        proof.bench("spirv")
+        proof.bench(Request.read("spirv"))
     document = json.loads((tmp_path / "spirv-bench/3.9.0+foundry.1/bench.json").read_text())
     assert document["measurements"] == [{"title": "m"}], "what was measured before is kept"

@@ -466,7 +466,6 @@ def test_a_server_needs_a_user_whom_it_can_write_down(
     "action, options, said",
     [
         ("pull", {"url": ""}, "needs a remote"),
-        ("serve", {"port": "70000"}, "is not a port"),
         ("push", {"expect": "0" * 64}, "--expect is for `cache pull`"),
         ("pull", {"target": "nothing"}, "there is no target nothing"),
         ("pull", {"target": "spirv", "only": "upmem-llvm"}, "spirv cannot take upmem-llvm from source"),
@@ -475,10 +474,10 @@ def test_a_server_needs_a_user_whom_it_can_write_down(
 def test_what_the_verb_cannot_do_is_said_before_anything_is_done(
     action: str, options: dict[str, str], said: str
 ) -> None:
-    given = {"url": URL, "target": "", "expect": "", "port": ""} | options
+    given = {"url": URL, "target": "", "expect": ""} | options
     names = tuple(filter(None, [given.pop("only", "")]))
     with pytest.raises(UsageError, match=said):
-        cache.act(action, SourceChoice(names), **given)
+        cache.act(action, SourceChoice(names), port=server.PORT, **given)
 
 
 def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(

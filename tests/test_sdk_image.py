@@ -12,10 +12,10 @@ import pytest
 
 from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
+from toolchains.assembly.request import Request
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
-from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 
 TOP = "upmem-2023.1.0-Linux-x86_64"
@@ -71,7 +71,7 @@ def made(request: pytest.FixtureRequest, archive: Path) -> Iterator[tuple[Engine
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", archive.parent)
         drift = request.config.getoption("--allow-drift")
-        engine, found = ensure.ensure_image("dpu", given=Given(archive), allow_drift=drift)
+        engine, found = ensure.ensure_image(Request.read("dpu", sdk=str(archive), allow_drift=drift))
     yield engine, found
     for name in engine.image(found.name).names:  # type: ignore[union-attr]
         engine.remove(name)

@@ -18,11 +18,10 @@ import pytest
 
 from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
+from toolchains.assembly.request import Request
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
-from toolchains.sdk import selection
-from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.errors import SdkError
 
@@ -71,8 +70,9 @@ def made(
     drift = request.config.getoption("--allow-drift")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", tmp_path_factory.mktemp("build"))
-        given = selection.select_sdk(lock.load().targets["vsi"], "", environ)
-        engine, found = ensure.ensure_image("vsi", given=given, allow_drift=drift)
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        engine, found = ensure.ensure_image(Request.read("vsi", sdk="", allow_drift=drift))
     yield engine, found
     for name in engine.image(found.name).names:  # type: ignore[union-attr]
         engine.remove(name)
@@ -126,7 +126,7 @@ def test_a_folder_without_the_compiler_is_refused_before_anything_is_made(
     monkeypatch.setattr(paths, "BUILD", tmp_path)
     monkeypatch.setattr(ensure.client, "connect", lambda: pytest.fail("the engine was asked"))
     with pytest.raises(SdkError) as caught:
-        ensure.ensure_image("vsi", given=Given(Path(environ["VSI_SDK_DIR"])))
+        ensure.ensure_image(Request.read("vsi", sdk=environ["VSI_SDK_DIR"]))
     assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
 
 

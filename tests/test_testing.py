@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from toolchains.artifacts import triton_wheel
+from toolchains.assembly.request import Request
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError
@@ -207,8 +207,7 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     monkeypatch.setattr(suites, "run", remember)
     monkeypatch.setattr(suites, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    dpu = lock.load().targets["dpu"]
-    parts = suites._parts([dpu], allow_drift=True, given=Given(Path("/the/sdk.tar")))
+    parts = suites._parts(suites.requests("dpu", allow_drift=True, sdk="/the/sdk.tar"))
     for part in parts:
         if part.beside:
             part.run(print)
@@ -231,11 +230,11 @@ def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(suites, "run", break_off)
     monkeypatch.setattr(suites, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    spirv = lock.load().targets["spirv"]
-    earlier = tmp_path / "spirv" / triton_wheel.version(spirv.tritons["3.9.0"])
+    spirv = Request.read("spirv")
+    earlier = tmp_path / "spirv" / triton_wheel.version(spirv.release)
     earlier.mkdir(parents=True)
     (earlier / "junit.xml").write_text(JUNIT.format(tests=3, failures=0, skipped=0))
-    image = suites._Image(spirv, "3.9.0", False, None)
+    image = suites._Image(spirv)
     with pytest.raises(CommandError):
         image.e2e(print)
     assert not image.junit("e2e").exists()
@@ -273,10 +272,12 @@ def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
 
 
 def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -> None:
-    locked = lock.load()
-    targets = [locked.targets[name] for name in ("dpu", "spirv", "vsi")]
-    images = [suites._Image(target, release, False, None) for target in targets for release in target.tritons]
-    titles = [part.title for part in suites._suites_in_images(images, targets) if "processor" in part.title]
+    images = [
+        suites._Image(each)
+        for name in ("dpu", "spirv", "vsi")
+        for each in suites.requests(name, allow_drift=False, sdk="")
+    ]
+    titles = [part.title for part in suites._suites_in_images(images) if "processor" in part.title]
     assert titles == [
         f"tests of library functions in the image of spirv, Triton 3.9.0, as processor {name}"
         for name in ("sse2", "avx2")
@@ -289,7 +290,7 @@ def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> N
     dpu, vsi, torch = targets
 
     def repeated(target: LockedTarget, release: str, first: bool = False) -> list[str]:
-        return suites._repeated(suites._Image(target, release, False, None), targets, first=first)
+        return suites._repeated(suites._Image(Request.read(target.name, triton=release)), targets, first=first)
 
     assert repeated(dpu, "3.9.0", first=True) == []
     assert repeated(vsi, "3.9.0") == ["anywhere"]

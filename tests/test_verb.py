@@ -25,12 +25,12 @@ sys.path.insert(0, {root!r})
 from toolchains.engine import client
 from toolchains.cli.verb import verb
 
-@verb
+@verb()
 def build(c, path):
     "What build does."
     open(path).read()
 
-@verb
+@verb()
 def wait(c, left):
     try:
         print("ready", flush=True)
@@ -38,7 +38,7 @@ def wait(c, left):
     finally:
         print("cleaned up", flush=True)
 
-@verb
+@verb()
 def hold(c, image):
     with client.connect().container(image) as container:
         print(container.id, flush=True)

@@ -95,7 +95,7 @@ def test_a_home_is_not_copied_unless_it_is_named(tmp_path: Path, monkeypatch: py
     script.parent.mkdir()
     script.touch()
     with pytest.raises(UsageError, match="would be copied") as caught:
-        workplace.run_script("spirv", str(script), [])
+        Place.read(script=str(script))
     assert "--with=PATH" in caught.value.next
 
 
@@ -112,9 +112,9 @@ def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> 
         ({"script": str(script), "results": str(script)}, "not a folder"),
     ):
         with pytest.raises(UsageError, match=why):
-            workplace.run_script("spirv", given.pop("script"), [], **given)
+            Place.read(**given)
     with pytest.raises(UsageError, match="--results needs a folder"):
-        Place.of(None, results="x", wheels="")
+        Place.read(results="x")
 
 
 @pytest.mark.docker

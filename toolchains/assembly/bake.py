@@ -27,11 +27,10 @@ from rich.console import Console
 
 from toolchains.archives import docker_archive
 from toolchains.archives.tar_file import EPOCH
-from toolchains.assembly import ensure, target_image
+from toolchains.assembly import target_image
+from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Layer
 from toolchains.engine import client, host
-from toolchains.fetch.store import Store
-from toolchains.fromsource.choice import SourceChoice
 from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
 from toolchains.images import provenance
@@ -48,34 +47,29 @@ _ROOTFS = "rootfs.tar"
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def bake(
-    name: str, *, into: str, triton: str, offline: bool, allow_drift: bool, choice: SourceChoice | None = None
-) -> None:
+def bake(request: Request, *, into: str) -> None:
     """Write a target's contexts and bake file into a folder, which must be new or empty.
 
-    Args:
-        choice: what is built from source. That is done here, before; the builder gets what came of it.
+    What is built from source is built here, before; the builder gets the result.
 
     Raises:
-        UsageError: no such target or release, no folder given, or something is in it.
+        UsageError: no folder given, or something is in it.
         FoundryError: an input is not available.
     """
-    target = ensure.locked_target(name)
-    release = target_image.release(target, triton)
+    target, release = request.target, request.release
     folder = _place(into)
-    store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
-    sourced = choice.sourced(target, release) if choice else None
+    store, sourced = request.store(), request.sourced()
     used, top = target_image.gather(target, release, store=store, engine=_engine, sourced=sourced)
     middle = target_image.python_layer(used, release, store, sourced, _engine() if sourced else None)
     with step(f"base image from {len(used.debs)} Debian packages"):
         base = rootfs.ensure_base(used, store)
     names = target_image.moving_names(target, release, sourced=sourced)
     with step(f"contexts and {BAKE_FILE}"):
-        write(folder, base, [("python", middle), (name, top)], names=names)
+        write(folder, base, [("python", middle), (target.name, top)], names=names)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     _console.print(f"[bold]{folder / BAKE_FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
     _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
-    _console.print(f"        ./foundry bake {name} --adopt={folder / RESULT}")
+    _console.print(f"        ./foundry bake {target.name} --adopt={folder / RESULT}")
 
 
 def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, names: Sequence[str]) -> None:
@@ -117,32 +111,30 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
         durable.move(work, folder)
 
 
-def adopt(name: str, file: Path, *, triton: str) -> None:
+def adopt(request: Request, file: Path) -> None:
     """Take an image that a builder made from a folder of bake()'s into this machine's engine, normalised.
 
     Args:
-        name: the target.
+        request: the target and the release of Triton.
         file: what the builder sent back, a docker-archive.
-        triton: the release of Triton; the target's default if empty.
 
     Raises:
-        UsageError: no such target, release or file.
+        UsageError: no such file.
         ImageError: no docker-archive of an image of this target, of this lock and release.
     """
-    target = ensure.locked_target(name)
-    release = target_image.release(target, triton)
     if not file.is_file():
         raise UsageError(
-            f"there is no file {file}", next=f"./foundry bake {name} --into=DIR, and let a builder bake it"
+            f"there is no file {file}",
+            next=f"./foundry bake {request.target.name} --into=DIR, and let a builder bake it",
         )
     host.ensure()
     docker = client.connect()
-    tag, *moving = _names(file, target, release)
+    tag, *moving = _names(file, request.target, request.release)
     with step(f"image {tag}"), TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         normal = Path(work, "image.tar")
         docker_archive.normalise(file, normal, name=tag)
         docker.load(normal)
-    info = provenance.note(tag, layers.require_image(docker, tag), Store(paths.cache()))
+    info = provenance.note(tag, layers.require_image(docker, tag), request.store())
     for other in moving:
         docker.tag(tag, other)
     _console.print(f"[bold]{tag}[/] taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")

@@ -33,7 +33,7 @@ from toolchains.images import provenance
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton, digest
 from toolchains.patching import debian_files, series
 from toolchains.sdk.supplied import Sdk
-from toolchains.system.errors import PinError, UsageError
+from toolchains.system.errors import PinError, UsageError, suggestion
 from toolchains.system.paths import DOCKER
 from toolchains.system.steps import step
 
@@ -88,7 +88,7 @@ def release(target: LockedTarget, version: str | None) -> LockedTriton:
     version = version or target.default_triton
     if version not in target.tritons:
         raise UsageError(
-            f"Triton {version} is not pinned for {target.name}",
+            f"Triton {version} is not pinned for {target.name}{suggestion(version, list(target.tritons))}",
             why=f"pinned: {', '.join(target.tritons)}",
             next="choose one of these, or add it to toolchains/pins/triton.toml and: ./foundry pin --update triton",
         )

@@ -9,31 +9,18 @@ from rich.console import Console
 from rich.table import Table
 
 from toolchains.assembly import ensure, package_sizes, target_image
+from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
-from toolchains.fromsource.choice import SourceChoice
-from toolchains.sdk.supplied import Given
 
 _console = Console(highlight=False, soft_wrap=True)
 # How many packages a table of sizes names.
 _ROWS = 20
 
 
-def build(
-    name: str,
-    *,
-    triton: str,
-    offline: bool,
-    allow_drift: bool,
-    cache: bool,
-    sizes: bool,
-    given: Given | None,
-    choice: SourceChoice | None,
-) -> None:
-    """Ensure that a target's image exists, and print its name, ID, and what is not as locked."""
-    docker, made = ensure.ensure_image(
-        name, triton=triton, offline=offline, allow_drift=allow_drift, cache=cache, given=given, choice=choice
-    )
+def build(request: Request, *, sizes: bool) -> None:
+    """Ensure that a target's image exists, and print its name, ID, what is not as locked, and sizes if asked for."""
+    docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "is there already"
     _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
     drift = made.info.labels.get(target_image.LABEL + "drift")
@@ -50,7 +37,7 @@ def build(
 
 
 def _sizes(docker: Engine, made: Image) -> Table:
-    with docker.container(made.name) as container:
+    with docker.container(made.info.id) as container:
         container.copy_into(Path(package_sizes.__file__), "/tmp/package_sizes.py")
         found: dict[str, int] = json.loads(container.call(["python3", "/tmp/package_sizes.py"]))
     rows = sorted(found.items(), key=lambda row: -row[1])

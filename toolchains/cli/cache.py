@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from toolchains.assembly import ensure
+from toolchains.assembly.request import locked_target
 from toolchains.config import components
 from toolchains.engine import client, host
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build, remote, server
 from toolchains.fromsource.build import Wanted
-from toolchains.fromsource.choice import TRITON, SourceChoice
+from toolchains.fromsource.choice import TRITON, SourceChoice, projects_of
 from toolchains.fromsource.remote import Moved
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -23,7 +23,7 @@ from toolchains.system.errors import AbsentError, PinError, UsageError
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str, port: str) -> None:
+def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str, port: int) -> None:
     """Run the verb `cache`.
 
     Args:
@@ -35,8 +35,6 @@ def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str
     """
     if action in ("push", "pull") and not url:
         raise UsageError(f"`cache {action}` needs a remote", next="the same command with --remote=URL")
-    if port and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise UsageError(f"--port={port} is not a port", next=f"--port={server.PORT}")
     if expect and action != "pull":
         raise UsageError("--expect is for `cache pull`", next="./foundry cache --help")
     store = Store(paths.cache())
@@ -46,7 +44,7 @@ def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str
         pull(list(_wanted(choice, target)), url, expect, store)
     elif action == "serve":
         host.ensure()
-        server.serve(_builder(target), port=int(port or server.PORT), store=store, engine=client.connect())
+        server.serve(_builder(target), port=port, store=store, engine=client.connect())
     else:
         host.ensure()
         changed = conan_lock.write(store, client.connect())
@@ -127,9 +125,9 @@ def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
         PinError: the source of one that was named is not locked.
     """
     targets = (
-        [ensure.locked_target(target)] if target else [each for each in lock.load().targets.values() if _takes(each)]
+        [locked_target(target)] if target else [each for each in lock.load().targets.values() if projects_of(each)]
     )
-    unknown = [name for name in choice.names if not any(name in _takes(each) for each in targets)]
+    unknown = [name for name in choice.names if not any(name in projects_of(each) for each in targets)]
     if unknown:
         raise UsageError(
             f"{f'{target} cannot take' if target else 'no target takes'} {', '.join(unknown)} from source",
@@ -138,7 +136,7 @@ def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
     seen: set[str] = set()
     for each in targets:
         for name in choice.names or components.target(each.name).upstreams:
-            if name not in _takes(each):
+            if name not in projects_of(each):
                 continue
             try:
                 want = build.describe_build(
@@ -160,16 +158,10 @@ def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
                 yield want
 
 
-def _takes(target: LockedTarget) -> tuple[str, ...]:
-    """What a target takes that is built from source: with a Triton, the LLVM that it requires."""
-    names = components.target(target.name).upstreams
-    return (*names, build.LLVM) if TRITON in names and build.LLVM not in names else tuple(names)
-
-
 def _builder(target: str) -> LockedTarget:
     """The builder whose image conan-server runs in."""
     builders = lock.load().builders
-    suite = ensure.locked_target(target).suite if target else next(iter(builders), "")
+    suite = locked_target(target).suite if target else next(iter(builders), "")
     if suite not in builders:
         raise PinError("nothing is locked that conan-server is in", next="./foundry pin --update")
     return builders[suite]

@@ -10,19 +10,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toolchains.assembly import ensure
+from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.config.components import Packing
 from toolchains.engine.container import Container
-from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, UsageError
 
+# Values by the index of the kernel's parameter, from 0.
+Indexed = Sequence[tuple[int, str]]
 _HOME = "/foundry/artifacts"
 # What of an artifact is made where it runs.
 _BUILT = "build"
 
 
-def choose_target(name: str = "") -> str:
+def choose_target(name: str) -> str:
     """Return the target that kernels are packed for: this one, or if the name is empty the only one that can be.
 
     Raises:
@@ -40,33 +42,22 @@ def choose_target(name: str = "") -> str:
     )
 
 
-def _packing(target: str) -> Packing:
-    packing = components.target(target).packing
+def _packing(request: Request) -> Packing:
+    packing = components.target(request.target.name).packing
     assert packing is not None, "choose_target returns a target that packs"
     return packing
 
 
-def pack(
-    target: str,
-    script: str,
-    artifact: str,
-    *,
-    out_indices: str = "",
-    kernel: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-) -> Path:
+def pack(request: Request, script: str, artifact: str, *, out_indices: Sequence[int] = (), kernel: str = "") -> Path:
     """Compile the kernel of a Triton script, and write what is needed to run it without Triton.
 
     Args:
-        target: see choose_target.
+        request: the image, of a target that choose_target returns.
         script: a path; it takes `--out PATH` and writes LLVM IR there. Copied by itself, it cannot import its
             neighbours. The target's example if empty.
         artifact: the folder to write.
-        out_indices: indices of the parameters that are results, "2" or "2,3"; what the kernel writes, if empty.
+        out_indices: indices of the parameters that are results, from 0; what the kernel writes, if empty.
         kernel: its name; needed if the IR has several.
-        triton, offline, allow_drift: see ensure.ensure_image.
 
     Returns:
         The folder.
@@ -75,16 +66,17 @@ def pack(
         UsageError: there is no such script, or no folder is named.
         CommandError: the script failed, or its IR cannot be packed; what was printed says why.
     """
-    packing = _packing(target)
+    packing = _packing(request)
     source = Path(script or paths.BACKENDS / packing.example)
     if not source.is_file():
         raise UsageError(f"there is no script {source}")
     if not artifact:
-        raise UsageError("say where to write: --artifact-dir DIR", next="./foundry --help pack")
-    docker, made = ensure.ensure_image(target, triton=triton, offline=offline, allow_drift=allow_drift)
+        raise UsageError("say where to write: --artifact-dir DIR", next="./foundry help pack")
+    docker, made = ensure.ensure_image(request)
     inside = f"{_HOME}/script/{source.name}"
-    options = [f"--out-indices={out_indices}"] * bool(out_indices) + [f"--kernel={kernel}"] * bool(kernel)
-    with docker.sandbox(made.name) as container:
+    options = ["--out-indices", ",".join(map(str, out_indices))] * bool(out_indices)
+    options += ["--kernel", kernel] * bool(kernel)
+    with docker.sandbox(made.info.id) as container:
         container.copy_into(source, inside)
         command = ["python", "-m", packing.module, "pack", "--triton-script", inside]
         command += ["--artifact-dir", f"{_HOME}/packed", *options]
@@ -95,46 +87,54 @@ def pack(
 
 
 def run_packed(
-    target: str,
+    request: Request,
     artifact: str,
-    options: Sequence[str],
     *,
-    ins: Sequence[str] = (),
-    outs: Sequence[str] = (),
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    given: Given | None = None,
+    values: Mapping[str, Indexed] | None = None,
+    ins: Indexed = (),
+    outs: Indexed = (),
+    nr_dpus: int = 0,
+    grid: Sequence[int] = (),
+    parameters: bool = False,
 ) -> None:
     """Build an artifact and run it.
 
     Args:
-        target: see choose_target.
+        request: the image, of a target that choose_target returns.
         artifact: the folder that pack() wrote.
-        options: for its host program, such as ["--arg", "3=100"].
-        ins: "IDX=PATH", files of this machine with the elements of arrays.
-        outs: "IDX=PATH", where on this machine arrays are to be written.
-        triton, offline, allow_drift, given: see ensure.ensure_image.
+        values: scalars ("arg"), lengths of arrays ("len"), and values of all elements ("fill").
+        ins: files of this machine with the elements of arrays.
+        outs: where on this machine arrays are to be written.
+        nr_dpus: the number of DPUs; the artifact's own choice if 0.
+        grid: programs along each axis; what follows from the rest if empty.
+        parameters: print the kernel's parameters, and run nothing.
 
     Raises:
         UsageError: there is no such artifact, or a file of `ins` is not there.
         CommandError: it cannot be built, or its host program refused the options or failed.
     """
-    packing = _packing(target)
+    packing = _packing(request)
     folder = Path(artifact)
     if not (folder / "meta.json").is_file():
         raise UsageError(f"{artifact} is not a packed kernel: it has no meta.json", next="./foundry help pack")
-    read, written = ([_assignment(text) for text in texts] for texts in (ins, outs))
+    read, written = ([(index, Path(path)) for index, path in pairs] for pairs in (ins, outs))
     for index, path in read:
         if not path.is_file():
-            raise UsageError(f"--in {index}={path}: there is no such file")
-    docker, made = ensure.ensure_image(target, triton=triton, offline=offline, allow_drift=allow_drift, given=given)
-    with docker.sandbox(made.name) as container:
+            raise UsageError(f"--in={index}={path}: there is no such file", next="name a file of this machine")
+    docker, made = ensure.ensure_image(request)
+    with docker.sandbox(made.info.id) as container:
         for file in folder.iterdir():
             if file.name != _BUILT:
                 container.copy_into(file, f"{_HOME}/packed/{file.name}")
         container.copy_into(paths.BACKENDS / packing.scripts, f"{_HOME}/scripts")
-        words = list(options)
+        words = [
+            word
+            for name, given in (values or {}).items()
+            for index, value in given
+            for word in (f"--{name}", f"{index}={value}")
+        ]
+        words += ["--nr-dpus", f"{nr_dpus}"] * bool(nr_dpus)
+        words += ["--grid", ",".join(map(str, grid))] * bool(grid) + ["--help"] * parameters
         # What a place in there is called here.
         places = {f"{_HOME}/packed": folder}
         for index, path in read:
@@ -163,11 +163,3 @@ def _run(container: Container, command: Sequence[str], what: str, places: Mappin
     if done.status != 0:
         # What it printed said why.
         raise CommandError(f"{what}: exit status {done.status}")
-
-
-def _assignment(text: str) -> tuple[str, Path]:
-    """IDX=PATH."""
-    index, sign, path = text.partition("=")
-    if not sign or not index.isdecimal() or not path:
-        raise UsageError(f"{text} is not of the form IDX=PATH, such as 0=x.bin")
-    return index, Path(path)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from invoke.main import program
 from invoke.tasks import task
 
+from toolchains.cli import options
 from toolchains.cli.commandline import Foundry, fail, is_output_closed
 from toolchains.system import paths, scratch, space
 from toolchains.system.errors import FileError, FoundryError
@@ -32,70 +34,73 @@ class Stopped(BaseException):
         self.number = number
 
 
-@overload
-def verb(function: Callable[..., None]) -> Any: ...
-@overload
 def verb(
     *,
     group: str = "",
     actions: Sequence[str] = (),
     optional: Sequence[str] = (),
     iterable: Sequence[str] = (),
-    positional: Sequence[str] | None = None,
     passing: bool = False,
-) -> Callable[[Callable[..., None]], Any]: ...
-def verb(
-    function: Callable[..., None] | None = None,
-    *,
-    group: str = "",
-    actions: Sequence[str] = (),
-    optional: Sequence[str] = (),
-    iterable: Sequence[str] = (),
-    positional: Sequence[str] | None = None,
-    passing: bool = False,
-) -> Any:
+    request: Sequence[str] = (),
+    choose: Callable[[str], str] | None = None,
+    built: bool = False,
+) -> Callable[[Callable[..., None]], Any]:
     """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
 
     Told to end by Ctrl-C, SIGTERM or SIGHUP, it first leaves its with statements, and containers and children end.
+    Parameters without a default value, except those that may be given several times, need no name on the command line.
 
     Args:
         group: where it stands in the overview; see commandline.GROUPS.
         actions: what its argument `action` may be; commandline.py refuses anything else.
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
-        positional: names of those that need no name on the command line; by default all without a default value.
         passing: whether all words after the last positional one are for a user's script; see script_words.py.
+        request: options of options.py. The verb has these and a target, and its function gets the Request that they
+            make as the parameter `request`.
+        choose: gives the name of the target for the value of --target, which may be empty; without this, the target
+            is the verb's first word.
+        built: see Request.read.
     """
-    if function is None:
-        return functools.partial(
-            verb,
-            group=group,
-            actions=actions,
-            optional=optional,
-            iterable=iterable,
-            positional=positional,
-            passing=passing,
-        )
 
-    @functools.wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> None:
-        try:
-            _listen()
-            _tidy()
-            function(*args, **kwargs)
-        except KeyboardInterrupt:
-            fail("interrupted", _SIGNALLED + signal.SIGINT)
-        except Stopped as stopped:
-            fail(f"ended by {stopped}", _SIGNALLED + stopped.number)
-        except FoundryError as error:
-            fail(f"error: {error}", error.exit_code)
-        except OSError as error:
-            if isinstance(error, BrokenPipeError) and is_output_closed():
-                raise
-            fail(f"error: {explain_os_error(error)}", FileError.exit_code)
+    def make(function: Callable[..., None]) -> Any:
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            try:
+                _listen()
+                _tidy()
+                if request:
+                    # Not before: help and mistyped words need nothing of all that it imports.
+                    from toolchains.assembly.request import Request
 
-    vars(guarded).update(group=group, actions=actions, passing=len(positional or ()) if passing else 0)
-    return task(optional=optional, iterable=iterable, positional=positional)(guarded)
+                    words = {name: kwargs.pop(name) for name in request}
+                    target = kwargs.pop("target")
+                    kwargs["request"] = Request.read(choose(target) if choose else target, built=built, **words)
+                function(*args, **kwargs)
+            except KeyboardInterrupt:
+                fail("interrupted", _SIGNALLED + signal.SIGINT)
+            except Stopped as stopped:
+                fail(f"ended by {stopped}", _SIGNALLED + stopped.number)
+            except FoundryError as error:
+                fail(f"error: {error}", error.exit_code)
+            except OSError as error:
+                if isinstance(error, BrokenPipeError) and is_output_closed():
+                    raise
+                fail(f"error: {explain_os_error(error)}", FileError.exit_code)
+
+        signature = inspect.signature(function)
+        if request:
+            signature = options.signature(signature, request, needs_target=choose is None)
+            guarded.__doc__ = options.described(function.__doc__ or "", request)
+        some = [*optional, *(each for each in request if options.OPTIONS[each].default is None)]
+        many = [*iterable, *(each for each in request if options.OPTIONS[each].several)]
+        _, *parameters = signature.parameters.values()
+        positional = [each.name for each in parameters if each.default is each.empty and each.name not in many]
+        passed = len(positional) if passing else 0
+        vars(guarded).update(__signature__=signature, group=group, actions=actions, passing=passed)
+        return task(optional=some, iterable=many, positional=positional)(guarded)
+
+    return make
 
 
 def explain_os_error(error: OSError) -> FileError:

@@ -34,10 +34,9 @@ from tempfile import TemporaryDirectory
 from toolchains.archives import confine
 from toolchains.archives import folders as trees
 from toolchains.assembly import container_files, ensure
+from toolchains.assembly.request import Request
 from toolchains.engine.container import Container
 from toolchains.engine.sandbox import HOME, USER
-from toolchains.fromsource.choice import SourceChoice
-from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, FoundryError, UnsafeArchiveError, UsageError
 
@@ -96,20 +95,41 @@ class Place:
         folder: copied in; None for nothing.
         results: where files that are new or changed go.
         wheels: with wheels to install; None for none.
+        script: the path in `folder` of the script to run; "" for a shell.
     """
 
     folder: Path | None
     results: Path | None
     wheels: Path | None
+    script: str = ""
 
     @classmethod
-    def of(cls, folder: Path | None, *, results: str, wheels: str) -> Place:
-        """Check what was given.
+    def read(cls, *, script: str = "", folder: str = "", results: str = "", wheels: str = "") -> Place:
+        """Check the words of a command line.
+
+        Args:
+            script: a Python file of this machine; empty for a shell.
+            folder: --with; if empty, the script's own folder, or none for a shell.
+            results: --results; `folder` if empty.
+            wheels: --wheels; none if empty.
 
         Raises:
-            UsageError: something is not a folder, or has no wheel in it, or results were asked for of nothing.
+            UsageError: there is no such script or folder, the script is not in the folder, a folder for wheels has
+                none, or results were asked for of nothing.
         """
-        if folder is None and results:
+        source = _named(folder) if folder else None
+        inside = ""
+        if script:
+            path = _script(script)
+            source = source or _unnamed(path.parent)
+            if not path.is_relative_to(source.resolve()):
+                raise UsageError(
+                    f"{script} is not in {folder}",
+                    why="only what is in --with is copied into the container",
+                    next=f"--with={Path(script).parent}",
+                )
+            inside = path.relative_to(source.resolve()).as_posix()
+        if source is None and results:
             raise UsageError("--results needs a folder that is copied in", next="add --with=PATH")
         if results and Path(results).exists() and not Path(results).is_dir():
             raise UsageError(f"--results={results}: it is not a folder", next="name another one; it is made if needed")
@@ -121,93 +141,39 @@ class Place:
                 why=why,
                 next=f"pip download --only-binary=:all: --dest {shlex.quote(wheels)} NAME",
             )
-        return cls(folder, Path(results) if results else folder, packages)
+        return cls(source, Path(results) if results else source, packages, inside)
 
 
-def run_script(
-    target: str,
-    script: str,
-    words: Sequence[str],
-    *,
-    folder: str = "",
-    results: str = "",
-    wheels: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    given: Given | None = None,
-    choice: SourceChoice | None = None,
-) -> int:
-    """Run a script in a target's container; returns its exit status.
-
-    Args:
-        target: its name.
-        script: a Python file of this machine, in `folder`.
-        words: its arguments.
-        folder: copied into the container; the script's own if empty.
-        results: where files that the script wrote or changed go; `folder` if empty.
-        wheels: a folder with wheels that are installed first.
-        triton, offline, allow_drift, given, choice: see ensure.ensure_image.
+def run_script(request: Request, place: Place, words: Sequence[str]) -> int:
+    """Run the place's script with these arguments in a target's container; returns its exit status.
 
     Raises:
-        UsageError: there is no such script or folder, or the script is not in the folder.
         CommandError: a wheel cannot be installed.
     """
-    path = Path(script)
-    if not path.is_file():
-        why = "it is a folder" if path.is_dir() else "there is no such file"
-        packed = (path / "meta.json").is_file()
-        raise UsageError(
-            f"{script} is not a Python script",
-            why=why,
-            next=f"./foundry run-packed {script}" if packed else "./foundry help run",
-        )
-    source = _named(folder) if folder else _unnamed(path.resolve().parent)
-    if not path.resolve().is_relative_to(source.resolve()):
-        raise UsageError(
-            f"{script} is not in {folder}",
-            why="only what is in --with is copied into the container",
-            next=f"--with={path.parent}",
-        )
-    inside = path.resolve().relative_to(source.resolve()).as_posix()
-    place = Place.of(source, results=results, wheels=wheels)
-    docker, made = ensure.ensure_image(
-        target, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
-    )
-    with docker.sandbox(made.name, folders=container_files.writable_folders(ensure.locked_target(target))) as container:
-        container_files.copy_user_folders(container, ensure.locked_target(target))
-        with open_folder(container, place):
-            return container.interactive(_inside(["python", inside, *words]), cwd=WORK)
+    with _open_container(request) as container, open_folder(container, place):
+        return container.interactive(_inside(["python", place.script, *words]), cwd=WORK)
 
 
-def shell(
-    target: str,
-    *,
-    folder: str = "",
-    results: str = "",
-    wheels: str = "",
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    given: Given | None = None,
-    choice: SourceChoice | None = None,
-) -> int:
+def open_shell(request: Request, place: Place) -> int:
     """Open a shell in a target's container, in the user's folder if there is one; returns its exit status.
 
-    Args:
-        folder, results, wheels: see run; without a folder nothing is copied in or out.
-        triton, offline, allow_drift, given, choice: see ensure.ensure_image.
+    Raises:
+        CommandError: a wheel cannot be installed.
     """
-    place = Place.of(_named(folder) if folder else None, results=results, wheels=wheels)
-    docker, made = ensure.ensure_image(
-        target, triton=triton, offline=offline, allow_drift=allow_drift, given=given, choice=choice
-    )
-    with docker.sandbox(made.name, folders=container_files.writable_folders(ensure.locked_target(target))) as container:
+    with _open_container(request) as container:
         container.copy_into(paths.ROOT / "e2e", f"{HOME}/e2e")
-        container_files.copy_user_folders(container, ensure.locked_target(target))
-        container_files.copy_documents(container, ensure.locked_target(target))
+        container_files.copy_documents(container, request.target)
         with open_folder(container, place):
             return container.interactive(_inside(["bash"]), cwd=WORK if place.folder else HOME)
+
+
+@contextmanager
+def _open_container(request: Request) -> Iterator[Container]:
+    """Yield a container of the image that is asked for, with the target's user folders."""
+    docker, made = ensure.ensure_image(request)
+    with docker.sandbox(made.info.id, folders=container_files.writable_folders(request.target)) as container:
+        container_files.copy_user_folders(container, request.target)
+        yield container
 
 
 @contextmanager
@@ -262,6 +228,18 @@ def _install(container: Container, folder: Path) -> None:
             why=(done.stdout + done.stderr).strip(),
             next="put what is missing into that folder: pip download --only-binary=:all: --python-version VERSION NAME",
         )
+
+
+def _script(name: str) -> Path:
+    path = Path(name)
+    if path.is_file():
+        return path.resolve()
+    packed = (path / "meta.json").is_file()
+    raise UsageError(
+        f"{name} is not a Python script",
+        why="it is a folder" if path.is_dir() else "there is no such file",
+        next=f"./foundry run-packed {name}" if packed else "./foundry help run",
+    )
 
 
 def _named(folder: str) -> Path:

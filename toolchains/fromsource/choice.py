@@ -14,14 +14,13 @@ from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build
 from toolchains.fromsource.build import Built, Wanted
-from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.system import paths
 from toolchains.system.errors import FoundryError, UsageError, suggestion
+from toolchains.system.values import read_pair
 
 # The upstream whose part is a wheel: it goes where the official one would.
 TRITON = "triton"
-_LLVM = "llvm"
 # By which setup.py of Triton, or the instructions for it, take an LLVM that was built before.
 _LLVM_VARIABLES = ("LLVM_SYSPATH", "LLVM_BUILD_DIR", "LLVM_INCLUDE_DIRS", "LLVM_LIBRARY_DIR")
 # Said in place of names.
@@ -80,6 +79,21 @@ class SourceChoice:
     jobs: int = 0
     compiler_cache: str = ""
 
+    def check(self, target: LockedTarget) -> None:
+        """Check that a target takes these projects.
+
+        Raises:
+            UsageError: it does not take one of them.
+        """
+        takes = projects_of(target)
+        unused = [name for name in dict.fromkeys([*self.names, *self.folders, *self.profiles]) if name not in takes]
+        if unused:
+            raise UsageError(
+                f"{target.name} cannot take {', '.join(unused)} from source{suggestion(unused[0], takes)}",
+                why=f"it takes: {', '.join(takes) or 'none'}",
+                next="./foundry upstream",
+            )
+
     def sourced(self, target: LockedTarget, locked: LockedTriton) -> Sourced:
         """What is to be built for a target's image.
 
@@ -90,16 +104,9 @@ class SourceChoice:
             UsageError: the target does not take one of these.
             PinError: a source was never resolved.
         """
+        self.check(target)
         file = components.target(target.name)
         # An image has LLVM only as what Triton is linked with: who names it means a Triton that is built on it.
-        takes = [*file.upstreams, *([build.LLVM] if TRITON in file.upstreams else [])]
-        unused = [name for name in dict.fromkeys([*self.names, *self.folders, *self.profiles]) if name not in takes]
-        if unused:
-            raise UsageError(
-                f"{target.name} cannot take {', '.join(unused)} from source{suggestion(unused[0], takes)}",
-                why=f"it takes: {', '.join(takes) or 'none'}",
-                next="./foundry upstream",
-            )
         names = dict.fromkeys(TRITON if name == build.LLVM else name for name in self.names)
         wanted = tuple(
             build.describe_build(
@@ -123,19 +130,20 @@ class SourceChoice:
         ]
 
 
-def find_built(name: str, triton: str) -> SourceChoice | None:
+def projects_of(target: LockedTarget) -> tuple[str, ...]:
+    """Return what a target takes that is built from source: with a Triton, the LLVM that it requires."""
+    names = components.target(target.name).upstreams
+    return (*names, build.LLVM) if TRITON in names and build.LLVM not in names else tuple(names)
+
+
+def find_built(target: LockedTarget, locked: LockedTriton) -> SourceChoice | None:
     """The projects that a target takes and that have been built already, as a choice; None if there is none.
 
     Triton is left out: it would be another compiler than the one that users of the official wheel have.
 
     Args:
-        name: of the target.
-        triton: the release that is meant; the target's default if empty.
+        locked: the release of Triton that is meant.
     """
-    target = lock.load().targets.get(name)
-    locked = target and target.tritons.get(triton or target.default_triton)
-    if not (target and locked):
-        return None
     store = Store(paths.cache(), offline=True)
     names = [name for name in components.target(target.name).upstreams if name != TRITON]
     found = tuple(name for name in names if _is_there(SourceChoice((name,)), target, locked, store))
@@ -161,8 +169,8 @@ def read(
     from_source: str | bool | None,
     sources: Sequence[str],
     profiles: Sequence[str],
-    jobs: str,
-    compiler_cache: str,
+    jobs: int = 0,
+    compiler_cache: str = "",
     *,
     environ: Mapping[str, str] = os.environ,
 ) -> SourceChoice | None:
@@ -172,16 +180,16 @@ def read(
         from_source: the names with commas between them; True for all that the target takes; "none" for none.
         sources: NAME=PATH each. It implies that NAME is built from source.
         profiles: NAME=PROFILE each; the same.
+        jobs, compiler_cache: see SourceChoice.
         environ: the variables of this process.
 
     Raises:
-        UsageError: one of them has not that form, --jobs is no number, or a variable is set that Triton's own build
-            would honour and this one cannot.
+        UsageError: one of them has not that form, or a variable is set that Triton's own build would honour and this
+            one cannot.
     """
-    folders = {name: Path(value).expanduser() for name, value in map(_pair, sources)}
-    chosen = dict(map(_pair, profiles))
-    if jobs and not (jobs.isdecimal() and int(jobs) > 0):
-        raise UsageError(f"--jobs={jobs} is not a positive number", next="--jobs=2")
+    pairs = [read_pair("--source", text, example="triton=../triton") for text in sources]
+    folders = {name: Path(value).expanduser() for name, value in pairs}
+    chosen = dict(read_pair("--profile", text, example="triton=3.1.0") for text in profiles)
     if from_source == NONE:
         from_source = None
     if not (from_source or folders or chosen):
@@ -191,9 +199,9 @@ def read(
     names = from_source.split(",") if isinstance(from_source, str) else []
     if from_source is not True:
         names += [name for name in (*folders, *chosen) if name not in names]
-    if not names or {TRITON, _LLVM} & set(names):
+    if not names or {TRITON, build.LLVM} & set(names):
         _refuse_variables(environ)
-    return SourceChoice(tuple(names), folders, chosen, int(jobs or 0), compiler_cache)
+    return SourceChoice(tuple(names), folders, chosen, jobs, compiler_cache)
 
 
 def _refuse_variables(environ: Mapping[str, str]) -> None:
@@ -213,10 +221,3 @@ def _refuse_variables(environ: Mapping[str, str]) -> None:
             why="Triton and its LLVM are compiled as releases, so that the same sources give the same bytes",
             next="unset DEBUG; --profile=triton=3.1.0 has an LLVM with assertions",
         )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not (name and sign and value):
-        raise UsageError(f"{text} is not of the form NAME=VALUE, such as triton=../triton")
-    return name, value

@@ -19,34 +19,29 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.sdk.supplied import Given
 from toolchains.system.errors import UsageError
 
-_ENVIRONMENT, _REFERENCE = "environment", "reference"
+_ENVIRONMENT, REFERENCE = "environment", "reference"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def select_sdk(
-    target: LockedTarget | None, sdk: str, environ: Mapping[str, str], *, sha256: str = "", version: str = ""
+    target: LockedTarget, sdk: str, environ: Mapping[str, str], *, sha256: str = "", version: str = ""
 ) -> Given | None:
     """Return the vendor SDK that a command line means; None for our own part.
 
     Args:
-        target: the command's; None where it is for all of them, with our own parts.
+        target: the command's.
         sdk: the value of --sdk; empty if it is not there.
         environ: the variables.
         sha256: what it must have.
         version: of the SDK.
 
     Raises:
-        UsageError: the variables are incomplete or name what does not exist, the target accepts no vendor SDK, or no
-            single target is given.
+        UsageError: the variables are incomplete or name what does not exist, or the target accepts no vendor SDK.
     """
-    if target is None:
-        if sdk:
-            raise UsageError("--sdk is for one target", next="name the target too: --target=TARGET --sdk=PATH")
-        return None
     kind = VendorSdk.read(target.sdk) if target.sdk else None
     if sdk and kind is None:
         raise UsageError(f"{target.name} accepts no vendor SDK", next="leave out --sdk")
-    if sdk and sdk not in (_ENVIRONMENT, _REFERENCE):
+    if sdk and sdk not in (_ENVIRONMENT, REFERENCE):
         return Given(Path(sdk), sha256, version)
     found = None
     if kind and (sdk == _ENVIRONMENT or not sdk):
@@ -54,6 +49,12 @@ def select_sdk(
     if found is None and (sha256 or version):
         raise UsageError("--sdk-sha256 and --sdk-version need a vendor's SDK", next="--sdk=PATH")
     return found
+
+
+def is_named(target: LockedTarget, environ: Mapping[str, str]) -> bool:
+    """Return whether the variables name an SDK, which a command line without --sdk would mean."""
+    variables = VendorSdk.read(target.sdk).environment if target.sdk else {}
+    return bool(variables) and all(environ.get(variable) for variable in variables)
 
 
 def _named(kind: VendorSdk, environ: Mapping[str, str], *, asked: bool, sha256: str, version: str) -> Given | None:

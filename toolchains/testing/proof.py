@@ -10,16 +10,15 @@ import ast
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from toolchains.assembly import container_files, ensure, target_image
+from toolchains.artifacts import triton_wheel
+from toolchains.assembly import container_files, ensure
+from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.sandbox import Sandbox
-from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
-from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.errors import FoundryError, ProofError, UsageError, suggestion
 from toolchains.testing.verdict import Verdict
@@ -35,26 +34,13 @@ _BENCH = "-bench"
 _PEERS_HOME = f"{_HOME}/peers"
 
 
-def e2e(
-    target: str,
-    *,
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    only: str = "",
-    given: Given | None = None,
-    choice: SourceChoice | None = None,
-) -> Path:
+def e2e(request: Request, *, only: str = "") -> Path:
     """Build a target's image if needed, and prove in it that kernels run and are right.
 
     Args:
-        target: its name.
-        triton: a pinned release; the target's default if empty.
-        offline: do not use the network.
-        allow_drift: see ensure.ensure_image.
+        request: the image.
         only: run the cases whose name contains this; all if empty, but those that say the same with every release of
             Triton run with the target's default one alone.
-        given, choice: see ensure.ensure_image.
 
     Returns:
         The folder with junit.xml and results.json.
@@ -64,41 +50,30 @@ def e2e(
         UsageError: no case's name contains `only`.
     """
     command = ["python", "e2e", "--records", "--only", only]
-    locked = ensure.locked_target(target)
+    target = request.target
     # Asked for by name, a case is run with any release.
-    if not only and (locked.variant or triton not in ("", locked.default_triton)):
+    if not only and (target.variant or request.release.version != target.default_triton):
         command.append("--not-anywhere")
-    how = _How(triton, offline, allow_drift, given, choice)
-    verdict, results = _run(target, ["e2e"], command, {}, how)
+    results = results_folder(request)
+    verdict = _run(request, ["e2e"], command, {}, results)
     if verdict.plan == () and only:
         raise UsageError(
             f"no case has {only!r} in its name", next="take a part of one of the names above, or leave out --only"
         )
     verdict.write(results)
     if not verdict.proven:
-        raise ProofError(f"{target} is not proven", why=_why(verdict, results / "junit.xml"), next=how.shell(target))
-    print(f"{target} is proven; results in {results}")
+        why = _why(verdict, results / "junit.xml")
+        raise ProofError(f"{target.name} is not proven", why=why, next=request.command("shell"))
+    print(f"{target.name} is proven; results in {results}")
     return results
 
 
-def bench(
-    target: str,
-    *,
-    triton: str = "",
-    offline: bool = False,
-    allow_drift: bool = False,
-    only: str = "",
-    given: Given | None = None,
-) -> Path:
+def bench(request: Request, *, only: str = "") -> Path:
     """Time a target against its peers, in the variant of its image that has them, or in its own if that has all.
 
     Args:
-        target: its name, or that of the variant.
-        triton: a pinned release; the target's default if empty.
-        offline: do not use the network.
-        allow_drift: see ensure.ensure_image.
+        request: the image of the target, or of the variant.
         only: name of one measurement; all if empty.
-        given: see ensure.ensure_image.
 
     Returns:
         The folder with bench.json.
@@ -107,8 +82,9 @@ def bench(
         ProofError: a measurement failed, or one of the candidates computed something wrong.
         UsageError: there is no such measurement.
     """
-    variant = _with_peers(target)
-    known = measurements(ensure.locked_target(variant).backend)
+    target = request.target.name
+    request = _with_peers(request)
+    known = measurements(request.target.backend)
     if only and only not in known:
         raise UsageError(
             f"there is no measurement {only} of {target}{suggestion(only, known)}",
@@ -117,19 +93,18 @@ def bench(
         )
     command = ["python", "bench", "--records", "--only", only]
     # bench/ times the kernels that e2e/ checks.
-    peers = components.target(variant).peers
+    peers = components.target(request.target.name).peers
     env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
-    how = _How(triton, offline, allow_drift, given, None)
     # Next to e2e's results, so that it does not replace them.
-    folder = variant if variant.endswith(_BENCH) else f"{variant}{_BENCH}"
-    verdict, results = _run(variant, ["e2e", "bench"], command, env, how, folder=folder, peers=peers)
+    results = results_folder(request, f"{request.target.name.removesuffix(_BENCH)}{_BENCH}")
+    verdict = _run(request, ["e2e", "bench"], command, env, results, peers=peers)
     taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
     results.mkdir(parents=True, exist_ok=True)
     document = {"ran": verdict.ran, "measurements": taken}
     (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
     if not verdict.proven:
         what = f"the measurements of {target} did not come to an end"
-        raise ProofError(what, why=_why(verdict, results / "bench.json"), next=how.shell(variant))
+        raise ProofError(what, why=_why(verdict, results / "bench.json"), next=request.command("shell"))
     print(f"results in {results}")
     return results
 
@@ -153,9 +128,10 @@ def _assigned(path: Path, name: str) -> ast.expr:
     raise LookupError(f"{path} has no {name}")
 
 
-def results_folder(target: str, version: str, given: Given | None, choice: SourceChoice | None = None) -> Path:
-    """The folder for results of a target's image with this version of our Triton; an SDK or sources have their own."""
-    return paths.RESULTS / (target + ("-sdk" if given else "") + ("-source" if choice else "")) / version
+def results_folder(request: Request, name: str = "") -> Path:
+    """The folder for results of an image, by its target's name or by this one; an SDK or sources have their own."""
+    kind = ("-sdk" if request.given else "") + ("-source" if request.choice else "")
+    return paths.RESULTS / ((name or request.target.name) + kind) / triton_wheel.version(request.release)
 
 
 def _why(verdict: Verdict, written: Path) -> str:
@@ -167,66 +143,35 @@ def _why(verdict: Verdict, written: Path) -> str:
     return "\n".join([*lines, *verdict.faults, f"what was found is in {written}"])
 
 
-def _with_peers(target: str) -> str:
-    variant = f"{target}{_BENCH}"
-    return target if ensure.locked_target(target).variant or variant not in lock.load().targets else variant
-
-
-@dataclass(frozen=True)
-class _How:
-    """Which image of a target, and how it is had; see ensure.ensure_image."""
-
-    triton: str
-    offline: bool
-    allow_drift: bool
-    given: Given | None
-    choice: SourceChoice | None
-
-    def shell(self, target: str) -> str:
-        """What to type to look around in it."""
-        return ensure.shell_command(
-            target,
-            triton=self.triton,
-            offline=self.offline,
-            allow_drift=self.allow_drift,
-            given=self.given,
-            choice=self.choice,
-        )
+def _with_peers(request: Request) -> Request:
+    variant = f"{request.target.name}{_BENCH}"
+    return request if request.target.variant or variant not in lock.load().targets else request.for_target(variant)
 
 
 def _run(
-    target: str,
+    request: Request,
     folders: Sequence[str],
     command: Sequence[str],
     env: Mapping[str, str],
-    how: _How,
+    results: Path,
     *,
-    folder: str = "",
     peers: Sequence[str] = (),
-) -> tuple[Verdict, Path]:
-    """Run a command in a container of a target's image; returns what it came to and the folder for results, empty.
+) -> Verdict:
+    """Run a command in a container of a target's image; returns what it came to.
 
     Args:
-        folder: for the results, if not named as the target is.
+        results: the folder for results, which is removed once there is an image.
         peers: backends whose plugins the command finds in addition to the target's own.
     """
-    docker, made = ensure.ensure_image(
-        target,
-        triton=how.triton,
-        offline=how.offline,
-        allow_drift=how.allow_drift,
-        given=how.given,
-        choice=how.choice,
-    )
-    results = results_folder(folder or target, made.info.labels[target_image.LABEL + "triton"], how.given, how.choice)
+    docker, made = ensure.ensure_image(request)
     shutil.rmtree(results, ignore_errors=True)
-    locked = ensure.locked_target(target)
+    places = container_files.writable_folders(request.target)
     verdict = Verdict()
-    with docker.sandbox(made.name, folders=container_files.writable_folders(locked), seconds=_SECONDS) as container:
+    with docker.sandbox(made.info.id, folders=places, seconds=_SECONDS) as container:
         print(f"limits: {container.limits}")
         for name in folders:
             container.copy_into(paths.ROOT / name, f"{_HOME}/{name}")
-        container_files.copy_user_folders(container, locked)
+        container_files.copy_user_folders(container, request.target)
         for peer in peers:
             _install(container, peer)
         try:
@@ -240,7 +185,7 @@ def _run(
             verdict.conclude(f"the process in the container ended with status {done.status}{_memory(container)}")
             if done.status not in (0, _NONE) and not verdict.failed and not verdict.faults:
                 verdict.faults.append(f"the process in the container ended with status {done.status}")
-    return verdict, results
+    return verdict
 
 
 def _memory(container: Sandbox) -> str:

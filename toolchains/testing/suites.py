@@ -23,18 +23,17 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolchains.artifacts import triton_wheel
 from toolchains.assembly import container_files, ensure, target_image
+from toolchains.assembly.request import Request
 from toolchains.config.vendors import VendorSdk
 from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.sdk.supplied import Given
 from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import CommandError, EngineError, UsageError
@@ -65,43 +64,52 @@ _POCL = "pocl-opencl-icd"
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
 
-def test(target: str, *, allow_drift: bool, given: Given | None = None) -> int:
+def requests(target: str, *, allow_drift: bool, sdk: str) -> list[Request]:
+    """Return what is tested: each release of a target, or of those of Lock.proven if no target is named.
+
+    Raises:
+        UsageError: an SDK is given for all targets; or see Request.read.
+    """
+    if target:
+        first = [Request.read(target, allow_drift=allow_drift, sdk=sdk)]
+    elif sdk:
+        raise UsageError("--sdk is for one target", next="name the target too: --target=TARGET --sdk=PATH")
+    else:
+        first = [Request.read(each.name, allow_drift=allow_drift) for each in lock.load().proven()]
+    return [replace(each, release=release) for each in first for release in each.target.tritons.values()]
+
+
+def test(requested: Sequence[Request]) -> int:
     """Run all checks, and print what failed. The last line is the summary.
 
     Args:
-        target: the only one whose image the backends' tests and e2e run in; those of Lock.proven if empty.
-        allow_drift: see ensure.ensure_image.
-        given: a vendor SDK for the target, which must be named then; see ensure.ensure_image.
+        requested: the images that the backends' tests and e2e run in.
 
     Returns:
         See parts.run_parts.
 
     Raises:
-        UsageError: no such target.
         MissingToolError: no container engine.
     """
-    if given and not target:
-        raise UsageError("--sdk is for one target", next="./foundry test --target=TARGET --sdk=PATH")
-    targets = [ensure.locked_target(target)] if target else lock.load().proven()
     host.ensure()
     shutil.rmtree(_RESULTS, ignore_errors=True)
     _RESULTS.mkdir(parents=True)
-    return run_parts(_parts(targets, allow_drift, given))
+    return run_parts(_parts(requested))
 
 
 # import-linter has a command and no module that can be run.
 _LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
-def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | None) -> list[CheckPart]:
+def _parts(requested: Sequence[Request]) -> list[CheckPart]:
     """All parts in their order.
 
     What keeps one processor busy at most runs side by side: the checks of this machine while e2e makes the images and
     runs kernels in them. Tests in images take all processors themselves.
     """
-    drift = ["--allow-drift"] if allow_drift else []
+    drift = ["--allow-drift"] if any(each.allow_drift for each in requested) else []
     junit = _RESULTS / "host.xml"
-    images = [_Image(target, release, allow_drift, given) for target in targets for release in target.tritons]
+    images = [_Image(each) for each in requested]
     return [
         CheckPart("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
         CheckPart("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
@@ -111,11 +119,12 @@ def _parts(targets: Sequence[LockedTarget], allow_drift: bool, given: Given | No
             "tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True
         ),
         *(CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
-        *_suites_in_images(images, targets),
+        *_suites_in_images(images),
     ]
 
 
-def _suites_in_images(images: Sequence[_Image], targets: Sequence[LockedTarget]) -> Iterator[CheckPart]:
+def _suites_in_images(images: Sequence[_Image]) -> Iterator[CheckPart]:
+    targets = list({image.target.name: image.target for image in images}.values())
     chosen = choose_runs(targets)
     core = {"core": paths.BACKENDS / "core" / "tests"}
     first_with_pocl = next(((target.name, target.default_triton) for target in targets if _has_pocl(target)), None)
@@ -183,12 +192,17 @@ def test_folders(target: LockedTarget, release: str, *, recipes: Sequence[str] |
 
 @dataclass(frozen=True)
 class _Image:
-    """A target's image with a release of Triton, and what is run in it; see ensure.ensure_image."""
+    """A target's image with a release of Triton, and what is run in it."""
 
-    target: LockedTarget
-    release: str
-    allow_drift: bool
-    given: Given | None
+    request: Request
+
+    @property
+    def target(self) -> LockedTarget:
+        return self.request.target
+
+    @property
+    def release(self) -> str:
+        return self.request.release.version
 
     @property
     def title(self) -> str:
@@ -199,14 +213,12 @@ class _Image:
 
     def e2e(self, line: Line) -> None:
         """Run the verb e2e in a separate process, which can be ended."""
-        version = triton_wheel.version(self.target.tritons[self.release])
-        results = proof.results_folder(self.target.name, version, self.given)
+        results = proof.results_folder(self.request)
         # What is counted is of this run, or nothing.
         shutil.rmtree(results, ignore_errors=True)
-        words = ensure.image_options(triton=self.release, allow_drift=self.allow_drift, given=self.given)
         # What somebody built from source on this machine is not what is tested.
-        verb = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT), "e2e", self.target.name, *words]
-        sdk = VendorSdk.read(self.target.sdk).environment if self.given else {}
+        verb = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT), "e2e", self.target.name, *self.request.options]
+        sdk = VendorSdk.read(self.target.sdk).environment if self.request.given else {}
         try:
             _python(f"e2e-{self.target.name}-{self.release}", [*verb, "--from-source=none"], line, more=tuple(sdk))
         finally:
@@ -230,13 +242,11 @@ class _Image:
         env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
         env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
         junit = self.junit(f"backends-{processor}" if processor else "backends")
-        engine, image = ensure.ensure_image(
-            self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
-        )
+        engine, image = ensure.ensure_image(self.request)
         places = container_files.writable_folders(self.target)
         with (
             TemporaryDirectory(dir=paths.scratch()) as work,
-            engine.sandbox(image.name, folders=places, seconds=_SECONDS) as container,
+            engine.sandbox(image.info.id, folders=places, seconds=_SECONDS) as container,
         ):
             line(f"limits: {container.limits}")
             distributions.copy("pytest-xdist", Path(work))
@@ -283,11 +293,8 @@ class _Image:
         if killed:
             wrong = [f"a process was killed for lack of memory: {container.limits}", *wrong]
         if done.status != 0:
-            shell = ensure.shell_command(
-                self.target.name, triton=self.release, allow_drift=self.allow_drift, given=self.given
-            )
             what = f"pytest in the image of {self.title} ended with status {done.status}"
-            raise CommandError(what, why="\n".join(wrong), next=shell)
+            raise CommandError(what, why="\n".join(wrong), next=self.request.command("shell"))
         if wrong:
             raise CommandError(f"the tests in the image of {self.title} are not all done", why="\n".join(wrong))
 

@@ -1,0 +1,74 @@
+"""The options that ask for a target's image, which several verbs have: how invoke reads them, and what help says.
+
+toolchains/assembly/request.py makes a Request of their values.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of verbs.
+
+    Attributes:
+        help: its line in the help of verbs that do not explain it; "" if they all do, or if that of another names it.
+        default: "" for an option with a value, False for one without, None for one that may have a value.
+        several: whether it may be given several times.
+    """
+
+    help: str = ""
+    default: str | bool | None = ""
+    several: bool = False
+
+
+OPTIONS = {
+    "triton": Option("--triton=3.6.0   another pinned release than the default one"),
+    "offline": Option("--offline        do not use the network; list what is missing", False),
+    "allow_drift": Option(
+        "--allow-drift    take the current version of a locked package that the Debian archive no longer has", False
+    ),
+    "no_cache": Option(default=False),
+    "sdk": Option("--sdk=PATH       the vendor's SDK in place of our own part; see `build`"),
+    "sdk_sha256": Option(),
+    "sdk_version": Option(),
+    "from_source": Option(
+        "--from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`", default=None
+    ),
+    "source": Option(default=None, several=True),
+    "profile": Option(default=None, several=True),
+    "jobs": Option(),
+    "compiler_cache": Option(),
+}
+# What verbs have together.
+IMAGE = ("triton", "offline", "allow_drift")
+SOURCES = ("from_source", "source", "profile")
+
+
+def signature(own: inspect.Signature, names: Sequence[str], *, needs_target: bool) -> inspect.Signature:
+    """Return the signature by which invoke reads a verb's words, of a function with a parameter `request`.
+
+    Args:
+        own: that of the function: the context, `request`, and what is the verb's alone.
+        names: the options, of OPTIONS, that make the request.
+        needs_target: whether the target is the first word; it is an option otherwise.
+    """
+    kind = inspect.Parameter.KEYWORD_ONLY
+    context, *rest = own.parameters.values()
+    target = inspect.Parameter("target", kind, default=inspect.Parameter.empty if needs_target else "")
+    others = [each.replace(kind=kind) for each in rest if each.name != "request"]
+    return inspect.Signature(
+        [context, target, *others, *(inspect.Parameter(each, kind, default=OPTIONS[each].default) for each in names)]
+    )
+
+
+def described(text: str, names: Sequence[str]) -> str:
+    """Return a verb's help, followed by the lines of those options that its text does not explain itself."""
+    text = inspect.cleandoc(text)
+    own = set(re.findall(r"^--([\w-]+)", text, re.MULTILINE))
+    lines = [OPTIONS[each].help for each in names if each.replace("_", "-") not in own]
+    return "\n".join([text, "", *filter(None, lines)])

@@ -1,0 +1,98 @@
+"""Read the values of options that are more than text: numbers, lists of numbers, digests. What does not fit is refused.
+
+Input: the option's name and the words of a command line. Output: the value. Verbs read values before they do anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from toolchains.system.errors import UsageError
+
+
+def read_number(option: str, text: str, *, example: int, default: int = 0, most: int | None = None) -> int:
+    """Return the positive number that an option gives.
+
+    Args:
+        option: its name, such as "--jobs".
+        text: its value; empty if the option is not given.
+        example: a value that is right.
+        default: returned if the option is not given.
+        most: the largest number that is accepted; None for any.
+
+    Raises:
+        UsageError: it is not a number from 1 to `most`.
+    """
+    return _number(option, text, text, 1, most, str(example)) if text else default
+
+
+def read_numbers(option: str, text: str, *, least: int, example: str, count: int | None = None) -> tuple[int, ...]:
+    """Return the numbers, separated by commas, that an option gives; none if its value is empty.
+
+    Args:
+        option, text: as for read_number.
+        least: the smallest number that is accepted.
+        example: a value that is right.
+        count: how many numbers there may be; None for any.
+
+    Raises:
+        UsageError: one of them is not such a number, or they are too many.
+    """
+    words = text.split(",") if text else []
+    if count is not None and len(words) > count:
+        raise UsageError(
+            f"{option}={text} has {len(words)} numbers", why=f"at most {count}", next=f"{option}={example}"
+        )
+    return tuple(_number(option, text, word, least, None, example) for word in words)
+
+
+def read_sha256(option: str, text: str) -> str:
+    """Return the sha256 that an option gives, in lower case; "" if its value is empty.
+
+    Raises:
+        UsageError: it is not a sha256.
+    """
+    if text and not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise UsageError(f"{option}={text} is not a sha256", next=f"{option} with its 64 hexadecimal digits")
+    return text.lower()
+
+
+def read_pair(option: str, text: str, *, example: str) -> tuple[str, str]:
+    """Return the name and the value that an option gives as NAME=VALUE.
+
+    Raises:
+        UsageError: it has not that form.
+    """
+    name, sign, value = text.partition("=")
+    if not (name and sign and value):
+        raise UsageError(f"{option}={text} is not of the form NAME=VALUE", next=f"{option}={example}")
+    return name, value
+
+
+def read_indexed(option: str, texts: Sequence[str], *, example: str) -> tuple[tuple[int, str], ...]:
+    """Return the index of a parameter, from 0, and the value, for each time that an option gives IDX=VALUE.
+
+    Raises:
+        UsageError: one of them has not that form.
+    """
+    found = []
+    for text in texts:
+        index, sign, value = text.partition("=")
+        if not (sign and value and _is_number(index)):
+            raise UsageError(f"{option}={text} is not of the form IDX=VALUE", next=f"{option}={example}")
+        found.append((int(index), value))
+    return tuple(found)
+
+
+def _number(option: str, text: str, word: str, least: int, most: int | None, example: str) -> int:
+    if _is_number(word) and int(word) >= least and (most is None or int(word) <= most):
+        return int(word)
+    what = f"{option}={text}" + (f": {word!r}" if word != text else "")
+    end = f" to {most}" if most else ""
+    raise UsageError(f"{what} is not a number from {least}{end}", next=f"{option}={example}")
+
+
+def _is_number(word: str) -> bool:
+    # str.isdecimal alone accepts the digits of other scripts.
+    return word.isascii() and word.isdecimal()
