@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tarfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -32,15 +32,8 @@ def said() -> list[str]:
     return []
 
 
-def listing(repository: Path, commit: str, into: Path) -> dict[str, bytes]:
-    git.archive(repository, commit, [], into)
-    with tarfile.open(into) as tar:
-        found = {}
-        for member in tar.getmembers():
-            file = tar.extractfile(member) if member.isreg() else None
-            if file:
-                found[member.name] = file.read()
-        return found
+def listing(repository: Path, commit: str) -> dict[str, bytes]:
+    return dict(git.contents(repository, git.commit_entries(commit, repository=repository), "it"))
 
 
 def test_a_commit_arrives_without_its_history(origin: Repository, tmp_path: Path) -> None:
@@ -48,7 +41,7 @@ def test_a_commit_arrives_without_its_history(origin: Repository, tmp_path: Path
     commit = origin.commit({"src/main.c": "int main;\n"})
     origin.commit({"src/main.c": "later\n"})
     git.fetch([origin.url], commit, tmp_path / "copy")
-    assert listing(tmp_path / "copy", commit, tmp_path / "tar") == {
+    assert listing(tmp_path / "copy", commit) == {
         "CMakeLists.txt": b"old\n",
         "src/main.c": b"int main;\n",
     }
@@ -226,12 +219,25 @@ def test_attributes_of_the_tree_change_nothing(origin: Repository, tmp_path: Pat
         }
     )
     git.fetch([origin.url], commit, tmp_path / "copy")
-    found = listing(tmp_path / "copy", commit, tmp_path / "tar")
+    found = listing(tmp_path / "copy", commit)
     assert found["secret"] == b"kept\n"
     assert found["folder/inside"] == b"kept, too\n"
     assert found["version"] == b"$Format:%H$\n"
     assert found["dos"] == b"one\ntwo\n"
     assert found["id"] == b"$Id$\n"
+
+
+def test_objects_that_are_missing_or_not_what_their_name_says_are_refused(origin: Repository) -> None:
+    repository, commit = origin.folder / ".git", origin.git("rev-parse", "HEAD")
+    blob = origin.git("rev-parse", "HEAD:CMakeLists.txt")
+    file = repository / "objects" / blob[:2] / blob[2:]
+    file.chmod(0o644)
+    file.write_bytes(zlib.compress(b"blob 4\0new\n"))
+    with pytest.raises(HashMismatchError, match=r"CMakeLists\.txt of it is not what its commit has"):
+        listing(repository, commit)
+    file.unlink()
+    with pytest.raises(HashMismatchError, match=rf"does not have the object {blob}"):
+        listing(repository, commit)
 
 
 def test_of_the_users_configuration_only_the_connection_counts(
@@ -257,7 +263,7 @@ def test_of_the_users_configuration_only_the_connection_counts(
     )
     commit = origin.commit({"a": "1\n"})
     git.fetch([origin.url], commit, tmp_path / "copy")
-    assert listing(tmp_path / "copy", commit, tmp_path / "tar") == {"CMakeLists.txt": b"old\n", "a": b"1\n"}
+    assert listing(tmp_path / "copy", commit) == {"CMakeLists.txt": b"old\n", "a": b"1\n"}
     checkout = git.checkout(origin.folder)
     assert checkout
     assert (checkout.commit, checkout.changes) == (commit, ())

@@ -3,23 +3,26 @@
 Of the user's git configuration counts what is about the connection: proxies, certificates, credentials, how ssh is
 called, and addresses that stand for others (url.*.insteadOf), which is how a mirror of one's own is named. It cannot
 change what arrives, since a commit is named by the hash of its content. The rest of it plays no part: hooks, templates,
-filters and attributes could run programs or change bytes. Attributes in the tree itself (export-ignore, export-subst,
-line endings) would also change what is taken, so git archive is told to ignore them, and what it gives is compared with
-the hashes of the tree.
+filters and attributes could run programs or change bytes. Files are read as objects, which attributes in the tree
+(export-ignore, export-subst, line endings) do not change, and each is compared with its hash.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from toolchains.config.projects import GitPin
 from toolchains.system.children import Completed, run, tool
 from toolchains.system.errors import CommandError, FetchError, GoneError, HashMismatchError, PinError
+from toolchains.system.paths import scratch
 
 PROTOCOLS = ("https", "http", "ssh", "git")
 # Keys of the user's configuration that are about the connection.
@@ -44,10 +47,7 @@ _SETTINGS = (
     ("transfer.fsckObjects", "true"),
     ("fetch.recurseSubmodules", "false"),
     ("advice.detachedHead", "false"),
-    ("tar.umask", "0022"),
 )
-# A file that git archive must not leave out, expand or convert; $GIT_DIR/info/attributes wins over those of the tree.
-_ATTRIBUTES = "* -export-ignore -export-subst -text -eol -ident -filter -working-tree-encoding\n"
 # What a refspec takes as a pattern, an expression or an option is in no name of a branch or a tag.
 _REF = re.compile(r"(?!-)(?!.*\.\.)[^\s:+~^?*\[\\\x00-\x1f\x7f]+")
 _FETCHED = "refs/foundry/fetched"
@@ -66,6 +66,16 @@ class TreeEntry:
     def submodule(self) -> bool:
         """Return whether it is a commit of another repository."""
         return self.mode == "160000"
+
+    @property
+    def link(self) -> bool:
+        """Return whether it is a symbolic link; its content is where it leads."""
+        return self.mode == "120000"
+
+    @property
+    def executable(self) -> bool:
+        """Return whether it is a file that its owner may execute."""
+        return self.mode == "100755"
 
 
 def check_git_url(url: str, where: str = "toolchains/upstreams") -> None:
@@ -224,15 +234,13 @@ def _fetch_from(url: str, commit: str, repository: Path, ref: str, say: Say) -> 
 
 
 def create(repository: Path, *, alternate: Path | None = None, format: str = "sha1") -> None:
-    """Make an empty repository, in which no attributes of a tree count.
+    """Make an empty repository.
 
     Args:
         alternate: a folder of git objects that it has, too.
         format: git's name of the hash that objects are named by.
     """
     _git("init", "--bare", "--quiet", "--template=", f"--object-format={format}", "--", repository, log="git-init")
-    (repository / "info").mkdir(exist_ok=True)
-    (repository / "info" / "attributes").write_text(_ATTRIBUTES)
     if alternate:
         (repository / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (repository / "objects" / "info" / "alternates").write_text(f"{alternate}\n")
@@ -256,6 +264,8 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
 def commit_entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
     """Return everything in a commit's tree by its path; folders are not in it, submodules are.
 
+    What is not UTF-8 in a path becomes U+FFFD.
+
     Args:
         repository, work: one of ours that has the commit, or a working tree of the user's.
     """
@@ -270,9 +280,32 @@ def commit_entries(commit: str, *, repository: Path | None = None, work: Path | 
     return found
 
 
-def archive(repository: Path, commit: str, paths: Sequence[str], file: Path) -> None:
-    """Write the files and links of a commit's tree as a tar; all of them, or those at and below some paths."""
-    _git("archive", "--format=tar", f"--output={file}", commit, "--", *paths, repository=repository, log="git-archive")
+def contents(repository: Path, entries: Mapping[str, TreeEntry], called: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the paths of files and links with their contents, in their order.
+
+    Args:
+        called: what the entries are of, for errors.
+
+    Raises:
+        HashMismatchError: the repository does not have a content, or a damaged one.
+    """
+    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
+        asked, answers = Path(work, "asked"), Path(work, "answers")
+        asked.write_text("".join(f"{entry.hash}\n" for entry in entries.values()))
+        _git("cat-file", "--batch", "--buffer", repository=repository, log="git-contents", input=asked, output=answers)
+        with answers.open("rb") as file:
+            for path, entry in entries.items():
+                # "HASH blob SIZE", the content and a line's end; or "HASH missing".
+                _, kind, *size = file.readline().split()
+                content = file.read(int(size[0])) if size else b""
+                file.read(len(size))
+                algorithm = "sha1" if len(entry.hash) == 40 else "sha256"
+                if hashlib.new(algorithm, b"%b %d\0%b" % (kind, len(content), content)).hexdigest() != entry.hash:
+                    raise HashMismatchError(
+                        f"{path} of {called} is not what its commit has",
+                        why="" if size else f"the repository does not have the object {entry.hash}",
+                    )
+                yield path, content
 
 
 def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[str, list[str]]:
@@ -394,10 +427,9 @@ def _git(
     repository: Path | None = None,
     work: Path | None = None,
     network: bool = False,
-    check: bool = True,
-    line: Callable[[str], None] | None = None,
+    **options: Any,
 ) -> Completed:
-    """Run git in a bare repository of ours, in a working tree of the user's, or in none."""
+    """Run git in a bare repository of ours, in a working tree of the user's, or in none; `options` are those of run."""
     where: list[str | Path] = []
     if repository:
         where = [f"--git-dir={repository}"]
@@ -429,7 +461,7 @@ def _git(
         if not any(name in env for name in ("GIT_SSH", "GIT_SSH_COMMAND")) and "core.sshcommand" not in dict(settings):
             env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
     argv = [tool("git", package="git"), *where, verb, *words]
-    return run(argv, log=log, env=env, network=network, check=check, line=line, cwd=None if work else Path("/"))
+    return run(argv, log=log, env=env, network=network, cwd=None if work else Path("/"), **options)
 
 
 def _connection() -> tuple[tuple[str, str], ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import os
 import posixpath
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,6 @@ from toolchains.fromsource.source_tar import Selection, SourceEntry
 from toolchains.lockfile.lock import Artifact, LockedSource
 from toolchains.system.errors import (
     FileError,
-    HashMismatchError,
     OfflineError,
     PinError,
     UnsafeArchiveError,
@@ -82,7 +81,7 @@ class SourcePackage:
         # All of the package, also Debian's part: what is in the store can be shown to somebody as a whole.
         store.fetch(self.locked.files, suite=self.pin.suite, python="")
         for component, file in self._archives.items():
-            yield from source_tar.read_tree(store.path(file), file.filename, strip=True, below=component)
+            yield from source_tar.read_tree(store.path(file), file.filename, below=component)
 
     @property
     def _archives(self) -> dict[str, Artifact]:
@@ -132,7 +131,7 @@ class GitCommit:
         self, repository: Path, commit: str, urls: Sequence[str], below: str, used: set[str], store: Store
     ) -> Iterator[SourceEntry]:
         tree = git.commit_entries(commit, repository=repository)
-        yield from _of_commit(repository, commit, tree, below, self.selection, self.called)
+        yield from _of_commit(repository, tree, below, self.selection, self.called)
         places: dict[str, list[str]] | None = None
         for path, submodule in _submodules(tree, below, self.selection):
             name = posixpath.join(below, path)
@@ -201,7 +200,7 @@ class CleanCheckout:
             repository = Path(folder, "repository")
             git.create(repository, alternate=checkout.objects, format=checkout.format)
             tree = git.commit_entries(checkout.commit, repository=repository)
-            yield from _of_commit(repository, checkout.commit, tree, below, self.selection, self.called)
+            yield from _of_commit(repository, tree, below, self.selection, self.called)
         for path, _ in _submodules(tree, below, self.selection):
             inner = git.checkout(checkout.path / path)
             assert inner is not None, "of_folder has looked"
@@ -366,53 +365,15 @@ def _submodules(tree: Mapping[str, TreeEntry], below: str, selection: Selection)
 
 
 def _of_commit(
-    repository: Path, commit: str, tree: Mapping[str, TreeEntry], below: str, selection: Selection, called: str
+    repository: Path, tree: Mapping[str, TreeEntry], below: str, selection: Selection, called: str
 ) -> Iterator[SourceEntry]:
-    """The files and links of a commit, each compared with the hash that the tree has of it.
-
-    Raises:
-        HashMismatchError: git archive left something out or changed it.
-    """
-    wanted = {
-        posixpath.join(below, path): entry
-        for path, entry in tree.items()
-        if not entry.submodule and posixpath.join(below, path) in selection
-    }
+    """The files and links of a commit, each compared with the hash that the tree has of it."""
+    named = {posixpath.join(below, path): entry for path, entry in tree.items()}
     # What is not taken comes by its name alone.
-    yield from (SourceEntry(name) for name in (posixpath.join(below, path) for path in tree) if name not in selection)
-    if not wanted:
-        return
-    tops = (
-        [top for top in selection.take if any(source_tar.is_below(name, top) for name in wanted)] if not below else []
-    )
-    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as folder:
-        tar = Path(folder, "tree.tar")
-        git.archive(repository, commit, tops, tar)
-        for entry in source_tar.read_tree(tar, called, below=below):
-            if entry.name not in selection:
-                continue
-            known = wanted.pop(entry.name, None)
-            content = _Hashed(entry, "sha256" if len(commit) == 64 else "sha1")
-            yield replace(entry, content=None if entry.link else cast(IO[bytes], content))
-            if known is None or content.hash() != known.hash:
-                raise HashMismatchError(f"{entry.name} of {called} is not what its commit has")
-    if wanted:
-        raise HashMismatchError(f"{called} came without files that its commit has", why="\n".join(sorted(wanted)[:10]))
-
-
-class _Hashed:
-    """The content of an entry, from which git's name for it is computed while it is read."""
-
-    def __init__(self, entry: SourceEntry, algorithm: str) -> None:
-        self._entry = entry
-        self._hash = hashlib.new(algorithm, f"blob {len(os.fsencode(entry.link)) or entry.size}\0".encode())
-        self._hash.update(os.fsencode(entry.link))
-
-    def read(self, size: int = -1) -> bytes:
-        assert self._entry.content is not None
-        data = self._entry.content.read(size)
-        self._hash.update(data)
-        return data
-
-    def hash(self) -> str:
-        return self._hash.hexdigest()
+    yield from (SourceEntry(name) for name in named if name not in selection)
+    wanted = {name: entry for name, entry in named.items() if name in selection and not entry.submodule}
+    for name, content in git.contents(repository, wanted, called):
+        if wanted[name].link:
+            yield SourceEntry(name, link=os.fsdecode(content))
+        else:
+            yield SourceEntry(name, io.BytesIO(content), len(content), wanted[name].executable)

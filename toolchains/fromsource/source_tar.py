@@ -27,6 +27,8 @@ from toolchains.system.errors import PatchTargetError, PinError, UnsafeArchiveEr
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: a pointer starts so and is shorter than 1024 bytes.
 _LFS, _LFS_SIZE = b"version https://git-lfs.github.com/spec/v1\n", 1024
 _PROJECT = "CMakeLists.txt"
+# What tarfile and fetch/git.py make of such bytes.
+_NOT_UTF_8 = re.compile("[\ud800-\udfff\ufffd]")
 
 
 @dataclass(frozen=True)
@@ -176,11 +178,8 @@ class _Packing:
             if name in self.held:
                 self.unseen.add(name)
             return
-        try:
-            name.encode()
-            entry.link.encode()
-        except UnicodeEncodeError:
-            raise self._unsafe(f"a name that is not UTF-8: {name!r}") from None
+        if any(map(_NOT_UTF_8.search, (name, entry.link))):
+            raise self._unsafe(f"a name that is not UTF-8: {name!r}")
         if name in self.places or name in self.links:
             raise self._unsafe(f"two entries of one name: {name}")
         self.folders.update(confine.parent_folders(name))
@@ -314,22 +313,19 @@ class _Held:
         yield from self.contents
 
 
-def read_tree(tar: Path, called: str, *, strip: bool = False, below: str = "") -> Iterator[SourceEntry]:
-    """The entries of a tar, plain or compressed, as they come.
+def read_tree(tar: Path, called: str, *, below: str = "") -> Iterator[SourceEntry]:
+    """Yield the entries of a tar, plain or compressed, as they come, without the topmost folder.
 
     Args:
-        strip: take away the topmost folder, which all entries must be in.
         below: a folder to put them into.
 
     Raises:
-        UnsafeArchiveError: something in it is neither a file, a folder nor a link.
+        UnsafeArchiveError: something in it is neither a file, a folder nor a link; it has two topmost folders.
         tarfile.TarError: it cannot be read.
     """
     top = ""
 
     def inside(name: str) -> str:
-        if not strip:
-            return posixpath.join(below, name)
         first, _, rest = name.partition("/")
         if first != top:
             raise UnsafeArchiveError(

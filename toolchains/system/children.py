@@ -89,6 +89,8 @@ def run(
     line: Callable[[str], None] | None = None,
     isolated: bool = False,
     next: str = "",
+    input: Path | None = None,
+    output: Path | None = None,
 ) -> Completed:
     """Run a program to its end.
 
@@ -102,6 +104,8 @@ def run(
         isolated: in mount and PID namespaces that end with the program. Even if it is killed, the kernel unmounts what
             it mounted, and ends what it started. Only root may ask for it.
         next: the advice that a CommandError gives.
+        input: a file that the program reads from stdin; it is empty without one.
+        output: a file for what the program writes to stdout, which is then not in the log; not together with `line`.
 
     Raises:
         CommandError: exit status not zero and `check`; carries the last lines printed and the log's path.
@@ -115,22 +119,24 @@ def run(
     child_environment = clean_environment(env, network=network)
     if shutil.which(words[0], path=child_environment["PATH"]) is None:
         raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor")
-    child = subprocess.Popen(
-        [*_dying_with_us(), *(_ISOLATED if isolated else ()), *words],
-        cwd=cwd,
-        env=child_environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        process_group=0,
-        pass_fds=scratch.locks(),
-    )
+    with contextlib.ExitStack() as files:
+        child = subprocess.Popen(
+            [*_dying_with_us(), *(_ISOLATED if isolated else ()), *words],
+            cwd=cwd,
+            env=child_environment,
+            stdin=files.enter_context(input.open("rb")) if input else subprocess.DEVNULL,
+            stdout=files.enter_context(output.open("wb")) if output else subprocess.PIPE,
+            stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            process_group=0,
+            pass_fds=scratch.locks(),
+        )
     _children.append(child)
     try:
         if line is None:
-            stdout, stderr = child.communicate()
+            said, stderr = child.communicate()
+            stdout = said or ""
         else:
             assert child.stdout is not None
             lines = []
