@@ -17,6 +17,7 @@ from .dialects.arith import ArithOnTensors
 from .dialects.llvm import LLVM
 from .dialects.tile import Tile
 from .dialects.tt import TT
+from .effects import refuse_undeclared
 from .errors import LoweringError, UnsupportedOperation
 
 # Branches are what a return under a condition is made of (front/returns.py).
@@ -94,7 +95,8 @@ def parse(text: str) -> ModuleOp:
     """The module of TTIR or structured-form text.
 
     Raises:
-        UnsupportedOperation: it has an operation that the lowering does not know.
+        UnsupportedOperation: it has an operation that the lowering does not know, or whose effects on memory are not
+            declared.
         LoweringError: it is not well-formed; a defect of ours or a new syntax of a new Triton.
     """
     text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_aliases_first(text)))
@@ -104,4 +106,5 @@ def parse(text: str) -> ModuleOp:
         module = Parser(made, text).parse_module()
     except ParseError as error:
         raise LoweringError(f"cannot read this IR: {error}") from error
+    refuse_undeclared(module)
     return module

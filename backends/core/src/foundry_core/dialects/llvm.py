@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Dialect
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
+
+from ..effects import OrderingEffect
 
 
 @irdl_op_definition
@@ -13,6 +15,7 @@ class AssumeOp(IRDLOperation):
 
     name = "llvm.intr.assume"
     condition = operand_def(IntegerType(1))
+    traits = traits_def(OrderingEffect())
     assembly_format = "$condition attr-dict `:` type($condition)"
 
 

@@ -15,6 +15,7 @@ anything.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerType, TensorType, i64
@@ -33,7 +34,9 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from ..effects import OrderingEffect
 
 
 @irdl_attr_definition
@@ -115,13 +118,31 @@ class KeepOp(IRDLOperation):
     """Nothing, as an effect: a loop that has it is not deleted, also if it never ends and nobody uses its result."""
 
     name = "tile.keep"
+    traits = traits_def(OrderingEffect())
     assembly_format = "attr-dict"
+
+
+class Access(IRDLOperation, ABC):
+    """What reads or writes a tile of memory, or does both: its effects say what."""
+
+    base = operand_def()
+    start = operand_def(i64)
+    axes = var_operand_def(AxisType)
+    gather = opt_operand_def()
+    ranges = var_operand_def(RangeType)
+    mask = opt_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @property
+    @abstractmethod
+    def elements(self) -> SSAValue:
+        """The tile that is read or written: its type is that of the elements in memory, its shape theirs."""
 
 
 # The place of an access reads:  %base[%start, %axis0, %axis1] (+ %gather)? (in [%range0, %range1])? (where %mask)?
 
 
-def _print_place(printer: Printer, op: LoadOp | StoreOp) -> None:
+def _print_place(printer: Printer, op: Access) -> None:
     printer.print_string(" ")
     printer.print_operand(op.base)
     printer.print_string("[")
@@ -170,19 +191,13 @@ def mask_type(value: Attribute) -> Attribute:
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(Access):
     """Read a tile; elements outside the ranges or the mask are `other`, or anything if there is none."""
 
     name = "tile.load"
-    base = operand_def()
-    start = operand_def(i64)
-    axes = var_operand_def(AxisType)
-    gather = opt_operand_def()
-    ranges = var_operand_def(RangeType)
-    mask = opt_operand_def()
     other = opt_operand_def()
     result = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
 
     def __init__(
         self,
@@ -195,7 +210,11 @@ class LoadOp(IRDLOperation):
         other: SSAValue | None,
         result: Attribute,
     ) -> None:
-        super().__init__(operands=[base, start, axes, gather, ranges, mask, other], result_types=[result])
+        super().__init__(operands=[other, base, start, axes, gather, ranges, mask], result_types=[result])
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.result
 
     def print(self, printer: Printer) -> None:
         _print_place(printer, self)
@@ -228,18 +247,12 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(Access):
     """Write a tile; elements outside the ranges or the mask are left alone."""
 
     name = "tile.store"
-    base = operand_def()
-    start = operand_def(i64)
-    axes = var_operand_def(AxisType)
-    gather = opt_operand_def()
-    ranges = var_operand_def(RangeType)
-    mask = opt_operand_def()
     value = operand_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())
 
     def __init__(
         self,
@@ -251,7 +264,11 @@ class StoreOp(IRDLOperation):
         mask: SSAValue | None,
         value: SSAValue,
     ) -> None:
-        super().__init__(operands=[base, start, axes, gather, ranges, mask, value])
+        super().__init__(operands=[value, base, start, axes, gather, ranges, mask])
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.value
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

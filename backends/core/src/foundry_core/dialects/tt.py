@@ -43,7 +43,20 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import CallableOpInterface, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import (
+    CallableOpInterface,
+    EffectInstance,
+    IsolatedFromAbove,
+    IsTerminator,
+    MemoryEffect,
+    MemoryEffectKind,
+    MemoryWriteEffect,
+    Pure,
+    RecursiveMemoryEffect,
+    SymbolOpInterface,
+)
+
+from ..effects import ORDERING, WholeTile
 
 AXES = ("x", "y", "z")
 
@@ -138,7 +151,7 @@ class FuncOp(IRDLOperation):
     function_type = prop_def(FunctionType)
     sym_visibility = opt_prop_def(StringAttr)
     arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), _FuncCallable())
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), _FuncCallable(), RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
@@ -180,7 +193,7 @@ class ReturnOp(IRDLOperation):
 
     name = "tt.return"
     values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())
     assembly_format = "attr-dict ($values^ `:` type($values))?"
 
 
@@ -249,7 +262,7 @@ class UnsplatOp(IRDLOperation):
     name = "tt.unsplat"
     src = operand_def(TensorType)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), WholeTile())
 
     @classmethod
     def parse(cls, parser: Parser) -> UnsplatOp:
@@ -380,6 +393,15 @@ def _pointee(type: Attribute) -> Attribute:
     return type.pointee
 
 
+class _LoadEffect(MemoryEffect):
+    """A volatile load is an effect also where nobody uses its result."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> frozenset[EffectInstance]:
+        assert isinstance(op, LoadOp)
+        return frozenset([EffectInstance(MemoryEffectKind.READ), *([ORDERING] if op.is_volatile else [])])
+
+
 @irdl_op_definition
 class LoadOp(IRDLOperation):
     """Read through each pointer whose mask is set; `other`, or anything, elsewhere."""
@@ -390,6 +412,7 @@ class LoadOp(IRDLOperation):
     other = opt_operand_def()
     is_volatile = opt_prop_def(BoolAttr, prop_name="isVolatile")
     result = result_def()
+    traits = traits_def(_LoadEffect())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     @classmethod
@@ -428,6 +451,7 @@ class StoreOp(IRDLOperation):
     ptr = operand_def()
     value = operand_def()
     mask = opt_operand_def()
+    traits = traits_def(MemoryWriteEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
@@ -456,7 +480,7 @@ class DotOp(IRDLOperation):
     c = operand_def(TensorType)
     input_precision = prop_def(StringAttr)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), WholeTile())
 
     @classmethod
     def parse(cls, parser: Parser) -> DotOp:
@@ -501,6 +525,7 @@ class ReduceOp(IRDLOperation):
     axis = prop_def(IntegerAttr[IntegerType])
     combine = region_def("single_block")
     res = var_result_def()
+    traits = traits_def(RecursiveMemoryEffect())
 
 
 @irdl_op_definition
@@ -509,7 +534,7 @@ class ReduceReturnOp(IRDLOperation):
 
     name = "tt.reduce.return"
     values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())
     assembly_format = "attr-dict ($values^ `:` type($values))?"
 
 

@@ -15,6 +15,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ..dialects import tile, tt
 from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from ..effects import reads, writes
+from ..errors import unsupported
 from . import interval
 from .accesses import Accesses, box
 from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul, sub
@@ -86,11 +88,11 @@ class Walk:
 
     def _operation(self, op: Operation) -> None:
         match op:
-            case tile.LoadOp():
-                self._access(self._reads, op, op.result.type)
-                self._values[op.result] = unknown(op.result.type)
-            case tile.StoreOp():
-                self._access(self._writes, op, op.value.type)
+            case tile.Access():
+                for accesses, is_made in ((self._reads, reads(op)), (self._writes, writes(op))):
+                    if is_made:
+                        self._access(accesses, op)
+                self._values.update((result, unknown(result.type)) for result in op.results)
             case scf.ForOp():
                 self._for(op)
             case scf.IfOp():
@@ -99,6 +101,8 @@ class Walk:
                 self._while(op)
             case scf.YieldOp() | scf.ConditionOp() | tt.ReturnOp():
                 pass
+            case _ if reads(op) or writes(op):
+                raise unsupported(op, "what it reaches in memory is not known")
             case _:
                 for result in op.results:
                     self._values[result] = self._result(op, result)
@@ -176,13 +180,14 @@ class Walk:
             return interval.not_negative(positive, _UNSIGNED[op.name](*numbers), bits)
         return None
 
-    def _access(self, accesses: Accesses, op: tile.LoadOp | tile.StoreOp, type: object) -> None:
+    def _access(self, accesses: Accesses, op: tile.Access) -> None:
         if self._trial:
             return
         pointer = self._values.get(op.base)
         assert isinstance(pointer, Pointer)
         axes = [axis for value in op.axes if isinstance(axis := self._values.get(value), Axis)]
         ranges = [found for value in op.ranges if isinstance(found := self._values.get(value), Range)]
+        type = op.elements.type
         shape = type.get_shape() if isinstance(type, TensorType) else ()
         start = self._number(op.start)
         if op.gather is not None:

@@ -11,6 +11,7 @@ from xdsl.transforms.dead_code_elimination import dce
 
 from ..dialects import tile, tt
 from ..dialects.arith import ExtSIOp
+from ..effects import writes
 from ..errors import LoweringError, unsupported
 from .carried import loops, replace_carried
 from .libdevice import replace_functions
@@ -68,7 +69,7 @@ def _keeps(op: tile.KeepOp) -> bool:
     Whether its results are used says little: what uses them may be deleted.
     """
     loop = op.parent_op()
-    return isinstance(loop, scf.WhileOp) and not any(isinstance(inner, tile.StoreOp) for inner in loop.walk())
+    return isinstance(loop, scf.WhileOp) and not writes(loop)
 
 
 class _Accesses:

@@ -8,12 +8,13 @@ from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ..dialects import tile, tt
+from ..dialects import tt
+from ..effects import writes
 from .structured import kernel
 
 
 def written(module: ModuleOp) -> list[int]:
-    """The numbers of the arguments that a store may go to, in order.
+    """The numbers of the arguments through which an operation may write, in order.
 
     A pointer that a loop carries, a branch passes on or a selection chooses is any of those that it can be.
     """
@@ -22,16 +23,14 @@ def written(module: ModuleOp) -> list[int]:
     for op in body.walk():
         sources.note(op)
     seen: set[SSAValue] = set()
-    pending = [op.base if isinstance(op, tile.StoreOp) else op.ptr for op in body.walk() if isinstance(op, _STORES)]
+    writing = (op for op in body.walk() if not op.regions and writes(op))
+    pending = [operand for op in writing for operand in op.operands if _is_pointer(operand)]
     while pending:
         value = pending.pop()
         if value not in seen:
             seen.add(value)
             pending += sources.of(value)
     return [argument.index for argument in body.blocks[0].args if argument in seen]
-
-
-_STORES = (tt.StoreOp, tile.StoreOp)
 
 
 class _Sources:

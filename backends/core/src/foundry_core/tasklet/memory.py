@@ -239,7 +239,7 @@ class StagedMemory(Memory):
         """Room for a piece that begins and ends anywhere in a word of 8 bytes."""
         return self._text.private("i64", (lanes * WIDTHS[memory] // 8 + 2 * DMA_ALIGNMENT - 1) // DMA_ALIGNMENT)
 
-    def _address(self, op: tile.LoadOp | tile.StoreOp, point: Point, memo: Memo) -> str:
+    def _address(self, op: tile.Access, point: Point, memo: Memo) -> str:
         base, _, memory = self._base(op)
         return self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
 

@@ -10,7 +10,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tile, tt
+from ..dialects import tt
+from ..effects import writes
 from ..errors import LoweringError
 from ..front.structured import kernel
 from ..workitem.buffers import Buffer
@@ -44,7 +45,7 @@ def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
 
 def _stores(op: scf.IfOp) -> bool:
     """Whether anything under a condition stores, to global memory or to tiles."""
-    return any(isinstance(inner, tile.StoreOp) or any(map(is_tile, inner.results)) for inner in op.walk())
+    return writes(op) or any(is_tile(result) for inner in op.walk() for result in inner.results)
 
 
 class WorkGroupTiles(Tiles):

@@ -74,9 +74,8 @@ class Memory:
 
     @staticmethod
     def _extent_of(user: Operation, axis: SSAValue) -> int:
-        assert isinstance(user, tile.LoadOp | tile.StoreOp)
-        value = user.result if isinstance(user, tile.LoadOp) else user.value
-        return extents(value)[list(user.axes).index(axis)]
+        assert isinstance(user, tile.Access)
+        return extents(user.elements)[list(user.axes).index(axis)]
 
     def _offset_along(self, axis: SSAValue, i: Reg, point: Point, memo: Memo) -> Reg:
         """What one axis adds to an address at index i, in elements."""
@@ -100,7 +99,7 @@ class Memory:
                 return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1), memo))
         raise AssertionError(axis)
 
-    def _start(self, op: tile.LoadOp | tile.StoreOp, point: Point, memo: Memo) -> Reg:
+    def _start(self, op: tile.Access, point: Point, memo: Memo) -> Reg:
         """The offset of a point's first element from the base, in elements."""
         total = self._tiles.index(op.start)
         for axis, i in zip(op.axes, point.index, strict=True):
@@ -110,7 +109,7 @@ class Memory:
             total = self._space.plus(total, self._text.to_index(gathered))
         return total
 
-    def _runs(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> list[Reg] | None:
+    def _runs(self, op: tile.Access, point: Point) -> list[Reg] | None:
         """The conditions under which the lanes of a point lie side by side in memory and all exist; None if never."""
         if point.lanes == 1 or op.gather is not None or not is_unit(op.axes[point.lane]):
             return None
@@ -121,7 +120,7 @@ class Memory:
         conditions = [self._around[axis].whole] if isinstance(axis.owner, tile.WrappedOp) else []
         return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
-    def _exist(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> list[Reg]:
+    def _exist(self, op: tile.Access, point: Point) -> list[Reg]:
         """The conditions under which all elements of a point are within the ranges, less those that are known."""
         t = self._text
         conditions: list[Reg] = []
@@ -131,7 +130,7 @@ class Memory:
             low, high = self._tiles.range(range_value)
             i = point.index[d]
             last = self._space.plus(i, t.integer(point.lanes)) if d == point.lane and point.lanes > 1 else None
-            shape = extents(op.result if isinstance(op, tile.LoadOp) else op.value)
+            shape = extents(op.elements)
             if not self._space.known(low, 0):
                 conditions.append(t.compare("sle", low, i))
             if not self._space.known(high, shape[d]):
@@ -160,10 +159,9 @@ class Memory:
             choice.result(self._load_each(op, point, dict(memo)))
         return choice.end()
 
-    def _base(self, op: tile.LoadOp | tile.StoreOp) -> tuple[str, str, str]:
+    def _base(self, op: tile.Access) -> tuple[str, str, str]:
         """(pointer, element type, element type in memory)"""
-        value = op.result if isinstance(op, tile.LoadOp) else op.value
-        elem = element(value.type, op)
+        elem = element(op.elements.type, op)
         return self._tiles.scalar(op.base).name, elem, in_memory(elem)
 
     def _load_run(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:

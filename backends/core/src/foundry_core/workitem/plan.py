@@ -14,18 +14,17 @@ reads and writes shifted views of one buffer through two arguments in one progra
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, math, scf
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import tile, tt
 from ..dialects.arith import ConstantOp
+from ..effects import is_sink, reads, writes
 from ..front.scalars import constant
 from .numeric import ELEMENTWISE
 
 _CONVERTED = (Float8E5M2Type, Float16Type, BFloat16Type)
-# Operations at which expressions are evaluated.
-SINKS = (tile.StoreOp, tt.DotOp, tt.ReduceOp, tt.UnsplatOp, scf.YieldOp, scf.ConditionOp, scf.ForOp, scf.WhileOp)
 _COSTLY = (
     math.ExpOp,
     math.Exp2Op,
@@ -68,7 +67,7 @@ class Plan:
         self._costly: dict[SSAValue, bool] = {}
         for op in reversed(list(body.walk())):
             for result in op.results:
-                if is_tile(result) and not isinstance(op, SINKS) and not op.regions and self._must_store(result):
+                if is_tile(result) and not is_sink(op) and self._must_store(result):
                     self.stored.add(result)
 
     def sinks(self, value: SSAValue) -> set[Operation]:
@@ -77,7 +76,7 @@ class Plan:
             found: set[Operation] = set()
             for use in value.uses:
                 user = use.operation
-                if isinstance(user, SINKS):
+                if is_sink(user):
                     found.add(user)
                     continue
                 for result in user.results:
@@ -134,9 +133,9 @@ class Plan:
 
     def _found_costly(self, value: SSAValue) -> bool:
         op = value.owner
-        if isinstance(op, Block | tt.DotOp | tt.ReduceOp | tt.UnsplatOp) or op.regions:
+        if isinstance(op, Block) or is_sink(op):
             return False
-        if isinstance(op, (tile.LoadOp, *_COSTLY)):
+        if reads(op) or isinstance(op, _COSTLY):
             return True
         return any(self._is_costly(operand) for operand in op.operands if is_tile(operand))
 
@@ -153,21 +152,24 @@ class Plan:
             return True
         if self._is_costly(value) and any(_repeats(use.operation) for use in value.uses):
             return True
-        return isinstance(op, tile.LoadOp) and any(self._may_change(op, sink) for sink in sinks)
+        return reads(op) and any(self._may_change(op, sink) for sink in sinks)
 
-    def _may_change(self, load: tile.LoadOp, sink: Operation) -> bool:
-        """Whether what a load reads may have been overwritten when the sink evaluates it."""
+    def _may_change(self, load: Operation, sink: Operation) -> bool:
+        """Whether what an operation reads may have been overwritten when the sink evaluates it."""
         op = load.next_op
         while op is not None and op is not sink:
-            if any(isinstance(inner, tile.StoreOp) for inner in op.walk()):
+            if writes(op):
                 return True
             op = op.next_op
-        if not isinstance(sink, tile.StoreOp):
+        if not writes(sink):
             return False
+        if not isinstance(load, tile.LoadOp) or not isinstance(sink, tile.Access):
+            return True
         read, written = _argument(load.base), _argument(sink.base)
         if read is not None and written is not None and read is not written:
             return False
-        return not (_same_elements(load, sink) and _is_straight(load.result, sink, set()))
+        in_place = isinstance(sink, tile.StoreOp) and _same_elements(load, sink)
+        return not (in_place and _is_straight(load.result, sink, set()))
 
 
 def _argument(pointer: SSAValue) -> SSAValue | None:

@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects import tile, tt
 from ..dialects.arith import ConstantOp, SelectOp
 from ..dialects.llvm import AssumeOp
+from ..effects import is_sink
 from ..errors import LoweringError, unsupported
 from ..front.structured import kernel
 from . import dot
@@ -116,6 +117,9 @@ class Program:
             case tt.UnsplatOp():
                 index = (t.integer(0),) * len(extents(op.src))
                 tiles.scalars[op.result] = tiles.at(op.src, Point(index, 0, 1), {})
+            case _ if is_sink(op):
+                # What has an effect is written here or nowhere.
+                raise unsupported(op)
             case _ if op.results and all(not is_tile(result) for result in op.results):
                 tiles.scalars[op.results[0]] = self._scalar(op)
             case _:

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 
 from foundry_core.dialects import tile, tt
 from foundry_core.dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from foundry_core.effects import reads, writes
+from foundry_core.errors import unsupported
 from foundry_core.front.masks import sufficient
 from foundry_core.front.scalars import constant
 from foundry_core.front.structured import kernel
@@ -135,7 +137,7 @@ class _Writer:
 
     def _operation(self, op: Operation) -> None:
         match op:
-            case tile.LoadOp() | tile.StoreOp():
+            case tile.Access():
                 self._access(op)
             case scf.ForOp():
                 self._for(op)
@@ -154,6 +156,7 @@ class _Writer:
             case tt.GetNumProgramsOp():
                 self._values[op.result] = f"grid[{op.axis.value.data}]"
             case _:
+                _refuse_memory(op)
                 self._compute(op)
 
     def _compute(self, op: Operation) -> None:
@@ -254,12 +257,15 @@ class _Writer:
     def _anywhere(self, op: Operation) -> None:
         """Control that data decides: what is in there may reach anything."""
         for inner in op.walk():
-            if isinstance(inner, tile.LoadOp | tile.StoreOp):
+            if isinstance(inner, tile.Access):
                 self._any(inner)
+            else:
+                _refuse_memory(inner)
 
-    def _any(self, op: tile.LoadOp | tile.StoreOp) -> None:
+    def _any(self, op: tile.Access) -> None:
         for parameter in self._parameters(op.base):
-            self._write(f"{_verb(op)}_any({parameter});")
+            for verb in _verbs(op):
+                self._write(f"{verb}_any({parameter});")
 
     def _parameters(self, pointer: SSAValue) -> list[int]:
         """Into which parameters' memory a pointer may point."""
@@ -269,8 +275,8 @@ class _Writer:
             return [pointer.index]
         return [argument.index for argument in self._body.args if isinstance(argument.type, tt.PointerType)]
 
-    def _access(self, op: tile.LoadOp | tile.StoreOp) -> None:
-        type = op.result.type if isinstance(op, tile.LoadOp) else op.value.type
+    def _access(self, op: tile.Access) -> None:
+        type = op.elements.type
         pointer = self._values.get(op.base)
         span = self._span(op, type.get_shape() if isinstance(type, TensorType) else ())
         if span is None or not isinstance(pointer, _Pointer):
@@ -286,9 +292,10 @@ class _Writer:
             self._write(f"struct span span = span_at({pointer.offset} + {span[0]});")
             for line in span[1:]:
                 self._write(line)
-            self._write(f"{_verb(op)}({pointer.parameter}, span, {exact});")
+            for verb in _verbs(op):
+                self._write(f"{verb}({pointer.parameter}, span, {exact});")
 
-    def _span(self, op: tile.LoadOp | tile.StoreOp, shape: Sequence[int]) -> list[str] | None:
+    def _span(self, op: tile.Access, shape: Sequence[int]) -> list[str] | None:
         """Where an access starts, and a line for each of its axes; None if data decides it."""
         start = self._number(op.start)
         if start is None or op.gather is not None:
@@ -312,8 +319,14 @@ class _Writer:
         return lines
 
 
-def _verb(op: tile.LoadOp | tile.StoreOp) -> str:
-    return "reads" if isinstance(op, tile.LoadOp) else "writes"
+def _verbs(op: tile.Access) -> list[str]:
+    return [verb for verb, is_made in (("reads", reads(op)), ("writes", writes(op))) if is_made]
+
+
+def _refuse_memory(op: Operation) -> None:
+    """Refuse an operation that is no tile.Access and reaches memory; what is in its regions is looked at apart."""
+    if not op.regions and (reads(op) or writes(op)):
+        raise unsupported(op, "what it reaches in memory is not known")
 
 
 def _bits(type: Attribute) -> int | None:
@@ -385,7 +398,7 @@ def _block(body: Block) -> int | None:
                 return None
             case tt.GetProgramIdOp() if op.axis.value.data != 0:
                 return None
-            case tile.StoreOp():
+            case tile.Access() if writes(op):
                 line = len(op.axes) == 1 and isinstance(op.axes[0].owner, tile.AffineOp) and op.gather is None
                 places = [_per_program(op.base), _per_program(op.start)]
                 known = line and None not in places and op.parent_block() is body
