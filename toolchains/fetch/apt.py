@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from filelock import FileLock
 
+from toolchains.fetch import apt_sources
+from toolchains.fetch.apt_sources import Archive
 from toolchains.fetch.source import Report
+from toolchains.lockfile.lock import Artifact
 from toolchains.system.children import run
 from toolchains.system.errors import CommandError, FetchError
 
@@ -20,13 +23,15 @@ class Apt:
     Args:
         suite: "trixie", for messages.
         root: folder for apt's own state; kept between runs so that an unchanged index is not fetched again.
-        sources: gives the content of sources.list; called when the index is to be fetched.
+        archives: where from; the archives of the machine's own apt configuration if None.
+        kind: "deb" or "deb-src".
     """
 
-    def __init__(self, suite: str, root: Path, sources: Callable[[], str]) -> None:
+    def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None, kind: str = "deb") -> None:
         self._suite = suite
         self._root = root
-        self._sources = sources
+        self._archives = archives
+        self._kind = kind
         self.lock = FileLock(root.with_suffix(".lock"))
         self._updated = False
 
@@ -63,12 +68,27 @@ class Apt:
         argv = [program, "-c", str(self._root / "apt.conf"), *words]
         return run(argv, log=log, cwd=cwd, network=True, check=check, line=line).stdout
 
+    def download(self, *words: str, artifacts: Sequence[Artifact], into: Path, report: Report, log: str) -> None:
+        """Have apt-get download artifacts, as the words say.
+
+        Raises:
+            FetchError: the archive did not answer.
+        """
+        line = _progress(report, sum(artifact.size for artifact in artifacts))
+        try:
+            self.run("apt-get", *words, "-o", "APT::Status-Fd=1", log=log, cwd=into, line=line)
+        except CommandError as error:
+            raise FetchError(
+                "apt could not fetch packages", why=error.why, next="try again: what arrived is kept"
+            ) from error
+
     def _prepare(self) -> None:
         for folder in ("lists/partial", "cache/archives/partial"):
             (self._root / folder).mkdir(parents=True, exist_ok=True)
         # Nothing is installed: apt works out a whole system.
         (self._root / "status").write_text("")
-        (self._root / "sources.list").write_text(self._sources())
+        archives = apt_sources.archives() if self._archives is None else self._archives
+        (self._root / "sources.list").write_text(apt_sources.sources_list(self._suite, archives, self._kind))
         (self._root / "apt.conf").write_text(_CONFIGURATION.format(root=self._root))
 
 
@@ -100,7 +120,7 @@ Acquire::Languages "none";
 )
 
 
-def progress(report: Report, total: int) -> Callable[[str], None]:
+def _progress(report: Report, total: int) -> Callable[[str], None]:
     """Return a reader of apt's status lines, "dlstatus:7:41.5:Retrieving file 7 of 12"."""
 
     def line(text: str) -> None:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from toolchains.fetch.apt import Apt, progress
-from toolchains.fetch.apt_sources import Archive, sources_list
-from toolchains.fetch.apt_sources import archives as host_archives
+from toolchains.fetch.apt import Apt
+from toolchains.fetch.apt_sources import Archive
 from toolchains.fetch.source import Report
 from toolchains.lockfile.lock import Artifact
-from toolchains.system.errors import CommandError, FetchError, GoneError, PinError
+from toolchains.system.errors import CommandError, GoneError, PinError
 
 # What a system consists of before anything is asked for: the set that mmdebstrap's variant minbase installs.
 _BASE = ("?essential", "?priority(required)")
@@ -29,7 +28,7 @@ class Debs:
 
     def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None = None) -> None:
         self._suite = suite
-        self._apt = Apt(suite, root, lambda: sources_list(suite, host_archives() if archives is None else archives))
+        self._apt = Apt(suite, root, archives)
 
     def resolve(self, packages: Sequence[str]) -> list[Artifact]:
         """Return a whole system with these packages: base, packages, and what they depend on, recommendations left out.
@@ -70,20 +69,8 @@ class Debs:
                     next="--allow-drift to take the current versions this once, or: ./foundry pin --update",
                 )
             try:
-                self._apt.run(
-                    "apt-get",
-                    "download",
-                    "-o",
-                    "APT::Status-Fd=1",
-                    *(f"{artifact.name}={artifact.version}" for artifact in artifacts),
-                    log="fetch-debs",
-                    cwd=into,
-                    line=progress(report, sum(artifact.size for artifact in artifacts)),
-                )
-            except CommandError as error:
-                raise FetchError(
-                    "apt could not fetch packages", why=error.why, next="try again: what arrived is kept"
-                ) from error
+                names = [f"{artifact.name}={artifact.version}" for artifact in artifacts]
+                self._apt.download("download", *names, artifacts=artifacts, into=into, report=report, log="fetch-debs")
             finally:
                 for artifact in artifacts:
                     _rename(artifact, into)

@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolchains.fetch.apt import Apt, progress
-from toolchains.fetch.apt_sources import Archive, sources_list
-from toolchains.fetch.apt_sources import archives as host_archives
+from toolchains.fetch.apt import Apt
+from toolchains.fetch.apt_sources import Archive
 from toolchains.fetch.source import Report
 from toolchains.lockfile.lock import Artifact
-from toolchains.system.errors import CommandError, FetchError, GoneError, PinError
+from toolchains.system.errors import CommandError, GoneError, PinError
 
 
 class SourcePackages:
@@ -26,9 +25,7 @@ class SourcePackages:
 
     def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None = None) -> None:
         self._suite = suite
-        self._apt = Apt(
-            suite, root, lambda: sources_list(suite, host_archives() if archives is None else archives, "deb-src")
-        )
+        self._apt = Apt(suite, root, archives, "deb-src")
 
     def resolve(self, package: str) -> list[Artifact]:
         """Return the files of a package in the newest version that the suite has: .dsc, .orig.tar.*, .debian.tar.*.
@@ -70,23 +67,8 @@ class SourcePackages:
                     why="\n".join(gone),
                     next="./foundry pin --update",
                 )
-            try:
-                self._apt.run(
-                    "apt-get",
-                    "source",
-                    "--download-only",
-                    "--only-source",
-                    "-o",
-                    "APT::Status-Fd=1",
-                    *(f"{name}={version}" for name, version in wanted),
-                    log="fetch-sources",
-                    cwd=into,
-                    line=progress(report, sum(artifact.size for artifact in artifacts)),
-                )
-            except CommandError as error:
-                raise FetchError(
-                    "apt could not fetch source packages", why=error.why, next="try again: what arrived is kept"
-                ) from error
+            words = ["source", "--download-only", "--only-source", *(f"{name}={version}" for name, version in wanted)]
+            self._apt.download(*words, artifacts=artifacts, into=into, report=report, log="fetch-sources")
 
     def _carried(self, packages: Sequence[str]) -> dict[tuple[str, str], list[Artifact]]:
         """Every version that the archive has of these, by name and version, with its files."""
