@@ -9,7 +9,7 @@ import pytest
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.sdk import selection
-from toolchains.sdk.supplied import Given
+from toolchains.sdk.selection import Given
 from toolchains.system.errors import UsageError
 
 VARIABLES = ("VSI_SDK_DIR", "VSI_ZEN_COMPILER_PATH", "VSI_ZEN_TC_BRIDGE_PATH")

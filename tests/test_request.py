@@ -19,7 +19,7 @@ from toolchains.config import components
 from toolchains.fromsource import choice
 from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
-from toolchains.sdk.supplied import Given
+from toolchains.sdk.selection import Given
 from toolchains.system.errors import OfflineError, PinError, UsageError
 from toolchains.testing import suites
 

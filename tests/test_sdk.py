@@ -30,7 +30,7 @@ from toolchains.images import provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.sdk import preflight, supplied
-from toolchains.sdk.supplied import Given
+from toolchains.sdk.selection import Given
 from toolchains.system import paths
 from toolchains.system.errors import HashMismatchError, PinError, SdkError, UnsafeArchiveError, UsageError
 

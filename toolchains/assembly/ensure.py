@@ -9,18 +9,21 @@ from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.engine import client, host
-from toolchains.sdk import supplied as sdk
 
 
 def ensure_image(request: Request) -> tuple[client.Engine, Image]:
     """Build the image of a target unless it exists; return the image, and the engine that has it.
 
     Raises:
-        HashMismatchError, SdkError: see sdk.check_given_sdk.
+        HashMismatchError, SdkError: see supplied.check_given_sdk.
         MissingToolError: no container engine answers.
     """
-    store = request.store()
-    checked = sdk.check_given_sdk(request.target, request.given, store) if request.given else None
+    store, checked = request.store(), None
+    if request.given:
+        # What reads the files of an SDK takes time to import, and few images have one.
+        from toolchains.sdk import supplied
+
+        checked = supplied.check_given_sdk(request.target, request.given, store)
     host.ensure()
     docker = client.connect()
     made = target_image.build_image(

@@ -18,7 +18,7 @@ from toolchains.fromsource.choice import SourceChoice, Sourced
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.sdk import selection
-from toolchains.sdk.supplied import Given
+from toolchains.sdk.selection import Given
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError, suggestion
 from toolchains.system.values import read_number, read_sha256

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolchains.archives import folders
 from toolchains.artifacts import native, plugin_wheels, triton_wheel
@@ -32,10 +33,12 @@ from toolchains.images import layer as layers
 from toolchains.images import provenance
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton, digest
 from toolchains.patching import debian_files, series
-from toolchains.sdk.supplied import Sdk
 from toolchains.system.errors import PinError, UsageError, suggestion
 from toolchains.system.paths import DOCKER
 from toolchains.system.steps import step
+
+if TYPE_CHECKING:
+    from toolchains.sdk.supplied import Sdk
 
 LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target brings its own.

@@ -10,17 +10,41 @@ nothing              what the variables name if all of them are set, which is sa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
 from toolchains.config.vendors import VendorSdk
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.sdk.supplied import Given
 from toolchains.system.errors import UsageError
 
 _ENVIRONMENT, REFERENCE = "environment", "reference"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options about an SDK.
+
+    Attributes:
+        path: the archive, or a folder.
+        sha256: what it must have, in lower case; anything if empty.
+        version: where its folder's name does not say it.
+        files: files of it that lie elsewhere than in that folder, by their names in the SDK.
+        word: what stands for all this on a command line, where it is not the path.
+    """
+
+    path: Path
+    sha256: str = ""
+    version: str = ""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    word: str = ""
+
+    @property
+    def option(self) -> str:
+        """Return the value of --sdk that gives it."""
+        return self.word or str(self.path)
 
 
 def select_sdk(

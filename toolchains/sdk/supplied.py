@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +27,7 @@ from toolchains.sdk import preflight
 from toolchains.sdk.contents import Supply
 from toolchains.sdk.libraries import Provided
 from toolchains.sdk.preflight import Finding
+from toolchains.sdk.selection import Given
 from toolchains.system import durable, paths
 from toolchains.system.errors import HashMismatchError, SdkError, UsageError
 from toolchains.system.steps import step
@@ -35,30 +36,6 @@ from toolchains.system.steps import step
 PREFLIGHT = 1
 _VERSION = r"[0-9][0-9A-Za-z.]*"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-@dataclass(frozen=True)
-class Given:
-    """The options about an SDK.
-
-    Attributes:
-        path: the archive, or a folder.
-        sha256: what it must have, in lower case; anything if empty.
-        version: where its folder's name does not say it.
-        files: files of it that lie elsewhere than in that folder, by their names in the SDK.
-        word: what stands for all this on a command line, where it is not the path.
-    """
-
-    path: Path
-    sha256: str = ""
-    version: str = ""
-    files: Mapping[str, Path] = field(default_factory=dict)
-    word: str = ""
-
-    @property
-    def option(self) -> str:
-        """Return the value of --sdk that gives it."""
-        return self.word or str(self.path)
 
 
 @dataclass(frozen=True)
