@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from measurement import Row
-from triton_dpu_backend.launches import Launch, profile
+from triton_dpu_backend.launches import LaunchCost, profile
 
 MEGA = 1e6
 
@@ -17,7 +17,7 @@ class Timed:
 
     label: str
     cycles: int
-    launch: Launch | None = None
+    launch: LaunchCost | None = None
 
 
 def launched(label: str, call: Callable[[], object]) -> Timed:

@@ -130,7 +130,7 @@ def tuple_kernel(pair, n, BLOCK: tl.constexpr):
     tl.store(pair[1] + offsets, tl.load(pair[0] + offsets, mask=mask) + 1, mask=mask)
 
 
-def add(x: Any, y: Any, out: Any, n: int, **options: Any) -> triton_dpu_backend.Launch:
+def add(x: Any, y: Any, out: Any, n: int, **options: Any) -> triton_dpu_backend.LaunchCost:
     with triton_dpu_backend.profile() as launches:
         add_kernel[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK, **options)
     (launch,) = launches

@@ -1,35 +1,31 @@
-"""What the drivers of all plugins have in common: one device, launches that have finished when they return."""
+"""What the drivers of all plugins share: one device, launches that have finished when they return."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import triton
 from triton.backends.driver import DriverBase
 
+from . import scalars
+from .arguments import Parameters
 from .clock import DeviceInterface, cache_filler
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     import torch
 
-# Of a kernel's parameters, as its binary has them: i1 as a byte, 16-bit floats as their bits.
-_C_TYPES = {
-    "i1": "int8_t",
-    "u1": "int8_t",
-    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
-    "fp16": "uint16_t",
-    "bf16": "uint16_t",
-    "fp32": "float",
-    "fp64": "double",
-}
+    from .opencl import Device
+    from .ran import Ran
+
+Grid = tuple[int, int, int]
+Function = TypeVar("Function")
 
 
 def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
-    """What a driver's load_binary returns: module, function, registers, spills, the most threads a program may have.
+    """Return what Triton expects of load_binary: module, function, registers, spills, most threads of a program.
 
     Triton checks num_warps against the last; releases without triton.knobs, 3.2 among them, do not, and do not take it.
     """
@@ -74,8 +70,12 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
         return DeviceInterface
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        """C's type of a kernel parameter, for Triton's ahead-of-time tools."""
-        return self.pointer if ty.startswith("*") else _C_TYPES[ty]
+        """Return C's type of a kernel parameter, for Triton's ahead-of-time tools.
+
+        Raises:
+            ScalarTypeError: a kernel cannot take such a number.
+        """
+        return self.pointer if ty.startswith("*") else scalars.passed(ty).c_type
 
     def get_benchmarker(self) -> Callable[..., Any]:
         from triton.testing import do_bench
@@ -91,3 +91,106 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
 
     def clear_cache(self, cache: Tensor) -> None:
         cache.zero_()
+
+
+class SynchronousLauncher(Generic[Function]):
+    """Launches one compiled kernel, in the form in which Triton's runtime calls it. A plugin adds `launch`.
+
+    Args:
+        src: Triton's source object.
+        metadata: of the compiled kernel: its name, which arguments it writes, and what the plugin's compiler added.
+    """
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self.parameters = Parameters(src, metadata.name, metadata.written)
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: Function,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Callable[[Any], None] | None,
+        exit_hook: Callable[[Any], None] | None,
+        *arguments: Any,
+    ) -> None:
+        self.prepare(function)
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        if x > 0 and y > 0 and z > 0:
+            self.launch((x, y, z), function, self.parameters.pick(arguments))
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+    def prepare(self, function: Function) -> None:
+        """Get ready before the hooks of a launch, which measure time; called at every launch, an empty one too."""
+
+    def launch(self, grid: Grid, function: Function, arguments: Sequence[Any]) -> None:
+        """Run the kernel to its end.
+
+        Args:
+            grid: programs along x, y and z, each at least 1.
+            function: what the driver's load_binary returned as the function.
+            arguments: those that are passed to the kernel: a tensor for each pointer, a number for each scalar.
+        """
+        raise NotImplementedError
+
+
+class OpenCLUtils:
+    """What Triton's runtime asks of a driver about an OpenCL device and its binaries.
+
+    Args:
+        open_device: returns the device, the same one each time.
+        warp_size: work-items that Triton is to regard as a warp.
+    """
+
+    def __init__(self, open_device: Callable[[], Device], warp_size: int) -> None:
+        self._open_device = open_device
+        self._warp_size = warp_size
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Describe the one device."""
+        opened = self._open_device().cl
+        return {
+            "max_shared_mem": opened.local_mem_size,
+            "multiprocessor_count": opened.max_compute_units,
+            "sm_clock_rate": opened.max_clock_frequency * 1000,
+            "warpSize": self._warp_size,
+        }
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
+        """Build the module on the device.
+
+        Returns:
+            see `handles`. The function is the program and the name of a kernel in it; the launcher knows the kernel's
+            parameters.
+        """
+        opened = self._open_device()
+        program = opened.build(kernel)
+        return handles(program, (program, name), opened.cl.max_work_group_size)
+
+    def unload_module(self, module: Any) -> None:
+        """PyOpenCL releases a program with its last reference."""
+
+
+class OpenCLDriver(SynchronousDriver):
+    """A driver whose device is an OpenCL device.
+
+    Args:
+        open_device, warp_size: see OpenCLUtils.
+    """
+
+    def __init__(self, open_device: Callable[[], Device], warp_size: int) -> None:
+        super().__init__()
+        self._open_device = open_device
+        self.utils = OpenCLUtils(open_device, warp_size)
+
+    def ran(self) -> Ran:
+        """Describe what launches run on, for reports."""
+        return self._open_device().ran()
+
+    def cache_bytes(self) -> int:
+        return int(self._open_device().cl.global_mem_cache_size)

@@ -23,13 +23,13 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
 from .failure import Failure
 from .ran import Kind, Ran
+from .scalars import passed
 from .spirv import widest_call
 from .workitem.target import WorkItemTarget
 
@@ -61,17 +61,6 @@ class TensorLike(Protocol):
     def untyped_storage(self) -> Any: ...
 
 
-# Triton's names of scalar types, and how the kernel's parameter is laid out: i1 as a byte, 16-bit floats as their bits.
-_SCALARS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-    "i1": (np.int8, bool),
-    "u1": (np.int8, bool),
-    **{f"i{bits}": (np.dtype(f"int{bits}").type, int) for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": (np.dtype(f"uint{bits}").type, int) for bits in (8, 16, 32, 64)},
-    "fp16": (np.uint16, lambda value: int(np.float16(value).view(np.uint16))),
-    "bf16": (np.uint16, lambda value: int(np.array(value, ml_dtypes.bfloat16).view(np.uint16))),
-    "fp32": (np.float32, float),
-    "fp64": (np.float64, float),
-}
 # 16 numbers of 8 bytes: SPIR-V for OpenCL has no wider vector.
 WIDEST_VECTOR = 128
 _OVER_HOST_MEMORY = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
@@ -278,7 +267,7 @@ class Launcher:
         self._local = (threads, 1, 1)
         # Setting arguments and enqueueing are two steps on one object: threads take turns.
         self._lock = threading.Lock()
-        layouts = [None if type.startswith("*") else _SCALARS[type][0] for type in types]
+        layouts = [None if type.startswith("*") else np.dtype(passed(type).carrier).type for type in types]
         kernel.set_scalar_arg_dtypes([*layouts, np.int32, np.int32, np.int32, *[None] * tables])
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
@@ -304,7 +293,7 @@ class SvmLauncher(Launcher):
 
     def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
         super().__init__(device, kernel, types, threads, tables)
-        self._convert = [self._pointer if type.startswith("*") else _SCALARS[type][1] for type in types]
+        self._convert = [self._pointer if type.startswith("*") else passed(type).convert for type in types]
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
         if 0 in grid:
@@ -336,20 +325,20 @@ class BufferLauncher(Launcher):
 
     def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
         super().__init__(device, kernel, types, threads, tables)
-        self._types = types
+        self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
         self._alignment = device.cl.mem_base_addr_align // 8
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
         if 0 in grid:
             return
-        spans = _spans([argument for type, argument in zip(self._types, arguments, strict=True) if type[0] == "*"])
+        spans = _spans([argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert])
         buffers = {
             low: cl.Buffer(self._context, _OVER_HOST_MEMORY, hostbuf=(ctypes.c_char * (high - low)).from_address(low))
             for low, high in spans
         }
         values = [
-            self._part(argument.data_ptr(), spans, buffers) if type[0] == "*" else _SCALARS[type][1](argument)
-            for type, argument in zip(self._types, arguments, strict=True)
+            convert(argument) if convert else self._part(argument.data_ptr(), spans, buffers)
+            for convert, argument in zip(self._convert, arguments, strict=True)
         ]
         self._enqueue(grid, values, tables)
         # Mapping is what makes the stores visible in the host memory that a buffer was made over.

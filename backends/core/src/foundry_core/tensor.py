@@ -8,27 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .overlap import strides_overlap
+from .scalars import ROWS
 
 # NumPy's and ml_dtypes' names of the types that Triton has pointers to.
-DTYPES = (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "float8_e5m2",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2fnuz",
-)
+DTYPES = tuple(dict.fromkeys(row.dtype for row in ROWS if row.dtype))
 _INSTEAD = {
     "c": "pass its real and imaginary parts: array.view of the float type, with two elements for each number",
     "M": "pass its ticks: array.view(numpy.int64)",

@@ -3,6 +3,6 @@
 `profile` collects what launches cost: `with triton_dpu_backend.profile() as launches: kernel[grid](...)`.
 """
 
-from .launches import Launch, profile
+from .launches import LaunchCost, profile
 
-__all__ = ["Launch", "profile"]
+__all__ = ["LaunchCost", "profile"]

@@ -29,14 +29,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import SynchronousDriver
+from foundry_core.driver import SynchronousDriver, handles
 from foundry_core.ran import Kind, Ran
 from triton.backends.compiler import GPUTarget
 
 from . import launches
 from .compiler import target
 from .host import sdk
-from .launches import Launch
+from .launches import LaunchCost
 
 if TYPE_CHECKING:
     from .launcher import DpuLauncher, Program
@@ -67,12 +67,11 @@ class DpuUtils:
             "warpSize": 1,
         }
 
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Program, Program, int, int, int]:
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Keep the DPU program in a file, from which dpu_load takes it when the kernel is launched.
 
         Returns:
-            module, function, registers, spills and the most threads a program may have; Triton checks num_warps against
-            the last.
+            see foundry_core.driver.handles; module and function are the Program.
         """
         from .launcher import Program
 
@@ -82,7 +81,7 @@ class DpuUtils:
         beside.write_bytes(kernel)
         beside.replace(path)
         program = Program(path, name)
-        return program, program, 0, 0, _THREADS
+        return handles(program, program, _THREADS)
 
     def unload_module(self, module: Program) -> None:
         """The file goes with the process: another kernel may have the same program."""
@@ -114,7 +113,7 @@ class DpuDriver(SynchronousDriver):
         return "" if sdk.locate() else sdk.missing()
 
     @property
-    def last_launch(self) -> Launch | None:
+    def last_launch(self) -> LaunchCost | None:
         """What the launch that finished last cost; its cycles and DMA bytes are modelled."""
         return launches.last()
 

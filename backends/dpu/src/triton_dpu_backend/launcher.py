@@ -9,14 +9,13 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
-import numpy as np
-from foundry_core.arguments import Parameters
+from foundry_core import scalars
+from foundry_core.driver import Grid, SynchronousLauncher
 from foundry_core.footprint import Footprints
 
 from . import launches
@@ -24,7 +23,7 @@ from .counts import MOST_DPUS
 from .counts import count as count_of
 from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats
 from .host.errors import DpuError
-from .launches import Launch
+from .launches import LaunchCost
 from .plan import Array, MemoryExceeded, Placement, Plan, Round, plan
 from .transfer import receive, send
 
@@ -44,21 +43,6 @@ _GRID = "DPU_GRID"
 _ARGUMENTS = "DPU_INPUT_ARGUMENTS"
 _PROGRAM_FIELDS = struct.Struct("@6I")
 
-# Triton's names of scalar types: what `struct` packs them as, and how a number is made fit. i1 is a byte, 16-bit floats
-# are their bits. A number that does not fit is struct's error.
-_SCALARS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "i1": ("B", bool),
-    "u1": ("B", bool),
-    **{f"i{bits}": (code, int) for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
-    **{f"u{bits}": (code, int) for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
-    "fp16": ("H", lambda value: int(np.float16(value).view(np.uint16))),
-    "bf16": ("H", lambda value: int(np.array(value, ml_dtypes.bfloat16).view(np.uint16))),
-    "fp32": ("f", float),
-    "fp64": ("d", float),
-}
-_ITEM_BYTES = {"i1": 1, "u1": 1, "fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8} | {
-    f"{sign}{bits}": bits // 8 for sign in "iu" for bits in (8, 16, 32, 64)
-}
 _NO_ROOM = "the arrays of this launch do not fit into MRAM"
 
 pool = Pool()
@@ -74,7 +58,7 @@ class Program:
     kernel: str
 
 
-class DpuLauncher:
+class DpuLauncher(SynchronousLauncher[Program]):
     """Launches one compiled kernel.
 
     Args:
@@ -83,60 +67,41 @@ class DpuLauncher:
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        self._parameters = Parameters(src, metadata.name, metadata.written)
+        super().__init__(src, metadata)
         self._tasklets = int(metadata.num_tasklets)
         self._asked: int | None = metadata.num_dpus
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
-        types = self._parameters.types
-        self._pointers = [i for i, type in enumerate(types) if type.startswith("*")]
+        types = self.parameters.types
+        # By its number, the size of a pointer's elements.
+        self._pointers = {i: scalars.element(type).bytes for i, type in enumerate(types) if type.startswith("*")}
         # C's layout: every field at a multiple of its size, and a uint64 behind them (artifact/arguments.py writes the
         # struct that the DPU program has; their sizes are compared when it is loaded).
-        codes = ["I" if type.startswith("*") else _SCALARS[type][0] for type in types]
+        codes = ["I" if type.startswith("*") else scalars.passed(type).code for type in types]
         self._fields = struct.Struct("@" + "".join(codes) + "Q")
+        self._convert = {i: scalars.passed(type).convert for i, type in enumerate(types) if i not in self._pointers}
         self._plans: OrderedDict[object, Plan] = OrderedDict()
 
     @functools.cached_property
     def _footprints(self) -> Footprints:
         return Footprints(self._structured)
 
-    def __call__(
-        self,
-        x: int,
-        y: int,
-        z: int,
-        stream: int,
-        function: Program,
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Callable[[Any], None] | None,
-        exit_hook: Callable[[Any], None] | None,
-        *arguments: Any,
-    ) -> None:
-        if enter_hook is not None:
-            enter_hook(launch_metadata)
-        if x * y * z > 0:
-            self._launch((x, y, z), function, self._parameters.pick(arguments))
-        if exit_hook is not None:
-            exit_hook(launch_metadata)
-
-    def _launch(self, grid: tuple[int, int, int], program: Program, arguments: Sequence[Any]) -> None:
+    def launch(self, grid: Grid, function: Program, arguments: Sequence[Any]) -> None:
         began = time.perf_counter()
-        values = [
-            argument if i in self._pointers else _SCALARS[type][1](argument)
-            for i, (type, argument) in enumerate(zip(self._parameters.types, arguments, strict=True))
-        ]
+        values = list(arguments)
+        for i, convert in self._convert.items():
+            values[i] = convert(values[i])
         programs = grid[0] * grid[1] * grid[2]
         count, reason = self._dpus(programs)
         with _turn:
             dpus = pool.get(count)
-            heap, room = self._load(dpus, program)
+            heap, room = self._load(dpus, function)
             planned = self._plan(grid, values, count, heap, room)
             if os.environ.get(VERBOSE, "0") not in ("", "0"):
                 self._explain(planned, grid, count, reason)
-            done = self._run(dpus, planned, grid, values, heap, program)
-        launch = Launch(
-            kernel=program.kernel,
+            done = self._run(dpus, planned, grid, values, heap, function)
+        cost = LaunchCost(
+            kernel=function.kernel,
             programs=programs,
             dpus=count,
             tasklets=self._tasklets,
@@ -146,7 +111,7 @@ class DpuLauncher:
             seconds=time.perf_counter() - began,
             **_cost([stats for _, _, stats in done]),
         )
-        launches.note(launch)
+        launches.note(cost)
 
     def _dpus(self, programs: int) -> tuple[int, str]:
         """How many DPUs to run on, and what said so."""
@@ -190,8 +155,8 @@ class DpuLauncher:
         limit = int(os.environ.get(MRAM) or MRAM_BYTES)
         return heap, min(limit, MRAM_BYTES) - heap % MRAM_BYTES
 
-    def _plan(self, grid: tuple[int, int, int], values: Sequence[Any], count: int, heap: int, room: int) -> Plan:
-        wanted = _wanted(os.environ.get(SHARD, ""), [self._parameters.names[i] for i in self._pointers])
+    def _plan(self, grid: Grid, values: Sequence[Any], count: int, heap: int, room: int) -> Plan:
+        wanted = _wanted(os.environ.get(SHARD, ""), [self.parameters.names[i] for i in self._pointers])
         arrays = {i: self._array(i, values[i]) for i in self._pointers}
         numbers = {i: values[i] for i in self._footprints.integers}
         key = (grid, count, heap, room, tuple(arrays.values()), tuple(numbers.items()), tuple(wanted.items()))
@@ -214,19 +179,15 @@ class DpuLauncher:
         return self._plans[key]
 
     def _array(self, i: int, tensor: Any) -> Array:
-        name, type = self._parameters.names[i], self._parameters.types[i]
         storage = tensor.untyped_storage()
         low = storage.data_ptr()
-        item = _ITEM_BYTES.get(type.removeprefix("*").removeprefix("k"))
-        if item is None:
-            raise DpuError(f"{name} cannot be passed to DPUs", why=f"it is a {type}")
-        return Array(name, tensor.data_ptr(), low, low + storage.nbytes(), item)
+        return Array(self.parameters.names[i], tensor.data_ptr(), low, low + storage.nbytes(), self._pointers[i])
 
     def _run(
         self,
         dpus: Dpus,
         planned: Plan,
-        grid: tuple[int, int, int],
+        grid: Grid,
         values: Sequence[Any],
         heap: int,
         program: Program,
@@ -261,7 +222,7 @@ class DpuLauncher:
             packed.append(self._fields.pack(*fields, 0))
         return packed
 
-    def _explain(self, planned: Plan, grid: tuple[int, int, int], count: int, reason: str) -> None:
+    def _explain(self, planned: Plan, grid: Grid, count: int, reason: str) -> None:
         def say(text: str) -> None:
             print(f"[dpu] {text}", file=sys.stderr)
 
@@ -272,10 +233,10 @@ class DpuLauncher:
         )
         for i, (placed, size) in planned.placements.items():
             region = next(region for region in planned.rounds[0].regions if i in region.arguments)
-            others = [self._parameters.names[j] for j in region.arguments if j != i]
+            others = [self.parameters.names[j] for j in region.arguments if j != i]
             shared = f", shares memory with {', '.join(others)}" if others else ""
             ways = [way for way, there in (("sent", region.sent), ("received", any(region.writes))) if there]
-            name = self._parameters.names[i]
+            name = self.parameters.names[i]
             say(f"  {name}: {placed.placement}, {placed.why}; up to {size} bytes a DPU, {' and '.join(ways)}{shared}")
 
 
@@ -295,7 +256,7 @@ def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:
 
 
 def _cost(rounds: Sequence[Stats | None]) -> dict[str, int | None]:
-    """What the rounds of a launch cost together, as launches.Launch names it."""
+    """What the rounds of a launch cost together, as LaunchCost names it."""
     slowest, summed = ("cycles", "dma_cycles"), ("instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers")
     known = [stats for stats in rounds if stats is not None]
     if len(known) < len(rounds):

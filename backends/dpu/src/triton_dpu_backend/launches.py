@@ -1,15 +1,15 @@
-"""What launches cost: modelled cycles and bytes of each, for whoever asks with `profile`."""
+"""What launches on DPUs cost: modelled cycles and bytes of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+
+from foundry_core.launches import LaunchLog
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One launch of a kernel on DPUs.
+class LaunchCost:
+    """What one launch of a kernel on DPUs did and cost.
 
     Attributes:
         kernel: its name.
@@ -53,35 +53,5 @@ class Launch:
         )
 
 
-_listeners: list[list[Launch]] = []
-_last: Launch | None = None
-
-
-def last() -> Launch | None:
-    """The launch that finished last; None before the first."""
-    return _last
-
-
-def note(launch: Launch) -> None:
-    """Tell everyone who profiles."""
-    global _last
-    _last = launch
-    for listener in _listeners:
-        listener.append(launch)
-
-
-@contextmanager
-def profile() -> Iterator[list[Launch]]:
-    """The launches made inside the `with`, in their order, from any thread.
-
-    with triton_dpu_backend.profile() as launches:
-        kernel[grid](...)
-    launches[0].cycles
-    """
-    launches: list[Launch] = []
-    _listeners.append(launches)
-    try:
-        yield launches
-    finally:
-        # By identity: two that have seen the same launches are equal.
-        _listeners[:] = [listener for listener in _listeners if listener is not launches]
+_log: LaunchLog[LaunchCost] = LaunchLog()
+last, note, profile = _log.last, _log.note, _log.profile

@@ -4,8 +4,8 @@
 import sys
 from pathlib import Path
 
-# In a checkout of the project; elsewhere the dpu backend is installed.
-sys.path.append(str(Path(__file__).resolve().parents[2] / "src"))
+# In a checkout of the project; elsewhere the dpu backend and foundry_core are installed.
+sys.path.extend(str(Path(__file__).resolve().parents[3] / name / "src") for name in ("dpu", "core"))
 
 from triton_dpu_backend.artifact.__main__ import main
 

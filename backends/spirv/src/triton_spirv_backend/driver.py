@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.arguments import Parameters
-from foundry_core.driver import SynchronousDriver, handles
+from foundry_core.driver import Grid, OpenCLDriver, SynchronousLauncher
 from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_pocl
-from foundry_core.ran import Ran
 from foundry_core.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
 
@@ -55,72 +53,28 @@ def open_device() -> Device:
     return Device(choose_device(), Memory(memory) if memory else None)
 
 
-class SpirvUtils:
-    """What Triton's runtime asks of a driver about devices and binaries."""
+class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
+    """Launches one compiled kernel on the OpenCL device."""
 
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        """Of the one device; shared memory and registers mean nothing to programs that are single work-items."""
-        opened = open_device().cl
-        return {
-            "max_shared_mem": opened.local_mem_size,
-            "multiprocessor_count": opened.max_compute_units,
-            "sm_clock_rate": opened.max_clock_frequency * 1000,
-            "warpSize": 1,
-        }
+    _launcher: Launcher | None = None
 
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
-        """Build the module on the device.
+    def prepare(self, function: tuple[Any, str]) -> None:
+        if self._launcher is None:
+            self._launcher = open_device().launcher(*function, self.parameters.types)
 
-        Returns:
-            what foundry_core.driver.handles does. A function is the program and the name of a kernel in it: what its
-            parameters are, the launcher knows.
-        """
-        opened = open_device()
-        program = opened.build(kernel)
-        return handles(program, (program, name), opened.cl.max_work_group_size)
-
-    def unload_module(self, module: Any) -> None:
-        """PyOpenCL releases a program with its last reference."""
+    def launch(self, grid: Grid, function: tuple[Any, str], arguments: Sequence[Any]) -> None:
+        assert self._launcher is not None
+        self._launcher(grid, arguments)
 
 
-class SpirvLauncher:
-    """Launches one compiled kernel: picks what is passed out of what the user gave."""
-
-    def __init__(self, src: Any, metadata: Any) -> None:
-        self._parameters = Parameters(src, metadata.name, metadata.written)
-        self._launcher: Launcher | None = None
-
-    def __call__(
-        self,
-        x: int,
-        y: int,
-        z: int,
-        stream: int,
-        function: tuple[Any, str],
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Callable[[Any], None] | None,
-        exit_hook: Callable[[Any], None] | None,
-        *arguments: Any,
-    ) -> None:
-        launcher = self._launcher
-        if launcher is None:
-            launcher = self._launcher = open_device().launcher(*function, self._parameters.types)
-        if enter_hook is not None:
-            enter_hook(launch_metadata)
-        launcher((x, y, z), self._parameters.pick(arguments))
-        if exit_hook is not None:
-            exit_hook(launch_metadata)
-
-
-class SpirvDriver(SynchronousDriver):
+class SpirvDriver(OpenCLDriver):
     """The one OpenCL device of a process, as Triton's runtime sees it."""
 
     launcher_cls = SpirvLauncher
 
     def __init__(self) -> None:
-        super().__init__()
-        self.utils = SpirvUtils()
+        # A program is one work-item.
+        super().__init__(open_device, warp_size=1)
 
     @classmethod
     def inactive_reason(cls) -> str:
@@ -129,10 +83,6 @@ class SpirvDriver(SynchronousDriver):
         except DeviceError as error:
             return str(error)
         return ""
-
-    def ran(self) -> Ran:
-        """What launches run on, for reports."""
-        return open_device().ran()
 
     def get_current_target(self) -> GPUTarget:
         try:
@@ -144,6 +94,3 @@ class SpirvDriver(SynchronousDriver):
         # Without the instruction, LLVM calls C's fma instead: right, and slow.
         intrinsics = is_pocl(opened) and has_fma(opened)
         return target(WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(opened))))
-
-    def cache_bytes(self) -> int:
-        return int(open_device().cl.global_mem_cache_size)

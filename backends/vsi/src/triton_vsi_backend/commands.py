@@ -20,31 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from foundry_core.scalars import passed
 
 from .errors import VsiError
 
 COMMAND_BYTES = 256
-
-_C_TYPES: dict[str, Any] = {
-    "i1": ctypes.c_int8,
-    "u1": ctypes.c_int8,
-    "i8": ctypes.c_int8,
-    "i16": ctypes.c_int16,
-    "i32": ctypes.c_int32,
-    "i64": ctypes.c_int64,
-    "u8": ctypes.c_uint8,
-    "u16": ctypes.c_uint16,
-    "u32": ctypes.c_uint32,
-    "u64": ctypes.c_uint64,
-    "fp16": ctypes.c_uint16,
-    "bf16": ctypes.c_uint16,
-    "fp32": ctypes.c_float,
-    "fp64": ctypes.c_double,
-}
-_HALVES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 class Commands:
@@ -77,9 +59,9 @@ class Commands:
         for count in counts:
             count.restype, count.argtypes = ctypes.c_size_t, []
         self.matmuls, self.dmas = (int(count()) for count in counts)
-        self._types = list(types)
+        self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
         self._most_bytes = most_bytes
-        parameters = [ctypes.c_void_p if type.startswith("*") else _C_TYPES[type] for type in types]
+        parameters = [c_type(type) for type in types]
         shapes = [ctypes.POINTER(ctypes.c_size_t) for type in types if type.startswith("*")]
         grid = [ctypes.c_int] * 3
         self._matmul, self._dma = makers
@@ -112,13 +94,13 @@ class Commands:
                 next="use larger blocks, launch in parts, or do without VSI_ENABLE_TC",
             )
         values, shapes = [], []
-        for type, argument in zip(self._types, arguments, strict=True):
-            if type.startswith("*"):
+        for convert, argument in zip(self._convert, arguments, strict=True):
+            if convert is None:
                 values.append(argument.data_ptr())
                 extents = tuple(argument.shape)
                 shapes.append((ctypes.c_size_t * len(extents))(*extents))
             else:
-                values.append(_scalar(type, argument))
+                values.append(convert(argument))
         tail = (*values, *grid, *shapes)
         sizes = (ctypes.c_size_t * 3)(*grid)
         return [
@@ -136,9 +118,10 @@ class Commands:
         return commands
 
 
-def _scalar(type: str, value: Any) -> Any:
-    if half := _HALVES.get(type):
-        return int(np.array(value, half).view(np.uint16))
-    if type in ("fp32", "fp64"):
-        return float(value)
-    return int(value)
+def c_type(type: str) -> Any:
+    """Return what ctypes calls a parameter of a Triton type.
+
+    Raises:
+        ScalarTypeError: a kernel cannot take such a number.
+    """
+    return ctypes.c_void_p if type.startswith("*") else getattr(ctypes, f"c_{passed(type).c_type.removesuffix('_t')}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import SynchronousDriver, handles
+from foundry_core.driver import OpenCLDriver
 from foundry_core.failure import Failure
 from foundry_core.ran import Ran
 from triton.backends.compiler import GPUTarget
@@ -20,7 +20,7 @@ from triton.backends.compiler import GPUTarget
 from . import launches, pieces
 from .compiler import target
 from .devices import choose_device, open_device
-from .launches import Launch
+from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
     import torch
@@ -35,40 +35,11 @@ def launcher(src: Any, metadata: Any) -> VsiLauncher:
     return VsiLauncher(src, metadata)
 
 
-class VsiUtils:
-    """What Triton's runtime asks of a driver about devices and binaries."""
-
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        """Of the one device."""
-        opened = open_device().cl
-        return {
-            "max_shared_mem": opened.local_mem_size,
-            "multiprocessor_count": opened.max_compute_units,
-            "sm_clock_rate": opened.max_clock_frequency * 1000,
-            "warpSize": target().warp_size,
-        }
-
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
-        """Build the module on the device.
-
-        Returns:
-            what foundry_core.driver.handles does. A function is the program and the name of a kernel in it: what its
-            parameters are, the launcher knows.
-        """
-        opened = open_device()
-        program = opened.build(kernel)
-        return handles(program, (program, name), opened.cl.max_work_group_size)
-
-    def unload_module(self, module: Any) -> None:
-        """PyOpenCL releases a program with its last reference."""
-
-
-class VsiDriver(SynchronousDriver):
+class VsiDriver(OpenCLDriver):
     """The one device of a process, as Triton's runtime sees it."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.utils = VsiUtils()
+        super().__init__(open_device, target().warp_size)
         self.launcher_cls = launcher
 
     @classmethod
@@ -82,9 +53,7 @@ class VsiDriver(SynchronousDriver):
         return ""
 
     def ran(self) -> Ran:
-        """What launches run on, for reports."""
-        opened = open_device()
-        ran = opened.ran()
+        ran, opened = super().ran(), open_device()
         return dataclasses.replace(
             ran,
             driver=f"{ran.driver}; kernels compiled by {pieces.zen_compiler()}",
@@ -101,9 +70,6 @@ class VsiDriver(SynchronousDriver):
         return torch.device("vsi", torch.vsi.current_device()) if hasattr(torch, "vsi") else torch.device("cpu")
 
     @property
-    def last_launch(self) -> Launch | None:
+    def last_launch(self) -> LaunchedCommands | None:
         """The launch that finished last; None before the first."""
         return launches.last()
-
-    def cache_bytes(self) -> int:
-        return int(open_device().cl.global_mem_cache_size)

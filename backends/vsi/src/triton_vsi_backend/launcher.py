@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.arguments import Parameters
+from foundry_core.driver import Grid, SynchronousLauncher
 from triton.runtime.cache import get_cache_manager
 
 from . import launches
@@ -16,7 +16,7 @@ from .commands import Commands
 from .compiler import cmd_gen_name
 from .devices import open_device
 from .errors import VsiError
-from .launches import Launch
+from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
     from foundry_core.opencl import Launcher
@@ -26,7 +26,7 @@ DUMP_VARIABLE = "VSI_DUMP_DIR"
 _MOST_PROGRAMS = 2**31 - 1
 
 
-class VsiLauncher:
+class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
     """Launches one compiled kernel.
 
     The kernel takes what is passed of the Triton function's arguments, the grid's x, y and z, then its command buffers.
@@ -37,7 +37,7 @@ class VsiLauncher:
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        self._parameters = Parameters(src, metadata.name, metadata.written)
+        super().__init__(src, metadata)
         self._metadata = metadata
         self._source_name = src.name
         self._launcher: Launcher | None = None
@@ -45,54 +45,36 @@ class VsiLauncher:
         # Where it was dumped last; "" after nothing could be written.
         self._dumped: str | None = None
 
-    def __call__(
-        self,
-        x: int,
-        y: int,
-        z: int,
-        stream: int,
-        function: tuple[Any, str],
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Callable[[Any], None] | None,
-        exit_hook: Callable[[Any], None] | None,
-        *arguments: Any,
-    ) -> None:
-        launcher = self._launcher or self._prepare(*function)
+    def prepare(self, function: tuple[Any, str]) -> None:
+        if self._launcher is None:
+            device, types = open_device(), self.parameters.types
+            commands = Commands(self._library(), types, most_bytes=device.cl.max_mem_alloc_size)
+            self._launcher = device.launcher(
+                *function, types, threads=self._metadata.threads, tables=commands.count, cl_mem=True
+            )
+            self._commands = commands if commands.count else None
         if self._metadata.dump_standalone:
             self._dump(os.environ.get(DUMP_VARIABLE, ""))
-        if enter_hook is not None:
-            enter_hook(launch_metadata)
-        grid = (x, y, z)
-        if x > 0 and y > 0 and z > 0:
-            if max(grid) > _MOST_PROGRAMS:
-                raise VsiError(f"a grid of {x} x {y} x {z} programs", why=f"a side can have {_MOST_PROGRAMS} at most")
-            picked = self._parameters.pick(arguments)
-            commands = self._commands
-            buffers = commands.make(grid, picked) if commands else ()
-            launcher(grid, picked, buffers)
-            launches.note(
-                Launch(
-                    self._metadata.name,
-                    grid,
-                    launcher.threads,
-                    commands.matmuls if commands else 0,
-                    commands.dmas if commands else 0,
-                    sum(buffer.nbytes for buffer in buffers),
-                )
-            )
-        if exit_hook is not None:
-            exit_hook(launch_metadata)
 
-    def _prepare(self, program: Any, name: str) -> Launcher:
-        device, types = open_device(), self._parameters.types
-        commands = Commands(self._library(), types, most_bytes=device.cl.max_mem_alloc_size)
-        launcher = device.launcher(
-            program, name, types, threads=self._metadata.threads, tables=commands.count, cl_mem=True
+    def launch(self, grid: Grid, function: tuple[Any, str], arguments: Sequence[Any]) -> None:
+        if max(grid) > _MOST_PROGRAMS:
+            raise VsiError(
+                "a grid of {} x {} x {} programs".format(*grid), why=f"a side can have {_MOST_PROGRAMS} at most"
+            )
+        launcher, commands = self._launcher, self._commands
+        assert launcher is not None
+        buffers = commands.make(grid, arguments) if commands else ()
+        launcher(grid, arguments, buffers)
+        launches.note(
+            LaunchedCommands(
+                self._metadata.name,
+                grid,
+                launcher.threads,
+                commands.matmuls if commands else 0,
+                commands.dmas if commands else 0,
+                sum(buffer.nbytes for buffer in buffers),
+            )
         )
-        self._commands = commands if commands.count else None
-        self._launcher = launcher
-        return launcher
 
     def _library(self) -> Path:
         wanted = cmd_gen_name(self._metadata.name)
@@ -131,8 +113,8 @@ class VsiLauncher:
         dump(
             Path(folder, self._metadata.name),
             name=self._metadata.name,
-            parameters=self._parameters.types,
-            names=self._parameters.names,
+            parameters=self.parameters.types,
+            names=self.parameters.names,
             irs={suffix: path.read_text() for suffix, path in stages.items()},
             spirv=spirv,
             cmd_gen=self._library().read_bytes(),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from foundry_core.launches import LaunchLog
 
-class Launch(NamedTuple):
-    """One launch of a kernel.
+
+class LaunchedCommands(NamedTuple):
+    """One launch of a kernel, and the commands that were made for it.
 
     Attributes:
         kernel: its name.
@@ -24,15 +26,5 @@ class Launch(NamedTuple):
     command_bytes: int
 
 
-_last: Launch | None = None
-
-
-def last() -> Launch | None:
-    """The launch that finished last; None before the first."""
-    return _last
-
-
-def note(launch: Launch) -> None:
-    """Remember a launch as the last one."""
-    global _last
-    _last = launch
+_log: LaunchLog[LaunchedCommands] = LaunchLog()
+last, note = _log.last, _log.note

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ..scalars import PASSED
+
 # A pointer to global memory; the module says at its head which address space that is.
 GLOBAL = "!global"
 PRIVATE = "!llvm.ptr"
 # A pointer to memory that the work-items of a work-group share.
 LOCAL = "!llvm.ptr<3>"
-WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+WIDTHS = {row.mlir: row.bits for row in PASSED.values()}
 
 
 @dataclass(frozen=True)

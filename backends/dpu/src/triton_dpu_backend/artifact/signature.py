@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from foundry_core.scalars import PASSED
+
 # MRAM. What is in the other one are pointers that Triton adds for itself and that a kernel here never uses.
 MRAM = 255
 INTERNAL = 1
@@ -16,15 +18,8 @@ INTERNAL = 1
 _PAD = 8
 # An MRAM address, whatever it points to.
 _ADDRESS = ("uint32_t", 4)
-# Scalars as LLVM calls them: C's type, and bytes.
-_SCALARS = {
-    "i8": ("int8_t", 1),
-    "i16": ("int16_t", 2),
-    "i32": ("int32_t", 4),
-    "i64": ("int64_t", 8),
-    "float": ("float", 4),
-    "double": ("double", 8),
-}
+# Scalars as LLVM calls them: C's type, and bytes. LLVM's integers have no sign; C's signed types stand for both.
+_SCALARS = {row.llvm: (row.c_type, row.bytes) for row in PASSED.values() if not row.carrier.startswith("u")}
 _POINTER = re.compile(r"(?P<element>[^*]+?)(?:\s*addrspace\((?P<space>\d+)\))?\s*\*")
 _DEFINE = re.compile(r'^define\b[^@\n]*@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[-\w.$]+))\s*\(', re.MULTILINE)
 _OPAQUE = re.compile(r"(?<![\w%@.$\"-])ptr(?![\w.$\"-])")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import ml_dtypes
+import numpy as np
+from foundry_core.scalars import Scalar, ScalarTypeError, element, passed
+
 
 @dataclass(frozen=True)
 class Element:
@@ -23,35 +27,18 @@ class Element:
     numpy: str
 
 
-def _number(kind: str, bits: int) -> Element:
-    name = "int" if kind == "i" else "uint"
-    order = "|" if bits == 8 else "<"
-    return Element(f"std::{name}{bits}_t", bits // 8, (f"{order}{kind}{bits // 8}",), f"np.{name}{bits}")
-
-
-# ml_dtypes writes bfloat16 as '<V2', which NumPy alone reads, and writes again, as '|V2'; of the 8-bit floats it writes
-# float8_e5m2 as '<f1' and the others as '<V1' (0.6.0). Who has neither saves the bits.
-_BITS = "or its bits as "
-_ELEMENTS = {
-    "i1": Element("std::uint8_t", 1, ("|b1",), "np.bool_"),
-    **{f"i{bits}": _number("i", bits) for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": _number("u", bits) for bits in (8, 16, 32, 64)},
-    "fp16": Element("std::uint16_t", 2, ("<f2",), "np.float16"),
-    "bf16": Element("std::uint16_t", 2, ("<V2", "|V2", "<u2"), f"ml_dtypes.bfloat16, {_BITS}np.uint16"),
-    "fp32": Element("float", 4, ("<f4",), "np.float32"),
-    "fp64": Element("double", 8, ("<f8",), "np.float64"),
-    "fp8e5": Element("std::uint8_t", 1, ("<f1", "|V1", "|u1"), f"ml_dtypes.float8_e5m2, {_BITS}np.uint8"),
-    **{
-        type: Element("std::uint8_t", 1, ("<V1", "|V1", "|u1"), f"ml_dtypes.{name}, {_BITS}np.uint8")
-        for type, name in {
-            "fp8e4nv": "float8_e4m3fn",
-            "fp8e4b15": "float8_e4m3b11fnuz",
-            "fp8e4b8": "float8_e4m3fnuz",
-            "fp8e5b16": "float8_e5m2fnuz",
-        }.items()
-    },
-}
-_ELEMENTS["u1"] = _ELEMENTS["i1"]
+def _element(row: Scalar) -> Element:
+    c_type = row.c_type if row.carrier else "uint8_t"
+    in_std = c_type if c_type in ("float", "double") else f"std::{c_type}"
+    bits = np.dtype(f"uint{8 * row.bytes}")
+    if not row.dtype:
+        return Element(in_std, row.bytes, (bits.str,), f"its bits as np.{bits}")
+    if type := getattr(ml_dtypes, row.dtype, None):
+        # ml_dtypes writes types of its own, such as '<V2', which NumPy alone reads, and writes again, as '|V2'.
+        descrs = (np.dtype(type).str, f"|V{row.bytes}", bits.str)
+        return Element(in_std, row.bytes, descrs, f"ml_dtypes.{row.dtype}, or its bits as np.{bits}")
+    name = "bool_" if row.bits == 1 else row.dtype
+    return Element(in_std, row.bytes, (np.dtype(row.dtype).str,), f"np.{name}")
 
 
 @dataclass(frozen=True)
@@ -81,14 +68,11 @@ def parameter(type: str, name: str, divisor: int = 1) -> Parameter:
     Raises:
         ValueError: no file could hold an argument of that type.
     """
-    # "*k" is a pointer that nothing is stored through.
-    element = _ELEMENTS.get(type.removeprefix("*").removeprefix("k") if type.startswith("*") else type)
-    if element is None or type.startswith("fp8"):
-        raise ValueError(
-            f"the standalone launcher cannot take {name}, a {type}, from a .npy file; dump_standalone "
-            f"takes scalars and tensors of {', '.join(_ELEMENTS)}"
-        )
-    return Parameter(type, name, element, divisor)
+    try:
+        row = element(type) if type.startswith("*") else passed(type)
+    except ScalarTypeError as error:
+        raise ValueError(f"the standalone launcher cannot take {name}, a {type}, from a .npy file: {error}") from error
+    return Parameter(type, name, _element(row), divisor)
 
 
 def divisors(ttir: str, kernel: str, count: int) -> list[int]:
