@@ -125,6 +125,79 @@ def test_a_view_that_aliases_itself_is_not_written_to(view: object) -> None:
     np.testing.assert_array_equal(base, 0)
 
 
+def test_a_numpy_array_is_read_and_written_as_the_tensor_over_it_is() -> None:
+    x, base = np.arange(8, dtype=np.float32), np.full(20, np.nan, np.float32)
+    copy[(1,)](x, base[6:14], 8, BLOCK=8)
+    np.testing.assert_array_equal(base[6:14], x)
+    assert np.isnan(base[:6]).all() and np.isnan(base[14:]).all()
+    # As another type, and beside a tensor.
+    for dtype in (np.int64, ml_dtypes.bfloat16, bool):
+        x, out = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype), np.full(8, 1, dtype)
+        copy[(1,)](x, Tensor(out), 7, BLOCK=8)
+        assert out.tolist() == [*x[:7].tolist(), dtype(1)]
+
+
+@tuples
+@pytest.mark.parametrize("rest", [lambda one: (one, 4), lambda one: Pair(one, 4), lambda one: ((one,), 4)])
+def test_a_numpy_array_in_a_tuple_is_one_too(rest: object) -> None:
+    out, one = np.full(1, -1, np.int32), np.full(1, 77, np.int32)
+    passed = rest(one)
+    kernel = nested if isinstance(passed[0], tuple) else paired
+    kernel[(1,)](out, passed)
+    assert out.tolist() == [81]
+
+
+@triton.jit
+def paired(out, pair):
+    tl.store(out, tl.load(pair[0]) + pair[1])
+
+
+@triton.jit
+def nested(out, pair):
+    tl.store(out, tl.load(pair[0][0]) + pair[1])
+
+
+def test_a_numpy_array_is_refused_as_the_tensor_over_it_is() -> None:
+    x, readonly = np.arange(8, dtype=np.float32), np.frombuffer(bytes(32), np.float32)
+    with pytest.raises(ArgumentError, match="copy writes to out, which is read-only"):
+        copy[(1,)](x, readonly, 8, BLOCK=8)
+    shared = np.zeros(8, np.float32)
+    with pytest.raises(ArgumentError, match="copy writes to out, whose elements share memory"):
+        copy[(1,)](x, np.lib.stride_tricks.as_strided(shared, (4, 8), (0, 4)), 8, BLOCK=8)
+    assert not shared.any()
+    with pytest.raises(TypeError, match="real and imaginary"):
+        copy[(1,)](x.astype(np.complex64), x, 8, BLOCK=8)
+    with pytest.raises(TypeError, match=r"masked array(?s:.*)filled"):
+        copy[(1,)](np.ma.masked_greater(x, 3), x, 8, BLOCK=8)
+    # What is only read may be both.
+    out = np.full(8, np.nan, np.float32)
+    copy[(1,)](np.broadcast_to(x, (3, 8)), out, 8, BLOCK=8)
+    np.testing.assert_array_equal(out, x)
+
+
+@pytest.mark.parametrize("number", [np.int64(8), np.float32(8), np.bool_(True)])
+def test_a_number_of_numpys_is_refused_with_the_next_step(number: object) -> None:
+    x = np.arange(8, dtype=np.float32)
+    with pytest.raises(TypeError, match=rf"numpy.{type(number).__name__}(?s:.*)\.item\(\)"):
+        copy[(1,)](x, x, number, BLOCK=8)
+
+
+def test_what_is_neither_an_array_nor_a_number_is_refused_as_triton_does() -> None:
+    x = np.arange(8, dtype=np.float32)
+    with pytest.raises((TypeError, AttributeError), match="object"):
+        copy[(1,)](x, x, object(), BLOCK=8)
+
+
+@pytest.mark.skipif(RELEASE < (3, 3), reason="3.2 asks the backend of each launch")
+def test_arrays_of_another_backends_launches_are_left_alone() -> None:
+    from triton.backends.compiler import BaseBackend
+    from triton.runtime import jit
+
+    copy[(1,)](np.zeros(8, np.float32), np.zeros(8, np.float32), 8, BLOCK=8)
+    with pytest.raises(TypeError, match=r"specialize argument of type: (numpy\.)?ndarray"):
+        jit.native_specialize_impl(BaseBackend, np.zeros(8, np.float32), False, True, True)
+
+
 def test_views_without_overlap_are_written_to() -> None:
     for view in (lambda a: a[::-1], lambda a: a.reshape(4, 4).T, lambda a: a[::2], lambda a: a[8:8]):
         base = np.full(16, np.nan, np.float32)

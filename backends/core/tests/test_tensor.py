@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from foundry_core.tensor import Tensor
+from foundry_core import Tensor
 
 
 def test_address_is_that_of_the_first_element_of_a_view() -> None:
@@ -61,3 +61,61 @@ def test_autotuning_can_reset_and_restore() -> None:
 def test_what_is_no_array_of_numbers_is_refused(other: object) -> None:
     with pytest.raises(TypeError):
         Tensor(other)  # type: ignore[arg-type]
+
+
+def test_the_package_offers_the_class_itself() -> None:
+    import foundry_core
+    from foundry_core import tensor
+
+    assert foundry_core.Tensor is tensor.Tensor
+    with pytest.raises(AttributeError, match="no attribute 'Tenser'"):
+        foundry_core.Tenser  # noqa: B018
+
+
+def test_size_and_device_are_as_torchs() -> None:
+    tensor = Tensor(np.zeros((3, 0, 5)))
+    assert tensor.size() == (3, 0, 5)
+    assert (tensor.size(0), tensor.size(-1)) == (3, 5)
+    assert (str(tensor.device), tensor.device.type, tensor.device.index) == ("cpu", "cpu", None)
+    with pytest.raises(IndexError):
+        tensor.size(3)
+
+
+@pytest.mark.parametrize(
+    "key", [0, -1, np.int64(2), slice(1, 3), slice(None, None, -2), (1, 2), (..., 0), None, (slice(2), None), (), ...]
+)
+def test_an_index_is_a_view_of_the_same_memory(key: object) -> None:
+    array = np.arange(1, 13).reshape(3, 4)
+    expected = array.copy()
+    expected[key] = 0
+    part = Tensor(array)[key]
+    assert isinstance(part, Tensor)
+    np.testing.assert_array_equal(part.numpy(), array[key])
+    assert part.shape == array[key].shape
+    assert np.shares_memory(part.numpy(), array)
+    part.zero_()
+    np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize("key", [[0, 1], np.array([0]), np.array(1), True, np.bool_(True), (0, [1]), 1.0, "a"])
+def test_an_index_that_would_copy_is_refused(key: object) -> None:
+    with pytest.raises(TypeError, match=r"takes no index(?s:.*)tensor\.numpy\(\)"):
+        Tensor(np.arange(12).reshape(3, 4))[key]
+
+
+def test_an_index_out_of_bounds_is_an_error_and_ends_a_loop() -> None:
+    tensor = Tensor(np.arange(3))
+    with pytest.raises(IndexError):
+        tensor[3]
+    assert [int(part.numpy()) for part in tensor] == [0, 1, 2]
+
+
+def test_assignment_is_in_place() -> None:
+    array = np.arange(6)
+    tensor = Tensor(array)
+    tensor[1:3] = 9
+    tensor[np.array([4, 5])] = Tensor(np.array([7, 8]))
+    assert array.tolist() == [0, 9, 9, 3, 7, 8]
+    array.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        tensor[0] = 1

@@ -3,7 +3,7 @@
 import numpy as np
 import triton
 import triton.language as tl
-from foundry_core.tensor import Tensor
+from foundry_core import Tensor
 
 
 @triton.autotune(configs=[triton.Config({"BLOCK_SIZE": 2**power}) for power in (8, 10, 12, 14)], key=["n_elements"])

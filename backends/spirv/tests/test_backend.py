@@ -52,9 +52,10 @@ def test_an_unsupported_operation_is_refused_with_its_name_and_line() -> None:
     assert f"tt.print at {__file__}:{line}" in str(caught.value)
 
 
-def test_a_numpy_array_without_the_wrapper_is_refused() -> None:
-    with pytest.raises(TypeError, match="ndarray"):
-        increment_kernel[(1,)](np.zeros(4, np.float32), 4, BLOCK=64)
+def test_a_numpy_array_is_written_in_place_without_the_wrapper() -> None:
+    array = np.arange(4, dtype=np.float32)
+    increment_kernel[(1,)](array, 3, BLOCK=64)
+    assert array.tolist() == [1, 2, 3, 3]
 
 
 @contextmanager

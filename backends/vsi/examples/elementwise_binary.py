@@ -11,7 +11,7 @@ import numpy as np
 import triton
 import triton.language as tl
 import triton_vsi_backend  # noqa: F401  Triton before 3.3 knows no plugins
-from foundry_core.tensor import Tensor
+from foundry_core import Tensor
 
 OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 

@@ -13,7 +13,7 @@ import numpy as np
 import triton
 import triton.language as tl
 import triton_vsi_backend  # noqa: F401  Triton before 3.3 knows no plugins
-from foundry_core.tensor import Tensor
+from foundry_core import Tensor
 
 BLOCKS = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}
 

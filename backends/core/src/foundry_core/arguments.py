@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from .failure import Failure
 from .overlap import overlaps
+from .tensor import Tensor
 
 
 class ArgumentError(Failure):
@@ -52,16 +55,19 @@ class Parameters:
                 self._paths.append(path)
                 self.names.append(str(name))
                 self.types.append(leaf)
-        pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
-        self._written = [i for i in pointers if written is None or i in written]
+        self._pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
+        self._written = [i for i in self._pointers if written is None or i in written]
 
     def pick(self, arguments: Sequence[Any]) -> list[Any]:
-        """Those arguments of a launch that are passed.
+        """Return those arguments of a launch that are passed; a NumPy array as the Tensor over it.
 
         Raises:
             ArgumentError: the kernel stores through one that must not be written.
         """
         picked = [_at(arguments, path) for path in self._paths]
+        for i in self._pointers:
+            if isinstance(picked[i], np.ndarray):
+                picked[i] = Tensor(picked[i])
         for i in self._written:
             self._refuse(self.names[i], picked[i])
         return picked

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 from triton import __version__
 from triton._C.libtriton import ir, passes
-from triton.backends.compiler import BaseBackend
+from triton.backends.compiler import BaseBackend, GPUTarget
 
+from . import specialization
 from .failure import Failure
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
@@ -108,6 +109,10 @@ class ProgramOptions:
 class ProgramBackend(BaseBackend):  # type: ignore[misc]
     """Triton's view of a compiler that makes one thread of work of a program; a plugin adds its stages and its hash."""
 
+    def __init__(self, target: GPUTarget) -> None:
+        super().__init__(target)
+        specialization.install(ProgramBackend)
+
     def pack_metadata(self, metadata: Any) -> Any:
         return metadata
 
@@ -121,17 +126,12 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return {"triton.language.extra.libdevice": libdevice}
 
     def compute_spec_key(self, argument: Any, align: bool) -> Any:
-        """What 3.2 asks for every argument of a launch; it would take for a tensor whatever has a dtype.
+        """Answer 3.2, which asks this of every argument of a launch and takes whatever has a dtype for a tensor.
 
         Raises:
-            TypeError: an array, or one of NumPy's scalars.
+            TypeError: see specialization.as_tensors.
         """
-        if hasattr(argument, "dtype") and not hasattr(argument, "data_ptr"):
-            raise TypeError(
-                f"a kernel takes no {type(argument).__module__}.{type(argument).__name__}: wrap an array in "
-                "foundry_core.tensor.Tensor, make a number of a scalar with .item()"
-            )
-        return super().compute_spec_key(argument, align)
+        return super().compute_spec_key(specialization.as_tensors(argument), align)
 
     def load_dialects(self, ctx: Any) -> None:
         """TTIR is made of Triton's own dialects; everything after it leaves Triton's MLIR."""

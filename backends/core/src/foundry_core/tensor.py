@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any, overload
 
 import numpy as np
@@ -18,6 +21,17 @@ _INSTEAD = {
     "m": "pass its ticks: array.view(numpy.int64)",
     "O": "numpy.asarray(array.tolist(), dtype) makes an array of numbers",
 }
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a tensor's memory is, with the attributes of torch's device; always the host's memory here."""
+
+    type: str = "cpu"
+    index: int | None = None
+
+    def __str__(self) -> str:
+        return self.type
 
 
 class Storage:
@@ -41,6 +55,9 @@ class Storage:
 class Tensor:
     """A view of a NumPy array that can be passed to a Triton kernel; a kernel's stores land in the array itself.
 
+    A launch does the same with an array that is passed without it. A Tensor is needed where Triton calls its methods
+    (`reset_to_zero` and `restore_value` of triton.autotune), and spares each launch the wrapping.
+
     Triton recognises an argument as a tensor by `data_ptr` and takes the element type from `dtype`; any NumPy dtype
     with a Triton counterpart will do, bfloat16 being ml_dtypes.bfloat16. The array is never copied; it may be strided.
     `zero_`, `clone` and `copy_` are what triton.autotune calls for `reset_to_zero` and `restore_value`.
@@ -58,6 +75,11 @@ class Tensor:
     def __init__(self, array: npt.NDArray[Any]) -> None:
         if not isinstance(array, np.ndarray):
             raise TypeError(f"Tensor wraps a numpy.ndarray, not a {type(array).__name__}; numpy.asarray makes one")
+        if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                "a kernel cannot take a masked array\n  why:  it would compute with the elements that the mask hides\n"
+                "  next: pass array.filled(value)"
+            )
         if array.dtype.name not in DTYPES or not array.dtype.isnative:
             raise TypeError(_refusal(array))
         self._array = array
@@ -76,6 +98,45 @@ class Tensor:
     def shape(self) -> tuple[int, ...]:
         """Elements along each dimension."""
         return self._array.shape
+
+    @property
+    def device(self) -> Device:
+        """Where the array is: in the host's memory, on whatever device kernels run."""
+        return Device()
+
+    @overload
+    def size(self) -> tuple[int, ...]: ...
+
+    @overload
+    def size(self, dim: int) -> int: ...
+
+    def size(self, dim: int | None = None) -> int | tuple[int, ...]:
+        """Elements along each dimension, or along `dim`, as torch's; NumPy's `size` is `numel()`."""
+        return self._array.shape if dim is None else self._array.shape[dim]
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """Return a tensor over a part of the same memory: by integers, slices, None and ..., as NumPy's views.
+
+        A kernel's stores to the part land in the array. An integer for each dimension gives a tensor of shape ().
+
+        Raises:
+            TypeError: an array, a list or a Boolean as index: NumPy would copy the elements, and a kernel's stores to
+                the copy would be lost.
+            IndexError: out of bounds.
+        """
+        parts = key if isinstance(key, tuple) else (key,)
+        if not all(_makes_view(part) for part in parts):
+            raise TypeError(
+                f"Tensor takes no index {key!r}\n"
+                "  why:  it would select a copy, and what a kernel stores there would not reach the array\n"
+                "  next: if a copy is meant: Tensor(tensor.numpy()[index])"
+            )
+        # With an ellipsis NumPy returns a view also of a single element.
+        return Tensor(self._array[parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Assign to elements in place, with any index that NumPy takes."""
+        self._array[key] = value.numpy() if isinstance(value, Tensor) else value
 
     @property
     def ndim(self) -> int:
@@ -151,6 +212,19 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self._array!r})"
+
+
+def _makes_view(index: Any) -> bool:
+    """Whether NumPy's basic indexing takes it, which never copies."""
+    if index is None or isinstance(index, slice | EllipsisType):
+        return True
+    if isinstance(index, bool | np.bool_ | np.ndarray):
+        return False
+    try:
+        operator.index(index)
+    except TypeError:
+        return False
+    return True
 
 
 def _refusal(array: npt.NDArray[Any]) -> str:
