@@ -177,20 +177,23 @@ class OpenCLUtils:
 
 
 class OpenCLDriver(SynchronousDriver):
-    """A driver whose device is an OpenCL device.
+    """A driver whose device is an OpenCL device. A plugin adds `device`.
 
     Args:
-        open_device, warp_size: see OpenCLUtils.
+        warp_size: see OpenCLUtils.
     """
 
-    def __init__(self, open_device: Callable[[], Device], warp_size: int) -> None:
+    def __init__(self, warp_size: int) -> None:
         super().__init__()
-        self._open_device = open_device
-        self.utils = OpenCLUtils(open_device, warp_size)
+        self.utils = OpenCLUtils(self.device, warp_size)
+
+    @abstractmethod
+    def device(self) -> Device:
+        """Return the device, opened once a process."""
 
     def ran(self) -> Ran:
         """Describe what launches run on, for reports."""
-        return self._open_device().ran()
+        return self.device().ran()
 
     def cache_bytes(self) -> int:
-        return int(self._open_device().cl.global_mem_cache_size)
+        return int(self.device().cl.global_mem_cache_size)

@@ -74,7 +74,10 @@ class SpirvDriver(OpenCLDriver):
 
     def __init__(self) -> None:
         # A program is one work-item.
-        super().__init__(open_device, warp_size=1)
+        super().__init__(warp_size=1)
+
+    def device(self) -> Device:
+        return open_device()
 
     @classmethod
     def inactive_reason(cls) -> str:

@@ -24,6 +24,7 @@ from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
     import torch
+    from foundry_core.opencl import Device
 
     from .launcher import VsiLauncher
 
@@ -39,8 +40,11 @@ class VsiDriver(OpenCLDriver):
     """The one device of a process, as Triton's runtime sees it."""
 
     def __init__(self) -> None:
-        super().__init__(open_device, target().warp_size)
+        super().__init__(target().warp_size)
         self.launcher_cls = launcher
+
+    def device(self) -> Device:
+        return open_device()
 
     @classmethod
     def inactive_reason(cls) -> str:
