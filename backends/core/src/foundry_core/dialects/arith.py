@@ -30,14 +30,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from .. import literals
-from .tt import parse_operands, print_operands
-
-
-def condition_type(compared: Attribute) -> Attribute:
-    """i1, or the tensor of i1 that has the shape of `compared`."""
-    if isinstance(compared, TensorType):
-        return TensorType(i1, compared.get_shape())
-    return i1
+from .syntax import BinaryOperation, condition_type, parse_operands, print_operands, print_types
 
 
 @irdl_op_definition
@@ -99,8 +92,7 @@ class ConstantOp(IRDLOperation):
         text = literals.dense_text(bits, type) if isinstance(type, TensorType) else literals.to_text(bits[0], type)
         printer.print_string(f" {text}")
         if type != i1:
-            printer.print_string(" : ")
-            printer.print_attribute(type)
+            print_types(printer, type)
 
 
 def _element(type: Attribute) -> Attribute:
@@ -144,8 +136,7 @@ class _Comparison(IRDLOperation):
         printer.print_operand(self.lhs)
         printer.print_string(", ")
         printer.print_operand(self.rhs)
-        printer.print_string(" : ")
-        printer.print_attribute(self.lhs.type)
+        print_types(printer, self.lhs.type)
 
 
 @irdl_op_definition
@@ -273,16 +264,10 @@ class BitcastOp(_Cast):
 
 
 @irdl_op_definition
-class RemFOp(IRDLOperation):
+class RemFOp(BinaryOperation):
     """Remainder of a floating-point division, with the sign of the dividend."""
 
     name = "arith.remf"
-    _T: ClassVar = VarConstraint("_T", Any_())
-    lhs = operand_def(_T)
-    rhs = operand_def(_T)
-    result = result_def(_T)
-    traits = traits_def(Pure())
-    assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
 
 
 _OURS: list[type[Operation]] = [

@@ -38,6 +38,8 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from ..effects import OrderingEffect
 
+from .syntax import condition_type, parse_conversion, print_types
+
 
 @irdl_attr_definition
 class AxisType(ParametrizedAttribute, TypeAttribute):
@@ -151,8 +153,7 @@ def _print_place(printer: Printer, op: Access) -> None:
     if op.gather is not None:
         printer.print_string(" + ")
         printer.print_operand(op.gather)
-        printer.print_string(" : ")
-        printer.print_attribute(op.gather.type)
+        print_types(printer, op.gather.type)
     if op.ranges:
         printer.print_string(" in [")
         printer.print_list(op.ranges, printer.print_operand)
@@ -182,12 +183,6 @@ def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]
         ranges = [parser.resolve_operand(name, RangeType()) for name in names]
     mask = parser.parse_unresolved_operand() if parser.parse_optional_keyword("where") else None
     return base, [[start], axes, gather, ranges], mask
-
-
-def mask_type(value: Attribute) -> Attribute:
-    """The type of a mask over a value: i1 in its shape."""
-    i1 = IntegerType(1)
-    return TensorType(i1, value.get_shape()) if isinstance(value, TensorType) else i1
 
 
 @irdl_op_definition
@@ -221,26 +216,20 @@ class LoadOp(Access):
         if self.other is not None:
             printer.print_string(" else ")
             printer.print_operand(self.other)
-        printer.print_string(" : ")
-        printer.print_attribute(self.base.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        print_types(printer, self.base.type, " -> ", self.result.type)
 
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
         base, (start, axes, gather, ranges), mask = _parse_place(parser)
         other = parser.parse_unresolved_operand() if parser.parse_optional_keyword("else") else None
-        parser.parse_punctuation(":")
-        base_type = parser.parse_type()
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
+        base_type, result = parse_conversion(parser)
         return cls(
             parser.resolve_operand(base, base_type),
             start[0],
             axes,
             gather[0] if gather else None,
             ranges,
-            parser.resolve_operand(mask, mask_type(result)) if mask else None,
+            parser.resolve_operand(mask, condition_type(result)) if mask else None,
             parser.resolve_operand(other, result) if other else None,
             result,
         )
@@ -275,10 +264,7 @@ class StoreOp(Access):
         printer.print_operand(self.value)
         printer.print_string(" to")
         _print_place(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.base.type)
+        print_types(printer, self.value.type, " to ", self.base.type)
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
@@ -295,7 +281,7 @@ class StoreOp(Access):
             axes,
             gather[0] if gather else None,
             ranges,
-            parser.resolve_operand(mask, mask_type(value_type)) if mask else None,
+            parser.resolve_operand(mask, condition_type(value_type)) if mask else None,
             parser.resolve_operand(value, value_type),
         )
 

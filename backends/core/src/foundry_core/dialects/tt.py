@@ -41,7 +41,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import AttrParser, Parser, UnresolvedOperand
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     CallableOpInterface,
@@ -58,24 +58,9 @@ from xdsl.traits import (
 
 from ..effects import ORDERING, WholeTile
 
+from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
+
 AXES = ("x", "y", "z")
-
-
-def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """`%a, %b, ...`; a comma that something else follows is taken too."""
-    names = [parser.parse_unresolved_operand()]
-    while parser.parse_optional_punctuation(","):
-        name = parser.parse_optional_unresolved_operand()
-        if name is None:
-            break
-        names.append(name)
-    return names
-
-
-def print_operands(printer: Printer, op: IRDLOperation) -> None:
-    """` %a, %b, ...`"""
-    printer.print_string(" ")
-    printer.print_list(op.operands, printer.print_operand)
 
 
 @irdl_attr_definition
@@ -277,8 +262,7 @@ class UnsplatOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         print_operands(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.src.type)
+        print_types(printer, self.src.type)
 
 
 @irdl_op_definition
@@ -330,19 +314,13 @@ class ReshapeOp(IRDLOperation):
         parser.parse_optional_keyword("allow_reorder")
         parser.parse_optional_keyword("efficient_layout")
         attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        src = parser.parse_type()
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
+        src, result = parse_conversion(parser)
         return cls.create(operands=[parser.resolve_operand(name, src)], result_types=[result], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_operand(self.src)
-        printer.print_string(" : ")
-        printer.print_attribute(self.src.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        print_types(printer, self.src.type, " -> ", self.result.type)
 
 
 @irdl_op_definition
@@ -423,7 +401,7 @@ class LoadOp(IRDLOperation):
         parser.parse_punctuation(":")
         type = parser.parse_type()
         result = _pointee(type)
-        types = [type, _mask_type(type), result]
+        types = [type, condition_type(type), result]
         operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
         properties = {}
         if "isVolatile" in attributes:
@@ -434,13 +412,7 @@ class LoadOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         print_operands(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.ptr.type)
-
-
-def _mask_type(ptr: Attribute) -> Attribute:
-    i1 = IntegerType(1)
-    return TensorType(i1, ptr.get_shape()) if isinstance(ptr, TensorType) else i1
+        print_types(printer, self.ptr.type)
 
 
 @irdl_op_definition
@@ -460,14 +432,13 @@ class StoreOp(IRDLOperation):
         parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type = parser.parse_type()
-        types = [type, _pointee(type), _mask_type(type)]
+        types = [type, _pointee(type), condition_type(type)]
         operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
         return cls.build(operands=[operands[0], operands[1], operands[2:3]])
 
     def print(self, printer: Printer) -> None:
         print_operands(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.ptr.type)
+        print_types(printer, self.ptr.type)
 
 
 @irdl_op_definition
@@ -508,12 +479,7 @@ class DotOp(IRDLOperation):
         print_operands(printer, self)
         if self.input_precision.data != "ieee":
             printer.print_string(f", inputPrecision = {self.input_precision.data}")
-        printer.print_string(" : ")
-        printer.print_attribute(self.a.type)
-        printer.print_string(" * ")
-        printer.print_attribute(self.b.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        print_types(printer, self.a.type, " * ", self.b.type, " -> ", self.result.type)
 
 
 @irdl_op_definition
@@ -563,10 +529,7 @@ class FpToFpOp(IRDLOperation):
             parser.parse_punctuation("=")
             properties["rounding"] = StringAttr(parser.parse_identifier())
         parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        src = parser.parse_type()
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
+        src, result = parse_conversion(parser)
         return cls.create(operands=[parser.resolve_operand(name, src)], result_types=[result], properties=properties)
 
     def print(self, printer: Printer) -> None:
@@ -574,10 +537,7 @@ class FpToFpOp(IRDLOperation):
         printer.print_operand(self.src)
         if self.rounding is not None:
             printer.print_string(f", rounding = {self.rounding.data}")
-        printer.print_string(" : ")
-        printer.print_attribute(self.src.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        print_types(printer, self.src.type, " -> ", self.result.type)
 
 
 @irdl_op_definition
@@ -626,29 +586,17 @@ class PreciseSqrtOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PreciseDivFOp(IRDLOperation):
-    """x / y, correctly rounded."""
+class PreciseDivFOp(BinaryOperation):
+    """lhs / rhs, correctly rounded."""
 
     name = "tt.precise_divf"
-    _T: ClassVar = VarConstraint("_T", AnyAttr())
-    x = operand_def(_T)
-    y = operand_def(_T)
-    result = result_def(_T)
-    traits = traits_def(Pure())
-    assembly_format = "$x `,` $y attr-dict `:` type($x)"
 
 
 @irdl_op_definition
-class MulhiUIOp(IRDLOperation):
+class MulhiUIOp(BinaryOperation):
     """The upper half of the unsigned product."""
 
     name = "tt.mulhiui"
-    _T: ClassVar = VarConstraint("_T", AnyAttr())
-    x = operand_def(_T)
-    y = operand_def(_T)
-    result = result_def(_T)
-    traits = traits_def(Pure())
-    assembly_format = "$x `,` $y attr-dict `:` type($x)"
 
 
 @irdl_op_definition
