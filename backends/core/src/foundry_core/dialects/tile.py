@@ -37,7 +37,6 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from ..effects import OrderingEffect
-
 from .syntax import condition_type, parse_conversion, print_types
 
 

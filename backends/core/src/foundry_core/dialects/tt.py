@@ -57,7 +57,6 @@ from xdsl.traits import (
 )
 
 from ..effects import ORDERING, WholeTile
-
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
