@@ -13,7 +13,7 @@ PASS = "convert-dpu-to-llvm"
 DESCRIPTION = "Convert the dpu dialect, and the upstream dialects around it, to the LLVM dialect"
 
 _PIPELINE = "pass-pipeline"
-# They are about how the result is written: no affair of any call but the last.
+# They say how the result is written: only the last call needs them.
 _PRINTING = (
     "emit-bytecode",
     "mlir-print-op-generic",
@@ -56,7 +56,7 @@ class CommandLine:
     printing: list[str] = field(default_factory=list)
 
     def after_conversion(self, passes: dict[str, str], rest: Sequence[str]) -> list[str]:
-        """The options of a call that runs these passes (names and options) and then a segment."""
+        """Return the options of a call that runs these passes (names and options) and then a segment."""
         if not self.pipeline:
             return [f"--{name}={options}" if options else f"--{name}" for name, options in passes.items()] + [*rest]
         written = [f"{name}{{{options}}}" if options else name for name, options in passes.items()]
@@ -107,7 +107,7 @@ def parse(words: Sequence[str], help_text: str) -> CommandLine:
 
 
 def _split(pipeline: str) -> list[list[str]]:
-    """The parts of a pipeline around our pass, which must stand directly in its builtin.module(...)."""
+    """Return the parts of a pipeline around our pass, which must stand directly in its builtin.module(...)."""
     if not re.search(rf"(?<![\w\-]){PASS}(?![\w\-])", pipeline):
         return [[f"--{_PIPELINE}={pipeline}"]]
     found: list[list[str]] = [[]]
@@ -126,7 +126,7 @@ def _pipeline(elements: Sequence[str]) -> str:
 
 
 def _elements(option: str) -> list[str]:
-    """`a`, `b{c=1,2}`, `d(e,f)` of --pass-pipeline=builtin.module(a,b{c=1,2},d(e,f))."""
+    """Yield `a`, `b{c=1,2}`, `d(e,f)` of --pass-pipeline=builtin.module(a,b{c=1,2},d(e,f))."""
     inside = re.fullmatch(r"\s*(?:builtin\.module|any)\((.*)\)\s*", option.partition("=")[2], re.DOTALL)
     if inside is None:
         raise UsageProblem("a pass pipeline with dpu passes must be of the form builtin.module(...)")
@@ -140,7 +140,7 @@ def _elements(option: str) -> list[str]:
 
 
 def described(said: str) -> str:
-    """mlir-opt's help, list of passes or list of dialects, with what is added here."""
+    """Return mlir-opt's help, list of passes or list of dialects, with what this program adds."""
     said = re.sub(r"(?m)^(Available Dialects: .*?)(, ?)(emitc\b)", r"\1\2dpu\2\3", said)
     # The first pass that comes after ours in the alphabet, at its indentation.
     for hit in re.finditer(r"^( +)--([\w\-]+)( +)-   ", said, re.MULTILINE):

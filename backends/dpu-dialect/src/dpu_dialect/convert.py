@@ -53,7 +53,7 @@ PASSES = {
     "reconcile-unrealized-casts": "",
 }
 
-# What the SDK's headers give a __host variable, for the sake of transfers; of a barrier nothing is said.
+# The SDK's headers give this alignment to a __host variable, for transfers; they state none for a barrier.
 _HOST_ALIGNMENT, _BARRIER_ALIGNMENT = 8, 1
 
 
@@ -83,7 +83,7 @@ class LLVMDialect:
                 self._symbols[name.data] = op
 
     def call(self, name: str, operands: Sequence[SSAValue], result: Attribute | None = None) -> Operation:
-        """A call of a function, which is declared if it is not there."""
+        """Return a call of a function; declare the function if the module does not."""
         of = LLVMFunctionType([value.type for value in operands], result or LLVMVoidType())
         self._declare(name, "llvm.func", {"function_type": of})
         properties: dict[str, Attribute] = {
@@ -94,7 +94,7 @@ class LLVMDialect:
         return self._made("llvm.call", operands, [result] if result else [], properties)
 
     def address(self, name: str, alignment: int) -> Operation:
-        """The address of a global, which is declared as one of a byte, elsewhere defined, if it is not there."""
+        """Return the address of a global; declare it as an external byte if the module does not."""
         properties: dict[str, Attribute] = {
             "global_type": IntegerType(8),
             "addr_space": IntegerAttr(0, i32),
@@ -132,7 +132,7 @@ class Lowering(RewritePattern):
 
     @staticmethod
     def replace(op: Operation, rewriter: PatternRewriter, *new: Operation) -> None:
-        """Put operations in an operation's place; the last one's results are those that were wanted of it, if any."""
+        """Replace an operation by others; the results of the last one replace its results, if it has any."""
         for one in new:
             one.location = op.location
         rewriter.replace_op(op, new, new[-1].results if op.results else [])

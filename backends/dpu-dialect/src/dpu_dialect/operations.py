@@ -1,4 +1,4 @@
-"""The operations of the dpu dialect, and what is wrong with one before it is a fault on the machine.
+"""The operations of the dpu dialect, and checks that find a wrong one before it is a fault on the machine.
 
 | operation | meaning |
 |---|---|
@@ -11,8 +11,8 @@
 | `%r = dpu.input_args {sym = "DPU_INPUT_ARGUMENTS"} : !llvm.ptr` | the arguments that the host has written |
 
 A DMA moves 8 to 2048 bytes, a multiple of 8, between addresses that are multiples of 8 (UPMEM SDK, "Memory
-management"). The checked forms refuse a constant size that is not such; a size computed at run time is the machine's
-affair, which faults on some and moves something else on the others.
+management"). The checked forms refuse another constant size. A size computed at run time is not checked: some machines
+fault on a wrong one, others move something else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ARGUMENTS, BARRIER = "DPU_INPUT_ARGUMENTS", "dpu_barrier"
 
 
 def constant(value: SSAValue) -> int | None:
-    """The number, if a constant of any dialect defines the value."""
+    """Return the number if a constant of any dialect defines the value."""
     op = value.owner
     found = op.properties.get("value") if not isinstance(op, Block) else None
     return found.value.data if isinstance(found, IntegerAttr) else None

@@ -54,7 +54,7 @@ _HIDDEN = re.compile(r'#dpu\.bits<"([^"]*)">')
 
 
 def main() -> int:
-    """The console script; returns the exit status."""
+    """Run the console script; return the exit status."""
     try:
         return run(sys.argv[1:])
     except ProgramExit as failure:
@@ -88,7 +88,7 @@ def run(words: list[str]) -> int:
 
 
 def _carried_out(command: CommandLine, data: bytes, text: str) -> bytes:
-    """What the command line makes of the input: a text, or bytecode if it says so."""
+    """Return what the command line makes of the input: text, or bytecode if it asks for that."""
     source = "<stdin>" if command.source == "-" else command.source
     try:
         data = syntax.to_generic(text).encode() if text else data
@@ -123,25 +123,25 @@ def _in_segments(command: CommandLine, data: bytes, text: str, source: str, opti
 
 
 def context() -> Context:
-    """An xDSL context with the dialect; everything else goes through it by name."""
+    """Return an xDSL context with the dialect, which accepts unknown operations."""
     made = generic_context()
     made.load_dialect(DPU)
     return made
 
 
 def _reprinted(data: bytes, passes: list[str], options: list[str], source: str) -> str:
-    """A module as mlir-opt prints it for us to read."""
+    """Return a module as mlir-opt prints it for us to read."""
     said = call(NAME, [*_once(options), *passes, *_GENERIC], data, source).decode()
     return said.replace('loc("<stdin>":', f'loc("{source}":')
 
 
 def _once(options: list[str]) -> list[str]:
-    """Without what _GENERIC says already: LLVM takes no option twice."""
+    """Remove the options that _GENERIC has: LLVM takes no option twice."""
     return [option for option in options if option not in _GENERIC]
 
 
 def _verified(generic: str, text: str) -> ModuleOp:
-    """The module of a text in generic form with locations.
+    """Parse a text in generic form with locations, and verify it.
 
     Raises:
         ProgramExit: an operation of the dialect is wrong; with its place in the source text.

@@ -1,4 +1,4 @@
-"""Running LLVM 22's mlir-opt and mlir-translate in our own programs' place, and saying what is wrong as they do."""
+"""Run LLVM 22's mlir-opt and mlir-translate, and report errors in their form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ProgramExit(Exception):
 
 
 def located(source: str, line: int, column: int, message: str, text: str) -> ProgramExit:
-    """A failure at a place of a text, lines and columns from 1 on, as LLVM's tools show it."""
+    """Format a failure at a place of a text as LLVM's tools do; lines and columns count from 1."""
     lines = text.splitlines()
     shown = f"\n{lines[line - 1]}\n{' ' * (column - 1)}^" if 0 < line <= len(lines) else ""
     return ProgramExit(f"{source}:{line}:{column}: error: {message}{shown}")
@@ -49,12 +49,12 @@ def call(name: str, arguments: Sequence[str], data: bytes, source: str) -> bytes
 
 
 def hand_over(name: str, arguments: Sequence[str], data: bytes | None) -> int:
-    """Let one of LLVM's programs do it all, `data` being its standard input if that was read; returns its status."""
+    """Run one of LLVM's programs instead of this one, and return its status; `data` is its standard input if read."""
     return subprocess.run([f"dpu-{name}", *arguments], executable=tool(name), input=data).returncode
 
 
 def read(source: str) -> bytes:
-    """The contents of a file, or standard input for `-`."""
+    """Return the contents of a file, or of standard input for `-`."""
     if source == "-":
         return sys.stdin.buffer.read()
     try:
@@ -64,7 +64,7 @@ def read(source: str) -> bytes:
 
 
 def write(output: str, data: bytes) -> None:
-    """To a file, or standard output for `-`."""
+    """Write to a file, or to standard output for `-`."""
     if output == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""How operations of the dpu dialect are written, and their form that mlir-opt reads: the generic one.
+"""Translate between the dpu dialect's own syntax and the generic form that mlir-opt reads.
 
     %r = dpu.tid : i32                                             %r = "dpu.tid"() : () -> i32
     dpu.ldma %w, %m, %n : !llvm.ptr, !llvm.ptr<255>, i32           "dpu.ldma"(%w, %m, %n) : (!llvm.ptr, ...) -> ()
@@ -67,12 +67,12 @@ _WRITTEN = re.compile(
 
 
 def mentions(text: str) -> bool:
-    """Whether the text has operations of the dialect, in either form."""
+    """Return whether the text has operations of the dialect, in either form."""
     return any(hit[1] or hit[0].startswith('"dpu.') for hit in _OPERATION.finditer(text))
 
 
 def to_generic(text: str) -> str:
-    """The text with the dialect's operations in the generic form, each on the line where it was.
+    """Return the text with the dialect's operations in the generic form, each on the line where it was.
 
     Raises:
         SyntaxProblem: one is not written as `FORMS` says.
@@ -109,7 +109,7 @@ def _listed(text: str) -> list[str]:
 
 
 def to_custom(text: str) -> str:
-    """The opposite, of what mlir-opt has written."""
+    """Return what mlir-opt has written with the dialect's operations in its own syntax."""
 
     def custom(hit: re.Match[str]) -> str:
         types = [part for part in (hit[4], hit[5]) if part and part != "()"]
@@ -120,7 +120,7 @@ def to_custom(text: str) -> str:
 
 
 def irdl() -> str:
-    """The dialect for mlir-opt --irdl-file: names and numbers. Types and sizes are checked in operations.py."""
+    """Describe the dialect for mlir-opt --irdl-file: names and numbers. operations.py checks types and sizes."""
     lines = []
     for form in FORMS.values():
         values = [f"v{number}: %{number}" for number in range(form.operands + form.results)]

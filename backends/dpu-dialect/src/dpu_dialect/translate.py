@@ -28,7 +28,7 @@ _TARGET = re.compile(r'llvm\.target_triple = "([^"]*)"')
 
 
 def main() -> int:
-    """The console script; returns the exit status."""
+    """Run the console script; return the exit status."""
     words = sys.argv[1:]
     try:
         if _TRANSLATION not in (word.lstrip("-") for word in words) or any(word in ("-h", "--help") for word in words):
@@ -57,7 +57,7 @@ def _translate(words: list[str]) -> None:
 
 
 def _taken_apart(words: list[str]) -> tuple[str, str, list[str]]:
-    """The input's name, the output's, and what is passed on."""
+    """Return the input's name, the output's, and the options that are passed on."""
     sources, output, passed, rest = [], "-", [], iter(words)
     for word in rest:
         if word in ("-o", "--o"):

@@ -21,7 +21,7 @@ from .legalize import skipped
 
 # The most tasklets and the clock of the two kinds of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
 MOST_TASKLETS = {"v1A": 24, "v1B": 16}
-# What the fingerprint covers beside this package: the tools between TTIR and a DPU program.
+# What the fingerprint covers in addition to this package: the tools between TTIR and a DPU program.
 _PROGRAMS = ("mlir-opt", "opt", "dpu-upmem-dpurte-clang")
 
 
@@ -41,7 +41,7 @@ class DpuOptions(ProgramOptions):
 
 
 def target(kind: str = "v1A") -> GPUTarget:
-    """Triton's name for a kind of DPU. A warp is one tasklet, one program."""
+    """Return Triton's name for a kind of DPU. A warp is one tasklet, one program."""
     return GPUTarget("dpu", kind, 1)
 
 
@@ -78,7 +78,7 @@ class DpuBackend(ProgramBackend):
 
 
 def make_structured(module: Any, metadata: dict[str, Any]) -> str:
-    """The stage tile: the kernel in structured form."""
+    """Run the stage tile: the kernel in structured form."""
     structured = make_tile(module, metadata)
     # The driver shards arrays by it, and of a compiled kernel it sees the metadata alone.
     metadata["structured"] = structured
@@ -86,7 +86,7 @@ def make_structured(module: Any, metadata: dict[str, Any]) -> str:
 
 
 def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -> str:
-    """The stage mlir: one tasklet's work, in MLIR's own dialects.
+    """Run the stage mlir: one tasklet's work, in MLIR's own dialects.
 
     The lowering estimates the length of the program. If the estimate leaves a doubt whether the program fits into IRAM,
     the program is built, and lowered to the shortest form if it does not fit.
@@ -109,7 +109,7 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -
 
 
 def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
-    """The stage llir: LLVM IR with typed pointers, legalised for a DPU and annotated for `pack`."""
+    """Run the stage llir: LLVM IR with typed pointers, legalised for a DPU and annotated for `pack`."""
     from foundry_core.pipeline import to_typed_llvm
 
     from .artifact.annotation import annotate
@@ -119,7 +119,7 @@ def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
 
 
 def make_program(llir: str, metadata: dict[str, Any]) -> bytes:
-    """The stage dpu: the linked DPU program.
+    """Run the stage dpu: the linked DPU program.
 
     Raises:
         ToolError: the SDK's compiler refused it; too long a program for IRAM, for instance.
@@ -138,7 +138,7 @@ def _note_tasklets(metadata: dict[str, Any], num_tasklets: int, reached: dict[st
 
 
 def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
-    """Whether a program is short enough for IRAM. Any other error is left for the later stages to report."""
+    """Return whether a program is short enough for IRAM; the later stages report any other error."""
     try:
         make_program(make_llir(mlir, metadata), metadata)
     except ToolError as error:
@@ -148,7 +148,7 @@ def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
 
 @functools.cache
 def compiler_fingerprint() -> str:
-    """Identity of everything between TTIR and a DPU program. What is missing has none, and fails when it is run."""
+    """Identify everything between TTIR and a DPU program, except missing programs, which fail when they are run."""
     programs = [path for name in _PROGRAMS if (path := locate(name))]
     if (opt := os.environ.get("UPMEM_OPT")) and Path(opt).is_file():
         programs.append(Path(opt))

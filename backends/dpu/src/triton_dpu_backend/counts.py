@@ -1,4 +1,4 @@
-"""What may be asked for: how many DPUs, how many tasklets."""
+"""Limits of what a launch may ask for: numbers of DPUs and of tasklets."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _THREADS = 1 << 10
 
 
 def launcher(src: Any, metadata: Any) -> DpuLauncher:
-    """What launches a compiled kernel; imported by its first use, since Triton imports every plugin at its start."""
+    """Return what launches a compiled kernel, imported at its first use: Triton imports every plugin at its start."""
     from .launcher import DpuLauncher
 
     return DpuLauncher(src, metadata)
@@ -59,7 +59,7 @@ class DpuUtils:
     """What Triton's runtime asks of a driver about devices and binaries."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        """Of one DPU."""
+        """Describe one DPU."""
         return {
             "max_shared_mem": _WRAM_BYTES,
             "multiprocessor_count": 1,
@@ -84,12 +84,12 @@ class DpuUtils:
         return handles(program, program, _THREADS)
 
     def unload_module(self, module: Program) -> None:
-        """The file goes with the process: another kernel may have the same program."""
+        """Keep the file until the process ends: another kernel may have the same program."""
 
 
 @functools.cache
 def _folder() -> str:
-    """Where this process, and those that it forks, keep DPU programs; it goes with this process."""
+    """Return the folder of DPU programs of this process and those that it forks; removed when this process ends."""
     folder, owner = tempfile.mkdtemp(prefix="triton-dpu-"), os.getpid()
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     return folder
@@ -118,7 +118,7 @@ class DpuDriver(SynchronousDriver):
         return launches.last()
 
     def ran(self) -> Ran:
-        """What launches run on, for reports; the number of DPUs is the last launch's."""
+        """Describe what launches run on, for reports; the number of DPUs is the last launch's."""
         from .host.dpus import is_emulator
 
         found = sdk.find()
@@ -147,7 +147,7 @@ class DpuDriver(SynchronousDriver):
 def benchmark(
     call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **others: Any
 ) -> float | list[float]:
-    """How triton.autotune compares configurations: milliseconds of DPU time, without transfers.
+    """Measure a configuration for triton.autotune: milliseconds of DPU time, without transfers.
 
     On the emulator that is modelled cycles at a DPU's clock, the same each time, so once is enough; the wall time of
     an emulation says nothing about DPUs. With the vendor's SDK it is triton.testing.do_bench's wall time.

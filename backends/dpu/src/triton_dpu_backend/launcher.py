@@ -114,7 +114,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         launches.note(cost)
 
     def _dpus(self, programs: int) -> tuple[int, str]:
-        """How many DPUs to run on, and what said so."""
+        """Return how many DPUs to run on, and where that number comes from."""
         environment = os.environ.get(NUM_DPUS, "")
         outside = None
         try:
@@ -141,7 +141,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         return (programs, "one for each program") if programs < count else (count, reason)
 
     def _load(self, dpus: Dpus, program: Program) -> tuple[int, int]:
-        """Load the program where it is not; the MRAM address and the bytes that are left for arrays."""
+        """Load the program if it is not loaded; return the MRAM address and the bytes that are left for arrays."""
         if dpus.load(program.path):
             arguments = dpus.symbol(_ARGUMENTS)
             if arguments.size != self._fields.size:
@@ -192,7 +192,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         heap: int,
         program: Program,
     ) -> list[tuple[int, int, Stats | None]]:
-        """Run all rounds; of each, the bytes sent and received, and what it cost."""
+        """Run all rounds; return for each the bytes sent and received, and what it cost."""
         done = []
         try:
             for one in planned.rounds:
@@ -209,7 +209,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         return done
 
     def _pack(self, one: Round, values: Sequence[Any], heap: int, count: int) -> list[bytes]:
-        """DPU_INPUT_ARGUMENTS of each DPU."""
+        """Return DPU_INPUT_ARGUMENTS of each DPU."""
         fields = list(values)
         regions = {i: region for region in one.regions for i in region.arguments}
         packed = []
@@ -241,7 +241,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
 
 
 def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:
-    """TRITON_DPU_SHARD: `x=replicated,y=sharded`. Names that a kernel does not have are another kernel's."""
+    """Read TRITON_DPU_SHARD: `x=replicated,y=sharded`. Unknown names belong to another kernel."""
     wanted = {}
     for part in filter(None, text.split(",")):
         name, _, placement = part.partition("=")
@@ -256,7 +256,7 @@ def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:
 
 
 def _cost(rounds: Sequence[Stats | None]) -> dict[str, int | None]:
-    """What the rounds of a launch cost together, as LaunchCost names it."""
+    """Sum what the rounds of a launch cost, as LaunchCost names it."""
     slowest, summed = ("cycles", "dma_cycles"), ("instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers")
     known = [stats for stats in rounds if stats is not None]
     if len(known) < len(rounds):

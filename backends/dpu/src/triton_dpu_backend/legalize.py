@@ -22,12 +22,12 @@ from foundry_core.programs import locate
 
 
 def skipped() -> bool:
-    """Whether kernels are left as they are."""
+    """Return whether kernels are left as they are."""
     return os.environ.get("TRITON_DPU_SKIP_LEGALIZE") == "1"
 
 
 def legalize(ir: str, num_tasklets: int) -> str:
-    """The kernel after dpu-legalize.
+    """Return the kernel after dpu-legalize.
 
     Args:
         ir: typed-pointer LLVM IR as foundry_core.typed writes it.

@@ -176,7 +176,7 @@ def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Place
 
 
 def _unknown(array: Array, span: Span) -> bool:
-    """Whether a span says nothing: a kernel leaves no allocation, so one beyond both ends is a guess."""
+    """Return whether a span says nothing: a kernel stays in the allocation, so one beyond both ends is a guess."""
     return span.is_all or (array.address + span.low < array.low and array.address + span.high > array.high)
 
 
@@ -186,7 +186,7 @@ def _hull(part: Footprint) -> tuple[int, int] | None:
 
 
 def _interval(array: Array, span: Span | None, whole: bool) -> Interval | None:
-    """The host addresses of a span, within the array's allocation; None if there are none."""
+    """Return the host addresses of a span, within the array's allocation; None if it has none."""
     if span is None:
         return None
     if whole:
@@ -204,7 +204,7 @@ def _round(
     dpus: int,
     heap: int,
 ) -> Round:
-    """The arrays of one round. Fewer parts than DPUs leave the last ones without work."""
+    """Return the arrays of one round. With fewer parts than DPUs the last ones have no work."""
     whole = {i for i in arrays if placements[i].whole}
 
     def reached(spans: Mapping[int, Span | None]) -> dict[int, Interval]:
@@ -232,7 +232,7 @@ def _together(one: Mapping[int, Interval], other: Mapping[int, Interval]) -> dic
 
 
 def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) -> list[list[int]]:
-    """Arguments whose bytes overlap on some DPU, together; hulls that then overlap are joined too."""
+    """Group arguments whose bytes overlap on a DPU; groups whose hulls then overlap are joined, too."""
     groups = [[i] for i in arguments]
     changed = True
     while changed:
@@ -246,7 +246,7 @@ def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) ->
 
 
 def _of(part: Mapping[int, Interval], members: Sequence[int]) -> Interval | None:
-    """What one DPU has of a group: everything from the first byte to the last."""
+    """Return what one DPU has of a group: everything from the first byte to the last."""
     found = [part[i] for i in members if i in part]
     return Interval(min(f.low for f in found), max(f.high for f in found)) if found else None
 
@@ -299,12 +299,12 @@ def _merged(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
 
 
 def _room(one: Round) -> int:
-    """Bytes of MRAM, from the heap's start on."""
+    """Return the bytes of MRAM that are needed, from the heap's start."""
     return max((region.offset + region.size for region in one.regions), default=0)
 
 
 def _largest(rounds: Sequence[Round], argument: int) -> int:
-    """The most bytes that a DPU holds of an argument's region."""
+    """Return the most bytes that a DPU holds of an argument's region."""
     regions = [region for one in rounds for region in one.regions if argument in region.arguments]
     return max((held.high - held.low for region in regions for held in region.held if held), default=0)
 

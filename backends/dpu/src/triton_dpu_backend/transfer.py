@@ -1,4 +1,4 @@
-"""Arrays to and from MRAM, as a plan has them: sent to all DPUs at once, gathered from those that wrote.
+"""Copy arrays to and from MRAM as planned: send to all DPUs at once, gather from those that wrote.
 
 What DPUs write does not come back all the same way. Bytes that only one DPU can have written are copied as they are.
 Where several may have written, each DPU's bytes are compared with what was sent to it, and those that changed are
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .host.dpus import HEAP, Dpus
 from .plan import Interval, Region, Round
 
-# What lies beside an array in the last bytes of a transfer: NaN as a float of any size, as MRAM has it in the emulator.
+# What fills the last bytes of a transfer next to an array: NaN as a float of any size, as MRAM has it in the emulator.
 _BESIDE = np.uint16(0x7FFA)
 _Bytes = npt.NDArray[np.uint8]
 
@@ -30,7 +30,7 @@ class _Memory:
 
 
 def view(interval: Interval) -> _Bytes:
-    """The bytes at host addresses, as an array over them."""
+    """Return an array over the bytes at host addresses."""
     return np.asarray(_Memory(interval.low, interval.high - interval.low))
 
 
@@ -43,7 +43,7 @@ def _inside(low: int, high: int, memory: Interval) -> bool:
 
 
 def send(dpus: Dpus, one: Round) -> int:
-    """Copy what a round's programs need to the DPUs; returns how many bytes."""
+    """Copy what a round's programs need to the DPUs; return how many bytes."""
     sent = 0
     for region in one.regions:
         if not region.sent or region.size == 0:
@@ -66,7 +66,7 @@ def send(dpus: Dpus, one: Round) -> int:
 
 
 def receive(dpus: Dpus, one: Round) -> int:
-    """Copy what a round's programs wrote from the DPUs into the caller's arrays; returns how many bytes came."""
+    """Copy what a round's programs wrote from the DPUs into the caller's arrays; return how many bytes came."""
     received = 0
     # First all of it, then the comparison: an array may be in several regions, and none may see another's results.
     contested = _contested([interval for region in one.regions for writes in region.writes for interval in writes])
@@ -98,7 +98,7 @@ def receive(dpus: Dpus, one: Round) -> int:
 
 
 def _window(region: Region) -> tuple[int, int] | None:
-    """(first byte behind the region's start, bytes) of what any DPU may have written; None for nothing."""
+    """Return (offset from the region's start, bytes) of what any DPU may have written; None for nothing."""
     ends = [
         (interval.low - held.low, interval.high - held.low)
         for held, writes in zip(region.held, region.writes, strict=True)
@@ -112,7 +112,7 @@ def _window(region: Region) -> tuple[int, int] | None:
 
 
 def _contested(writes: Sequence[Interval]) -> list[Interval]:
-    """Where the writes of several DPUs meet: each stretch of overlapping ones."""
+    """Return the stretches in which writes of several DPUs overlap."""
     found: list[Interval] = []
     stretch: Interval | None = None
     several = False
@@ -133,7 +133,7 @@ def _touches(interval: Interval, others: Sequence[Interval]) -> bool:
 
 
 def _store(interval: Interval, new: _Bytes, before: Sequence[tuple[Interval, _Bytes]], item_bytes: int) -> None:
-    """Put what a DPU has at an interval into the caller's memory."""
+    """Store what a DPU has at an interval into the caller's memory."""
     for stretch, old in before:
         if stretch.low <= interval.low and interval.high <= stretch.high:
             was = old[interval.low - stretch.low :][: len(new)]

@@ -16,7 +16,7 @@ from triton.backends.compiler import GPUTarget
 
 @dataclass(frozen=True)
 class SpirvOptions(ProgramOptions):
-    """What a launch may set by keyword; nothing of its own. A program is one work-item here."""
+    """What a launch may set by keyword: only the shared options. A program is one work-item here."""
 
     backend_name: str = "spirv"
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
@@ -27,13 +27,13 @@ _ARCH = re.compile(r"v(?P<vector>[0-9]+)(c(?P<call>[0-9]+))?(?P<llvm>-llvm)?")
 
 
 def target(device: WorkItemTarget) -> GPUTarget:
-    """Triton's name for a device, such as v64c32-llvm. A warp is one work-item, one program."""
+    """Return Triton's name for a device, such as v64c32-llvm. A warp is one work-item, one program."""
     llvm = "-llvm" if device.llvm_intrinsics else ""
     return GPUTarget("spirv", f"v{device.vector_bytes}c{device.call_bytes}{llvm}", 1)
 
 
 def device(target: GPUTarget) -> WorkItemTarget:
-    """The inverse of `target`; without c, calls are as WorkItemTarget has them by default.
+    """Invert `target`; without c, calls are as WorkItemTarget has them by default.
 
     Raises:
         ValueError: no such name.
@@ -72,21 +72,21 @@ class SpirvBackend(ProgramBackend):
 
 
 def make_mlir(structured: str, metadata: dict[str, Any], *, work_item: WorkItemTarget) -> str:
-    """The stage mlir: one work-item's work, in MLIR's own dialects."""
+    """Run the stage mlir: one work-item's work, in MLIR's own dialects."""
     from foundry_core.pipeline import to_mlir
 
     return to_mlir(structured, work_item)
 
 
 def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
-    """The stage llir: LLVM IR for SPIR-V."""
+    """Run the stage llir: LLVM IR for SPIR-V."""
     from foundry_core.pipeline import to_llvm
 
     return to_llvm(mlir)
 
 
 def make_spirv(llir: str, metadata: dict[str, Any]) -> bytes:
-    """The stage spv: the SPIR-V module."""
+    """Run the stage spv: the SPIR-V module."""
     from foundry_core.pipeline import to_spirv
 
     return to_spirv(llir)
@@ -94,6 +94,6 @@ def make_spirv(llir: str, metadata: dict[str, Any]) -> bytes:
 
 @functools.cache
 def compiler_fingerprint() -> str:
-    """Identity of everything between TTIR and SPIR-V. A program that is missing has none, and fails when it is run."""
+    """Identify everything between TTIR and SPIR-V, except missing programs, which fail when they are run."""
     programs = [path for name in NAMES if (path := locate(name))]
     return fingerprint(("foundry_core", "triton_spirv_backend"), programs)

@@ -32,7 +32,7 @@ MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
 
 
 def choose_device() -> cl.Device:
-    """The device that the environment names.
+    """Return the device that the environment names.
 
     Raises:
         DeviceError: there is none; lists what there is.
@@ -42,7 +42,7 @@ def choose_device() -> cl.Device:
 
 @functools.cache
 def open_device() -> Device:
-    """The device that the environment names, opened once a process.
+    """Return the device that the environment names, opened once a process.
 
     Raises:
         DeviceError: there is none, or it cannot do what the environment asks.

@@ -1,4 +1,4 @@
-"""A kernel's command buffers, made by the library that zen-compiler wrote beside it.
+"""A kernel's command buffers, made by the library that zen-compiler wrote with the kernel.
 
 The library has C functions:
 
@@ -75,7 +75,7 @@ class Commands:
         return self.matmuls + self.dmas
 
     def make(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> list[npt.NDArray[np.uint8]]:
-        """The buffers for a launch: matmul's, then DMA's, each 256 bytes for each program.
+        """Return the buffers for a launch: matmul's, then DMA's, each 256 bytes for each program.
 
         Args:
             grid: programs along x, y and z, none of them 0.

@@ -1,11 +1,11 @@
 """From Triton's IR to SPIR-V by way of zen-compiler, in the stages that Triton's cache shows: ttir, spv.
 
-zen-compiler's other output, the library that makes a kernel's command buffers, lies beside them as
-<kernel>_cmd_gen.so: no stage of its own, because Triton reads those as text or knows them as the binary.
+zen-compiler's other output, the library that makes a kernel's command buffers, is in the same folder as
+<kernel>_cmd_gen.so. It is not a stage, because Triton reads stages as text or knows them as the binary.
 
 Environment, read when a kernel is compiled, unless the launch says otherwise by keyword (enable_tc=True):
     VSI_ENABLE_TC: 1 sends matrix multiplications to the tensor core.
-    VSI_ENABLE_MULTI_ENGINES: 1 lets the DMA engines work beside the shader cores.
+    VSI_ENABLE_MULTI_ENGINES: 1 lets the DMA engines work in parallel with the shader cores.
     VSI_ENABLE_MULTI_THREADS: 1 spreads a program over num_warps * 32 work-items; otherwise it is one.
 """
 
@@ -61,7 +61,7 @@ class VsiOptions(ProgramOptions):
 
 
 def target() -> GPUTarget:
-    """Triton's name for the device; zen-compiler makes the same code for all of them."""
+    """Return Triton's name for the device; zen-compiler makes the same code for all of them."""
     return GPUTarget("vsi", "gpgpu", _WARP)
 
 
@@ -86,7 +86,7 @@ class VsiBackend(ProgramBackend):
         return {"min_dot_size": lambda lhs, rhs: (16, 16, 8)}
 
     def add_stages(self, stages: dict[str, Any], options: VsiOptions, language: Any = None) -> None:
-        # What a `while` without effects means is zen-compiler's affair: no barriers are added for its sake.
+        # zen-compiler decides what a `while` without effects means: no barriers are added to keep it.
         stages["ttir"] = clean_up
         stages["spv"] = functools.partial(make_spirv, options=options)
 
@@ -95,7 +95,7 @@ class VsiBackend(ProgramBackend):
 
 
 def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) -> bytes:
-    """The stage spv: the kernel, and what Triton's runtime and the launcher want to know of it.
+    """Run the stage spv: the kernel, and what Triton's runtime and the launcher want to know of it.
 
     Raises:
         MissingError: a piece of the SDK is not there.
@@ -123,12 +123,12 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
 
 
 def cmd_gen_name(kernel: str) -> str:
-    """The file in Triton's cache that has a kernel's command buffers made; names are cut as Triton cuts its own."""
+    """Return the name in Triton's cache of the library that makes a kernel's commands, shortened as Triton does."""
     return f"{kernel[:150]}_cmd_gen.so"
 
 
 def compiler_fingerprint() -> str:
-    """Identity of everything between TTIR and SPIR-V. What is missing has none, and fails when it is needed.
+    """Identify everything between TTIR and SPIR-V, except missing programs, which fail when they are needed.
 
     The SDK's pieces count by content. The reference zen-compiler is foundry_core and LLVM's tools, so they count too.
     """

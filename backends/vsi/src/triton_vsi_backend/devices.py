@@ -1,7 +1,7 @@
 """Which OpenCL device kernels run on: one whose driver is in the SDK.
 
-PyOpenCL comes with a loader of its own, which finds drivers in the system's folder of vendors and knows nothing of
-LD_LIBRARY_PATH. So the SDK's drivers are named to it, beside the system's, while it looks for them: once a process.
+PyOpenCL has its own loader, which finds drivers in the system's folder of vendors and does not use
+LD_LIBRARY_PATH. So the SDK's drivers are added to the system's while it looks for drivers, once a process.
 
 Environment:
     VSI_SDK_DIR: the SDK; libraries in its folder drivers/ that are OpenCL drivers are used.
@@ -44,7 +44,7 @@ _GetPlatforms = ctypes.CFUNCTYPE(
 
 
 def choose_device() -> cl.Device:
-    """The device that the environment names.
+    """Return the device that the environment names.
 
     Raises:
         MissingError: no SDK is named, or it has no OpenCL driver.
@@ -78,7 +78,7 @@ def choose_device() -> cl.Device:
 
 @functools.cache
 def open_device() -> Device:
-    """The device that the environment names, opened once a process.
+    """Return the device that the environment names, opened once a process.
 
     Raises:
         MissingError, DeviceError: as choose_device.
@@ -92,7 +92,7 @@ def open_device() -> Device:
 
 @functools.cache
 def _load(folder: Path | None) -> frozenset[int]:
-    """Have PyOpenCL find the drivers in `folder` beside the system's; returns the handles of their platforms.
+    """Let PyOpenCL find the drivers in `folder` as well as the system's; return the handles of their platforms.
 
     Platform handles are the drivers' own, also where they are reached by a loader.
     """
@@ -106,7 +106,7 @@ def _load(folder: Path | None) -> frozenset[int]:
 
 
 def icds(folder: Path) -> list[Path]:
-    """The libraries of a folder that are OpenCL drivers, each once, however many names it has."""
+    """Return the libraries of a folder that are OpenCL drivers, each once even if it has several names."""
     found: dict[Path, None] = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and ".so" in path.name and _is_driver(path):
@@ -115,7 +115,7 @@ def icds(folder: Path) -> list[Path]:
 
 
 def _is_driver(path: Path) -> bool:
-    """Whether a file has the entry point's name in it and is no loader, which has it too."""
+    """Return whether a file contains the entry point's name and is not a loader, which contains it, too."""
     if not path.stat().st_size:
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -123,7 +123,7 @@ def _is_driver(path: Path) -> bool:
 
 
 def _platforms(library: Path) -> list[int]:
-    """The handles of a driver's platforms; none if it does not load, which a loader passes over as silently."""
+    """Return the handles of a driver's platforms; none if it does not load, which a loader also ignores silently."""
     try:
         loaded = ctypes.CDLL(str(library))
         address = loaded.clGetExtensionFunctionAddress
@@ -144,7 +144,7 @@ def _platforms(library: Path) -> list[int]:
 
 @contextmanager
 def _announced(libraries: list[Path]) -> Iterator[None]:
-    """An environment in which OpenCL's loaders find `libraries` beside the drivers that they would find anyway."""
+    """Set an environment in which OpenCL's loaders find `libraries` and the drivers that they would find anyway."""
     if not libraries:
         yield
         return

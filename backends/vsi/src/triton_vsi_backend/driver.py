@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def launcher(src: Any, metadata: Any) -> VsiLauncher:
-    """What launches a compiled kernel; imported by its first use, since Triton imports every plugin at its start."""
+    """Return what launches a compiled kernel, imported at its first use: Triton imports every plugin at its start."""
     from .launcher import VsiLauncher
 
     return VsiLauncher(src, metadata)

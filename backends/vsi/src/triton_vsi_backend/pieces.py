@@ -1,9 +1,9 @@
-"""Where the pieces of VeriSilicon's SDK are that the plugin calls.
+"""Find the pieces of VeriSilicon's SDK that the plugin calls.
 
 Environment:
     VSI_ZEN_COMPILER_PATH: the program zen-compiler; without it the one in this package, which is there if the wheel was
         built with it.
-    VSI_ZEN_TC_BRIDGE_PATH: libZenTCBridge.so, likewise.
+    VSI_ZEN_TC_BRIDGE_PATH: libZenTCBridge.so, with the same default.
     VSI_SDK_DIR: the SDK, whose folder drivers/ has the OpenCL driver.
 """
 
@@ -22,7 +22,7 @@ _PACKAGE = Path(__file__).parent
 
 
 def zen_compiler() -> Path:
-    """The program that compiles kernels.
+    """Return the program that compiles kernels.
 
     Raises:
         MissingError: it is not there, is no file, or may not be run.
@@ -36,7 +36,7 @@ def zen_compiler() -> Path:
 
 
 def bridge() -> Path:
-    """The library that knows the tensor core's commands; zen-compiler is given its path.
+    """Return the library that knows the tensor core's commands, whose path zen-compiler needs.
 
     Raises:
         MissingError: it is not there, or no file.
@@ -45,7 +45,7 @@ def bridge() -> Path:
 
 
 def drivers() -> Path | None:
-    """The folder of the SDK's OpenCL driver; None if no SDK is named.
+    """Return the folder of the SDK's OpenCL driver; None if the environment names no SDK.
 
     Raises:
         MissingError: the SDK that is named has no such folder.

@@ -14,7 +14,7 @@ _TRITON = "triton.backends"
 
 
 def register() -> None:
-    """Register now if Triton is imported, else when it has been; not while it is about to look for backends itself."""
+    """Register now if Triton is imported, else when it has been; not if it will look for backends itself."""
     if _TRITON in sys.modules:
         _add(sys.modules[_TRITON])
     else:

@@ -38,7 +38,7 @@ class Switches:
     multi_threads: bool = False
 
     def flags(self) -> list[str]:
-        """The options of those that do not."""
+        """Return the options that the command line needs for the switches that are off."""
         return [
             *([] if self.tc else ["--disable-linalg-to-tc-pipeline"]),
             *([] if self.multi_engines else ["--disable-multi-engine-scheduling-pipeline"]),
@@ -60,7 +60,7 @@ class Compiled:
 
 
 def command(ttir: Path, spirv: Path, cmd_gen: Path, *, threads: int, switches: Switches) -> list[str]:
-    """The command line that compiles a file; documented in VeriSilicon's backend, which builds the same one.
+    """Return the command line that compiles a file; VeriSilicon's backend builds the same one.
 
     Raises:
         MissingError: zen-compiler or its bridge is not there.

@@ -15,7 +15,7 @@ from .wrapper import wrapper
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status: 1 and a line on stderr if it failed."""
+    """Run a command; return the exit status: 1, with a line on stderr, if it failed."""
     parser = argparse.ArgumentParser(prog="python -m triton_dpu_backend.artifact", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     packing(commands.add_parser("pack", help="make an artifact folder of a Triton script's kernel"))
@@ -30,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def packing(parser: argparse.ArgumentParser) -> None:
-    """The options of `pack`."""
+    """Declare the options of `pack`."""
     script = "takes --out PATH and writes the kernel's LLVM IR there"
     outs = "parameters that are results, counted from 0; default: all arrays that the kernel writes"
     parser.add_argument("--triton-script", "--script", type=Path, required=True, metavar="FILE", help=script)
@@ -41,7 +41,7 @@ def packing(parser: argparse.ArgumentParser) -> None:
 
 
 def wrapping(parser: argparse.ArgumentParser) -> None:
-    """The options of `wrapper`."""
+    """Declare the options of `wrapper`."""
     parser.add_argument("--ir", type=Path, required=True, metavar="FILE", help="the kernel's LLVM IR")
     parser.add_argument("--kernel", default="", metavar="NAME", help="needed if the IR has several kernels")
     for option, what in _WRITTEN.items():
@@ -58,7 +58,7 @@ _WRITTEN = {
 
 
 def indices(text: str) -> list[int]:
-    """`2` or `2,3`."""
+    """Read `2` or `2,3`."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:

@@ -96,12 +96,12 @@ typedef struct {{
 
 
 def dpu_header(kernel: Kernel) -> str:
-    """triton_args.h."""
+    """Return triton_args.h."""
     return _DPU_HEADER.format(name=kernel.name, structs=_structs(kernel, "dpu"))
 
 
 def dpu_source(kernel: Kernel, tasklets: int | None = None) -> str:
-    """triton_args.c.
+    """Return triton_args.c.
 
     Args:
         kernel: what it is for.
@@ -112,7 +112,7 @@ def dpu_source(kernel: Kernel, tasklets: int | None = None) -> str:
 
 
 def host_header(kernel: Kernel) -> str:
-    """host_args.h."""
+    """Return host_args.h."""
     return _HOST_HEADER.format(name=kernel.name, structs=_structs(kernel, "host"))
 
 

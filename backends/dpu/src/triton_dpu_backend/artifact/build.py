@@ -66,7 +66,7 @@ def link(work: Path, *, num_tasklets: int, stack_size: int) -> Path:
 
 
 def tool(name: str) -> Path:
-    """The path of a program of the SDK: in UPMEM_HOME/bin, else beside the dpu-upmem-dpurte-clang on PATH.
+    """Return the path of a program of the SDK: in UPMEM_HOME/bin, else in the folder of dpu-upmem-dpurte-clang on PATH.
 
     Beside it, because an image has more than one llvm-objcopy on PATH.
 

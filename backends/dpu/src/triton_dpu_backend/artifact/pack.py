@@ -62,7 +62,7 @@ def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, k
 
 
 def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Packed:
-    """Write the artifact of a kernel whose IR is there already; as pack().
+    """Write the artifact of a kernel whose IR exists; as pack().
 
     Raises:
         ScriptError: dpu-legalize was not run on the IR; or see pack().
@@ -90,7 +90,7 @@ def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | No
 
 
 def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> dict[str, Any]:
-    """What meta.json says."""
+    """Return the contents of meta.json."""
     facts = facts_of(ir)
     return {
         "kernel": kernel.name,
@@ -106,7 +106,7 @@ def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> d
 
 
 def _outs(kernel: Kernel, outs: Collection[int] | None, facts: Mapping[str, str]) -> list[int]:
-    """The arrays that are results, checked against what the kernel writes as far as that is known."""
+    """Return the arrays that are results; check them if it is known which arrays the kernel writes."""
     arrays = [parameter.index for parameter in kernel.passed if parameter.is_pointer]
     code = facts.get("reach")
     written = [i for i in arrays if code is None or f"writes({i}, " in code or f"writes_any({i})" in code]

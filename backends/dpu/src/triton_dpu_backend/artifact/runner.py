@@ -1,4 +1,4 @@
-"""The host program of an artifact: what is known of its kernel, as C, above the text that is the same for all."""
+"""The host program of an artifact: a table of its kernel's parameters in C, then the text that all artifacts share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources import files
 from ..counts import MOST_DPUS
 from .signature import Kernel, Parameter
 
-# The name of the DPU program, which lies beside the runner's.
+# The name of the DPU program, which is in the runner's folder.
 PROGRAM = "kernel.dpu"
 # The files of host_runner/, in the order in which they make one translation unit.
 _PARTS = ("state", "reach", "options", "arrays", "planning", "dpus", "results")
@@ -66,14 +66,14 @@ static void reach(const int64_t *program, const int64_t *grid)
 
 @dataclass(frozen=True)
 class Dpus:
-    """How many DPUs a launch uses if nothing is said, and where that number is from."""
+    """How many DPUs a launch uses by default, and where that number is from."""
 
     count: int
     source: str
 
 
 def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, facts: Mapping[str, str]) -> str:
-    """The host program of a kernel.
+    """Return the host program of a kernel.
 
     Args:
         kernel: its signature.
@@ -98,7 +98,7 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
 
 
 def _everything(kernel: Kernel, outs: Collection[int]) -> str:
-    """The reach of a kernel of which nothing is known: outputs are written and the rest is read, anywhere."""
+    """Return the reach of an unknown kernel: it writes its outputs and reads the rest, anywhere."""
     return "\n".join(
         f"{'writes' if parameter.index in outs else 'reads'}_any({parameter.index});"
         for parameter in kernel.passed

@@ -1,4 +1,4 @@
-"""A user's Triton script: what it says of DPUs, read without running it, and running it for the IR of its kernel.
+"""A user's Triton script: read its number of DPUs without running it, and run it for the IR of its kernel.
 
 A script takes `--out PATH` and writes the kernel's LLVM IR there.
 """
@@ -26,11 +26,13 @@ class ScriptError(ValueError):
 
 
 def default_dpus(source: str, kernel: str) -> Dpus | None:
-    """How many DPUs a script wants: of the launch `kernel[grid](..., num_dpus=4)`, else of `triton.Config(...,
-    num_dpus=4)`, else of a top-level `TRITON_DPU_NUM_DPUS = 4`. A number is a literal or a top-level constant.
+    """Return how many DPUs a script asks for.
+
+    The launch `kernel[grid](..., num_dpus=4)` comes first, then `triton.Config(..., num_dpus=4)`, then a top-level
+    `TRITON_DPU_NUM_DPUS = 4`. A number is a literal or a top-level constant.
 
     Returns:
-        None if none of them is there, or the first of them that is there cannot be read without running the script.
+        None if the script has none of them, or the first that it has cannot be read without running the script.
 
     Raises:
         ScriptError: two of the same kind disagree, one is no number of DPUs, or the script is no Python.

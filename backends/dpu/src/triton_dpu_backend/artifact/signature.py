@@ -110,20 +110,20 @@ def parse(ir: str, name: str = "") -> Kernel:
 
 
 def tasklets(ir: str) -> int | None:
-    """For how many tasklets the IR has scratch memory; None if it needs none, and any number may run it."""
+    """Return for how many tasklets the IR has scratch memory; None if it needs none and any number may run it."""
     found = _SCRATCH.search(ir)
     return int(found[1]) if found else None
 
 
 def _definitions(ir: str) -> Iterator[tuple[str, int]]:
-    """Each function that can be called from outside, and where its parameters start."""
+    """Yield each function that can be called from outside, and where its parameters start."""
     for match in _DEFINE.finditer(ir):
         if not re.search(r"\b(internal|private)\b", match[0].split("@")[0]):
             yield match["quoted"] or match["plain"], match.end()
 
 
 def _balanced(text: str, start: int) -> tuple[str, int]:
-    """What stands from `start` to the parenthesis that closes, and where that is."""
+    """Return the text from `start` to the closing parenthesis, and the position after it."""
     depth = 1
     for match in re.compile(r'[()]|"[^"]*"').finditer(text, start):
         depth += {"(": 1, ")": -1}.get(match[0], 0)
@@ -158,7 +158,7 @@ def _check_dialect(ir: str) -> None:
 
 
 def _split(parameters: str) -> list[str]:
-    """A list of parameters, each with its attributes and name, at the commas outside of all brackets."""
+    """Split a list of parameters, each with its attributes and name, at the commas outside all brackets."""
     depth, parts = 0, [""]
     for token in re.findall(r'"[^"]*"|[(\[{<]|[)\]}>]|,|[^"(\[{<)\]}>,]+', parameters):
         depth += (token in "([{<") - (token in ")]}>")
@@ -180,7 +180,7 @@ def _kernel(name: str, written: list[str]) -> Kernel:
 
 
 def _parameter(kernel: str, index: int, text: str, field: int, end: int) -> Parameter:
-    """One parameter, whose field, if it has one, is to lie at or after `end`."""
+    """Read one parameter; its field, if it has one, lies at or after `end`."""
     what = f"parameter {index} of @{kernel}, {text},"
     pointer = _POINTER.match(text)
     if pointer is None:

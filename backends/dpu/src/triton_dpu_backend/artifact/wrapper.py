@@ -88,7 +88,7 @@ done:
 
 
 def wrapper(kernel: Kernel) -> str:
-    """The module with the entry point `main` that calls a kernel; typed-pointer IR, for LLVM 11 to 14.
+    """Return the module with the entry point `main` that calls a kernel; typed-pointer IR, for LLVM 11 to 14.
 
     It is linked with the kernel's own module and with triton_args.c, which defines the globals that it names.
     """
@@ -111,7 +111,7 @@ def wrapper(kernel: Kernel) -> str:
 
 
 def _symbol(name: str) -> str:
-    """A function's name as IR writes it after the @."""
+    """Return a function's name as IR writes it after the @."""
     return name if name.replace("_", "").replace(".", "").isalnum() else f'"{name}"'
 
 

@@ -68,11 +68,11 @@ class Dpus:
             raise DpuError(what, why=said.decode(errors="replace"))
 
     def free(self) -> None:
-        """Give them back; this object is of no use afterwards."""
+        """Release the DPUs; this object cannot be used afterwards."""
         self._call("triton_dpu_free", self._set, what="DPUs cannot be freed")
 
     def load(self, program: Path) -> bool:
-        """Load a program; returns False if it is the one that is loaded already."""
+        """Load a program; return False if it was loaded before."""
         if self._program == program:
             return False
         self._program = None
@@ -82,7 +82,7 @@ class Dpus:
         return True
 
     def symbol(self, name: str) -> Symbol:
-        """A variable of the loaded program.
+        """Return a variable of the loaded program.
 
         Raises:
             DpuError: it has none of that name.
@@ -129,7 +129,7 @@ class Dpus:
         self._call("triton_dpu_launch", self._set, what="the DPU program failed")
 
     def stats(self) -> Stats | None:
-        """Of the last launch; None where there is no model to ask."""
+        """Return what the last launch cost; None if the DPUs have no model that says so."""
         numbers = np.zeros((self.count, len(_STATS)), np.uint64)
         known = ctypes.c_int()
         self._call(
@@ -139,7 +139,7 @@ class Dpus:
 
 
 def is_emulator() -> bool:
-    """Whether the library is the project's emulator, which models what launches cost."""
+    """Return whether the library is the project's emulator, which models what launches cost."""
     return bool(shim().triton_dpu_is_emulator())
 
 
@@ -155,7 +155,7 @@ class Pool:
         self._process: int | None = None
 
     def get(self, count: int) -> Dpus:
-        """A set of `count` DPUs, with whatever program was loaded last.
+        """Return a set of `count` DPUs, with the program that was loaded last, if any.
 
         Raises:
             DpuError: there are not so many, or this process was forked from one that has used DPUs.
@@ -185,12 +185,12 @@ class Pool:
         return made
 
     def drop(self, dpus: Dpus) -> None:
-        """Give back a set that is in fault."""
+        """Release a set that is in fault."""
         if self._sets.get(dpus.count) is dpus:
             del self._sets[dpus.count]
             dpus.free()
 
     def clear(self) -> None:
-        """Give all of them back."""
+        """Release all sets."""
         while self._sets and self._process == os.getpid():
             self._sets.popitem(last=False)[1].free()

@@ -1,4 +1,4 @@
-"""The UPMEM SDK, or its emulator, that is installed; and the shim over its dpu.h, built once and kept.
+"""Find the UPMEM SDK, or its emulator; build the shim over its dpu.h once and keep it.
 
 Found by `dpu-pkg-config`, in UPMEM_HOME/bin or on PATH. The shim (runtime.c) is compiled with `cc` and kept in Triton's
 cache folder, by the digest of its source, of the flags and of the library, so that another SDK gets another one.
@@ -41,14 +41,14 @@ class Sdk:
 
 
 def locate() -> Path | None:
-    """The path of dpu-pkg-config; None if no SDK is installed."""
+    """Return the path of dpu-pkg-config; None if no SDK is installed."""
     home = os.environ.get(_HOME)
     found = shutil.which(PKG_CONFIG, path=str(Path(home, "bin")) if home else None)
     return Path(found) if found else None
 
 
 def missing() -> str:
-    """Why `locate` finds nothing, and what to do."""
+    """Say why `locate` finds nothing, and what to do."""
     home = os.environ.get(_HOME)
     where = f"not in {_HOME}={home}/bin" if home else f"not on PATH, and {_HOME} is not set"
     return f"{PKG_CONFIG} is {where}: install the UPMEM SDK or its emulator, or work in the dpu image"
@@ -56,7 +56,7 @@ def missing() -> str:
 
 @functools.cache
 def find() -> Sdk:
-    """The SDK of this process.
+    """Return the SDK of this process.
 
     Raises:
         SdkError: there is none, or its dpu-pkg-config fails.
@@ -80,7 +80,7 @@ def find() -> Sdk:
 
 @functools.cache
 def shim() -> ctypes.CDLL:
-    """The compiled shim.
+    """Return the compiled shim.
 
     Raises:
         SdkError: there is no SDK or no C compiler, or the shim does not compile against this SDK.

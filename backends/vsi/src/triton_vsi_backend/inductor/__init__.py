@@ -1,4 +1,4 @@
-"""torch.compile on device `vsi`: tells PyTorch of the device and of who generates its kernels.
+"""torch.compile on device `vsi`: register the device and the code generator of its kernels with PyTorch.
 
 PyTorch has no public interface for that, so what it was run with is written down (`RELEASES`), and with any other
 release compiling for `vsi` is refused. Nothing here touches torch.compile on other devices.
@@ -32,7 +32,7 @@ class UnknownRelease(NotImplementedError):
 
 
 def arrange() -> None:
-    """Have `register()` called as soon as PyTorch's compiler and vpex are there; now, if they are."""
+    """Call `register()` as soon as PyTorch's compiler and vpex are imported; now, if they are."""
     if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())
     _register_if_ready()
@@ -104,7 +104,7 @@ def _register_if_ready() -> None:
 
 
 class _Refusal:
-    """Stands where a scheduling and a wrapper's code generator would, and says why there is none."""
+    """Raises an error with the reason in the place of a scheduling and of a wrapper's code generator."""
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         import torch
@@ -120,7 +120,7 @@ class _Refusal:
 
 
 class _Watch(MetaPathFinder):
-    """Looks again whether all is there, when a module that it waits for has been imported."""
+    """Checks again, when a module that it waits for has been imported, whether all of them are."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in (_COMPILER, _TABLE, _DEVICE):

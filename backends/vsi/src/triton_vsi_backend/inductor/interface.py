@@ -52,7 +52,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
 
     @staticmethod
     def index(device: Any) -> int:
-        """The number of a device, given as number, name, torch.device or None for the current one."""
+        """Return the number of a device, given as number, name, torch.device or None for the current one."""
         found = device if device is None or isinstance(device, int) else torch.device(device).index
         return torch.vsi.current_device() if found is None else found
 
@@ -64,7 +64,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
 
     @staticmethod
     def maybe_exchange_device(device: int) -> int:
-        """A negative device changes nothing."""
+        """Exchange the device; a negative one changes nothing."""
         return torch.vsi.current_device() if device < 0 else VsiInterface.exchange_device(device)
 
     @staticmethod
@@ -77,7 +77,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
 
     @staticmethod
     def get_compute_capability(device: Any = None) -> int | str:
-        """What Inductor puts into the target that it compiles for: the driver's own."""
+        """Return what Inductor puts into the target that it compiles for: the driver's own."""
         return _driver().get_current_target().arch  # type: ignore[no-any-return]
 
     @staticmethod

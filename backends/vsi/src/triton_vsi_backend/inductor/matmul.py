@@ -63,7 +63,7 @@ _SOURCE = """
 
 
 def grid(*sizes: Any) -> tuple[int, int, int]:
-    """Programs for a product of sizes [batch,] m, n, and the blocks' sizes; generated code calls it."""
+    """Return the programs for a product of sizes [batch,] m, n, and the blocks' sizes; generated code calls it."""
     *batch, m, n, blocks = sizes
     return -(-m // blocks["BLOCK_M"]) * -(-n // blocks["BLOCK_N"]), *(batch or [1]), 1
 
@@ -107,7 +107,7 @@ def _addmm(summand: Any, a: Any, b: Any, *, alpha: float = 1, beta: float = 1, l
 
 
 def _product(sizes: Sequence[Any], layout: Any, inputs: tuple[Any, ...], **options: Any) -> Any:
-    """The node of a product in Inductor's graph, or None where the kernel does not do it."""
+    """Return the node of a product in Inductor's graph, or None if the kernel does not compute it."""
     if layout.dtype not in _TYPES or any(input.get_dtype() != layout.dtype for input in inputs):
         return None
     if any(V.graph.sizevars.statically_known_equals(size, 0) for size in (*sizes, *layout.size)):

@@ -63,7 +63,7 @@ class Parameter:
 
 
 def parameter(type: str, name: str, divisor: int = 1) -> Parameter:
-    """What a parameter of a Triton type is.
+    """Return what a parameter of a Triton type is.
 
     Raises:
         ValueError: no file could hold an argument of that type.
@@ -76,7 +76,7 @@ def parameter(type: str, name: str, divisor: int = 1) -> Parameter:
 
 
 def divisors(ttir: str, kernel: str, count: int) -> list[int]:
-    """What each parameter is a multiple of by the kernel's signature (tt.divisibility); 1 where that says nothing.
+    """Return what each parameter is a multiple of by the kernel's signature (tt.divisibility); 1 if it does not say.
 
     The text is searched, not parsed: TTIR that only VeriSilicon's compiler understands is to be dumped too.
 

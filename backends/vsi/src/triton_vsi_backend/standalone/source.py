@@ -16,7 +16,7 @@ _WARP = 32
 def launcher(
     *, name: str, parameters: Sequence[str], names: Sequence[str], num_warps: int, threads: int, ttir: str | bytes
 ) -> str:
-    """The C++ source; arguments as `dump` takes them.
+    """Return the C++ source; arguments as `dump` takes them.
 
     Raises:
         ValueError: see `dump`.
@@ -70,7 +70,7 @@ def launcher(
 
 
 def _list(items: Sequence[str]) -> str:
-    """As many to a line as fit; a type and its * stay together."""
+    """Fill lines with as many items as fit; a type and its * stay together."""
     joined = ", ".join(item.replace(" ", "\0") for item in items)
     return textwrap.fill(joined, 120, initial_indent=" " * 8, subsequent_indent=" " * 8).replace("\0", " ")
 
@@ -83,5 +83,5 @@ def _initializer(each: Parameter) -> str:
 
 
 def _literal(text: str) -> str:
-    """As a string of C++; JSON's escapes are C++'s, but for what is beyond ASCII, which stays as it is."""
+    """Write a string of C++; JSON's escapes are C++'s, except beyond ASCII, which stays as it is."""
     return json.dumps(text, ensure_ascii=False)
