@@ -41,12 +41,11 @@ def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 @pytest.fixture(scope="session")
 def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
     """The engine, which has the image that native parts are built in, and what that was made of."""
-    host.ensure()
+    docker = host.ensure_engine()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
     used = native.fetch_builder(locked, store)
-    docker = client.connect()
     native.ensure_builder(used, store=store, engine=docker)
     return docker, used
 
@@ -54,10 +53,9 @@ def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
 @pytest.fixture(scope="session")
 def compilers(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
     """The engine, which has the image that upstream's projects are built in, and what that was made of."""
-    host.ensure()
+    docker = host.ensure_engine()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     used = native.fetch_builder(lock.load().builders["bookworm"], store)
-    docker = client.connect()
     native.ensure_builder(used, store=store, engine=docker)
     return docker, used
 

@@ -252,8 +252,7 @@ class Loading:
 @pytest.fixture
 def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
     stand_in = Loading()
-    monkeypatch.setattr(bake.host, "ensure", lambda: None)
-    monkeypatch.setattr(bake.client, "connect", lambda: stand_in)
+    monkeypatch.setattr(bake.host, "ensure_engine", lambda: stand_in)
     return stand_in
 
 

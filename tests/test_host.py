@@ -81,7 +81,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 def test_without_permission_nothing_is_done_and_all_that_is_missing_is_named(machine: Machine) -> None:
     with pytest.raises(MissingToolError) as caught:
-        host.ensure()
+        host.ensure_engine()
     assert machine.done == []
     for words in ("apt-get install mmdebstrap", "apt-get install binutils", "apt-get install docker.io"):
         assert words in caught.value.why
@@ -93,7 +93,7 @@ def test_with_permission_what_is_missing_is_installed_and_the_engine_started(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, permission: str
 ) -> None:
     monkeypatch.setenv(permission, {"FOUNDRY_YES": "1", "CI": "true"}[permission])
-    host.ensure()
+    host.ensure_engine()
     assert machine.done == [
         "apt-get update",
         "apt-get install -y --no-install-recommends mmdebstrap binutils git docker.io",
@@ -104,7 +104,7 @@ def test_with_permission_what_is_missing_is_installed_and_the_engine_started(
 def test_an_engine_that_is_installed_is_only_started(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
-    host.ensure()
+    host.ensure_engine()
     assert machine.done == ["dockerd --bridge=none --iptables=false --ip-forward=false"]
 
 
@@ -112,14 +112,23 @@ def test_a_machine_that_has_everything_is_left_alone(machine: Machine, monkeypat
     monkeypatch.setenv("CI", "true")
     machine.programs |= {"mmdebstrap", "strip", "git"}
     machine.answers = True
-    host.ensure()
+    host.ensure_engine()
     host.doctor()
     assert machine.done == []
 
 
+def test_the_engine_is_asked_once_where_nothing_may_be_installed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.answers, asked = True, []
+    monkeypatch.setattr(client, "connect", lambda: asked.append(1) or machine.connect())
+    assert host.ensure_engine().version() == "Engine 1"
+    assert len(asked) == 1
+
+
 def test_what_only_fetching_and_making_need_stops_nobody_who_has_an_engine(machine: Machine) -> None:
     machine.answers = True
-    host.ensure()
+    host.ensure_engine()
     with pytest.raises(MissingToolError, match="mmdebstrap, strip, git"):
         host.doctor()
 
@@ -132,7 +141,7 @@ def test_permission_counts_only_for_root_on_debian(machine: Machine, monkeypatch
     else:
         host._RELEASE.write_text("ID=fedora\n")
     with pytest.raises(MissingToolError) as caught:
-        host.ensure()
+        host.ensure_engine()
     assert machine.done == []
     expected = "sudo apt-get install docker.io" if why == "not root" else "the equivalent of Debian's docker.io"
     assert expected in caught.value.why
@@ -144,7 +153,7 @@ def test_an_engine_of_the_users_that_does_not_answer_is_not_replaced(
     monkeypatch.setenv("CI", "true")
     monkeypatch.setenv("DOCKER_HOST", "tcp://build.example:2375")
     with pytest.raises(EngineError, match="no container engine answers") as caught:
-        host.ensure()
+        host.ensure_engine()
     assert "tcp://build.example:2375" in caught.value.why
     assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends mmdebstrap binutils git"]
 
@@ -156,7 +165,7 @@ def test_an_engine_that_is_there_and_does_not_work_is_neither_replaced_nor_calle
     machine.failure = TimeoutError()
     monkeypatch.setenv("CI", "true")
     with pytest.raises(EngineError, match="no container engine answers"):
-        host.ensure()
+        host.ensure_engine()
     with pytest.raises(EngineError):
         host.doctor()
     assert machine.done == []
@@ -165,7 +174,7 @@ def test_an_engine_that_is_there_and_does_not_work_is_neither_replaced_nor_calle
 def test_an_installed_engine_that_is_not_started_is_an_engine_that_fails(machine: Machine) -> None:
     machine.programs.add("dockerd")
     with pytest.raises(EngineError) as caught:
-        host.ensure()
+        host.ensure_engine()
     assert caught.value.exit_code == 30
     assert caught.value.next.startswith("dockerd --bridge=none")
     assert "mmdebstrap is missing, too: apt-get install mmdebstrap" in caught.value.why
@@ -178,7 +187,7 @@ def test_the_pidfile_of_a_dockerd_that_is_gone_is_removed(
     monkeypatch.setenv("CI", "true")
     machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
     host._PIDFILE.write_text(pid)
-    host.ensure()
+    host.ensure_engine()
     assert not host._PIDFILE.exists()
 
 
@@ -189,7 +198,7 @@ def test_the_pidfile_of_a_dockerd_that_runs_stays(machine: Machine, monkeypatch:
     monkeypatch.setattr(host, "_DOCKERD", (Path("/proc/self/comm").read_text().strip(), "--bridge=none"))
     machine.programs.add(host._DOCKERD[0])
     host._PIDFILE.write_text(str(os.getpid()))
-    host.ensure()
+    host.ensure_engine()
     assert host._PIDFILE.exists()
 
 
@@ -211,5 +220,5 @@ def test_a_dockerd_that_ends_at_once_is_an_error_with_what_it_printed(
 
     monkeypatch.setattr(children, "start", start)
     with pytest.raises(EngineError, match="does not answer") as caught:
-        host.ensure()
+        host.ensure_engine()
     assert "failed to mount overlay" in caught.value.why

@@ -492,8 +492,7 @@ def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
         return Moved("toy", None, "0" * 64, True)
 
     monkeypatch.setattr(cache.remote, "pull", pull)
-    monkeypatch.setattr(cache.host, "ensure", lambda: None)
-    monkeypatch.setattr(cache.client, "connect", NoEngine)
+    monkeypatch.setattr(cache.host, "ensure_engine", NoEngine)
     store = Store(tmp_path)
     with pytest.raises(AbsentError, match="does not have all that this checkout would build") as caught:
         cache.pull([want, other], URL, "", store)

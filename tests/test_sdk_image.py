@@ -46,7 +46,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
     used = native.fetch_if_needed(["upmem-emulator"], locked, store)
-    part = native.part("upmem-emulator", used, store=store, engine=ensure.client.connect())
+    part = native.part("upmem-emulator", used, store=store, engine=ensure.host.ensure_engine())
     path = tmp_path_factory.mktemp("sdk") / f"{TOP}.tar.gz"
     with (
         tarfile.open(part.path) as emulator,

@@ -30,7 +30,7 @@ from toolchains.archives.tar_file import EPOCH
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Layer
-from toolchains.engine import client, host
+from toolchains.engine import host
 from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
 from toolchains.images import provenance
@@ -59,8 +59,8 @@ def bake(request: Request, *, into: str) -> None:
     target, release = request.target, request.release
     folder = _place(into)
     store, sourced = request.store(), request.sourced()
-    used, top = target_image.gather(target, release, store=store, engine=_engine, sourced=sourced)
-    middle = target_image.python_layer(used, release, store, sourced, _engine() if sourced else None)
+    used, top = target_image.gather(target, release, store=store, engine=host.ensure_engine, sourced=sourced)
+    middle = target_image.python_layer(used, release, store, sourced, host.ensure_engine() if sourced else None)
     with step(f"base image from {len(used.debs)} Debian packages"):
         base = rootfs.ensure_base(used, store)
     names = target_image.moving_names(target, release, sourced=sourced)
@@ -127,8 +127,7 @@ def adopt(request: Request, file: Path) -> None:
             f"there is no file {file}",
             next=f"./foundry bake {request.target.name} --into=DIR, and let a builder bake it",
         )
-    host.ensure()
-    docker = client.connect()
+    docker = host.ensure_engine()
     tag, *moving = _names(file, request.target, request.release)
     with step(f"image {tag}"), TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         normal = Path(work, "image.tar")
@@ -228,8 +227,3 @@ def _place(into: str) -> Path:
     if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
         raise UsageError(f"{folder} exists and is not an empty folder", next="name another one, or remove it")
     return folder
-
-
-def _engine() -> client.Engine:
-    host.ensure()
-    return client.connect()

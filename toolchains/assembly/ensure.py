@@ -24,8 +24,7 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
         from toolchains.sdk import supplied
 
         checked = supplied.check_given_sdk(request.target, request.given, store)
-    host.ensure()
-    docker = client.connect()
+    docker = host.ensure_engine()
     made = target_image.build_image(
         request.target,
         request.release,

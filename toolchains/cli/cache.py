@@ -8,7 +8,7 @@ from rich.console import Console
 
 from toolchains.assembly.request import locked_target
 from toolchains.config import components
-from toolchains.engine import client, host
+from toolchains.engine import host
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build, remote, server
 from toolchains.fromsource.build import Wanted
@@ -43,11 +43,9 @@ def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str
     elif action == "pull":
         pull(list(_wanted(choice, target)), url, expect, store)
     elif action == "serve":
-        host.ensure()
-        server.serve(_builder(target), port=port, store=store, engine=client.connect())
+        server.serve(_builder(target), port=port, store=store, engine=host.ensure_engine())
     else:
-        host.ensure()
-        changed = conan_lock.write(store, client.connect())
+        changed = conan_lock.write(store, host.ensure_engine())
         _console.print(f"{conan_lock.PATH.relative_to(paths.ROOT)} {'written' if changed else 'unchanged'}")
 
 
@@ -66,10 +64,10 @@ def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
     for want in absent:
         _console.print(f"{want.reference} for {want.builder.suite} has not been built here")
     if there:
-        host.ensure()
-    for want in there:
-        done = remote.push(want, url, store=store, engine=client.connect())
-        _say(done, want, f"pushed to {url}" if done.moved else f"{url} has it already")
+        engine = host.ensure_engine()
+        for want in there:
+            done = remote.push(want, url, store=store, engine=engine)
+            _say(done, want, f"pushed to {url}" if done.moved else f"{url} has it already")
     if absent and (named or not there):
         raise AbsentError(
             "not built here: " + ", ".join(want.reference for want in absent),
@@ -89,11 +87,11 @@ def pull(wanted: list[Wanted], url: str, expect: str, store: Store) -> None:
         raise UsageError(
             f"--expect is of one part, and these are {len(wanted)}", next="name it: --only=NAME --target=TARGET"
         )
-    host.ensure()
+    engine = host.ensure_engine()
     absent: list[AbsentError] = []
     for want in wanted:
         try:
-            done = remote.pull(want, url, sha256=expect, store=store, engine=client.connect())
+            done = remote.pull(want, url, sha256=expect, store=store, engine=engine)
         except AbsentError as error:
             absent.append(error)
             _console.print(f"{want.reference} for {want.builder.suite}: {url} does not have it")

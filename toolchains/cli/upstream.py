@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from toolchains.config import components, projects
-from toolchains.engine import client, host
+from toolchains.engine import host
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build
 from toolchains.fromsource.choice import SourceChoice
@@ -74,9 +74,8 @@ def build_project(name: str, target: str, choice: SourceChoice) -> None:
         folders=choice.folders,
         llvm_targets=components.target(locked.name).llvm_targets,
     )
-    host.ensure()
     made = build.ensure_built(
-        want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=client.connect()
+        want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=host.ensure_engine()
     )
     state = "built" if made.made else "is there already"
     _console.print(f"[bold]{want.reference}[/] for {locked.suite} {state}: {made.path.parent}")

@@ -96,8 +96,8 @@ def doctor() -> None:
         raise _error(missing)
 
 
-def ensure() -> None:
-    """Have an engine that answers, and the rest too where it may be installed.
+def ensure_engine() -> client.Engine:
+    """Return the engine. Where it may be installed and started, it is, and so is the rest.
 
     The rest is needed only where something has to be fetched or made, and what needs it says so then.
 
@@ -105,12 +105,14 @@ def ensure() -> None:
         MissingToolError: no engine is installed, and none may be.
         EngineError: there is one, and it does not work.
     """
-    missing = _missing()
-    if missing and _may_provide():
+    if _may_provide() and (missing := _missing()):
         _provide(missing)
+    try:
+        return client.connect()
+    except EngineError as error:
         missing = _missing()
-    if any(requirement.find is _engine for requirement in missing):
-        raise _error(missing)
+        # It may answer by now; what it said before holds then.
+        raise (_error(missing) if missing and missing[-1].find is _engine else error) from error
 
 
 def _missing() -> list[Requirement]:

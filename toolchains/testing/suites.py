@@ -91,7 +91,7 @@ def test(requested: Sequence[Request]) -> int:
     Raises:
         MissingToolError: no container engine.
     """
-    host.ensure()
+    host.ensure_engine()
     shutil.rmtree(_RESULTS, ignore_errors=True)
     _RESULTS.mkdir(parents=True)
     return run_parts(_parts(requested))
