@@ -17,7 +17,6 @@ files are not deleted on this machine, and links do not come out.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import shlex
@@ -33,6 +32,7 @@ from tempfile import TemporaryDirectory
 
 from toolchains.archives import confine
 from toolchains.archives import folders as trees
+from toolchains.archives.tar_file import TarWriter
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
 from toolchains.engine.container import Container
@@ -289,19 +289,16 @@ def _copy_in(container: Container, folder: Path) -> dict[str, str]:
     before = {}
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         packed = Path(work, "work.tar")
-        with tarfile.open(packed, "w", format=tarfile.PAX_FORMAT) as tar:
+        with packed.open("wb") as file, TarWriter(file, owner=USER) as tar:
             for name, path in _files(folder):
-                entry = tarfile.TarInfo(name)
-                entry.mtime, entry.uid, entry.gid = int(path.stat().st_mtime), USER, USER
+                date = int(path.stat().st_mtime)
                 if path.is_dir():
-                    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-                    tar.addfile(entry)
+                    tar.folder(name, date=date)
                     continue
                 # Read once, so that what is compared later is what was copied.
                 content = path.read_bytes()
-                entry.mode, entry.size = trees.mode(path), len(content)
                 before[name] = hashlib.sha256(content).hexdigest()
-                tar.addfile(entry, io.BytesIO(content))
+                tar.file(name, content, executable=trees.mode(path) == 0o755, date=date)
         container.put(packed, WORK)
     return before
 
