@@ -107,7 +107,20 @@ class ProgramOptions:
 
 
 class ProgramBackend(BaseBackend):  # type: ignore[misc]
-    """Triton's view of a compiler that makes one thread of work of a program; a plugin adds its stages and its hash."""
+    """Triton's view of a compiler that makes one thread of work of a program; a plugin adds its stages and its hash.
+
+    Attributes:
+        options_type: what a launch may set by keyword. Its backend_name is the name of the backend.
+    """
+
+    options_type: ClassVar[type[ProgramOptions]]
+
+    @classmethod
+    def supports_target(cls, target: GPUTarget) -> bool:
+        return bool(target.backend == cls.options_type.backend_name)
+
+    def parse_options(self, opts: dict[str, Any]) -> Any:
+        return self.options_type(**given(self.options_type, opts) | {"arch": self.target.arch})
 
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)

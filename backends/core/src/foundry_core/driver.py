@@ -38,9 +38,13 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
 
     Attributes:
         pointer: C's type of a kernel parameter that is a pointer.
+        utils: what Triton's runtime asks about devices and binaries: get_device_properties, load_binary, unload_module.
+        launcher_cls: called with Triton's source object and the metadata, it returns what launches a compiled kernel.
     """
 
     pointer = "void*"
+    utils: Any
+    launcher_cls: Callable[[Any, Any], Any]
 
     @classmethod
     def is_active(cls) -> bool:

@@ -49,19 +49,16 @@ class DpuBackend(ProgramBackend):
     """Triton's view of the compiler."""
 
     binary_ext = "dpu"
-
-    @staticmethod
-    def supports_target(target: GPUTarget) -> bool:
-        return bool(target.backend == "dpu")
+    options_type = DpuOptions
 
     def parse_options(self, opts: dict[str, Any]) -> DpuOptions:
         most = {"num_dpus": MOST_DPUS, "num_tasklets": MOST_TASKLETS[self.target.arch]}
         asked: dict[str, Any] = {
             name: count(value, most[name], name) if name in most else value
-            for name, value in given(DpuOptions, opts).items()
+            for name, value in given(self.options_type, opts).items()
         }
         asked["arch"] = self.target.arch
-        return DpuOptions(**asked)
+        return self.options_type(**asked)
 
     def add_stages(self, stages: dict[str, Any], options: DpuOptions, language: Any = None) -> None:
         stages["ttir"] = make_ttir

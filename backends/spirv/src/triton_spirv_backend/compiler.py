@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.compiling import ProgramBackend, ProgramOptions, make_tile, make_ttir
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import NAMES, locate
 from foundry_core.workitem.target import WorkItemTarget
@@ -49,13 +49,7 @@ class SpirvBackend(ProgramBackend):
     """Triton's view of the compiler."""
 
     binary_ext = "spv"
-
-    @staticmethod
-    def supports_target(target: GPUTarget) -> bool:
-        return bool(target.backend == "spirv")
-
-    def parse_options(self, opts: dict[str, Any]) -> SpirvOptions:
-        return SpirvOptions(**given(SpirvOptions, opts) | {"arch": self.target.arch})
+    options_type = SpirvOptions
 
     def add_stages(self, stages: dict[str, Any], options: SpirvOptions, language: Any = None) -> None:
         stages["ttir"] = make_ttir

@@ -70,11 +70,10 @@ class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
 class SpirvDriver(OpenCLDriver):
     """The one OpenCL device of a process, as Triton's runtime sees it."""
 
-    launcher_cls = SpirvLauncher
-
     def __init__(self) -> None:
         # A program is one work-item.
         super().__init__(warp_size=1)
+        self.launcher_cls = SpirvLauncher
 
     def device(self) -> Device:
         return open_device()

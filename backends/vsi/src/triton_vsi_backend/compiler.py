@@ -69,14 +69,11 @@ class VsiBackend(ProgramBackend):
     """Triton's view of the compiler."""
 
     binary_ext = "spv"
-
-    @staticmethod
-    def supports_target(target: GPUTarget) -> bool:
-        return bool(target.backend == "vsi")
+    options_type = VsiOptions
 
     def parse_options(self, opts: dict[str, Any]) -> VsiOptions:
         switches = {name: os.environ.get(variable) == "1" for name, variable in _SWITCHES.items()}
-        options = VsiOptions(**switches | given(VsiOptions, opts) | {"arch": self.target.arch})
+        options = self.options_type(**switches | given(self.options_type, opts) | {"arch": self.target.arch})
         if options.warp_size != _WARP:
             raise VsiError(f"warp_size={options.warp_size} cannot be had", why=f"a warp has {_WARP} work-items")
         return options
