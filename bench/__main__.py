@@ -1,7 +1,7 @@
 """All measurements of the active backend in one run: `python bench [--only NAME]`.
 
 With e2e/ on PYTHONPATH, whose supervise.py runs and reports them. Which backend that is, Triton says
-(TRITON_DEFAULT_BACKEND where several are installed).
+(TRITON_DEFAULT_BACKEND where several are installed); the key `bench` of its target's file names the module.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from typing import Any
 
 from report import Case, run_script
 
-# The module with a backend's measurements. It needs what that backend's image has, and is imported there alone.
-MODULES = {"dpu": "dpu.measurements", "vsi": "against_spirv", "spirv": "opencl"}
 # Seconds for a measurement, which is many launches of several candidates.
 LIMIT = 3600
 
 
 def cases() -> Iterator[Case]:
-    import triton
+    import settings
 
-    backend = triton.runtime.driver.active.get_current_target().backend
-    for name, measure in import_module(MODULES[backend]).MEASUREMENTS.items():
+    # It needs what the target's image has, and is imported there only.
+    for name, measure in import_module(settings.load()["bench"]).MEASUREMENTS.items():
         yield Case("bench", name, lambda measure=measure: taken(measure))  # type: ignore[misc]
 
 

@@ -1,27 +1,34 @@
-"""Everything in one report: `python e2e [--only TEXT]`."""
+"""Everything in one report: `python e2e [--only TEXT]`.
+
+Every target proves vec_add, matmul and the modes. The modules that the key `proof` of a target's file names have more
+for that target: `cases()` yields them. A module's `in_modes(cases)`, if it has one, changes vec_add's and matmul's.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 
 from report import Case, run_script
 
 
 def cases() -> Iterator[Case]:
     # Imported in workers only: the process that reports needs no Triton.
-    import dpu
     import matmul
     import modes
-    import torch_compile
+    import settings
     import vec_add
-    import vsi
 
-    yield from vsi.in_modes(itertools.chain(vec_add.cases(), matmul.cases()))
+    particular = [import_module(name) for name in settings.load().get("proof", ())]
+    common: Iterable[Case] = itertools.chain(vec_add.cases(), matmul.cases())
+    for module in particular:
+        if hasattr(module, "in_modes"):
+            common = module.in_modes(common)
+    yield from common
     yield from modes.cases()
-    yield from dpu.cases()
-    yield from vsi.cases()
-    yield from torch_compile.cases()
+    for module in particular:
+        yield from module.cases()
 
 
 run_script("e2e", cases)

@@ -1,4 +1,4 @@
-"""The ways to choose a backend and to compile without running, each in a process of its own.
+"""Triton's modes that every target has, each in a process of its own: compiling without running.
 
 Needs the patches of this project (patches/triton): a Triton without them fails here.
 """
@@ -12,31 +12,28 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import triton
 from report import Case
 
 HERE = Path(__file__).resolve().parent
 
 
 def cases() -> Iterator[Case]:
-    """Compile-only mode for every backend; for spirv, the variable that chooses it in triton-spirv."""
+    """Compile-only mode."""
     yield Case("modes", "TRITON_COMPILE_ONLY=ttir on a machine without a device", compile_only)
-    if triton.runtime.driver.active.get_current_target().backend == "spirv":
-        yield Case("modes", "TRITON_SPIRV_BACKEND=1 python e2e/vec_add.py", chosen_by_variable)
 
 
 def compile_only() -> None:
     """See compile_only.py; OCL_ICD_VENDORS hides the OpenCL devices."""
     with tempfile.TemporaryDirectory() as cache:
-        _script("compile_only.py", TRITON_COMPILE_ONLY="ttir", TRITON_CACHE_DIR=cache, OCL_ICD_VENDORS=cache)
+        run_other("compile_only.py", TRITON_COMPILE_ONLY="ttir", TRITON_CACHE_DIR=cache, OCL_ICD_VENDORS=cache)
 
 
-def chosen_by_variable() -> None:
-    """The reference's own check, on some of the cases."""
-    _script("vec_add.py", "--only", "n=1000 ", TRITON_DEFAULT_BACKEND=None, TRITON_SPIRV_BACKEND="1")
+def run_other(name: str, *arguments: str, **variables: str | None) -> None:
+    """Run another script of this folder; it must succeed.
 
-
-def _script(name: str, *arguments: str, **variables: str | None) -> None:
+    Args:
+        variables: for its environment; None removes one.
+    """
     env = {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
     for variable, value in variables.items():
         if value is None:

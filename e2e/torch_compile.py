@@ -259,7 +259,7 @@ print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["triton_bu
 
 
 def cases() -> Iterator[Case]:
-    """Nothing where torch has no device type vsi."""
+    """Nothing in an image without torch."""
     if importlib.util.find_spec("torch") is None or not hasattr(torch, "vsi"):
         return
     f32, f16, bf16 = torch.float32, torch.float16, torch.bfloat16

@@ -23,6 +23,7 @@ from foundry_core.failure import Failure
 from foundry_core.tensor import Tensor
 from guarded import Guarded
 from report import Case, run_script
+from settings import check_refusal
 
 LENGTHS = (1, 7, 1000, 98432, 2**20, 2**24)
 BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
@@ -84,18 +85,6 @@ def expected_sum(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return (x.astype(np.float64) + y.astype(np.float64)).astype(x.dtype)
 
 
-def refused_rightly(refused: Failure, dtype: str) -> str:
-    """On vsi f64 must be refused, and nothing else.
-
-    zen-compiler is asked for the capabilities of SPIR-V that VeriSilicon's backend asks for; Float64 is not among them.
-    """
-    target = triton.runtime.driver.active.get_current_target().backend
-    assert (target, dtype) == ("vsi", "f64"), f"{dtype} was refused: {refused}"
-    assert "zen-compiler refused the kernel add_kernel" in str(refused), f"refused, but not by zen-compiler: {refused}"
-    assert "Float64" in str(refused), f"refused without naming the capability: {refused}"
-    return "refused: no Float64"
-
-
 def check(n: int, block: int, dtype: str, offset: int) -> float | str:
     """Add two vectors of `n` elements on the device and compare; returns the error, 0, or that it was refused."""
     inputs = [Guarded((n,), DTYPES[dtype], fence=block, offset=offset) for _ in range(2)]
@@ -106,7 +95,7 @@ def check(n: int, block: int, dtype: str, offset: int) -> float | str:
     try:
         add_kernel[(triton.cdiv(n, block),)](Tensor(x), Tensor(y), Tensor(output.array), n, BLOCK_SIZE=block)
     except Failure as refused:
-        return refused_rightly(refused, dtype)
+        return check_refusal(refused, dtype)
     output.check_fences("output")
     expected = expected_sum(x, y)
     bits = np.dtype(f"u{expected.itemsize}")

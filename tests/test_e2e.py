@@ -293,6 +293,40 @@ def test_what_says_the_same_with_every_triton_can_be_left_out_and_that_is_said(t
     assert "1 that say the same with every release of Triton were left" in done.stderr
 
 
+@pytest.fixture
+def refusing(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The active target refuses f64 by an error with the word Float64."""
+    import settings
+
+    (tmp_path / "toy.toml").write_text('proof = ["toy"]\n[refused]\nf64 = "the kernel (?s:.*)Float64"\n')
+    monkeypatch.setattr(settings, "TARGETS", tmp_path)
+    driver = types.SimpleNamespace(get_current_target=lambda: types.SimpleNamespace(backend="toy"))
+    monkeypatch.setattr(settings.triton.runtime.driver, "active", driver)
+    settings.load.cache_clear()
+    yield
+    settings.load.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error", "wrong"),
+    [
+        ("f64", "refused the kernel add:\nit needs Float64", None),
+        ("f64", "refused the kernel add: it is too long", "does not match"),
+        ("f32", "refused the kernel add:\nit needs Float64", "f32 was refused"),
+    ],
+)
+def test_only_the_types_that_a_targets_file_lists_may_be_refused_and_by_the_right_error(
+    dtype: str, error: str, wrong: str | None, refusing: None
+) -> None:
+    from settings import check_refusal
+
+    if wrong is None:
+        assert check_refusal(ValueError(error), dtype) == "refused: f64"
+    else:
+        with pytest.raises(AssertionError, match=wrong):
+            check_refusal(ValueError(error), dtype)
+
+
 class _Vsi:
     """A driver whose launches a test makes."""
 

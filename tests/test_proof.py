@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,6 +19,7 @@ import pytest
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
+from toolchains.config import components
 from toolchains.engine.sandbox import Limits
 from toolchains.system import paths
 from toolchains.system.children import Completed
@@ -57,7 +59,7 @@ class FakeContainer:
         pass
 
     def copy_into(self, source: Path, destination: str) -> None:
-        assert source.is_dir()
+        assert source.exists()
         self.copied.append(destination)
 
     def call(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:
@@ -170,7 +172,8 @@ def test_the_table_is_shown_and_the_results_come_out(
     folder = proof.e2e(Request.read("spirv"), only="bf16")
     assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
     assert (folder / "junit.xml").is_file()
-    assert container.copied == ["/foundry/e2e"]
+    # The target's file says what is proven: e2e/settings.py.
+    assert container.copied == ["/foundry/e2e", "/foundry/toolchains/targets/spirv.toml"]
     assert container.commands[0][0][-2:] == ("--only", "bf16")
     printed = capsys.readouterr().out
     assert "a row of the table" in printed
@@ -216,6 +219,14 @@ def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
     with pytest.raises(UsageError, match="there is no measurement nonsense") as caught:
         proof.bench(Request.read(target), only="nonsense")
     assert "vec_add, matmul" in caught.value.why
+
+
+def test_a_target_without_measurements_is_refused_with_what_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    request, spirv = Request.read("spirv"), components.target("spirv")
+    monkeypatch.setattr(proof.components, "target", lambda name: replace(spirv, bench=""))
+    with pytest.raises(UsageError, match="spirv has no measurements") as caught:
+        proof.bench(request)
+    assert "toolchains/targets/spirv.toml" in caught.value.next
 
 
 def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""Copies a target's user folders, documents and examples into a container.
+"""Copies checks, and a target's user folders, documents and examples into a container.
 
 They are no part of an image: an edit in them does not change the image.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from toolchains.config import components
 from toolchains.engine.container import Container
@@ -30,6 +32,18 @@ def copy_user_folders(container: Container, target: LockedTarget) -> None:
         # Archives carry regular files only.
         for link in (path for path in folder.rglob("*") if path.is_symlink()):
             container.call(["ln", "-sfn", str(link.readlink()), f"{place}/{link.relative_to(folder)}"])
+
+
+def copy_checks(container: Container, target: LockedTarget, folders: Sequence[str] = ("e2e",)) -> None:
+    """Copy folders with checks into a container, and the target's file, which says what they check (e2e/settings.py).
+
+    Args:
+        folders: of this repository.
+    """
+    file = f"{target.backend}.toml"
+    for name in folders:
+        container.copy_into(paths.ROOT / name, _HOME + name)
+    container.copy_into(paths.TARGETS / file, f"{_HOME}{paths.TARGETS.relative_to(paths.ROOT)}/{file}")
 
 
 def copy_documents(container: Container, target: LockedTarget) -> None:

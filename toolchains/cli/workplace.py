@@ -161,7 +161,7 @@ def open_shell(request: Request, place: Place) -> int:
         CommandError: a wheel cannot be installed.
     """
     with _open_container(request) as container:
-        container.copy_into(paths.ROOT / "e2e", f"{HOME}/e2e")
+        container_files.copy_checks(container, request.target)
         container_files.copy_documents(container, request.target)
         with open_folder(container, place):
             return container.interactive(_inside(["bash"]), cwd=WORK if place.folder else HOME)

@@ -156,6 +156,10 @@ class TargetFile(File, frozen=True):
         upstreams: the projects that may be built from source for the target, files in toolchains/upstreams.
         llvm_targets: what LLVM generates code for in those projects, in the words of LLVM_TARGETS_TO_BUILD.
         user_folders: folders below backends/ that are copied into each container, and their absolute paths there.
+        proof: modules of e2e/ with cases of this target only; e2e runs them in addition to those of every target.
+        refused: element types that the target's compiler refuses: for each, what its error must match, a regular
+            expression. e2e fails if another type is refused.
+        bench: the module of bench/ with the target's measurements; none if it has none.
         peers: folders of backends/ with the plugins that `bench` times the target against, on the same device.
         packing: how kernels are packed; none if they cannot be.
     """
@@ -171,6 +175,9 @@ class TargetFile(File, frozen=True):
     upstreams: tuple[Text, ...] = ()
     llvm_targets: tuple[Text, ...] = ()
     user_folders: Mapping[Text, AbsolutePath] = {}
+    proof: tuple[Text, ...] = ()
+    refused: Mapping[Text, Text] = {}
+    bench: str = ""
     peers: tuple[Text, ...] = ()
     packing: Packing | None = None
 
@@ -265,8 +272,9 @@ class Target(System):
     """A target as wanted: which plugin, on which suite and Python, of which components.
 
     Attributes:
-        recipes, sdk, plugins, upstreams, llvm_targets, user_folders, peers, packing: see TargetFile. Only recipes and
-            sdk are locked. The others need no resolution: they name files of this repository.
+        recipes, sdk, plugins, upstreams, llvm_targets, user_folders, bench, peers, packing: see TargetFile. Only
+            recipes and sdk are locked. The others need no resolution: they name files of this repository. The keys
+            proof and refused are read in containers (e2e/settings.py).
         build: components of the image that the recipes are built in; none where there are no recipes.
     """
 
@@ -277,6 +285,7 @@ class Target(System):
     llvm_targets: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     user_folders: Mapping[str, str] = field(default_factory=dict)
+    bench: str = ""
     peers: tuple[str, ...] = ()
     packing: Packing | None = None
 
@@ -376,6 +385,7 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
         llvm_targets=file.llvm_targets,
         plugins=file.plugins,
         user_folders=file.user_folders,
+        bench=file.bench,
         peers=file.peers,
         packing=file.packing,
     )

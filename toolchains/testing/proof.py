@@ -84,7 +84,7 @@ def bench(request: Request, *, only: str = "") -> Path:
     """
     target = request.target.name
     request = _with_peers(request)
-    known = measurements(request.target.backend)
+    known = measurements(request.target.name)
     if only and only not in known:
         raise UsageError(
             f"there is no measurement {only} of {target}{suggestion(only, known)}",
@@ -109,23 +109,27 @@ def bench(request: Request, *, only: str = "") -> Path:
     return results
 
 
-def measurements(backend: str) -> list[str]:
-    """Return the names of a backend's measurements, read off bench/, whose modules can be imported in images only."""
-    modules = ast.literal_eval(_assigned(paths.ROOT / "bench" / "__main__.py", "MODULES"))
-    found = _assigned(paths.ROOT / "bench" / f"{modules[backend].replace('.', '/')}.py", "MEASUREMENTS")
-    assert isinstance(found, ast.Dict)
-    return [ast.literal_eval(key) for key in found.keys if key]
+def measurements(target: str) -> list[str]:
+    """Return the names of a target's measurements, read off bench/, whose modules can be imported in images only.
 
-
-def _assigned(path: Path, name: str) -> ast.expr:
-    """What a module's first assignment to a name assigns."""
+    Raises:
+        UsageError: it has none.
+    """
+    found = components.target(target)
+    if not found.bench:
+        raise UsageError(
+            f"{found.backend} has no measurements",
+            why="its file does not name a module of bench/",
+            next=f'write one as bench/opencl.py, and bench = "MODULE" in toolchains/targets/{found.backend}.toml',
+        )
+    path = paths.ROOT / "bench" / f"{found.bench.replace('.', '/')}.py"
     for node in ast.parse(path.read_text()).body:
         match node:
-            case ast.Assign([ast.Name(found)], value) | ast.AnnAssign(ast.Name(found), value=ast.expr() as value) if (
-                found == name
+            case ast.Assign([ast.Name("MEASUREMENTS")], ast.Dict(keys)) | ast.AnnAssign(
+                ast.Name("MEASUREMENTS"), value=ast.Dict(keys)
             ):
-                return value
-    raise LookupError(f"{path} has no {name}")
+                return [ast.literal_eval(key) for key in keys if key]
+    raise LookupError(f"{path} has no table MEASUREMENTS")
 
 
 def results_folder(request: Request, name: str = "") -> Path:
@@ -169,8 +173,7 @@ def _run(
     verdict = Verdict()
     with docker.sandbox(made.info.id, folders=places, seconds=_SECONDS) as container:
         print(f"limits: {container.limits}")
-        for name in folders:
-            container.copy_into(paths.ROOT / name, f"{_HOME}/{name}")
+        container_files.copy_checks(container, request.target, folders)
         container_files.copy_user_folders(container, request.target)
         for peer in peers:
             _install(container, peer)
