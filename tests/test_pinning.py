@@ -170,6 +170,46 @@ class TestResolving:
         assert plain.default_triton == "2.0"
         assert plain.left_out == ("/usr/share/doc/*",)
 
+    def test_a_new_target_is_locked_as_one_with_the_same_pins_and_the_archives_are_not_asked(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = world.resolve()
+        # By now the archives have other versions.
+        world.archive.add("tool", "2")
+        world.index.add("dependency", "2.0")
+        new = replace(world.targets[0], name="new", backend="other")
+        world.targets.append(new)
+        monkeypatch.setattr(world.store, "debs", None)
+        monkeypatch.setattr(resolution, "Wheels", None)
+        locked = world.resolve(old, only=new)
+        assert {name: locked.targets[name] for name in old.targets} == old.targets
+        plain, made = (locked.targets[name] for name in ("plain", "new"))
+        assert (made.name, made.backend) == ("new", "other")
+        for part in ("debs", "left_out", "kept", "wheels", "sdists", "tritons", "default_triton", "pins"):
+            assert getattr(made, part) == getattr(plain, part)
+        assert disagreements(locked, world.targets) == []
+
+    def test_of_a_new_target_what_nobody_has_is_resolved(self, world: World) -> None:
+        old = world.resolve()
+        world.index.add("dependency", "2.0")
+        new = replace(world.targets[0], name="new", pins=(*world.targets[0].pins, COMPILER))
+        world.targets.append(new)
+        made = world.resolve(old, only=new).targets["new"]
+        assert [a.name for a in made.debs] == ["compiler", "essential", "tool"]
+        assert made.wheels == old.targets["plain"].wheels
+
+    def test_a_target_that_is_named_is_resolved_again_with_its_builder(self, world: World) -> None:
+        world.targets[0] = replace(world.targets[0], build=(COMPILER,), recipes=("part",))
+        old = world.resolve()
+        world.archive.add("tool", "2")
+        world.archive.add("compiler", "2")
+        named = world.pinned.named("plain")
+        assert [each.name for each in named] == ["plain", "plain-build"]
+        new = resolution.resolve(world.pinned, old, world.store, only=named)
+        assert [a.version for a in new.targets["plain"].debs if a.name == "tool"] == ["2"]
+        assert [a.version for a in new.targets["plain"].builder.debs if a.name == "compiler"] == ["2"]
+        assert new.targets["variant"] == old.targets["variant"]
+
     def test_the_same_archives_give_the_same_lock(self, world: World) -> None:
         assert world.resolve() == world.resolve(world.resolve())
 

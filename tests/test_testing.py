@@ -17,6 +17,7 @@ import pytest
 
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly.request import Request
+from toolchains.config import components
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
@@ -246,6 +247,20 @@ def test_a_target_is_tested_with_the_plugins_in_its_image_only(tmp_path: Path, m
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
     expected = {"core": tmp_path / "core/tests", "spirv": tmp_path / "spirv/tests"}
     assert suites.test_folders(lock.load().targets["spirv-bench"], "3.9.0") == expected
+
+
+def test_a_plugin_that_another_target_is_tested_with_is_not_tested_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("core", "spirv", "derived"):
+        (tmp_path / name / "tests").mkdir(parents=True)
+    monkeypatch.setattr(paths, "BACKENDS", tmp_path)
+    spirv = components.target("spirv")
+    derived = replace(spirv, name="derived", backend="derived", plugins=("core", "spirv", "derived"))
+    monkeypatch.setattr(components, "names", lambda: ["spirv", "derived"])
+    monkeypatch.setattr(components, "target", lambda name: {"spirv": spirv, "derived": derived}[name])
+    locked = replace(lock.load().targets["spirv"], name="derived", backend="derived")
+    assert suites.test_folders(locked, "3.9.0").keys() == {"core", "derived"}
 
 
 def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(

@@ -4,7 +4,7 @@
     ./foundry pin --update      resolve everything against the archives as they are now; show what changed
     ./foundry pin --update=NAME  what component NAME pins. Of wheels, others keep their locked versions if these fit; of
                                 Debian packages the archive has one version, so all of a target are resolved again. Or
-                                the builder, or the sources of the project, NAME
+                                the target with its builder, the builder, or the sources of the project, NAME
     ./foundry pin --check       do the lock, the pins and the files agree?
     ./foundry pin --fetch       bring all that the lock names into the store, for builds without a network; of sources
                                 the Debian packages of default profiles

@@ -43,16 +43,17 @@ class Pinned:
         return {pin.name: pin for system in self.systems for pin in system.pins}
 
     def named(self, name: str) -> tuple[Named, ...]:
-        """What has a name: a component, a builder, a project, or several of these.
+        """What has a name: a component, a target with its builder, a builder, a project, or several of these.
 
         Raises:
             UsageError: nothing has.
         """
-        known: list[Named] = [*self.components.values(), *self.builders, *self.upstreams]
+        known: list[Named] = [*self.components.values(), *self.targets, *self.builders, *self.upstreams]
         found = tuple(each for each in known if each.name == name)
+        found += tuple(each.builder for each in found if isinstance(each, Target) and each.builder)
         if not found:
             raise UsageError(
-                f"no target has a component {name}, and no project or builder is called so",
+                f"no target has a component {name}, and no target, project or builder is called so",
                 why=f"known: {', '.join(sorted({each.name for each in known}))}",
                 next="./foundry pin",
             )

@@ -17,6 +17,12 @@ from toolchains.system.errors import FetchError
 
 # Which part of a locked target the components of each kind make up.
 _PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", SdistPin: "wheels", ReleasesPin: "tritons"}
+# What a locked target has of each part.
+_FIELDS = {
+    "debs": ("debs", "left_out", "kept"),
+    "wheels": ("wheels", "sdists"),
+    "tritons": ("tritons", "default_triton"),
+}
 
 
 def resolve(
@@ -37,7 +43,9 @@ def resolve(
         old: the lock so far; wheels that it has need not be fetched to learn their size.
         only: of a component all that is of its kind in the systems that it is part of, a builder, or the sources of a
             project; the rest stays as in the old lock, as far as it is in there. Everything if empty. Wheels that no
-            pin gives a version, since others require them, stay at their locked versions where these still fit.
+            pin gives a version, since others require them, stay at their locked versions where these still fit. Of a
+            target that is new, parts with the same pins as another's are locked as that other's: the two images then
+            share layers, and nothing is asked.
         freed: told of each target whose other wheels could not be kept at their locked versions.
         unreachable: told of each tag or branch whose repository did not answer; it stays as it was, if it was.
     """
@@ -110,7 +118,8 @@ class _Resolver:
     def __init__(self, store: Store, old: Lock | None, freed: Callable[[str], None]) -> None:
         self._store = store
         self._freed = freed
-        self._sizes = {a.sha256: a.size for system in (old.systems() if old else ()) for a in system.own()}
+        self._locked = old.systems() if old else ()
+        self._sizes = {a.sha256: a.size for system in self._locked for a in system.own()}
         self._answers: dict[str, tuple[Artifact, ...]] = {}
 
     def system(self, target: System, before: LockedTarget | None, only: Collection[Named]) -> LockedTarget:
@@ -118,7 +127,8 @@ class _Resolver:
         if not only or target in only or before is None or not _same_ground(target, before):
             locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
             for part in target.digests:
-                locked = self.part(target, locked, part)
+                shared = self._shared(target, locked, part) if only and before is None else None
+                locked = shared or self.part(target, locked, part)
             return locked
         locked = before
         for part in {_PARTS[type(pin)]: None for pin in target.pins if pin in only}:
@@ -156,6 +166,15 @@ class _Resolver:
             (wheel,) = self._wheels(target.python, {pin.distribution: version}, dependencies=False)
             tritons[version] = LockedTriton(version, release.llvm_hash, wheel, release.llvm_version)
         return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
+
+    def _shared(self, target: System, before: LockedTarget, part: str) -> LockedTarget | None:
+        """Return the target with one part as another system has it locked, from the same pins; None if none has."""
+        wanted = target.digests[part]
+        for other in self._locked:
+            if other.pins.get(part) == wanted:
+                fields = {name: getattr(other, name) for name in _FIELDS[part]}
+                return replace(before, **fields, pins={**before.pins, part: wanted})
+        return None
 
     def _sdists(self, python: str, pins: dict[str, str]) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
         """Return the sdists, and the wheels that they need."""

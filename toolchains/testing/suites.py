@@ -30,6 +30,7 @@ from tempfile import TemporaryDirectory
 
 from toolchains.assembly import container_files, ensure, target_image
 from toolchains.assembly.request import Request
+from toolchains.config import components
 from toolchains.config.vendors import VendorSdk
 from toolchains.engine import host
 from toolchains.lockfile import lock
@@ -178,13 +179,16 @@ def own_recipes(target: LockedTarget, targets: Sequence[LockedTarget]) -> list[s
 def test_folders(target: LockedTarget, release: str, *, recipes: Sequence[str] | None = None) -> dict[str, Path]:
     """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
 
-    Recipes have nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the
-    whole folder, since its tests use its sources' headers and tables.
+    A plugin that is another target's backend is tested there, also if this target's plugin builds on it. Recipes have
+    nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the whole folder,
+    since its tests use its sources' headers and tables.
 
     Args:
         recipes: those of the target's recipes whose tests are among them; all if not given.
     """
-    own = {name: paths.BACKENDS / name / "tests" for name in target_image.plugins(target)}
+    others = {components.target(name).backend for name in components.names()} - {target.backend}
+    plugins = [name for name in target_image.plugins(target) if name not in others]
+    own = {name: paths.BACKENDS / name / "tests" for name in plugins}
     if release == target.default_triton:
         own |= {name: paths.RECIPES / name for name in (target.recipes if recipes is None else recipes)}
     return {name: folder for name, folder in own.items() if folder.is_dir()}
