@@ -1,101 +1,97 @@
-"""The verbs pack and run-packed, with a container that only remembers: what goes in, what is called, what comes out."""
+"""The verbs pack and run-packed: kernels packed and run in the dpu image, with files of this machine."""
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Sequence
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.cli import pack
 from toolchains.config import components
-from toolchains.system.children import Completed
 from toolchains.system.errors import CommandError, UsageError
 
-HOME = "/foundry/artifacts"
-DPU = Request.read("dpu")
+
+@pytest.fixture(scope="module")
+def dpu(request: pytest.FixtureRequest) -> Request:
+    return Request.read("dpu", allow_drift=request.config.getoption("--allow-drift"))
 
 
-class FakeContainer:
-    """Takes every command, prints a line, leaves a file wherever one is looked for."""
+@pytest.fixture(scope="module")
+def example(dpu: Request, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The target's example, packed: c = a + b of n numbers."""
+    return pack.pack(dpu, "", str(tmp_path_factory.mktemp("packed") / "add"))
 
-    def __init__(self) -> None:
-        self.status = 0
-        self.copied: dict[str, Path] = {}
-        self.commands: list[Sequence[str]] = []
 
-    def __enter__(self) -> FakeContainer:
-        return self
+@pytest.mark.docker
+def test_an_artifact_computes_from_files_of_this_machine_and_says_where_the_result_is(
+    dpu: Request, example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    n = 5003
+    random = np.random.default_rng(0)
+    a, b = random.standard_normal((2, n), dtype=np.float32)
+    a[:6] = [np.nan, np.inf, -np.inf, -0.0, 1e-45, 3e38]
+    b[:6] = [1, -np.inf, 1, -0.0, 1e-45, 3e38]
+    a.tofile(tmp_path / "a")
+    b.tofile(tmp_path / "b")
+    artifact = shutil.copytree(example, tmp_path / "add")
+    # What was built elsewhere is of no use here.
+    (artifact / "build").mkdir(exist_ok=True)
+    (artifact / "build" / "host_runner").write_text("a program of another machine")
+    result = tmp_path / "new" / "c"
+    ins = [(0, str(tmp_path / "a")), (1, str(tmp_path / "b"))]
+    pack.run_packed(dpu, str(artifact), values={"arg": [(3, f"{n}")]}, ins=ins, outs=[(2, str(result))], nr_dpus=3)
+    with np.errstate(invalid="ignore", over="ignore"):
+        expected = a + b
+    c, number = np.fromfile(result, np.float32), ~np.isnan(expected)
+    np.testing.assert_array_equal(c, expected, strict=True)
+    # The sign of zero, too.
+    np.testing.assert_array_equal(np.signbit(c[number]), np.signbit(expected[number]))
+    printed = capsys.readouterr().out
+    assert str(result) in printed
+    assert "/foundry" not in printed
 
-    def __exit__(self, *_: object) -> None:
-        pass
 
-    def copy_into(self, source: Path, destination: str) -> None:
-        assert source.exists()
-        self.copied[destination] = source
+@pytest.mark.docker
+def test_a_run_that_fails_is_an_error_and_nothing_comes_out(dpu: Request, example: Path, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="did not run: exit status"):
+        pack.run_packed(dpu, str(example), values={"arg": [(9, "1")]}, outs=[(2, str(tmp_path / "c"))])
+    assert not (tmp_path / "c").exists()
 
-    def call(self, argv: Sequence[str]) -> str:
-        return ""
 
-    def run(self, argv: Sequence[str], *, line: Callable[[str], None]) -> Completed:
-        self.commands.append(argv)
-        line(f"{HOME}/out/2 is written")
-        return Completed(self.status, "", "")
-
-    def copy_out(self, source: str, destination: Path) -> None:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        destination.write_text(source)
+@pytest.mark.docker
+def test_a_script_that_fails_is_an_error_and_nothing_comes_out(dpu: Request, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("raise SystemExit('no kernel today')\n")
+    with pytest.raises(CommandError, match=r"script\.py cannot be packed: exit status"):
+        pack.pack(dpu, str(script), str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture
-def container(monkeypatch: pytest.MonkeyPatch) -> FakeContainer:
-    made = FakeContainer()
+def no_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ensure_image(request: Request) -> Any:
+        raise AssertionError("an image was asked for")
 
-    def have(request: Request) -> tuple[Any, Any]:
-        assert request == DPU
-        image = types.SimpleNamespace(info=types.SimpleNamespace(id="image"))
-        return types.SimpleNamespace(sandbox=lambda id: made), image
-
-    monkeypatch.setattr(ensure, "ensure_image", have)
-    return made
+    monkeypatch.setattr(ensure, "ensure_image", ensure_image)
 
 
-@pytest.fixture
-def artifact(tmp_path: Path) -> Path:
-    folder = tmp_path / "add"
-    (folder / "build").mkdir(parents=True)
-    for name in ("meta.json", "kernel.ll"):
-        (folder / name).touch()
-    return folder
-
-
-def test_a_script_is_packed_in_the_container_and_the_folder_comes_out(container: FakeContainer, tmp_path: Path) -> None:
-    script = tmp_path / "sub.py"
-    script.touch()
-    pack.pack(DPU, str(script), str(tmp_path / "out"), out_indices=(2, 3), kernel="sub")
-    assert container.copied == {f"{HOME}/script/sub.py": script}
-    (command,) = container.commands
-    assert command[-8:] == [
-        "--triton-script",
-        f"{HOME}/script/sub.py",
-        "--artifact-dir",
-        f"{HOME}/packed",
-        "--out-indices",
-        "2,3",
-        "--kernel",
-        "sub",
-    ]
-    assert (tmp_path / "out").read_text() == f"{HOME}/packed"
-
-
-def test_without_a_script_it_is_the_example(container: FakeContainer, tmp_path: Path) -> None:
-    pack.pack(DPU, "", str(tmp_path / "out"))
-    assert list(container.copied) == [f"{HOME}/script/dpu_min_test.py"]
+@pytest.mark.usefixtures("no_image")
+def test_what_is_not_there_is_a_usage_error_before_an_image_is_made(dpu: Request, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no script .*nowhere\.py"):
+        pack.pack(dpu, str(tmp_path / "nowhere.py"), "out")
+    with pytest.raises(UsageError, match="--artifact-dir"):
+        pack.pack(dpu, "", "")
+    with pytest.raises(UsageError, match=r"is not a packed kernel: it has no meta\.json"):
+        pack.run_packed(dpu, str(tmp_path))
+    (tmp_path / "meta.json").touch()
+    with pytest.raises(UsageError, match="--in=0=/nowhere/x: there is no such file"):
+        pack.run_packed(dpu, str(tmp_path), ins=[(0, "/nowhere/x")])
 
 
 def test_the_target_is_the_only_one_that_packs_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,81 +105,3 @@ def test_the_target_is_the_only_one_that_packs_unless_one_is_named(monkeypatch: 
     assert pack.choose_target("other") == "other"
     with pytest.raises(UsageError, match=r"(?s)must be named.*dpu, other"):
         pack.choose_target("")
-
-
-def test_a_script_that_is_not_there_or_no_folder_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no script .*nowhere\.py"):
-        pack.pack(DPU, str(tmp_path / "nowhere.py"), "out")
-    with pytest.raises(UsageError, match="--artifact-dir"):
-        pack.pack(DPU, "", "")
-    assert not container.commands
-
-
-def test_a_script_that_fails_is_an_error_and_nothing_comes_out(container: FakeContainer, tmp_path: Path) -> None:
-    container.status = 1
-    with pytest.raises(CommandError, match="cannot be packed: exit status 1"):
-        pack.pack(DPU, "", str(tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_artifact_runs_on_files_of_this_machine(
-    container: FakeContainer, artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given, result = tmp_path / "a.bin", tmp_path / "new" / "c.bin"
-    given.touch()
-    pack.run_packed(
-        DPU,
-        str(artifact),
-        values={"arg": [(3, "100")], "len": [(0, "64")], "fill": [(1, "2.5")]},
-        ins=[(0, str(given))],
-        outs=[(2, str(result))],
-        nr_dpus=4,
-        grid=(16, 2),
-    )
-    assert {f"{HOME}/packed/meta.json", f"{HOME}/packed/kernel.ll", f"{HOME}/in/0"} < set(container.copied)
-    # What was built elsewhere is of no use.
-    assert f"{HOME}/packed/build" not in container.copied
-    assert container.commands == [
-        [
-            "env",
-            f"ARTIFACT_DIR={HOME}/packed",
-            "sh",
-            f"{HOME}/scripts/container_artifact_run.sh",
-            "--arg",
-            "3=100",
-            "--len",
-            "0=64",
-            "--fill",
-            "1=2.5",
-            "--nr-dpus",
-            "4",
-            "--grid",
-            "16,2",
-            "--in",
-            f"0={HOME}/in/0",
-            "--out",
-            f"2={HOME}/out/2",
-        ],
-    ]
-    assert result.read_text() == f"{HOME}/out/2"
-    assert capsys.readouterr().out == f"{result} is written\n"
-
-
-def test_a_file_that_is_not_there_is_a_usage_error(container: FakeContainer, artifact: Path) -> None:
-    with pytest.raises(UsageError, match="--in=0=/nowhere/x: there is no such file"):
-        pack.run_packed(DPU, str(artifact), ins=[(0, "/nowhere/x")])
-    assert not container.commands
-
-
-def test_a_folder_that_is_no_artifact_is_a_usage_error(container: FakeContainer, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is not a packed kernel: it has no meta\.json"):
-        pack.run_packed(DPU, str(tmp_path))
-
-
-def test_a_run_that_fails_is_an_error_and_nothing_comes_out(
-    container: FakeContainer, artifact: Path, tmp_path: Path
-) -> None:
-    container.status = 1
-    with pytest.raises(CommandError, match="did not run: exit status 1"):
-        pack.run_packed(DPU, str(artifact), outs=[(2, str(tmp_path / "c"))])
-    assert not (tmp_path / "c").exists()
