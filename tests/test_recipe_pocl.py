@@ -15,17 +15,18 @@ import pytest
 from repositories import Repository
 from tiny import empty_store
 
+from toolchains.artifacts import native
 from toolchains.config.projects import FolderPin, Profile, Upstream
 from toolchains.engine.client import Engine
 from toolchains.fromsource import build, tree
 from toolchains.fromsource.build import Built, Wanted
+from toolchains.images import layer
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.errors import CommandError
 
 TOY = Path(__file__).parent / "toys" / "pocl-source"
-VARIABLES = build.preset("pocl")["pocl"]["cacheVariables"]  # type: ignore[index]
-PREFIX = VARIABLES["CMAKE_INSTALL_PREFIX"]
+PREFIX = build.preset("pocl")["pocl"]["cacheVariables"]["CMAKE_INSTALL_PREFIX"]  # type: ignore[index]
 
 
 @pytest.fixture
@@ -81,9 +82,23 @@ def test_a_pocl_for_another_folder_is_no_package(
         made()
 
 
-def test_the_image_has_it_where_it_was_configured_for() -> None:
-    text = (paths.DOCKER / "from-source" / "pocl.Dockerfile").read_text()
-    assert f"ADD parts/pocl.tar {PREFIX}/\n" in text
-    assert f"RUN cp {VARIABLES['POCL_INSTALL_ICD_VENDORDIR']}/pocl.icd /etc/OpenCL/vendors/pocl.icd" in text
-    # An SDK's driver that is Debian's PoCL would be a second one in the process.
-    assert f'ln -sf {PREFIX}/lib/libpocl.so.2 "$driver"' in text
+@pytest.mark.docker
+def test_in_an_image_the_icd_file_and_an_sdks_driver_lead_to_its_library(
+    made: Callable[[], Built], compilers: tuple[Engine, LockedTarget]
+) -> None:
+    engine, builder = compilers
+    # As in the images of vsi: Debian's PoCL is there, and an SDK whose driver it is.
+    lines = [
+        f"FROM {native.recipe_builder_name(builder)}",
+        "ENV VSI_SDK_DIR=/sdk",
+        "RUN mkdir -p /etc/OpenCL/vendors /sdk/drivers && echo /debian >/etc/OpenCL/vendors/pocl.icd",
+        "RUN ln -s /debian /sdk/drivers/libpocl.so.2",
+        (paths.DOCKER / "from-source" / "pocl.Dockerfile").read_text(),
+    ]
+    find = 'readlink -e "$(cat /etc/OpenCL/vendors/pocl.icd)" /sdk/drivers/libpocl.so.2'
+    with (
+        layer.context("\n".join(lines).encode(), [], {"parts/pocl.tar": made().path}) as packed,
+        engine.build(packed, arguments={}) as image,
+        engine.container(image) as container,
+    ):
+        assert container.call(["sh", "-c", find]).split() == [f"{PREFIX}/lib/libpocl.so.2.13.0"] * 2
