@@ -14,9 +14,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
 
+import patch_series
 import pytest
 from repositories import Repository, mirror
-from tiny import empty_store
+from tiny import NO_ENGINE, empty_store
 
 from toolchains.config.projects import GitPin, Profile, Upstream
 from toolchains.engine.client import Engine
@@ -84,9 +85,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     repository.commit(files | {"run": uuid.uuid4().bytes})
     mirror(tmp_path, monkeypatch)
     made = Toy(tmp_path, repository, empty_store(tmp_path / "store"), lock.load().builders["bookworm"])
-    made.patch.parent.mkdir(parents=True)
-    made.patch.write_text(PATCH)
-    (made.patch.parent / "series").write_text("0001-word.patch\n")
+    patch_series.write(made.patch.parent, {made.patch.name: PATCH})
     return made
 
 
@@ -122,13 +121,6 @@ def counted(part: Built) -> tuple[int, int]:
     return kept["ccache-hits"], kept["ccache-misses"]
 
 
-class NoEngine:
-    """Stands for an engine that is not to be used."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the engine was asked to {name}")
-
-
 @pytest.mark.docker
 def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_changes(
     toy: Toy, make: Callable[[Wanted], Built], tmp_path: Path
@@ -138,7 +130,7 @@ def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_ch
     assert said(first, tmp_path) == "as it was patched\n"
     assert counted(first) == (0, 4)
     # There already: no engine, no compiler, no fetch.
-    again = build.ensure_built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+    again = build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
     assert again == replace(first, made=False)
     # From nothing, but for what ccache has: the same bytes.
     toy.store = empty_store(tmp_path / "other")
@@ -233,17 +225,17 @@ def test_a_tree_that_asks_for_another_llvm_is_refused_before_anything_is_built(t
     toy.repository.commit({"cmake/llvm-hash.txt": HASH + "\n"})
     other = HASH[::-1]
     with pytest.raises(LlvmHashError) as caught:
-        build.ensure_built(toy.wanted(llvm_hash=other), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+        build.ensure_built(toy.wanted(llvm_hash=other), store=toy.store, engine=NO_ENGINE)
     assert HASH in str(caught.value) and other in str(caught.value)
     # The right one goes on, to the engine.
     with pytest.raises(AssertionError, match="the engine was asked"):
-        build.ensure_built(toy.wanted(llvm_hash=HASH), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+        build.ensure_built(toy.wanted(llvm_hash=HASH), store=toy.store, engine=NO_ENGINE)
 
 
 def test_a_patch_that_does_not_fit_is_refused_before_anything_is_built(toy: Toy) -> None:
     toy.repository.commit({"word.cpp": "const char *word() { return 0; }\n"})
     with pytest.raises(PatchError):
-        build.ensure_built(toy.wanted(), store=toy.store, engine=NoEngine())  # type: ignore[arg-type]
+        build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import patch_series
 import pytest
 from archives import DebianArchive
 from msgspec.structs import replace
@@ -84,10 +85,7 @@ def content(source: tree.SourceTree) -> dict[str, str]:
 
 
 def series(folder: Path, body: str, name: str = "tool/1.0") -> None:
-    place = folder / name
-    place.mkdir(parents=True)
-    (place / "series").write_text("0001.patch\n")
-    (place / "0001.patch").write_text(f"Subject: it\nWhy: so\nUpstream: no\nUntil: never\n\n{body}")
+    patch_series.write(folder / name, {"0001.patch": f"{patch_series.HEADER.format('it')}\n{body}"})
 
 
 PATCH = """\
@@ -262,9 +260,6 @@ class TestSubmodules:
         origin.git("commit", "--quiet", "--message", "a gitlink alone")
         with pytest.raises(PinError, match=r"\.gitmodules .* does not say where its submodule lib is"):
             of_git(self.pin(origin, {"lib": "5" * 40}), store)
-
-
-Publish = Callable[[Mapping[str, Mapping[str, str]]], tuple[SourcePackagePin, LockedSource]]
 
 
 def archived(files: Mapping[str, str], *, top: str = "tool-1.0/", form: str = "xz") -> bytes:

@@ -7,10 +7,9 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tiny import empty_store
+from tiny import NO_ENGINE, empty_store
 
 from toolchains.artifacts import native
 from toolchains.engine.client import Engine
@@ -79,13 +78,6 @@ def test_with_all_parts_in_the_store_nothing_is_fetched(toy: Path, locked: Locke
     assert native.fetch_if_needed(["toy"], locked, store) == locked
 
 
-class NoEngine:
-    """Stands for an engine that is not to be used."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the engine was asked to {name}")
-
-
 @pytest.fixture
 def built(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> Iterator[tuple[native.NativePart, Store]]:
     """The toy built from nothing, and the store that it is in."""
@@ -110,7 +102,7 @@ def test_a_recipe_becomes_a_tar_of_what_it_installs(built: tuple[native.NativePa
 def test_a_second_run_builds_nothing(
     built: tuple[native.NativePart, Store], builder: tuple[Engine, LockedTarget]
 ) -> None:
-    again = native.part("toy", builder[1], store=built[1], engine=NoEngine())  # type: ignore[arg-type]
+    again = native.part("toy", builder[1], store=built[1], engine=NO_ENGINE)
     assert again == built[0]
 
 

@@ -8,6 +8,7 @@ import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import patch_series
 import pytest
 
 from toolchains.cli import patch
@@ -36,10 +37,7 @@ WHAT = Patched("greetings", "greeter", "greeter/1.0", "/usr/lib/python3/dist-pac
 
 
 def series(text: str) -> None:
-    folder = paths.PATCHES / WHAT.series
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "series").write_text("0001-louder.patch\n")
-    (folder / "0001-louder.patch").write_text(text)
+    patch_series.write(paths.PATCHES / WHAT.series, {"0001-louder.patch": text})
 
 
 def packaged(work: Path, store: Store, words: str = 'first = 1\ngreeting = "hello"\n') -> LockedTarget:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import patch_series
 import pytest
 
 from toolchains.patching import series as patches
@@ -47,7 +48,6 @@ SECOND = """\
 @pytest.fixture
 def series(tmp_path: Path) -> Series:
     folder = tmp_path / "patches" / "triton" / "1.0"
-    folder.mkdir(parents=True)
     write(folder, {"0001-first.patch": FIRST, "0002-second.patch": SECOND})
     return Series.load(folder)
 
@@ -61,9 +61,7 @@ def tree(tmp_path: Path) -> FolderTree:
 
 
 def write(folder: Path, bodies: dict[str, str]) -> None:
-    for name, body in bodies.items():
-        (folder / name).write_text(HEADER.format(subject=name) + body)
-    (folder / "series").write_text("".join(f"{name}\n" for name in bodies))
+    patch_series.write(folder, {name: HEADER.format(subject=name) + body for name, body in bodies.items()})
 
 
 def text(tree: FolderTree) -> str:

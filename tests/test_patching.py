@@ -6,6 +6,7 @@ import hashlib
 import zipfile
 from pathlib import Path
 
+import patch_series
 import pytest
 
 from toolchains.cli import patch
@@ -56,11 +57,7 @@ def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path / "cache"))
     Store(paths.cache()).adopt(wheel, artifact)
-    folder = tmp_path / "patches" / "triton" / "1.0"
-    folder.mkdir(parents=True)
-    (folder / "series").write_text("0001-hello.patch\n")
-    (folder / "0001-hello.patch").write_text(PATCH)
-    return folder
+    return patch_series.write(tmp_path / "patches" / "triton" / "1.0", {"0001-hello.patch": PATCH})
 
 
 def act(action: str, *, release: str = "1.0", tree: Path | str = "", into: str = "") -> None:

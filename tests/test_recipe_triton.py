@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import patch_series
 import pytest
 from repositories import Repository
 
@@ -27,24 +28,10 @@ from toolchains.fromsource.build import Built, Wanted
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.patching.layout import FolderTree
-from toolchains.patching.refresh import refresh
-from toolchains.patching.series import Series
 from toolchains.system import paths
 from toolchains.system.errors import LlvmHashError, PinError
 
 TOYS = Path(__file__).parent / "toys"
-PATCH = """\
-Subject: Say hello
-Why: to see it
-Upstream: none
-Until: never
-
---- a/python/triton/__init__.py
-+++ b/python/triton/__init__.py
-@@ -1 +1,2 @@
- __version__ = '1.0.0'
-+hello = 2
-"""
 RELEASE = LockedTriton("1.0.0", "f" * 40, Artifact("wheel", "triton", "1.0.0", "triton.whl", 1, "0" * 64))
 
 
@@ -73,14 +60,9 @@ class Trees:
 @pytest.fixture
 def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trees:
     """Both checked out, and a series of one patch, which adds a line."""
-    rules = (paths.PATCHES / "triton" / "slim.toml").read_text()
-    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
-    series = tmp_path / "patches" / "triton" / "1.0.0"
-    series.mkdir(parents=True)
-    (series.parent / "slim.toml").write_text(rules)
-    (series / "series").write_text("0001-hello.patch\n")
-    (series / "0001-hello.patch").write_text(PATCH)
-    refresh(Series.load(series), FolderTree(TOYS / "triton-source", "source"))
+    patch = patch_series.hello("python/triton/__init__.py", "__version__ = '1.0.0'")
+    source = FolderTree(TOYS / "triton-source", "source")
+    patch_series.for_triton(tmp_path, monkeypatch, "1.0.0", patch, source)
     llvm, made = Repository(tmp_path / "llvm"), Repository(tmp_path / "triton")
     shutil.copytree(TOYS / "llvm-source", llvm.folder, dirs_exist_ok=True)
     shutil.copytree(TOYS / "triton-source", made.folder, dirs_exist_ok=True)

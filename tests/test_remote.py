@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import NO_ENGINE
 
 from toolchains.artifacts import native
 from toolchains.cli import cache
@@ -79,16 +80,6 @@ done
 cat second/log
 exit 1
 """
-
-
-class NoEngine:
-    """Stands for an engine that is not to be used."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the engine was asked to {name}")
-
-
-NOBODY: Any = NoEngine()
 
 
 def wanted(folder: Path) -> Wanted:
@@ -205,9 +196,11 @@ def test_what_is_pulled_is_what_was_built_and_nobody_builds_it_again(
     done = remote.pull(want, URL, sha256=pushed.sha256, store=store, **room.reached)
     assert done.moved and done.package == pushed.package
     assert tar(store, want) == tar(room.store, want)
-    assert not build.ensure_built(want, store=store, engine=NOBODY).made
+    assert not build.ensure_built(want, store=store, engine=NO_ENGINE).made
     # A second time, neither the engine nor the remote is asked.
-    assert remote.pull(want, "http://192.0.2.1", store=store, engine=NOBODY) == replace(done, package=None, moved=False)
+    assert remote.pull(want, "http://192.0.2.1", store=store, engine=NO_ENGINE) == replace(
+        done, package=None, moved=False
+    )
 
 
 @pytest.mark.docker
@@ -320,7 +313,7 @@ def test_a_remote_need_not_be_trusted_by_who_knows_the_sha256(
     assert pushed.sha256 in caught.value.why
     assert not Store(tmp_path).has_part("upstream", want.identity)
     with pytest.raises(HashMismatchError):
-        remote.pull(want, URL, sha256="0" * 64, store=room.store, engine=NOBODY)
+        remote.pull(want, URL, sha256="0" * 64, store=room.store, engine=NO_ENGINE)
 
 
 @pytest.mark.docker
@@ -437,7 +430,7 @@ def test_what_is_no_address_of_a_remote_is_refused(url: str) -> None:
 
 def test_what_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> None:
     with pytest.raises(AbsentError, match=r"the store has no toy/1\.0"):
-        remote.push(want, URL, store=Store(tmp_path), engine=NOBODY)
+        remote.push(want, URL, store=Store(tmp_path), engine=NO_ENGINE)
     with pytest.raises(AbsentError, match=r"not built here: toy/1\.0"):
         cache.push([want], URL, Store(tmp_path), named=False)
 
@@ -492,7 +485,7 @@ def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
         return Moved("toy", None, "0" * 64, True)
 
     monkeypatch.setattr(cache.remote, "pull", pull)
-    monkeypatch.setattr(cache.host, "ensure_engine", NoEngine)
+    monkeypatch.setattr(cache.host, "ensure_engine", lambda: NO_ENGINE)
     store = Store(tmp_path)
     with pytest.raises(AbsentError, match="does not have all that this checkout would build") as caught:
         cache.pull([want, other], URL, "", store)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import patch_series
 import pytest
 
 from toolchains.artifacts import triton_wheel
@@ -24,18 +25,7 @@ from toolchains.system.errors import HunkError, LlvmHashError, PatchError, Patch
 
 LLVM = "0123456789abcdef0123456789abcdef01234567"
 NAME = "triton-1.0-cp312-abi3-manylinux_2_28_x86_64.whl"
-PATCH = """\
-Subject: Say hello
-Why: to see it
-Upstream: none
-Until: never
-
---- a/python/triton/knobs.py
-+++ b/python/triton/knobs.py
-@@ -1 +1,2 @@
- first = 1
-+hello = 2
-"""
+PATCH = patch_series.hello("python/triton/knobs.py", "first = 1")
 
 
 def library() -> bytes:
@@ -88,15 +78,8 @@ def locked(wheel: Path, llvm_hash: str = LLVM) -> LockedTriton:
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The made-up wheel, with a series of one patch for it and the project's own rules of what is left out."""
-    rules = (paths.PATCHES / "triton" / "slim.toml").read_text()
-    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
-    series = tmp_path / "patches" / "triton" / "1.0"
-    series.mkdir(parents=True)
-    (series.parent / "slim.toml").write_text(rules)
-    (series / "series").write_text("0001-hello.patch\n")
-    (series / "0001-hello.patch").write_text(PATCH)
     wheel = make(tmp_path / "in", FILES)
-    refresh(Series.load(series), WheelTree(wheel))
+    patch_series.for_triton(tmp_path, monkeypatch, "1.0", PATCH, WheelTree(wheel))
     return wheel
 
 

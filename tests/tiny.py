@@ -1,4 +1,4 @@
-"""What tests share that need a container: an image of a few megabytes, of this host's tools, and an empty store."""
+"""What tests of containers share: an image of a few megabytes, of this host's tools, an empty store, and no engine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from toolchains.archives import docker_archive
 from toolchains.engine.client import Engine
@@ -74,3 +75,12 @@ def empty_store(root: Path) -> Store:
     if not (root / "images").exists():
         (root / "images").symlink_to(paths.cache() / "images")
     return Store(root)
+
+
+class _NoEngine:
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the engine was asked to {name}")
+
+
+# Stands for an engine that is not to be used.
+NO_ENGINE: Any = _NoEngine()
