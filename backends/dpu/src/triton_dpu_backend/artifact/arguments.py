@@ -12,7 +12,6 @@ from .signature import Kernel, Parameter
 # The symbols that a host writes before a launch.
 ARGUMENTS = "DPU_INPUT_ARGUMENTS"
 GRID = "DPU_GRID"
-GRID_BYTES = 24
 
 _STRUCTS = """\
 {fields}
