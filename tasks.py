@@ -34,8 +34,8 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
         ./foundry pin --check --offline
 
     --update[=NAME]  resolve the pins against the archives as they are now, and show what changed. NAME limits this to
-                     one component, one builder or one project that is built from source; wheels that others require
-                     then stay as locked if they fit
+                     one component, one target, one builder or one project that is built from source; wheels that
+                     others require then stay as locked if they fit
     --check          verify that pins, lock, files and built parts agree, and verify the LLVM commit inside each Triton
     --fetch          download all locked files into the store, so that a build needs no network. Of the sources of
                      upstream projects, this fetches the Debian source packages of the default profiles
@@ -402,6 +402,28 @@ def bake(c: Context, request: Request, into: str = "", adopt: str = "") -> None:
         bake.adopt(request, Path(adopt))
     else:
         bake.bake(request, into=into)
+
+
+@verb(group="inputs", actions=["list", "show", "new"], nameless=["list"])
+def target(c: Context, action: str, name: str, like: str = "") -> None:
+    """List and show targets, or write the files of a new one: list, show, new.
+
+        ./foundry target list
+        ./foundry target show dpu
+        ./foundry target new my_npu --like=spirv
+
+    list   show all targets: suite, releases of Triton, what has to be fetched, and whether an image is built
+    show   show what a target consists of: each part with its size, and where it can come from (prebuilt, from source,
+           the vendor's SDK); and the names of its images
+    new    write toolchains/targets/NAME.toml, docker/NAME.Dockerfile and the plugin backends/NAME. They build, and pass
+           e2e and their tests, as they are: the plugin derives from that of another target. A TODO is where the
+           hardware's own compiler and runtime go in. docs/new-target.md is the walk-through. Nothing is overwritten
+
+    --like=TARGET  the target that a new one is made from; by default the one with the fewest parts
+    """
+    from toolchains.cli import target as targets
+
+    targets.act(action, name, like=like)
 
 
 @verb(group="project")

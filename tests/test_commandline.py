@@ -106,6 +106,8 @@ def test_a_verbs_help_names_its_options_and_has_an_example(name: str, form: str,
         ("build --from-source spirv", "'spirv' may be|./foundry build spirv --from-source\n"),
         ("patch", "patch needs an action|known: status, apply, refresh|./foundry patch status\n"),
         ("patch stats", "no action stats; did you mean status?|./foundry patch status\n"),
+        ("target lst", "no action lst; did you mean list?|./foundry target list\n"),
+        ("target show", "target needs a name"),
         ("cache shove --remote=x", "no action shove|known: push, pull, serve, lock"),
     ],
 )
@@ -133,7 +135,7 @@ DOCUMENTS = sorted(
 SOURCES = sorted([*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py"), *paths.ROOT.glob("bench/*.py")])
 # What ends a command in running text, or before an explanation.
 END = re.compile(r"  |\s#|[,;.:)](?=\s|$)|[`|&\n\"]|;|$")
-STANDS_FOR = {"TARGET": "spirv", "X": "spirv", "ACTION": "status", "VERB": "doctor"}
+STANDS_FOR = {"TARGET": "spirv", "X": "spirv", "ACTION": "status", "VERB": "doctor", "my_npu": "spirv"}
 
 
 def commands(text: str) -> Iterator[str]:

@@ -282,6 +282,11 @@ def python_layer(
     )
 
 
+def image_name(target: LockedTarget, locked: LockedTriton) -> str:
+    """Return the name that a target's image has if it is built now, of the default parts."""
+    return _name(_repository(target, None, None), identity(target, locked))
+
+
 def python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
     """Return the name of the image between the base image and the target's own."""
     return _name("python", _python_identity(target, locked, sourced))

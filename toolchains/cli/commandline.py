@@ -79,6 +79,7 @@ class Foundry(Program):
         self._help(words)
         self._check_verb(words)
         self._check_values(words)
+        words = self._completed(words)
         self.parser = Parser(initial=initial, contexts=self.collection.to_contexts())
         try:
             result = self.parser.parse_argv(words)
@@ -99,6 +100,17 @@ class Foundry(Program):
             if verb and positional
             else words
         )
+
+    def _completed(self, words: list[str]) -> list[str]:
+        """The words, with an empty one after an action that none follows: invoke has no optional positional words.
+
+        After an unknown action, too, so that it is refused and not the name that is missing.
+        """
+        body = self.collection[words[0]].body
+        nameless: Sequence[str] = getattr(body, "nameless", ())
+        bare = [word for word in words[1:] if not word.startswith("-")]
+        named = {*body.actions} - {*nameless}
+        return [*words, ""] if nameless and len(bare) == 1 and bare[0] not in named else words
 
     def print_help(self) -> None:
         """Print the verbs, grouped by what one wants to do."""
@@ -175,7 +187,7 @@ class Foundry(Program):
             known, value = self._known(str(context.name), str(argument.name)), argument.value
             if known and value and value not in known:
                 near = nearest(value, known)
-                corrected = [near if w == value else w.replace(f"={value}", f"={near}") for w in words]
+                corrected = [near if w == value else w.replace(f"={value}", f"={near}") for w in words if w]
                 refuse(
                     UsageError(
                         f"there is no {argument.name} {value}{suggestion(value, known)}",

@@ -38,6 +38,7 @@ def verb(
     *,
     group: str = "",
     actions: Sequence[str] = (),
+    nameless: Sequence[str] = (),
     optional: Sequence[str] = (),
     iterable: Sequence[str] = (),
     passing: bool = False,
@@ -53,6 +54,7 @@ def verb(
     Args:
         group: where it stands in the overview; see commandline.GROUPS.
         actions: what its argument `action` may be; commandline.py refuses anything else.
+        nameless: those of the actions that no further word follows; the argument after `action` is then "".
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         passing: whether all words after the last positional one are for a user's script; see script_words.py.
@@ -97,7 +99,7 @@ def verb(
         _, *parameters = signature.parameters.values()
         positional = [each.name for each in parameters if each.default is each.empty and each.name not in many]
         passed = len(positional) if passing else 0
-        vars(guarded).update(__signature__=signature, group=group, actions=actions, passing=passed)
+        vars(guarded).update(__signature__=signature, group=group, actions=actions, nameless=nameless, passing=passed)
         return task(optional=some, iterable=many, positional=positional)(guarded)
 
     return make

@@ -1,0 +1,280 @@
+"""The verb target: what is written for a new target, which names are refused, and what is shown of a target.
+
+The last test does what a newcomer does, in a copy of this repository: it writes a target, resolves it, builds it, runs
+its plugin's tests in its image, and proves it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolchains.cli import scaffold, target
+from toolchains.config import components
+from toolchains.engine.client import ImageInfo
+from toolchains.lockfile import lock
+from toolchains.system import durable, paths
+from toolchains.system.errors import FileError, UsageError
+
+NAME = "sample_npu"
+# What a copy of this repository is without: what is made in it, and what git keeps.
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache")
+
+# Runs the tests of a plugin in its image, as `./foundry test` does with those of all that is in the image.
+IN_THE_IMAGE = """
+import sys
+from pathlib import Path
+from toolchains.assembly.request import Request
+from toolchains.testing import suites
+
+_, name, folder, *drift = sys.argv
+suites._RESULTS.mkdir(parents=True)
+suites._Image(Request.read(name, allow_drift=bool(drift))).tests({name: Path(folder)}, print)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folders that a target is written to, in place of this repository's."""
+    for folder in ("backends", "docker", "toolchains/targets"):
+        shutil.copytree(paths.ROOT / folder, tmp_path / folder, ignore=LEFT_OUT, symlinks=True)
+    for file in (*paths.ROOT.glob("*.py"), paths.ROOT / "pyproject.toml"):
+        shutil.copy(file, tmp_path)
+    for name in ("BACKENDS", "DOCKER", "TARGETS", "BUILD"):
+        monkeypatch.setattr(paths, name, tmp_path / getattr(paths, name).relative_to(paths.ROOT))
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    return tmp_path
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All files of the folders that a target is written to."""
+    found = (path for name in ("backends", "docker", "toolchains") for path in (folder / name).rglob("*"))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.is_file()}
+
+
+def check(*command: str, cwd: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", *command], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("like", scaffold.sources())
+def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin(like: str, tree: Path) -> None:
+    before = files(tree)
+    scaffold.write(NAME, like)
+    after = files(tree)
+    assert {name: after[name] for name in before} == before
+    package = f"backends/{NAME}/src/triton_{NAME}_backend"
+    assert after.keys() - before.keys() == {
+        f"toolchains/targets/{NAME}.toml",
+        f"docker/{NAME}.Dockerfile",
+        *(f"backends/{NAME}/{file}" for file in ("README.md", "pyproject.toml", f"tests/test_{NAME}.py")),
+        *(f"{package}/{file}" for file in ("__init__.py", "compiler.py", "driver.py", "py.typed")),
+    }
+    made, model = components.target(NAME, tree / "toolchains/targets"), components.target(like)
+    assert (made.backend, made.plugins) == (NAME, (*model.plugins, NAME))
+    # The same pins, so the same packages and native parts.
+    assert made.digests == model.digests and (made.recipes, made.build) == (model.recipes, model.build)
+    assert not (made.sdk or made.user_folders or made.packing or made.peers or made.bench)
+    dockerfile = after[f"docker/{NAME}.Dockerfile"].decode()
+    assert f"TRITON_DEFAULT_BACKEND={NAME} " in dockerfile
+    assert f"TRITON_DEFAULT_BACKEND={like} " not in dockerfile
+    for file in ("compiler.py", "driver.py"):
+        assert "TODO" in after[f"{package}/{file}"].decode()
+    assert not [name for name in after.keys() - before.keys() if re.search(rb"@[A-Z]+@", after[name])]
+    assert list((tree / "build").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_what_is_written_passes_the_linter_the_formatter_and_the_type_checker(tree: Path) -> None:
+    # Names of the least and the greatest length that are allowed.
+    names = [f"{'n' * (scaffold._LONGEST - 1)}{index}" for index, _ in enumerate(scaffold.sources())] + ["q"]
+    for name, like in zip(names, [*scaffold.sources(), ""], strict=True):
+        scaffold.write(name, like)
+        written = [f"backends/{name}"]
+        check("ruff", "check", *written, cwd=tree)
+        check("ruff", "format", "--check", *written, cwd=tree)
+    check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
+
+
+def test_a_new_target_can_be_made_of_a_new_target(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scaffold.write("first_npu")
+    read = components.target
+    monkeypatch.setattr(components, "target", lambda name, folder=tree / "toolchains/targets": read(name, folder))
+    monkeypatch.setattr(components, "names", lambda: ["first_npu", "spirv"])
+    assert scaffold.default_source() == "spirv"
+    scaffold.write("second_npu", "first_npu")
+    assert read("second_npu", tree / "toolchains/targets").plugins == ("core", "spirv", "first_npu", "second_npu")
+    compiler = (tree / "backends/second_npu/src/triton_second_npu_backend/compiler.py").read_text()
+    assert "class SecondNpuBackend(like.FirstNpuBackend)" in compiler
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "begins with a letter"),
+        ("2nd", "begins with a letter"),
+        ("Npu", "lower-case"),
+        ("my-npu", "underscores may separate words"),
+        ("my__npu", "underscores may separate words"),
+        ("npu_", "underscores may separate words"),
+        ("../npu", "lower-case"),
+        ("n" * 21, "at most 20"),
+        ("lambda", "begins with a letter"),
+        ("spirv", "there is a target of this name"),
+        ("pocl", "a component or an upstream project has this name"),
+        ("numpy", "a component or an upstream project has this name"),
+        ("image", "the code uses this word"),
+        ("core", "the code uses this word"),
+    ],
+)
+def test_a_name_that_cannot_be_a_targets_is_refused_with_the_reason(name: str, why: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name of a target") as caught:
+        scaffold.write(name)
+    assert why in caught.value.why
+
+
+def test_a_target_can_be_made_like_one_with_a_plugin_of_its_own_only() -> None:
+    with pytest.raises(UsageError, match=r"like spirv-torch; did you mean spirv\?") as caught:
+        scaffold.write(NAME, "spirv-torch")
+    assert caught.value.why == "known: dpu, spirv, vsi"
+
+
+@pytest.mark.parametrize("there", [f"docker/{NAME}.Dockerfile", f"backends/{NAME}/notes"])
+def test_nothing_is_overwritten(there: str, tree: Path) -> None:
+    (tree / there).parent.mkdir(exist_ok=True)
+    (tree / there).write_text("mine")
+    before = files(tree)
+    with pytest.raises(FileError, match=rf"{NAME}(\.Dockerfile)? exists already"):
+        scaffold.write(NAME)
+    assert files(tree) == before
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_a_target_is_written_as_a_whole_or_not_at_all(moves: int, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, move, done = files(tree), durable.move, []
+
+    def stopped(source: Path, place: Path) -> None:
+        if len(done) == moves:
+            done.append(place)
+            raise KeyboardInterrupt
+        done.append(place)
+        move(source, place)
+
+    monkeypatch.setattr(durable, "move", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        scaffold.write(NAME)
+    assert files(tree) == before
+    assert list((tree / "build").iterdir()) == []
+
+
+@pytest.fixture
+def shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str, str], str]:
+    """What the verb prints, with an empty store and without an engine; line ends in tables are left out."""
+    monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(target, "_console", target.Console(highlight=False, soft_wrap=True, width=200))
+    monkeypatch.setattr(target, "_engine", lambda: None)
+
+    def call(action: str, name: str = "") -> str:
+        target.act(action, name)
+        return capsys.readouterr().out
+
+    return call
+
+
+def row(text: str, word: str) -> str:
+    (found,) = [line for line in text.splitlines() if re.match(rf" *{re.escape(word)} ", line)]
+    return " ".join(found.split())
+
+
+def test_every_target_is_listed_with_its_releases_and_sizes(shown: Callable[..., str]) -> None:
+    said = shown("list")
+    for name, locked in lock.load().targets.items():
+        line = row(said, name)
+        assert f" {round(sum(file.size for file in locked.artifacts()) / 1e6)} " in line
+        assert all(version in line for version in locked.tritons)
+        assert f" {locked.suite} {locked.python} " in line
+        assert line.startswith(f"{name} {locked.backend} " if locked.variant else f"{name} {locked.suite} ")
+
+
+def test_a_target_is_shown_with_each_part_and_where_it_can_come_from(shown: Callable[..., str]) -> None:
+    said = shown("show", "dpu")
+    locked, wanted = lock.load().targets["dpu"], components.target("dpu")
+    debs = f"{sum(deb.size for deb in locked.debs) / 1e6:.0f}"
+    assert row(said, f"{len(locked.debs)} Debian packages").endswith(f"bookworm {debs} prebuilt")
+    assert all(pin.name in said for pin in (*wanted.pins, *wanted.build))
+    assert row(said, "upmem-emulator").endswith("toolchains/recipes/upmem-emulator, or --sdk=PATH: UPMEM's SDK")
+    assert "--sdk" not in row(said, "dpu-legalize")
+    assert row(said, "upmem-llvm").endswith("- prebuilt packages, or --from-source=upmem-llvm")
+    assert row(said, "triton-dpu-backend").endswith("- built here, backends/dpu")
+    releases = [line.split()[1] for line in said.splitlines() if line.startswith(" Triton ")]
+    assert releases == [locked.default_triton, *(version for version in locked.tritons if version not in releases[:1])]
+    assert said.count("no container engine answers") == len(locked.tritons)
+
+
+def test_the_image_is_shown_by_the_name_that_a_build_gives_it(
+    shown: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = lock.load().targets["spirv"]
+    name = target.target_image.image_name(locked, locked.tritons[locked.default_triton])
+    info = ImageInfo("sha256:1", (), {}, 1_240_000_000, ())
+    monkeypatch.setattr(target, "_engine", lambda: "an engine")
+    monkeypatch.setattr(target.provenance, "image", lambda asked, **_: info if asked == name else None)
+    said = shown("show", "spirv")
+    assert f"Triton {locked.default_triton}: {name} (1240 MB)" in said
+    assert said.count("(not built)") == len(locked.tritons) - 1
+
+
+def test_a_target_that_is_not_there_is_refused_with_the_nearest(shown: Callable[..., str]) -> None:
+    with pytest.raises(UsageError, match=r"no target spriv; did you mean spirv\?"):
+        shown("show", "spriv")
+
+
+@pytest.mark.docker
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    drift = ["--allow-drift"] if request.config.getoption("--allow-drift") else []
+    copied = tmp_path / "repository"
+    shutil.copytree(paths.ROOT, copied, ignore=LEFT_OUT, symlinks=True)
+
+    def python(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=copied,
+            env={**os.environ, "PYTHONPATH": str(copied)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, f"{words} ended with status {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    def foundry(*words: str) -> str:
+        return python("-P", "-m", "invoke", "--search-root", str(copied), "foundry", *words)
+
+    assert f"wrote toolchains/targets/{NAME}.toml" in foundry("target", "new", NAME)
+    foundry("pin", f"--update={NAME}")
+    locked = lock.load(copied / "toolchains/lock.json").targets
+    # What was resolved before stays as it was.
+    assert {name: found for name, found in locked.items() if name != NAME} == lock.load().targets
+    foundry("build", NAME, *drift)
+    folder = copied / "backends" / NAME / "tests"
+    said = python("-c", IN_THE_IMAGE, NAME, str(folder), *drift)
+    assert re.search(r"\b12 passed in ", said), said
+    said = foundry("e2e", NAME, "--only=n=1000 ", *drift)
+    assert f"{NAME} is proven" in said and " 0 passed" not in said
+    assert "ran on CPU OpenCL device" in said
+    name, size = re.search(r"(triton-foundry/\S+) \((\d+) MB\)", foundry("target", "show", NAME)).groups()
+    assert name.startswith(f"triton-foundry/{NAME}:") and int(size) > 100

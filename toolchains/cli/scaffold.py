@@ -1,0 +1,231 @@
+"""Write the files of a new target: its TOML, its Dockerfile and its plugin, as those of a target that exists.
+
+The TOML and the Dockerfile are made from those of that target. The plugin is made from toolchains/templates: a small
+package whose classes derive from those of that target's plugin. In a template, @WORD@ stands for a word of _words(),
+and NAME in a file's name for the name of the target.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import keyword
+import re
+import sys
+import textwrap
+import tokenize
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from toolchains.config import components, projects
+from toolchains.config.components import Target
+from toolchains.config.reading import read_table
+from toolchains.system import durable, paths
+from toolchains.system.children import run
+from toolchains.system.errors import FileError, UsageError, suggestion
+
+_TEMPLATES = paths.ROOT / "toolchains" / "templates"
+_SUFFIX = ".in"
+# The name becomes that of a Python package, of an image and of a folder.
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_LONGEST = 20
+# What belongs to the existing target and not to what it consists of: its vendor's SDK, its users' folders, its proof
+# and its measurements.
+_NOT_COPIED = ("sdk", "user-folders", "proof", "bench", "peers", "packing")
+_LINE = 120
+_HEADER = """\
+#:schema ../schemas/target.json
+# TODO: say what the hardware is. Suite, components and recipes are those of {like}; toolchains/targets/{like}.toml says
+# why. Add what the hardware's compiler and runtime need, and remove what they do not.
+"""
+_FOOTER = """
+# TODO: sdk = "{name}" enables --sdk, if toolchains/sdks/{name}.toml describes the vendor's SDK, and proof = ["{name}"]
+# makes e2e run the cases in e2e/{name}.py, too. See docs/new-target.md.
+"""
+_DOCKER_HEADER = """\
+# The {name} target. TODO: say what the hardware is. Install its compiler and runtime, and remove what only {like} has.
+# PYTHON is the image that python.Dockerfile made. Own packages come last, so that an edit in backends/ costs one step.
+"""
+
+
+def sources() -> list[str]:
+    """Return the targets that a new one can be made from: those with a plugin of their own."""
+    found = (components.target(name) for name in components.names())
+    return [target.name for target in found if target.backend == target.name]
+
+
+def default_source() -> str:
+    """Return the target that is taken unless another is named: the one with the fewest parts."""
+
+    def parts(name: str) -> tuple[int, int]:
+        target = components.target(name)
+        return len(target.recipes), len(target.plugins)
+
+    return min(sources(), key=parts)
+
+
+def write(name: str, like: str = "") -> list[Path]:
+    """Write the files of a new target, all of them or none.
+
+    Args:
+        name: of the target.
+        like: the target that it is made from; default_source() if empty.
+
+    Returns:
+        What was written: files, and the folder of the plugin.
+
+    Raises:
+        UsageError: the name cannot be the name of a target, or no target is called `like`.
+        FileError: a file or a folder that would be written exists. Nothing is ever overwritten.
+    """
+    like = like or default_source()
+    if like not in sources():
+        raise UsageError(
+            f"a target cannot be made like {like}{suggestion(like, sources())}",
+            why=f"known: {', '.join(sources())}",
+            next=f"./foundry target new {name} --like={default_source()}",
+        )
+    _check_name(name)
+    # The target's file comes last: with it, the target exists.
+    places = [paths.BACKENDS / name, paths.DOCKER / f"{name}.Dockerfile", paths.TARGETS / f"{name}.toml"]
+    there = [str(place.relative_to(paths.ROOT)) for place in places if place.exists()]
+    if there:
+        raise FileError(
+            f"{', '.join(there)} exists already",
+            why="the files of a new target never replace others",
+            next="take another name, or remove what is left of a run that was killed",
+        )
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    # In this repository, so that a rename puts files in place.
+    with TemporaryDirectory(dir=paths.BUILD, prefix="target-") as folder:
+        work = Path(folder)
+        _write_all(work, name, components.target(like))
+        moved: list[Path] = []
+        try:
+            for place in places:
+                durable.move(work / place.name, place)
+                moved.append(place)
+        except BaseException:
+            for place in moved:
+                durable.move(place, work / place.name)
+            raise
+    return places
+
+
+def _check_name(name: str) -> None:
+    """Raise UsageError if a name is not usable as the name of a target, with the reason."""
+    why = ""
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST or keyword.iskeyword(name):
+        why = (
+            f"it must be a word of at most {_LONGEST} lower-case letters and digits that begins with a letter; "
+            "underscores may separate words"
+        )
+    elif name in components.names():
+        why = "there is a target of this name"
+    elif name in {path.stem for path in paths.PINS.glob("*.toml")} | {*projects.names()}:
+        why = "a component or an upstream project has this name, and `./foundry pin --update=NAME` accepts these, too"
+    elif found := next(_uses(name), ""):
+        why = f"the code uses this word ({found}), and no code may name a target: tests/test_target_names.py"
+    if why:
+        raise UsageError(f"{name!r} cannot be the name of a target", why=why, next="./foundry target new my_npu")
+
+
+def _uses(name: str) -> Iterator[str]:
+    """Yield the places in the code of Foundry where an identifier has this word in it."""
+    word = re.compile(rf"(?i)(?<![a-z]){re.escape(name)}(?![a-z])")
+    code = [*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py")]
+    for path in sorted(path for path in code if not path.is_relative_to(paths.RECIPES)):
+        text = path.read_text(encoding="utf-8")
+        if not word.search(text):
+            continue
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME and word.search(token.string):
+                yield f"{path.relative_to(paths.ROOT)}:{token.start[0]}"
+
+
+def _write_all(work: Path, name: str, like: Target) -> None:
+    """Write all files into a folder, each as its place is called: NAME.toml, NAME.Dockerfile, and the folder NAME."""
+    (work / f"{name}.toml").write_text(_toml(name, like), encoding="utf-8")
+    (work / f"{name}.Dockerfile").write_text(_dockerfile(name, like), encoding="utf-8")
+    words = _words(name, like)
+    for template in sorted(path for path in _TEMPLATES.rglob(f"*{_SUFFIX}") if path.is_file()):
+        place = str(template.relative_to(_TEMPLATES)).removesuffix(_SUFFIX).replace("NAME", name)
+        file = work / name / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_filled(template.read_text(encoding="utf-8"), words), encoding="utf-8")
+    # How long lines are, and in which order modules are imported, depends on the names.
+    code = [str(path) for path in sorted((work / name).rglob("*.py"))]
+    for command in (["check", "--quiet", "--select=I", "--fix"], ["format", "--quiet"]):
+        run([sys.executable, "-m", "ruff", *command, *code], cwd=paths.ROOT, log="target-new")
+    # A mistake in here must not become a target.
+    components.target(name, work)
+
+
+def _words(name: str, like: Target) -> dict[str, str]:
+    """Return what the words between @ in a template stand for."""
+    package = _package(like.backend)
+    # By Triton's convention: the one class of compiler.py that derives from BaseBackend.
+    found = re.search(r"^class (\w+)Backend\(", (package / "compiler.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found, f"{package}/compiler.py has no class whose name ends in Backend"
+    projects_below = [f"backends/{plugin}" for plugin in like.plugins]
+    return {
+        "NAME": name,
+        "DISTRIBUTION": name.replace("_", "-"),
+        "CLASS": "".join(part.capitalize() for part in name.split("_")),
+        "LIKE": like.name,
+        "LIKEPACKAGE": package.name,
+        "LIKECLASS": found[1],
+        "FOLDERS": " and ".join((", ".join(projects_below[:-1]), projects_below[-1])),
+        "PACKAGES": "\n".join(f'    "{_distribution(plugin)}",' for plugin in like.plugins),
+    }
+
+
+def _package(plugin: str) -> Path:
+    """Return the folder of a plugin's Python package."""
+    (found,) = (paths.BACKENDS / plugin / "src").glob("*/compiler.py")
+    return found.parent
+
+
+def _distribution(plugin: str) -> str:
+    return str(read_table(paths.BACKENDS / plugin / "pyproject.toml")["project"]["name"])
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    return re.sub("@([A-Z]+)@", lambda found: words[found[1]], text)
+
+
+def _toml(name: str, like: Target) -> str:
+    """Return the target's file: that of `like` without the keys in _NOT_COPIED."""
+    table = {key: value for key, value in _raw(like).items() if key not in _NOT_COPIED}
+    table |= {"backend": name, "plugins": [*like.plugins, name]}
+    plain = [_line(key, value) for key, value in table.items() if not isinstance(value, dict)]
+    tables = [
+        "\n".join([f"\n[{key}]", *(_line(inner, each) for inner, each in value.items())])
+        for key, value in table.items()
+        if isinstance(value, dict)
+    ]
+    return _HEADER.format(like=like.name) + "\n".join([*plain, _FOOTER.format(name=name).strip(), *tables, ""])
+
+
+def _raw(target: Target) -> dict[str, Any]:
+    return read_table(paths.TARGETS / f"{target.name}.toml")
+
+
+def _line(key: str, value: str | list[str]) -> str:
+    """Return one key of a TOML file; JSON's texts and lists of texts are TOML's, too."""
+    line = f"{key} = {json.dumps(value)}"
+    if len(line) <= _LINE or isinstance(value, str):
+        return line
+    items = textwrap.wrap(", ".join(map(json.dumps, value)) + ",", _LINE - 4, break_on_hyphens=False)
+    return "\n".join([f"{key} = [", *(f"    {items_line}" for items_line in items), "]"])
+
+
+def _dockerfile(name: str, like: Target) -> str:
+    """Return the Dockerfile: that of `like` under another heading and with another default backend."""
+    text = (paths.DOCKER / f"{like.backend}.Dockerfile").read_text(encoding="utf-8")
+    heading = _DOCKER_HEADER.format(name=name, like=like.name)
+    text = re.sub(r"\A(#.*\n)+", lambda _: heading, text)
+    text = text.replace(f"TRITON_DEFAULT_BACKEND={like.backend} ", f"TRITON_DEFAULT_BACKEND={name} ")
+    return re.sub(r"(#.*\n)+(?=WORKDIR)", "# Where e2e/ is copied to.\n", text)

@@ -1,0 +1,206 @@
+"""The verb target: list targets, show what one consists of, write the files of a new one (scaffold.py).
+
+list and show ask no archive. What they print of sizes is what the lock and the store know; what they print of images is
+what the container engine has, if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from toolchains.artifacts import native, plugin_wheels
+from toolchains.assembly import target_image
+from toolchains.assembly.request import locked_target
+from toolchains.cli import scaffold
+from toolchains.config import components, projects
+from toolchains.config.components import Target
+from toolchains.config.reading import read_table
+from toolchains.config.vendors import VendorSdk
+from toolchains.engine import client
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.fromsource import build
+from toolchains.fromsource.choice import TRITON
+from toolchains.images import provenance
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
+from toolchains.system import paths
+from toolchains.system.errors import EngineError, FoundryError, MissingToolError, UsageError, suggestion
+
+_MEGA = 1e6
+_UNRESOLVED = "not in the lock: ./foundry pin --update={}"
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def act(action: str, name: str, *, like: str = "") -> None:
+    """Do what the verb says; see tasks.py.
+
+    Raises:
+        UsageError: no such target; a name that cannot be that of a new target; --like where nothing is written.
+        FileError: what would be written exists.
+    """
+    if like and action != "new":
+        raise UsageError("--like is for a new target", next=f"./foundry target new {name or 'my_npu'} --like={like}")
+    if name and action == "list":
+        raise UsageError("list takes no name", next=f"./foundry target show {name}")
+    match action:
+        case "new":
+            new(name, like)
+        case "list":
+            show_all()
+        case _:
+            show(name)
+
+
+def new(name: str, like: str) -> None:
+    """Write the files of a new target, and print them and the next commands."""
+    for place in scaffold.write(name, like):
+        for path in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
+            _console.print(f"wrote {path.relative_to(paths.ROOT)}")
+    _console.print("\nnow, without an edit:")
+    for words in (f"pin --update={name}", f"build {name}", f"e2e {name}", f"test --target={name}"):
+        _console.print(f"  ./foundry {words}")
+    _console.print("then replace each TODO: docs/new-target.md")
+
+
+def show_all() -> None:
+    """Print all targets."""
+    engine, store = _engine(), Store(paths.cache(), offline=True)
+    locked = lock.load().targets
+    table = Table("target", "variant of", "suite", "python", "triton", "MB to fetch", "MB of image", box=None)
+    for name in components.names():
+        target, found = components.target(name), locked.get(name)
+        base = target.backend if target.backend != name else ""
+        if found is None:
+            table.add_row(name, base, target.suite, target.python, "", "", _UNRESOLVED.format(name))
+            continue
+        releases = ", ".join(_releases(found))
+        size = _megabytes(found.artifacts())
+        _, made = _image(found, found.tritons[found.default_triton], engine, store)
+        table.add_row(name, base, target.suite, target.python, releases, size, made)
+    _console.print(table)
+    _console.print("\none of them: ./foundry target show TARGET")
+
+
+def show(name: str) -> None:
+    """Print what a target consists of.
+
+    Raises:
+        UsageError: no such target.
+        PinError: it is not in the lock.
+    """
+    if name not in components.names():
+        known = components.names()
+        raise UsageError(
+            f"there is no target {name}{suggestion(name, known)}",
+            why=f"known: {', '.join(known)}",
+            next="./foundry target list",
+        )
+    target, locked = components.target(name), locked_target(name)
+    engine, store = _engine(), Store(paths.cache(), offline=True)
+    extends = f", a variant of {target.backend}" if locked.variant else ""
+    _console.print(f"[bold]{name}[/]{extends}: {', '.join(_files(target))}")
+    _console.print(f"suite: Debian {target.suite}, Python {target.python}")
+    _console.print(f"components (toolchains/pins): {', '.join(pin.name for pin in target.pins)}")
+    if target.build:
+        _console.print(f"built with (toolchains/pins): {', '.join(pin.name for pin in target.build)}")
+    table = Table("part", "version", "MB", "where it can come from", box=None)
+    table.columns[2].justify = "right"
+    table.columns[3].overflow = "fold"
+    for row in (*_fetched(target, locked), *_built(target, locked, store)):
+        table.add_row(*row)
+    _console.print(table)
+    _console.print("images:")
+    for version in _releases(locked):
+        image, made = _image(locked, locked.tritons[version], engine, store)
+        _console.print(f"  Triton {version}: {image} ({made}{' MB' * made.isdigit()})")
+
+
+def _files(target: Target) -> Iterator[str]:
+    """The files that describe a target."""
+    yield f"toolchains/targets/{target.name}.toml"
+    for name in dict.fromkeys((target.backend, target.name)):
+        if (paths.DOCKER / f"{name}.Dockerfile").is_file():
+            yield f"docker/{name}.Dockerfile"
+
+
+def _releases(locked: LockedTarget) -> list[str]:
+    """The releases of Triton, the default one first."""
+    return sorted(locked.tritons, key=lambda version: version != locked.default_triton)
+
+
+def _fetched(target: Target, locked: LockedTarget) -> Iterator[tuple[str, str, str, str]]:
+    """A row for each kind of part that is fetched."""
+    yield f"{len(locked.debs)} Debian packages", target.suite, _megabytes(locked.debs), "prebuilt"
+    wheels = (*locked.wheels, *locked.sdists)
+    yield f"{len(wheels)} Python packages", "", _megabytes(wheels), "prebuilt"
+    own_source = f", or --from-source={TRITON}" if TRITON in target.upstreams else ""
+    for version in _releases(locked):
+        default = " (default)" if version == locked.default_triton else ""
+        wheel = locked.tritons[version].wheel
+        yield "Triton", version + default, _megabytes([wheel]), f"prebuilt wheel, patched{own_source}"
+
+
+def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple[str, str, str, str]]:
+    """A row for each part that is built on this machine, or may be."""
+    for name in target.upstreams:
+        if name != TRITON:
+            profile = projects.load(name).profile()
+            size = _part(store, "upstream", _wanted(name, target))
+            yield name, profile.version, size, f"prebuilt packages, or --from-source={name}"
+    sdk = VendorSdk.read(target.sdk) if target.sdk else None
+    for name in target.recipes:
+        assert locked.builder is not None, "what has recipes has a builder"
+        size = _part(store, "native", native.identity(name, locked.builder))
+        vendor = f", or --sdk=PATH: {sdk.name}" if sdk and sdk.replaces == name else ""
+        yield name, "", size, f"built here, toolchains/recipes/{name}{vendor}"
+    for name in target.plugins:
+        project = read_table(paths.BACKENDS / name / "pyproject.toml")["project"]
+        size = _part(store, "plugin", plugin_wheels.identity(name))
+        yield project["name"], project["version"], size, f"built here, backends/{name}"
+
+
+def _wanted(name: str, target: Target) -> str:
+    """The identity of a project that is built from source for a target; "" if it is not known."""
+    try:
+        return build.describe_build(name, target.suite, llvm_targets=target.llvm_targets).identity
+    except FoundryError:
+        # A source that was never resolved, or that only a user can give.
+        return ""
+
+
+def _part(store: Store, kind: str, identity: str) -> str:
+    """The size of a part that was built here (MB), or "-"."""
+    if not (identity and store.has_part(kind, identity)):
+        return "-"
+    folder = store.part(kind, identity, lambda folder: None)
+    return _size(sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
+
+
+def _image(target: LockedTarget, release: LockedTriton, engine: Engine | None, store: Store) -> tuple[str, str]:
+    """The name of a target's image as it would be built now, and its size (MB) or why there is none."""
+    name = target_image.image_name(target, release)
+    if engine is None:
+        return name, "no container engine answers"
+    info = provenance.image(name, engine=engine, store=store)
+    return name, _size(info.size) if info else "not built"
+
+
+def _engine() -> Engine | None:
+    try:
+        return client.connect()
+    except (EngineError, MissingToolError):
+        return None
+
+
+def _megabytes(artifacts: Sequence[Artifact]) -> str:
+    return _size(sum(artifact.size for artifact in artifacts))
+
+
+def _size(count: int) -> str:
+    """A number of bytes in MB."""
+    megabytes = count / _MEGA
+    return f"{megabytes:.0f}" if megabytes >= 1 else f"{max(megabytes, 0.1):.1f}"
