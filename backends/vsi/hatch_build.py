@@ -65,7 +65,7 @@ def _named(variable: str) -> Path:
     if named and Path(named).is_file():
         return Path(named)
     if named:
-        why = f"{variable}={named} is {'no file' if Path(named).exists() else 'not there'}"
+        why = f"{variable}={named} {'is not a file' if Path(named).exists() else 'does not exist'}"
     else:
         why = f"{variable} is not set"
     raise SdkError(

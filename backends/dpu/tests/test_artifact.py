@@ -141,7 +141,7 @@ def test_the_default_number_of_dpus_is_the_first_found_of_launch_configuration_a
         ("add[grid](x, num_dpus=True)", "=True is not allowed"),
         ("triton.Config({}, num_dpus='4')", "='4' is not allowed"),
         ("TRITON_DPU_NUM_DPUS = 2561", "=2561 is not allowed"),
-        ("def", "the script is no Python: line 1"),
+        ("def", "the script is not Python: line 1"),
     ],
 )
 def test_a_script_that_contradicts_itself_is_refused(source: str, why: str) -> None:

@@ -252,7 +252,7 @@ def test_an_array_that_is_read_and_written(folder: Folder, dpus: int) -> None:
     ("options", "why"),
     [
         ("", "scalar 3 (i32) has no value: --arg 3=VAL"),
-        ("--arg 3=1.5", "--arg 3: 1.5 is no integer"),
+        ("--arg 3=1.5", "--arg 3: 1.5 is not an integer"),
         ("--arg 3=5000000000", "--arg 3: 5000000000 is not between -2147483648 and 4294967295"),
         ("--arg 2=3", "parameter 2 is an array: give it --in, --fill or --out"),
         ("--arg 3=10 --fill 3=1", "parameter 3 is a scalar: give it --arg"),
@@ -260,7 +260,7 @@ def test_an_array_that_is_read_and_written(folder: Folder, dpus: int) -> None:
         ("--arg 4=3", "the kernel add has no parameter 4 that can be set"),
         ("--arg 3", "--arg 3: write --arg IDX=VALUE"),
         ("--arg 3=10 --fill 0=1", "the kernel reads array 1, and no data was given: --in 1=PATH or --fill 1=VALUE"),
-        ("--arg 3=10 --fill 0=one --fill 1=2", "--fill: one is no number"),
+        ("--arg 3=10 --fill 0=one --fill 1=2", "--fill: one is not a number"),
         ("--arg 3=10 --in 0=/nowhere", "--in 0=/nowhere: No such file or directory"),
         ("--arg 3=100 --len 0=10", "program 0,0,0 reads elements 0 to 63 of array 0, which has 10"),
         ("--arg 3=10 --out 0=c", "--out 0=c: no program writes array 0"),
@@ -292,7 +292,7 @@ def test_a_file_that_does_not_fit_is_refused(add: Artifact) -> None:
     [
         ("--out-indices 3", "--out-indices 3: the kernel add has no array there, but at [0, 1, 2]"),
         ("--out-indices 0", "--out-indices 0: the kernel add does not write it; it writes [2]"),
-        ("--out-indices two", "two is no list of parameter indices"),
+        ("--out-indices two", "two is not a list of parameter indices"),
         ("--kernel sub", "the IR has no kernel sub; it defines: add"),
     ],
 )

@@ -522,7 +522,7 @@ def test_an_override_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(DpuError, match="x_ptr cannot be sharded"):
         gather_kernel[(1,)](Tensor(x), Tensor(index), Tensor(out), 64, BLOCK=BLOCK)
     monkeypatch.setenv("TRITON_DPU_SHARD", "x_ptr=everywhere")
-    with pytest.raises(DpuError, match="is no NAME=sharded or NAME=replicated"):
+    with pytest.raises(DpuError, match="is not NAME=sharded or NAME=replicated"):
         gather_kernel[(1,)](Tensor(x), Tensor(index), Tensor(out), 64, BLOCK=BLOCK)
 
 

@@ -241,7 +241,7 @@ def test_a_report_says_on_what_kernels_run_and_what_compiled_them() -> None:
         ("VSI_ZEN_COMPILER_PATH", "/nowhere", "there is no zen-compiler"),
         ("VSI_ZEN_TC_BRIDGE_PATH", "/nowhere", "there is no libZenTCBridge.so"),
         ("VSI_SDK_DIR", "", "VSI_SDK_DIR is not set"),
-        ("VSI_SDK_DIR", "/nowhere", "/nowhere/drivers is no folder"),
+        ("VSI_SDK_DIR", "/nowhere", "/nowhere/drivers is not a folder"),
         ("FOUNDRY_VSI_DEVICE", "no such device", "no OpenCL device fits FOUNDRY_VSI_DEVICE=no such device"),
     ],
 )

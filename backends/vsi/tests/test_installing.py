@@ -87,8 +87,8 @@ def test_a_compiler_that_is_not_executable_is_so_in_the_wheel(sources: Path, fak
     ("variable", "value", "why"),
     [
         ("VSI_ZEN_COMPILER_PATH", "", "is not set"),
-        ("VSI_ZEN_COMPILER_PATH", "/", "is no file"),
-        ("VSI_ZEN_TC_BRIDGE_PATH", "/nowhere/at/all", "is not there"),
+        ("VSI_ZEN_COMPILER_PATH", "/", "is not a file"),
+        ("VSI_ZEN_TC_BRIDGE_PATH", "/nowhere/at/all", "does not exist"),
     ],
 )
 def test_a_wheel_is_not_built_without_them(

@@ -111,8 +111,8 @@ def test_a_dump_waits_for_one_that_is_being_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "../kernel"}, "is no identifier"),
-        ({"name": ""}, "is no identifier"),
+        ({"name": "../kernel"}, "is not an identifier"),
+        ({"name": ""}, "is not an identifier"),
         ({"parameters": ["*fp32", "i32", "tensordesc<fp32[1]>"]}, "cannot take m, a tensordesc<fp32[1]>"),
         ({"parameters": ["*fp32", "i32", "fp8e5"]}, "cannot take m, a fp8e5"),
         ({"parameters": ["**fp32", "i32", "i32"]}, r"cannot take x, a **fp32"),

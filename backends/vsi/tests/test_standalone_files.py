@@ -159,8 +159,8 @@ def test_tensors_may_be_empty_or_a_number(library: bytes, tmp_path: Path) -> Non
 TENSOR = "it is x, a tensor (*i32): np.save('inputs/arg_0.npy', x) with an array of np.int32"
 BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", f"is empty; {TENSOR}"),
-    "text": (b"1, 2, 3\n", f"is no .npy file; {TENSOR}"),
-    "one byte of text": (b"1", f"is no .npy file; {TENSOR}"),
+    "text": (b"1, 2, 3\n", f"is not a .npy file; {TENSOR}"),
+    "one byte of text": (b"1", f"is not a .npy file; {TENSOR}"),
     "npz": (b"PK\x03\x04" + bytes(60), f"is an .npz archive; {TENSOR}"),
     "cut in the magic": (saved(X)[:4], "is cut off within its first bytes"),
     "cut in the version": (saved(X)[:7], "is cut off within its version"),
@@ -198,10 +198,13 @@ BAD: dict[str, tuple[bytes, str]] = {
     "an order that is none": (file(header(order="0"), DATA), "'fortran_order' is neither True nor False at \"0, "),
     "a descr that is none": (file(header("4"), DATA), 'there should be a dtype in quotes at "4,'),
     "a quote left open": (file("{'descr", DATA), "there should be a key in quotes"),
-    "a shape that is a number": (file(header(shape="6"), DATA), "'shape' is no tuple at \"6,"),
-    "a shape without a comma": (file(header(shape="(6)"), DATA), "'shape' is no tuple, it lacks a comma"),
-    "a shape that is a list": (file(header(shape="[2, 3]"), DATA), "'shape' is no tuple at \"[2, 3]"),
-    "a negative shape": (file(header(shape="(-2, -3)"), DATA), "'shape' has what is no number of elements at \"-2,"),
+    "a shape that is a number": (file(header(shape="6"), DATA), "'shape' is not a tuple at \"6,"),
+    "a shape without a comma": (file(header(shape="(6)"), DATA), "'shape' is not a tuple, it lacks a comma"),
+    "a shape that is a list": (file(header(shape="[2, 3]"), DATA), "'shape' is not a tuple at \"[2, 3]"),
+    "a negative shape": (
+        file(header(shape="(-2, -3)"), DATA),
+        "'shape' has an entry that is not a number of elements at \"-2,",
+    ),
     "a shape of fractions": (file(header(shape="(2.0, 3)"), DATA), "the numbers of 'shape' are not separated at \".0,"),
     "a shape left open": (file("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3", DATA), "are not separated"),
     "a shape beyond 64 bits": (file(header(shape="(18446744073709551616,)"), DATA), "a number of 'shape' is too large"),
@@ -242,13 +245,13 @@ def save(value: Any) -> Callable[[Path], object]:
             "there is no such file; it is n, a scalar (i32), a multiple of 16: "
             "np.save('inputs/arg_2.npy', n) with a number of np.int32",
         ),
-        (folder, "is no file; it is n, a scalar"),
+        (folder, "is not a file; it is n, a scalar"),
         (save(32), "holds '<i8' where '<i4' is taken; it is n, a scalar (i32)"),
         (save(32.0), "holds '<f8' where '<i4' is taken"),
         (save(np.int32([16, 32])), "holds 2 elements where one number is taken"),
         (save(np.int32([])), "holds 0 elements where one number is taken"),
-        (save(np.int32(24)), "no multiple of 16, and shift was compiled for one that is"),
-        (save(np.int32(-8)), "no multiple of 16"),
+        (save(np.int32(24)), "not a multiple of 16, and shift was compiled for one that is"),
+        (save(np.int32(-8)), "not a multiple of 16"),
     ],
 )
 def test_a_scalar_of_another_kind_is_refused(spoil: Callable[[Path], object], message: str, program: Program) -> None:
@@ -295,21 +298,21 @@ def test_an_output_replaces_a_file_and_not_a_folder(program: Program) -> None:
     [
         ((), "the grid is missing: -g x,y,z"),
         (("-g",), "-g is given without its value"),
-        (("-g", ""), "-g  is no grid: one to three numbers from 1 to 2147483647, such as -g 16,4,1"),
-        (("-g", "0"), "-g 0 is no grid"),
-        (("-g", "-1"), "-g -1 is no grid"),
-        (("-g", "6,"), "-g 6, is no grid"),
-        (("-g", "6,,1"), "-g 6,,1 is no grid"),
-        (("-g", "6,1,1,1"), "-g 6,1,1,1 is no grid"),
-        (("-g", "6x1"), "-g 6x1 is no grid"),
-        (("-g", " 6"), "-g  6 is no grid"),
-        (("-g", "1.5"), "-g 1.5 is no grid"),
-        (("-g", "2147483648"), "-g 2147483648 is no grid"),
+        (("-g", ""), "-g  is not a grid: one to three numbers from 1 to 2147483647, such as -g 16,4,1"),
+        (("-g", "0"), "-g 0 is not a grid"),
+        (("-g", "-1"), "-g -1 is not a grid"),
+        (("-g", "6,"), "-g 6, is not a grid"),
+        (("-g", "6,,1"), "-g 6,,1 is not a grid"),
+        (("-g", "6,1,1,1"), "-g 6,1,1,1 is not a grid"),
+        (("-g", "6x1"), "-g 6x1 is not a grid"),
+        (("-g", " 6"), "-g  6 is not a grid"),
+        (("-g", "1.5"), "-g 1.5 is not a grid"),
+        (("-g", "2147483648"), "-g 2147483648 is not a grid"),
         (("-g", "2147483647,2147483647,2147483647"), "is a grid of too many programs"),
-        (("-g", "6", "-d", "first"), "-d first is no index of a device"),
-        (("-g", "6", "-d", "-1"), "-d -1 is no index of a device"),
-        (("-g", "6", "-w", "2.0"), "-w 2.0 is no number of warps"),
-        (("-g", "6", "-w", "-1"), "-w -1 is no number of warps"),
+        (("-g", "6", "-d", "first"), "-d first is not an index of a device"),
+        (("-g", "6", "-d", "-1"), "-d -1 is not an index of a device"),
+        (("-g", "6", "-w", "2.0"), "-w 2.0 is not a number of warps"),
+        (("-g", "6", "-w", "-1"), "-w -1 is not a number of warps"),
         (("-g", "6", "-q"), "there is no option -q"),
         (("-g", "6", "--help"), "there is no option --"),
         (("-g", "6", "7"), "'7' belongs to no option"),
@@ -435,4 +438,4 @@ def test_a_library_that_makes_no_commands_is_refused(program: Program, tmp_path:
     shared_library(source)
     (tmp_path / "shift.spv").write_bytes(spirv(64))
     said = program.refusal("-g", "6", "-m", "shift.spv")
-    assert "shift_cmd_gen.so: has no get_matmul_num: this is no command generator of a kernel" in said
+    assert "shift_cmd_gen.so: has no get_matmul_num: this is not a command generator of a kernel" in said

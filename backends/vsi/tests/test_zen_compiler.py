@@ -119,14 +119,14 @@ class TestPaths:
         self, variable: str, name: str, fake_sdk: FakeSdk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(variable, "/nowhere/at/all")
-        with pytest.raises(MissingError, match=f"there is no {name}\n.*{variable}=/nowhere/at/all is not there"):
+        with pytest.raises(MissingError, match=f"there is no {name}\n.*{variable}=/nowhere/at/all does not exist"):
             self.find(variable)
 
     def test_a_path_of_a_folder(
         self, variable: str, name: str, fake_sdk: FakeSdk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(variable, str(tmp_path))
-        with pytest.raises(MissingError, match=f"{variable}={tmp_path} is no file"):
+        with pytest.raises(MissingError, match=f"{variable}={tmp_path} is not a file"):
             self.find(variable)
 
     def test_a_variable_that_is_not_set(

@@ -18,7 +18,7 @@ def count(value: Any, most: int, what: str) -> int:
         what: what the error calls it, such as "num_dpus of the launch".
 
     Raises:
-        ValueError: it is no integer (True and False are none), or outside of the range.
+        ValueError: it is not an integer (True and False are refused), or is out of range.
     """
     try:
         number = None if isinstance(value, bool) or type(value).__name__ == "bool_" else operator.index(value)

@@ -248,7 +248,7 @@ def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:
         if placement not in list(Placement):
             raise DpuError(
                 f"{SHARD}={text} is not understood",
-                why=f"'{part}' is no NAME={' or NAME='.join(Placement)}",
+                why=f"'{part}' is not NAME={' or NAME='.join(Placement)}",
             )
         if name in names:
             wanted[name] = Placement(placement)

@@ -49,7 +49,9 @@ def open_device() -> Device:
     """
     memory = os.environ.get(MEMORY_VARIABLE, "")
     if memory and memory not in list(Memory):
-        raise DeviceError(f"{MEMORY_VARIABLE}={memory} is no memory mode", why=f"the modes are {' and '.join(Memory)}")
+        raise DeviceError(
+            f"{MEMORY_VARIABLE}={memory} is not a memory mode", why=f"the modes are {' and '.join(Memory)}"
+        )
     return Device(choose_device(), Memory(memory) if memory else None)
 
 

@@ -41,7 +41,7 @@ class Commands:
         matmuls, dmas: how many buffers the kernel takes of each kind.
 
     Raises:
-        VsiError: the file is no such library.
+        VsiError: the file is not such a library.
     """
 
     def __init__(self, library: Path, types: Sequence[str], *, most_bytes: int) -> None:

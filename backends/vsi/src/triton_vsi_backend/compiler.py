@@ -75,7 +75,7 @@ class VsiBackend(ProgramBackend):
         switches = {name: os.environ.get(variable) == "1" for name, variable in _SWITCHES.items()}
         options = self.options_type(**switches | given(self.options_type, opts) | {"arch": self.target.arch})
         if options.warp_size != _WARP:
-            raise VsiError(f"warp_size={options.warp_size} cannot be had", why=f"a warp has {_WARP} work-items")
+            raise VsiError(f"warp_size={options.warp_size} is not possible", why=f"a warp has {_WARP} work-items")
         return options
 
     def get_codegen_implementation(self, options: Any = None) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def choose_device() -> cl.Device:
     folder = pieces.drivers()
     if folder is None and not wanted:
         raise MissingError(
-            "there is no SDK of VeriSilicon's",
+            "there is no VeriSilicon SDK",
             why=f"{pieces.SDK_VARIABLE} is not set",
             next=f"export {pieces.SDK_VARIABLE}=/path/to/sdk, which has include/, lib/ and drivers/",
         )

@@ -25,7 +25,7 @@ def zen_compiler() -> Path:
     """Return the program that compiles kernels.
 
     Raises:
-        MissingError: it is not there, is no file, or may not be run.
+        MissingError: it does not exist, is not a file, or may not be run.
     """
     path = _piece("zen-compiler", COMPILER_VARIABLE, _PACKAGE / "bin" / "zen-compiler")
     if not os.access(path, os.X_OK):
@@ -39,7 +39,7 @@ def bridge() -> Path:
     """Return the library that knows the tensor core's commands, whose path zen-compiler needs.
 
     Raises:
-        MissingError: it is not there, or no file.
+        MissingError: it does not exist, or is not a file.
     """
     return _piece("libZenTCBridge.so", BRIDGE_VARIABLE, _PACKAGE / "lib" / "libZenTCBridge.so")
 
@@ -56,8 +56,8 @@ def drivers() -> Path | None:
     folder = Path(sdk, "drivers")
     if not folder.is_dir():
         raise MissingError(
-            f"{SDK_VARIABLE}={sdk} is no SDK of VeriSilicon's",
-            why=f"{folder} is no folder",
+            f"{SDK_VARIABLE}={sdk} is not VeriSilicon's SDK",
+            why=f"{folder} is not a folder",
             next=f"set {SDK_VARIABLE} to the folder that has include/, lib/ and drivers/",
         )
     return folder
@@ -69,7 +69,7 @@ def _piece(name: str, variable: str, packaged: Path) -> Path:
     if path.is_file():
         return path
     if named:
-        why = f"{variable}={named} is {'no file' if path.exists() else 'not there'}"
+        why = f"{variable}={named} {'is not a file' if path.exists() else 'does not exist'}"
     else:
         why = f"{variable} is not set, and this installation of triton-vsi-backend was made without one ({packaged})"
     raise MissingError(f"there is no {name}", why=why, next=f"export {variable}=/path/to/{name}")

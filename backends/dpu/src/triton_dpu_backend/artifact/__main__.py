@@ -62,7 +62,7 @@ def indices(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no list of parameter indices such as 2 or 2,3") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a list of parameter indices such as 2 or 2,3") from None
 
 
 def _pack(given: argparse.Namespace) -> None:

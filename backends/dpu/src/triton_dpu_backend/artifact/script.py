@@ -35,12 +35,12 @@ def default_dpus(source: str, kernel: str) -> Dpus | None:
         None if the script has none of them, or the first that it has cannot be read without running the script.
 
     Raises:
-        ScriptError: two of the same kind disagree, one is no number of DPUs, or the script is no Python.
+        ScriptError: two of the same kind disagree, one is not a number of DPUs, or the script is not Python.
     """
     try:
         module = ast.parse(source)
     except SyntaxError as error:
-        raise ScriptError(f"the script is no Python: line {error.lineno}: {error.msg}") from error
+        raise ScriptError(f"the script is not Python: line {error.lineno}: {error.msg}") from error
     constants = dict(_constants(module))
     ways: Sequence[tuple[str, list[ast.expr]]] = (
         (f"a launch of {kernel}", list(_launches(module, kernel))),

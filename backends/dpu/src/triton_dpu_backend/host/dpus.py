@@ -50,7 +50,7 @@ class Dpus:
     """DPUs that run one program together.
 
     Raises:
-        DpuError: so many cannot be had.
+        DpuError: the machine does not have so many.
     """
 
     def __init__(self, count: int) -> None:

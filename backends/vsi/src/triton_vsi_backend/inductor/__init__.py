@@ -111,7 +111,7 @@ class _Refusal:
 
         known = " and ".join(f"torch {release} with Triton {triton}" for release, triton in RELEASES.items())
         raise UnknownRelease(
-            f"torch.compile on device vsi is not there for torch {torch.__version__}\n"
+            f"torch.compile on device vsi does not support torch {torch.__version__}\n"
             f"  why:  it uses interfaces of PyTorch's that change from release to release; it was run with {known}\n"
             "  next: use one of those, or run eagerly what you compile"
         )

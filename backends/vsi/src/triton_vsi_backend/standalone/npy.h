@@ -107,7 +107,7 @@ class HeaderReader {
 
     std::vector<std::size_t> read_shape() {
         std::vector<std::size_t> shape;
-        if (!accept('(')) invalid("'shape' is no tuple at \"" + excerpt() + "\"");
+        if (!accept('(')) invalid("'shape' is not a tuple at \"" + excerpt() + "\"");
         bool comma = true;
         while (!accept(')')) {
             if (!comma) invalid("the numbers of 'shape' are not separated at \"" + excerpt() + "\"");
@@ -115,7 +115,7 @@ class HeaderReader {
             comma = accept(',');
         }
         // (3) is a number to Python, and (3,) is a tuple.
-        if (shape.size() == 1 && !comma) invalid("'shape' is no tuple, it lacks a comma");
+        if (shape.size() == 1 && !comma) invalid("'shape' is not a tuple, it lacks a comma");
         return shape;
     }
 
@@ -125,7 +125,7 @@ class HeaderReader {
         auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), extent);
         if (error == std::errc::result_out_of_range)
             invalid("a number of 'shape' is too large at \"" + excerpt() + "\"");
-        if (error != std::errc()) invalid("'shape' has what is no number of elements at \"" + excerpt() + "\"");
+        if (error != std::errc()) invalid("'shape' has an entry that is not a number of elements at \"" + excerpt() + "\"");
         rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
         return extent;
     }
@@ -139,7 +139,7 @@ Array read_npy(const std::filesystem::path &file, const std::vector<std::string_
                const std::string &advice) {
     std::error_code none;
     if (!std::filesystem::exists(file, none)) fail(file, "there is no such file; " + advice);
-    if (!std::filesystem::is_regular_file(file, none)) fail(file, "is no file; " + advice);
+    if (!std::filesystem::is_regular_file(file, none)) fail(file, "is not a file; " + advice);
     std::size_t size = std::filesystem::file_size(file);
     std::ifstream stream(file, std::ios::binary);
     if (!stream) fail(file, std::string("cannot be opened: ") + std::strerror(errno));
@@ -158,7 +158,7 @@ Array read_npy(const std::filesystem::path &file, const std::vector<std::string_
     constexpr std::string_view MAGIC = "\x93NUMPY";
     std::string_view magic = take(std::min(size, MAGIC.size()), "its first bytes");
     if (magic.substr(0, 4) == std::string_view("PK\3\4")) fail(file, "is an .npz archive; " + advice);
-    if (magic != MAGIC.substr(0, magic.size())) fail(file, "is no .npy file; " + advice);
+    if (magic != MAGIC.substr(0, magic.size())) fail(file, "is not a .npy file; " + advice);
     if (magic.size() < MAGIC.size()) fail(file, "is cut off within its first bytes");
     std::string_view version = take(2, "its version");
     unsigned major = static_cast<unsigned char>(version[0]), minor = static_cast<unsigned char>(version[1]);

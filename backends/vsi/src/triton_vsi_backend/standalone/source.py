@@ -22,7 +22,7 @@ def launcher(
         ValueError: see `dump`.
     """
     if not name.isidentifier() or not name.isascii():
-        raise ValueError(f"{name!r} names no kernel and no file: it is no identifier")
+        raise ValueError(f"{name!r} cannot name a kernel and its files: it is not an identifier")
     if threads != max(1, num_warps * _WARP):
         raise ValueError(f"{threads} work-items a program are not {num_warps} warps of {_WARP}")
     if names and len(names) != len(parameters):

@@ -48,7 +48,7 @@ static int64_t integer(const char *text, const char *what, int64_t least, uint64
             errno = ERANGE;
     }
     if (end == text || *end)
-        fail("%s: %s is no integer", what, text);
+        fail("%s: %s is not an integer", what, text);
     if (errno)
         fail("%s: %s is not between %" PRId64 " and %" PRIu64, what, text, least, most);
     return value;
@@ -66,7 +66,7 @@ static double floating(const char *text, const char *what)
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end)
-        fail("%s: %s is no number", what, text);
+        fail("%s: %s is not a number", what, text);
     return value;
 }
 
