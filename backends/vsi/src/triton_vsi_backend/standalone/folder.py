@@ -45,8 +45,8 @@ def dump(
         The launcher's source, <name>_standalone.cpp.
 
     Raises:
-        ValueError: `name` is not an identifier, no launcher could take a parameter of such a type from a file, or `threads`
-            is neither 1 nor `num_warps` * 32.
+        ValueError: `name` is not an identifier, no launcher could take a parameter of such a type from a file, or
+            `threads` is neither 1 nor `num_warps` * 32.
         OSError: the folder cannot be written.
     """
     source = launcher(
