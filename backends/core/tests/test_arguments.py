@@ -165,7 +165,9 @@ def test_a_numpy_array_is_refused_as_the_tensor_over_it_is() -> None:
     with pytest.raises(ArgumentError, match="copy writes to out, whose elements share memory"):
         copy[(1,)](x, np.lib.stride_tricks.as_strided(shared, (4, 8), (0, 4)), 8, BLOCK=8)
     assert not shared.any()
-    with pytest.raises(TypeError, match="real and imaginary"):
+    # 3.2 looks the element type up before it asks the backend.
+    refusal, said = (TypeError, "real and imaginary") if RELEASE > (3, 2) else (KeyError, "complex64")
+    with pytest.raises(refusal, match=said):
         copy[(1,)](x.astype(np.complex64), x, 8, BLOCK=8)
     with pytest.raises(TypeError, match=r"masked array(?s:.*)filled"):
         copy[(1,)](np.ma.masked_greater(x, 3), x, 8, BLOCK=8)
