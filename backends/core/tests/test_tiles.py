@@ -11,7 +11,7 @@ from foundry_core.tensor import Tensor
 
 rng = np.random.default_rng(0)
 ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
-# Of a DPU's 64 KiB for everything, what one program's tiles can have (foundry_core.tasklet.target).
+# Of a DPU's 64 KiB for everything, what one program's tiles can have (foundry_core.mapping.tasklet.target).
 WRAM_FOR_TILES = 60416
 
 

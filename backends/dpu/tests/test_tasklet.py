@@ -6,9 +6,9 @@ import re
 
 import pytest
 from foundry_core.errors import LoweringError, UnsupportedOperation
+from foundry_core.mapping.tasklet.program import TaskletKernel
+from foundry_core.mapping.tasklet.target import TaskletTarget
 from foundry_core.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
-from foundry_core.tasklet.program import TaskletKernel
-from foundry_core.tasklet.target import TaskletTarget
 from foundry_core.typed import check
 
 # Every access of one element: a load or store of structured rows must have none of them.

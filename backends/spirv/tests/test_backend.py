@@ -13,8 +13,8 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.errors import UnsupportedOperation
+from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.tensor import Tensor
-from foundry_core.workitem.target import WorkItemTarget
 from triton.compiler import CompiledKernel
 from triton_spirv_backend.compiler import SpirvBackend, device, target
 from triton_spirv_backend.driver import DEVICE_VARIABLE, MEMORY_VARIABLE, SpirvDriver, open_device

@@ -28,10 +28,10 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from .failure import Failure
+from .mapping.workitem.target import WorkItemTarget
 from .ran import Kind, Ran
 from .scalars import passed
 from .spirv import widest_call
-from .workitem.target import WorkItemTarget
 
 
 class OpenCLError(Failure):

@@ -15,18 +15,18 @@ from xdsl.printer import Printer
 from .errors import LoweringError, source_line
 from .front.structured import structure
 from .front.writes import written
+from .mapping.tasklet.target import TaskletTarget
+from .mapping.workgroup.program import lower as lower_to_work_group
+from .mapping.workgroup.target import WorkGroupTarget
+from .mapping.workitem.program import lower
+from .mapping.workitem.target import WorkItemTarget
 from .parse import parse
-from .tasklet.target import TaskletTarget
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
-from .workgroup.program import lower as lower_to_work_group
-from .workgroup.target import WorkGroupTarget
-from .workitem.program import lower
-from .workitem.target import WorkItemTarget
 
 # What is for DPUs alone is imported where it is used: a seventh of the time in which a compiler starts goes into xDSL's
 # llvm dialect, and zen-compiler starts for each kernel.
 if TYPE_CHECKING:
-    from .tasklet.program import TaskletKernel
+    from .mapping.tasklet.program import TaskletKernel
 
 _RECURSION = 50_000
 _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
@@ -120,7 +120,7 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
         UnsupportedOperation: names the operation.
         LoweringError: too large for a DPU's WRAM, with the numbers.
     """
-    from .tasklet.program import lower as lower_to_tasklet
+    from .mapping.tasklet.program import lower as lower_to_tasklet
 
     with deep_expressions():
         return lower_to_tasklet(parse(structured), target)
@@ -153,7 +153,7 @@ def to_typed_llvm(mlir: str) -> str:
         ToolError: mlir-opt refused it.
         UnsupportedOperation: names what LLVM 12 does not know.
     """
-    from .tasklet.library import complete
+    from .mapping.tasklet.library import complete
     from .typed import to_typed_llvm as typed
 
     with deep_expressions():

@@ -91,8 +91,8 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -
     Args:
         num_tasklets: the most tasklets on a DPU. How many are used is written to the metadata.
     """
+    from foundry_core.mapping.tasklet.target import TaskletTarget
     from foundry_core.pipeline import to_tasklet_mlir
-    from foundry_core.tasklet.target import TaskletTarget
 
     from .artifact.reach import reach
 

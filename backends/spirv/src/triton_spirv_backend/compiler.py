@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from foundry_core.compiling import ProgramBackend, ProgramOptions, make_tile, make_ttir
 from foundry_core.fingerprint import fingerprint
+from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.programs import NAMES, locate
-from foundry_core.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
 
 

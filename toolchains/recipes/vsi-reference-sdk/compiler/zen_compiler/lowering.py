@@ -1,7 +1,7 @@
 """From TTIR to SPIR-V, by foundry_core; tl.dot goes to the tensor core where there is one.
 
-    threads == 1    one work-item a program     foundry_core.workitem
-    threads > 1     one work-group a program    foundry_core.workgroup
+    threads == 1    one work-item a program     foundry_core.mapping.workitem
+    threads > 1     one work-group a program    foundry_core.mapping.workgroup
 
 A tl.dot that the tensor core takes becomes a call of one routine (tensor_core.mlir), which is told by a command what to
 do. Commands come in buffers that the kernel takes after the grid, one for each such tl.dot, with one command a program.
@@ -16,16 +16,16 @@ from string import Template
 
 from foundry_core.dialects import tt
 from foundry_core.front.structured import kernel
+from foundry_core.mapping.base.buffers import Buffer
+from foundry_core.mapping.base.mlir import GLOBAL, Reg
+from foundry_core.mapping.base.numeric import element
+from foundry_core.mapping.workgroup import program as workgroup
+from foundry_core.mapping.workgroup.target import WorkGroupTarget
+from foundry_core.mapping.workitem import program as workitem
+from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.parse import parse
 from foundry_core.pipeline import deep_expressions, to_llvm, to_spirv, to_structured
 from foundry_core.tools import LLVM_INTRINSIC
-from foundry_core.workgroup import program as workgroup
-from foundry_core.workgroup.target import WorkGroupTarget
-from foundry_core.workitem import program as workitem
-from foundry_core.workitem.buffers import Buffer
-from foundry_core.workitem.mlir import GLOBAL, Reg
-from foundry_core.workitem.numeric import element
-from foundry_core.workitem.target import WorkItemTarget
 
 from .bridge import COMMAND_BYTES, Bridge, Matmul
 
@@ -101,34 +101,34 @@ class _Commanded(workitem.WorkItem):
         super().__init__(function, tiles)
         self.commands: list[bytes] = []
 
-    def _more_parameters(self) -> list[str]:
-        return super()._more_parameters() + [f"%matmul_{index}: {GLOBAL}" for index in range(len(self.commands))]
+    def more_parameters(self) -> list[str]:
+        return super().more_parameters() + [f"%matmul_{index}: {GLOBAL}" for index in range(len(self.commands))]
 
-    def _accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
+    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
         (m, k), n = a.extents, b.extents[1]
         matmul = Matmul(m, n, k, *((buffer.stride(0), buffer.stride(1)) for buffer in (a, b, c)))
         if {a.elem, b.elem, c.elem} != {"f32"} or self.bridge is None or self.bridge.refuses(matmul):
-            super()._accumulate(op, a, b, c)
+            super().accumulate(op, a, b, c)
             return
         index = len(self.commands)
         self.commands.append(self.bridge.encode(matmul, index))
-        t = self._text
+        t = self.text
         t.define(_FMA, f'llvm.func spir_funccc @"{_FMA}"({_VECTOR}, {_VECTOR}, {_VECTOR}) -> {_VECTOR}')
         t.define(_ROUTINE, _routine(self.bridge, self.commands[-1], c.space))
-        program = [self._program_id(axis) for axis in range(len(tt.AXES))]
+        program = [self.program_id(axis) for axis in range(len(tt.AXES))]
         tiles = [Reg(buffer.name, buffer.space) for buffer in (a, b, c)]
         command = Reg(t.address(f"%matmul_{index}", self._place(program), "i8", GLOBAL), GLOBAL)
         # There is one tensor core a program.
-        with self._tiles.space.alone():
+        with self.tiles.space.alone():
             t.run(_ROUTINE, [command, *tiles, t.integer(index, "i32"), *program, t.integer(m), t.integer(n)])
 
     def _place(self, program: list[Reg]) -> Reg:
         """Where a program's command is, in bytes: x varies fastest."""
-        space = self._tiles.space
-        x, y, z = (self._text.to_index(number) for number in program)
-        width, height = (self._text.to_index(self._num_programs(axis)) for axis in (0, 1))
+        space = self.tiles.space
+        x, y, z = (self.text.to_index(number) for number in program)
+        width, height = (self.text.to_index(self.num_programs(axis)) for axis in (0, 1))
         linear = space.plus(x, space.times(width, space.plus(y, space.times(height, z))))
-        return space.times(linear, self._text.integer(COMMAND_BYTES))
+        return space.times(linear, self.text.integer(COMMAND_BYTES))
 
 
 class _WorkItem(_Commanded, workitem.WorkItem):

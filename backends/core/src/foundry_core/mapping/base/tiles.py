@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tile, tt
-from ..dialects.arith import ConstantOp
-from ..errors import unsupported
-from ..front.scalars import constant
-from ..literals import widened
-from .buffers import Buffer, Buffers, collect
+from ...dialects import tile, tt
+from ...dialects.arith import ConstantOp
+from ...errors import unsupported
+from ...front.scalars import constant as known
+from ...literals import widened
+from .buffers import Buffer, Buffers
+from .emission import TILES, TileValue
 from .memory import Memory, is_unit
 from .mlir import WIDTHS, Reg, Text
 from .numeric import ELEMENTWISE, Numeric, element, in_register
 from .plan import Plan, is_tile
 from .space import Point, Space, extents
-from .target import WorkItemTarget
+from .target import Target
 
 # SPIR-V's kernel flavour has vectors of 2, 3, 4, 8 and 16 components, no longer ones.
 _MOST_LANES = 16
@@ -37,10 +39,12 @@ class Tiles:
         dot_steps: how many elements of K one turn of tl.dot's innermost loop takes.
     """
 
+    # A mapping that evaluates an operation differently has a table with its own entry.
+    values: ClassVar[Mapping[type, TileValue]] = TILES
     accumulators = 16
     dot_steps = 1
 
-    def __init__(self, text: Text, plan: Plan, target: WorkItemTarget) -> None:
+    def __init__(self, text: Text, plan: Plan, target: Target) -> None:
         self.text = text
         self.plan = plan
         self.target = target
@@ -117,16 +121,17 @@ class Tiles:
         """The register of a scalar; constants need no definition."""
         op = value.owner
         if isinstance(op, ConstantOp) and not is_tile(value):
-            return self._constant(op, 1)
+            return self.constant(op, 1)
         return self.scalars[value]
 
     def index(self, value: SSAValue) -> Reg:
         """The register of a scalar, as an index."""
-        if (number := constant(value)) is not None:
+        if (number := known(value)) is not None:
             return self.text.integer(number)
         return self.text.to_index(self.scalar(value))
 
-    def _constant(self, op: ConstantOp, lanes: int) -> Reg:
+    def constant(self, op: ConstantOp, lanes: int) -> Reg:
+        """A constant in so many lanes."""
         elem, bits = element(op.result.type, op), op.splat
         if bits is None:
             raise unsupported(op, "a constant tensor with different elements")
@@ -148,25 +153,11 @@ class Tiles:
     def _at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
         if value in self.buffers:
             return self.private.read(self.buffers[value], point)
-        t = self.text
         op = value.owner
-        match op:
-            case ConstantOp():
-                return self._constant(op, point.lanes)
-            case tt.SplatOp():
-                return t.broadcast(self.scalar(op.src), point.lanes)
-            case tt.MakeRangeOp():
-                first = self.space.plus(point.index[0], t.integer(op.start.value.data))
-                return self._counted(t.cast("arith.trunci", first, "i32"), point.lanes)
-            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp():
-                inner = self.behind(op, point)
-                return t.broadcast(self.at(op.src, inner, memo), point.lanes)
-            case tt.ReshapeOp():
-                return self._reshaped(op, point, memo)
-            case tile.LoadOp():
-                return self.memory.load(op, point, memo)
-            case Operation() if type(op) in ELEMENTWISE:
-                return self.numeric.apply(op, [self.at(operand, point, memo) for operand in op.operands])
+        if type(op) in self.values:
+            return self.values[type(op)](self, op, point, memo)
+        if isinstance(op, Operation) and type(op) in ELEMENTWISE:
+            return self.numeric.apply(op, [self.at(operand, point, memo) for operand in op.operands])
         owner = op if isinstance(op, Operation) else op.parent_op()
         assert owner is not None
         raise unsupported(owner)
@@ -190,31 +181,6 @@ class Tiles:
                 order = list(op.order.get_values())
                 index = tuple(index[order.index(d)] for d in range(len(order)))
                 return _moved(point, index, order[point.lane])
-
-    def _counted(self, first: Reg, lanes: int) -> Reg:
-        if lanes == 1:
-            return first
-        return self.text.binary("arith.addi", self.text.broadcast(first, lanes), self.text.iota(first.elem, lanes))
-
-    def _reshaped(self, op: tt.ReshapeOp, point: Point, memo: Memo) -> Reg:
-        """Row-major order is kept: an element has the same linear index in both shapes."""
-        t = self.text
-        after, before = extents(op.result), extents(op.src)
-
-        def one(lane: int) -> Reg:
-            linear = t.integer(0)
-            for d, (i, extent) in enumerate(zip(point.index, after, strict=True)):
-                here = self.space.plus(i, t.integer(lane)) if d == point.lane else i
-                linear = self.space.plus(self.space.times(linear, t.integer(extent)), here)
-            index: list[Reg] = []
-            for extent in reversed(before):
-                index.insert(0, t.binary("arith.remui", linear, t.integer(extent)))
-                linear = t.binary("arith.divui", linear, t.integer(extent))
-            return self.at(op.src, Point(tuple(index), 0, 1), memo)
-
-        if point.lanes == 1:
-            return one(0)
-        return collect(t, point.lanes, in_register(element(op.result.type, op)), one)
 
     def range(self, value: SSAValue) -> tuple[Reg, Reg]:
         """(low, high) of a tile.range."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tile
-from ..front.masks import sufficient
-from ..front.scalars import constant
+from ...dialects import tile
+from ...front.masks import sufficient
+from ...front.scalars import constant
 from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
 from .space import Point, Space, extents

@@ -18,10 +18,10 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects import tile, tt
-from ..dialects.arith import ConstantOp
-from ..effects import is_sink, reads, writes
-from ..front.scalars import constant
+from ...dialects import tile, tt
+from ...dialects.arith import ConstantOp
+from ...effects import is_sink, reads, writes
+from ...front.scalars import constant
 from .numeric import ELEMENTWISE
 
 _CONVERTED = (Float8E5M2Type, Float16Type, BFloat16Type)

@@ -20,15 +20,15 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tile, tt
-from ..front.masks import sufficient
-from ..front.scalars import constant
-from ..workitem.memory import Memory, is_unit
-from ..workitem.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
-from ..workitem.numeric import ELEMENTWISE
-from ..workitem.plan import is_tile
-from ..workitem.space import Point, extents
-from ..workitem.tiles import Memo, Tiles
+from ...dialects import tile, tt
+from ...front.masks import sufficient
+from ...front.scalars import constant
+from ..base.memory import Memory, is_unit
+from ..base.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
+from ..base.numeric import ELEMENTWISE
+from ..base.plan import is_tile
+from ..base.space import Point, extents
+from ..base.tiles import Memo, Tiles
 from .target import DMA_ALIGNMENT
 
 LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"

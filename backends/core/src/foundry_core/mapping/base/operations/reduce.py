@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ..dialects import tt
-from .buffers import Buffer
-from .mlir import Reg
-from .numeric import element, in_register
-from .space import Point, extents
-from .tiles import Memo, Tiles
+from ....dialects import tt
+from ..buffers import Buffer
+from ..emission import statement
+from ..mlir import Reg
+from ..numeric import element, in_register
+from ..space import Point, extents
+
+if TYPE_CHECKING:
+    from ..program import Program
+    from ..tiles import Memo, Tiles
 
 
 class Reduction:
@@ -135,3 +140,8 @@ class Reduction:
 def kept(elem: str) -> str:
     """The type that an element has in an array."""
     return "i8" if elem == "i1" else in_register(elem)
+
+
+@statement(tt.ReduceOp)
+def _reduce(program: Program, op: tt.ReduceOp) -> None:
+    Reduction(program.tiles, op).write()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..dialects import tt
-from ..workitem.buffers import Buffer
-from ..workitem.mlir import LOCAL, Reg
-from ..workitem.numeric import element, in_register
-from ..workitem.reduce import Reduction, kept
-from ..workitem.space import Point
-from ..workitem.tiles import Tiles
+from ...dialects import tt
+from ..base.buffers import Buffer
+from ..base.mlir import LOCAL, Reg
+from ..base.numeric import element, in_register
+from ..base.operations.reduce import Reduction, kept
+from ..base.space import Point
+from ..base.tiles import Tiles
 from .space import WorkGroupSpace
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from ..workitem.mlir import Reg, Text
-from ..workitem.space import Space
+from ..base.mlir import Reg, Text
+from ..base.space import Space
 
 _BARRIER = "_Z7barrierj"
 # CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE

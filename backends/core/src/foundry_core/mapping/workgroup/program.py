@@ -10,17 +10,18 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tt
-from ..effects import writes
-from ..errors import LoweringError
-from ..front.structured import kernel
-from ..workitem.buffers import Buffer
-from ..workitem.mlir import GLOBAL, LOCAL, Conventions, Text
-from ..workitem.numeric import element, in_register
-from ..workitem.plan import Plan, is_tile
+from ...dialects import tt
+from ...effects import writes
+from ...errors import LoweringError
+from ...front.structured import kernel
+from ..base.buffers import Buffer
+from ..base.mapping import Mapping
+from ..base.mlir import GLOBAL, LOCAL, Conventions, Text
+from ..base.numeric import element, in_register
+from ..base.plan import Plan, is_tile
+from ..base.space import Point, Space, extents
+from ..base.tiles import Tiles
 from ..workitem.program import WorkItem
-from ..workitem.space import Point, Space, extents
-from ..workitem.tiles import Tiles
 from .reduce import WorkGroupReduction
 from .space import WorkGroupSpace
 from .target import WorkGroupTarget
@@ -34,7 +35,8 @@ def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
         LoweringError: the kernel's tiles need more memory than a work-group has.
     """
     function = kernel(module)
-    return WorkGroup(function, tiles(function, target)).write()
+    program: Mapping = WorkGroup(function, tiles(function, target))
+    return program.write()
 
 
 def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
@@ -66,40 +68,42 @@ class WorkGroupTiles(Tiles):
         return self.private.allocate(in_register(element(value.type, op)), extents(value), order, LOCAL)
 
 
+def _reduce(program: WorkGroup, op: tt.ReduceOp) -> None:
+    WorkGroupReduction(program.tiles, op, program.tiles.group, program.tiles.target.work_items).write()
+
+
 class WorkGroup(WorkItem):
     """One program a work-group of OpenCL."""
 
-    _tiles: WorkGroupTiles
-
-    def _reduction(self, op: tt.ReduceOp) -> WorkGroupReduction:
-        return WorkGroupReduction(self._tiles, op, self._tiles.group, self._tiles.target.work_items)
+    statements = WorkItem.statements | {tt.ReduceOp: _reduce}
+    tiles: WorkGroupTiles
 
     def _if(self, op: scf.IfOp) -> None:
         """As any other; but what would need barriers is done by one work-item, which tells the others the results."""
-        if self._tiles.group.is_alone or not _stores(op):
+        if self.tiles.group.is_alone or not _stores(op):
             super()._if(op)
             return
-        t, private = self._text, self._tiles.private
+        t, private = self.text, self.tiles.private
         results = self._split(op.results)[0]
         place = Point((t.integer(0),), 0, 1)
         cells = []
-        with self._tiles.group.alone():
+        with self.tiles.group.alone():
             super()._if(op)
-            for value in (self._tiles.scalar(result) for result in results):
+            for value in (self.tiles.scalar(result) for result in results):
                 told = t.cast("llvm.ptrtoint", value, "i64") if value.elem == GLOBAL else value
                 cells.append(private.allocate(told.elem, (1,), space=LOCAL))
                 private.write(cells[-1], place, told)
         for result, cell in zip(results, cells, strict=True):
             told = private.read(cell, place)
             is_pointer = isinstance(result.type, tt.PointerType)
-            self._tiles.scalars[result] = t.cast("llvm.inttoptr", told, GLOBAL) if is_pointer else told
+            self.tiles.scalars[result] = t.cast("llvm.inttoptr", told, GLOBAL) if is_pointer else told
 
     def write(self) -> str:
         text = super().write()
-        used, limit = self._text.local_bytes, self._tiles.target.local_bytes
+        used, limit = self.text.local_bytes, self.tiles.target.local_bytes
         if used > limit:
             raise LoweringError(
-                f"kernel {self._function.sym_name.data} keeps {used >> 10} KiB of tiles in memory that its work-items "
+                f"kernel {self.function.sym_name.data} keeps {used >> 10} KiB of tiles in memory that its work-items "
                 f"share, of which this device gives a program {limit >> 10} KiB; smaller blocks need less"
             )
         return text

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..scalars import PASSED
+from ...scalars import PASSED
 
 # A pointer to global memory; the module says at its head which address space that is.
 GLOBAL = "!global"

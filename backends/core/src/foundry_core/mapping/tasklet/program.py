@@ -13,19 +13,20 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects import tile, tt
-from ..errors import LoweringError
-from ..front.structured import kernel
-from ..workitem.buffers import Buffer
-from ..workitem.memory import is_unit
-from ..workitem.mlir import WIDTHS, Conventions, Reg, Text
-from ..workitem.numeric import ELEMENTWISE, element, in_memory, in_register
-from ..workitem.plan import Plan
-from ..workitem.program import Program
-from ..workitem.reduce import Reduction
-from ..workitem.space import Point, extents
-from ..workitem.target import WorkItemTarget
-from ..workitem.tiles import Tiles
+from ...dialects import tile, tt
+from ...errors import LoweringError
+from ...front.structured import kernel
+from ..base.buffers import Buffer
+from ..base.mapping import Mapping
+from ..base.memory import is_unit
+from ..base.mlir import WIDTHS, Conventions, Reg, Text
+from ..base.numeric import ELEMENTWISE, element, in_memory, in_register
+from ..base.operations.reduce import Reduction
+from ..base.plan import Plan
+from ..base.program import Program
+from ..base.space import Point, extents
+from ..base.target import Target
+from ..base.tiles import Tiles
 from .memory import StagedMemory
 from .numeric import TaskletNumeric
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
@@ -110,7 +111,8 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Taskle
     piece, room = DMA_BYTES, _TURNED
     while piece >= _SHORTEST_PIECE and (best is None or best.num_tasklets < enough):
         tiles = TaskletTiles(TaskletPlan(function.body.block, room), piece, shape)
-        text = TaskletProgram(function, tiles).write()
+        program: Mapping = TaskletProgram(function, tiles)
+        text = program.write()
         needed = tiles.text.private_bytes
         tasklets = target.tasklets(needed)
         if tasklets > (best.num_tasklets if best else 0):
@@ -212,7 +214,7 @@ class TaskletTiles(Tiles):
     memory: StagedMemory
 
     def __init__(self, plan: Plan, piece_bytes: int, shape: _Shape) -> None:
-        super().__init__(Text(_CONVENTIONS), plan, WorkItemTarget())
+        super().__init__(Text(_CONVENTIONS), plan, Target())
         self.accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
         self.numeric = TaskletNumeric(self.text)
         self.memory = StagedMemory(self, piece_bytes, shape.unrolled)
@@ -267,27 +269,29 @@ class TaskletReduction(Reduction):
         return [self._tiles.private.read(c, cell) for c in cells]
 
 
+def _reduce(program: TaskletProgram, op: tt.ReduceOp) -> None:
+    TaskletReduction(program.tiles, op).write()
+
+
 class TaskletProgram(Program):
     """One program a tasklet at a time."""
 
-    _tiles: TaskletTiles
+    statements = Program.statements | {tt.ReduceOp: _reduce}
+    tiles: TaskletTiles
 
-    def _parameter(self, argument: SSAValue) -> str:
+    def parameter(self, argument: SSAValue) -> str:
         elem = "i8"
         if isinstance(argument.type, tt.PointerType):
-            elem = in_memory(element(argument.type.pointee, self._function))
+            elem = in_memory(element(argument.type.pointee, self.function))
         name = argument.name_hint or f"arg{self._body.args.index(argument)}"
         kind = f"foundry.elem = {elem}, " if isinstance(argument.type, tt.PointerType) else ""
-        return f'{super()._parameter(argument)} {{{kind}foundry.name = "{name}"}}'
+        return f'{super().parameter(argument)} {{{kind}foundry.name = "{name}"}}'
 
-    def _more_parameters(self) -> list[str]:
+    def more_parameters(self) -> list[str]:
         return [f"%internal_{i}: !llvm.ptr<1> {{foundry.elem = i8}}" for i in range(2)]
 
-    def _program_id(self, axis: int) -> Reg:
-        return self._text.call("__triton_program_id", [self._text.integer(axis, "i32")], "i32")
+    def program_id(self, axis: int) -> Reg:
+        return self.text.call("__triton_program_id", [self.text.integer(axis, "i32")], "i32")
 
-    def _num_programs(self, axis: int) -> Reg:
-        return self._text.call("__triton_num_programs", [self._text.integer(axis, "i32")], "i32")
-
-    def _reduction(self, op: tt.ReduceOp) -> Reduction:
-        return TaskletReduction(self._tiles, op)
+    def num_programs(self, axis: int) -> Reg:
+        return self.text.call("__triton_num_programs", [self.text.integer(axis, "i32")], "i32")

@@ -6,14 +6,42 @@ that are is the mapping's `accumulators`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.ir import Operation
 
-from ..tools import LLVM_INTRINSIC
-from .buffers import Buffer
-from .mlir import Reg, vector_type
-from .tiles import Tiles
+from ....dialects import tt
+from ....errors import unsupported
+from ....tools import LLVM_INTRINSIC
+from ..buffers import Buffer
+from ..emission import statement
+from ..mlir import Reg, vector_type
+from ..numeric import element, in_register
+from ..space import extents
+
+if TYPE_CHECKING:
+    from ..program import Program
+    from ..tiles import Tiles
 
 _MOST_COLUMNS = 4
+
+
+@statement(tt.DotOp)
+def _dot(program: Program, op: tt.DotOp) -> None:
+    if len(extents(op.a)) != 2:
+        raise unsupported(op, "on tiles of rank 3")
+    tiles = program.tiles
+    c = program.own_buffer(op.c, op)
+    a = program.buffer_of(op.a, op)
+    b = program.buffer_of(op.b, op)
+    if b.order != (0, 1):
+        b = program.copied(op.b, op)
+    program.accumulate(op, a, b, c)
+    tiles.buffers[op.result] = c
+    elem = element(op.result.type, op)
+    if in_register(elem) != elem:
+        with tiles.space.each(c.extents, 1, tiles.lanes(op.result, op, 1)) as point:
+            tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
 
 
 def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lanes: int) -> None:

@@ -24,8 +24,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from ..dialects import tt
-from ..dialects.arith import (
+from ...dialects import tt
+from ...dialects.arith import (
     BitcastOp,
     CmpfOp,
     CmpiOp,
@@ -39,10 +39,10 @@ from ..dialects.arith import (
     TruncIOp,
     UIToFPOp,
 )
-from ..errors import unsupported
+from ...errors import unsupported
 from . import libdevice
 from .mlir import WIDTHS, Reg, Text
-from .target import WorkItemTarget
+from .target import Target
 
 _NARROW = ("f8e5", "f16", "bf16")
 
@@ -81,9 +81,9 @@ def in_memory(elem: str) -> str:
 
 
 class Numeric:
-    """Writes arithmetic to a Text; for call_bytes, see WorkItemTarget."""
+    """Writes arithmetic to a Text; for call_bytes, see Target."""
 
-    def __init__(self, text: Text, call_bytes: int = WorkItemTarget.call_bytes) -> None:
+    def __init__(self, text: Text, call_bytes: int = Target.call_bytes) -> None:
         self.text = text
         self.call_bytes = call_bytes
 

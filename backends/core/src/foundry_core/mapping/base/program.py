@@ -1,86 +1,75 @@
 """One kernel in structured form to MLIR text: control flow, and the order in which sinks are evaluated.
 
 The kernel's arguments are those of the Triton kernel, pointers as global pointers, i1 as i8, f16 and bf16 as their bits
-in i16; then the grid's extents x, y, z as i32. One work-item a workgroup, one program a work-item.
+in i16; then what a mapping adds.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects import tile, tt
-from ..dialects.arith import ConstantOp, SelectOp
-from ..dialects.llvm import AssumeOp
-from ..effects import is_sink
-from ..errors import LoweringError, unsupported
-from ..front.structured import kernel
-from . import dot
+from ...dialects import tile, tt
+from ...effects import is_sink
+from ...errors import unsupported
 from .buffers import Buffer
-from .mlir import GLOBAL, Reg, Text
+from .emission import SCALARS, STATEMENTS, ScalarValue, Statement
+from .mlir import GLOBAL, Reg
 from .numeric import ELEMENTWISE, element, in_memory, in_register
-from .plan import Plan, is_tile
-from .reduce import Reduction
-from .space import Point, extents
-from .target import WorkItemTarget
+from .operations import dot
+from .plan import is_tile
+from .space import extents
 from .tiles import Tiles
 
 
-def lower(module: ModuleOp, target: WorkItemTarget) -> str:
-    """The MLIR of a kernel for one work-item a program; reads the module only.
+class Program(ABC):
+    """The control flow of one kernel. A mapping derives from it and provides what mapping.Mapping names.
 
-    Raises:
-        UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
-        LoweringError: the kernel's tiles need more private memory than the target has.
+    Attributes:
+        statements, scalar_values: which function writes which operation; a mapping may have tables of its own.
+        function, text, tiles: the kernel, what has been written of it, and its registers and buffers.
     """
-    function = kernel(module)
-    return WorkItem(function, tiles(function, target)).write()
 
-
-def tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
-    """The empty text of a kernel."""
-    return Tiles(Text(), Plan(function.body.block), target)
-
-
-class Program:
-    """The control flow of one kernel; a mapping adds how the kernel is called and where a program finds its ids."""
+    statements: ClassVar[dict[type[Operation], Statement]] = STATEMENTS
+    scalar_values: ClassVar[dict[type[Operation], ScalarValue]] = SCALARS
 
     def __init__(self, function: tt.FuncOp, tiles: Tiles) -> None:
-        self._function = function
+        self.function = function
         self._body = function.body.block
-        self._text = tiles.text
-        self._tiles = tiles
+        self.text = tiles.text
+        self.tiles = tiles
 
     def write(self) -> str:
         """The MLIR of the kernel."""
-        parameters = [self._parameter(argument) for argument in self._body.args]
+        parameters = [self.parameter(argument) for argument in self._body.args]
         self._block(self._body)
-        return self._text.function(self._function.sym_name.data, parameters + self._more_parameters())
+        return self.text.function(self.function.sym_name.data, parameters + self.more_parameters())
 
-    def _more_parameters(self) -> list[str]:
-        """What the kernel takes after the parameters that it has in Triton, once its body is written."""
-        raise NotImplementedError
+    @abstractmethod
+    def more_parameters(self) -> list[str]:
+        """See mapping.Mapping."""
 
-    def _program_id(self, axis: int) -> Reg:
-        raise NotImplementedError
+    @abstractmethod
+    def program_id(self, axis: int) -> Reg:
+        """See mapping.Mapping."""
 
-    def _num_programs(self, axis: int) -> Reg:
-        raise NotImplementedError
+    @abstractmethod
+    def num_programs(self, axis: int) -> Reg:
+        """See mapping.Mapping."""
 
-    def _reduction(self, op: tt.ReduceOp) -> Reduction:
-        return Reduction(self._tiles, op)
-
-    def _parameter(self, argument: SSAValue) -> str:
+    def parameter(self, argument: SSAValue) -> str:
+        """See mapping.Mapping."""
         name = f"%{argument.name_hint or 'arg'}_{self._body.args.index(argument)}"
         if isinstance(argument.type, tt.PointerType):
-            self._tiles.scalars[argument] = Reg(name, GLOBAL)
+            self.tiles.scalars[argument] = Reg(name, GLOBAL)
             return f"{name}: {GLOBAL}"
-        elem = element(argument.type, self._function)
+        elem = element(argument.type, self.function)
         passed = Reg(name, in_memory(elem))
-        self._tiles.scalars[argument] = self._tiles.numeric.from_memory(passed, elem)
+        self.tiles.scalars[argument] = self.tiles.numeric.from_memory(passed, elem)
         return f"{name}: {passed.type}"
 
     # Blocks and what is in them.
@@ -90,33 +79,16 @@ class Program:
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:
-        tiles, t = self._tiles, self._text
+        tiles = self.tiles
         match op:
-            case tt.ReturnOp():
-                if op.values:
-                    raise unsupported(op, "a kernel that returns a value")
-                t.line("llvm.return")
             case scf.ForOp():
                 self._for(op)
             case scf.IfOp():
                 self._if(op)
             case scf.WhileOp():
                 self._while(op)
-            case tile.StoreOp():
-                tiles.memory.store(op)
-            case tile.WrappedOp():
-                tiles.memory.prepare(op)
-            case tile.KeepOp():
-                t.volatile_store()
-            case tile.AffineOp() | tile.IndexedOp() | tile.RangeOp() | AssumeOp():
-                pass
-            case tt.DotOp():
-                self._dot(op)
-            case tt.ReduceOp():
-                self._reduction(op).write()
-            case tt.UnsplatOp():
-                index = (t.integer(0),) * len(extents(op.src))
-                tiles.scalars[op.result] = tiles.at(op.src, Point(index, 0, 1), {})
+            case _ if type(op) in self.statements:
+                self.statements[type(op)](self, op)
             case _ if is_sink(op):
                 # What has an effect is written here or nowhere.
                 raise unsupported(op)
@@ -128,33 +100,15 @@ class Program:
                         self._store_tile(result, op)
 
     def _scalar(self, op: Operation) -> Reg:
-        tiles, t = self._tiles, self._text
-        match op:
-            case ConstantOp():
-                return tiles.scalar(op.result)
-            case tt.GetProgramIdOp():
-                return self._program_id(op.axis.value.data)
-            case tt.GetNumProgramsOp():
-                return self._num_programs(op.axis.value.data)
-            case tt.AddPtrOp():
-                assert isinstance(op.ptr.type, tt.PointerType)
-                memory = in_memory(element(op.ptr.type.pointee, op))
-                offset = tiles.index(op.offset)
-                return Reg(t.address(tiles.scalar(op.ptr).name, offset, memory, GLOBAL), GLOBAL)
-            case tt.BitcastOp() if isinstance(op.result.type, tt.PointerType):
-                return tiles.scalar(op.src)
-            case tile.LoadOp():
-                return tiles.memory.load_scalar(op)
-            case SelectOp() if isinstance(op.result.type, tt.PointerType):
-                condition, a, b = (tiles.scalar(operand) for operand in op.operands)
-                return t.select(condition, a, b)
+        if type(op) in self.scalar_values:
+            return self.scalar_values[type(op)](self, op)
         if type(op) in ELEMENTWISE:
-            return tiles.numeric.apply(op, [tiles.scalar(operand) for operand in op.operands])
+            return self.tiles.numeric.apply(op, [self.tiles.scalar(operand) for operand in op.operands])
         raise unsupported(op)
 
     def _store_tile(self, value: SSAValue, op: Operation) -> Buffer:
         """Give a tile memory of its own; a load in the order in which it is contiguous."""
-        tiles = self._tiles
+        tiles = self.tiles
         rank = len(extents(value))
         lane = tiles.best_lane(value)
         order = (*(d for d in range(rank) if d != lane), lane)
@@ -165,25 +119,25 @@ class Program:
         tiles.buffers[value] = buffer
         return buffer
 
-    def _buffer_of(self, value: SSAValue, op: Operation) -> Buffer:
+    def buffer_of(self, value: SSAValue, op: Operation) -> Buffer:
         """A tile's buffer; made here if it has none."""
-        if value in self._tiles.buffers:
-            return self._tiles.buffers[value]
+        if value in self.tiles.buffers:
+            return self.tiles.buffers[value]
         buffer = self._store_tile(value, op)
         # Made for this sink: another sink may stand in a region that does not see it.
-        del self._tiles.buffers[value]
+        del self.tiles.buffers[value]
         return buffer
 
-    def _copied(self, value: SSAValue, op: Operation) -> Buffer:
+    def copied(self, value: SSAValue, op: Operation) -> Buffer:
         """A row-major buffer with a tile's elements that nothing else uses."""
-        tiles = self._tiles
+        tiles = self.tiles
         buffer = tiles.allocate(value, op)
         tiles.fill(buffer, value, op)
         return buffer
 
-    def _own(self, value: SSAValue, op: Operation) -> Buffer:
+    def own_buffer(self, value: SSAValue, op: Operation) -> Buffer:
         """A row-major buffer with a tile's elements that may be overwritten: its own if this is the only use."""
-        buffer = self._tiles.buffers.get(value)
+        buffer = self.tiles.buffers.get(value)
         rank = len(extents(value))
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
         if (
@@ -193,27 +147,11 @@ class Program:
             and buffer.order == tuple(range(rank))
         ):
             return buffer
-        return self._copied(value, op)
+        return self.copied(value, op)
 
-    def _dot(self, op: tt.DotOp) -> None:
-        if len(extents(op.a)) != 2:
-            raise unsupported(op, "on tiles of rank 3")
-        tiles = self._tiles
-        c = self._own(op.c, op)
-        a = self._buffer_of(op.a, op)
-        b = self._buffer_of(op.b, op)
-        if b.order != (0, 1):
-            b = self._copied(op.b, op)
-        self._accumulate(op, a, b, c)
-        tiles.buffers[op.result] = c
-        elem = element(op.result.type, op)
-        if in_register(elem) != elem:
-            with tiles.space.each(c.extents, 1, tiles.lanes(op.result, op, 1)) as point:
-                tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
-
-    def _accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
+    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
         """Write c += a b; b and c are row-major."""
-        dot.accumulate(self._tiles, op, a, b, c, self._tiles.lanes(op.result, op, 1))
+        dot.accumulate(self.tiles, op, a, b, c, self.tiles.lanes(op.result, op, 1))
 
     # Control flow. Scalars are carried by the MLIR operation, tiles live in buffers that all iterations share.
 
@@ -226,22 +164,22 @@ class Program:
         made = []
         for value in values:
             elem = GLOBAL if isinstance(value.type, tt.PointerType) else in_register(element(value.type, value.owner))  # type: ignore[arg-type]
-            made.append(Reg(self._text.fresh(), elem))
-        self._tiles.scalars.update(zip(values, made, strict=True))
+            made.append(Reg(self.text.fresh(), elem))
+        self.tiles.scalars.update(zip(values, made, strict=True))
         return made
 
     def _yield(self, name: str, values: Sequence[SSAValue], prefix: str = "") -> None:
-        regs = [self._tiles.scalar(value) for value in values]
+        regs = [self.tiles.scalar(value) for value in values]
         names, types = ", ".join(reg.name for reg in regs), ", ".join(reg.type for reg in regs)
-        self._text.line(f"{name} {prefix}{names} : {types}" if regs else f"{name} {prefix}".rstrip())
+        self.text.line(f"{name} {prefix}{names} : {types}" if regs else f"{name} {prefix}".rstrip())
 
     def _for(self, op: scf.ForOp) -> None:
-        tiles = self._tiles
+        tiles = self.tiles
         last = op.body.block.last_op
         assert last is not None
         arguments = op.body.block.args[1:]
         initial = [tiles.scalar(v) for v in op.iter_args if not is_tile(v)]
-        carried = [self._own(v, op) if is_tile(v) else None for v in op.iter_args]
+        carried = [self.own_buffer(v, op) if is_tile(v) else None for v in op.iter_args]
         for argument, result, buffer in zip(arguments, op.results, carried, strict=True):
             if buffer is not None:
                 tiles.buffers[argument] = tiles.buffers[result] = buffer
@@ -254,7 +192,7 @@ class Program:
             pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(inside, initial, strict=True))
             types = ", ".join(reg.type for reg in after)
             head = f"{', '.join(reg.name for reg in after)} = {head} iter_args({pairs}) -> ({types})"
-        with self._text.nested(f"{head} : {index.type} {{"):
+        with self.text.nested(f"{head} : {index.type} {{"):
             for inner in op.body.block.ops:
                 if inner is not last:
                     self._operation(inner)
@@ -263,7 +201,7 @@ class Program:
 
     def _carry(self, op: Operation, values: Sequence[SSAValue], targets: Sequence[Buffer | None]) -> None:
         """Write tiles into the buffers of the next iteration, none before all that read it have been evaluated."""
-        tiles = self._tiles
+        tiles = self.tiles
         pending = [
             (value, target)
             for value, target in zip(values, targets, strict=True)
@@ -279,7 +217,7 @@ class Program:
             if alone and (straight or target.name not in read):
                 tiles.fill(target, value, op)
             else:
-                staged.append((self._copied(value, op), target))
+                staged.append((self.copied(value, op), target))
         for source, target in staged:
             lanes = min(16, target.extents[-1])
             with tiles.space.each(target.extents, len(target.extents) - 1, lanes) as point:
@@ -292,7 +230,7 @@ class Program:
         return known[value]
 
     def _found_reads(self, value: SSAValue, known: dict[SSAValue, tuple[bool, set[str]]]) -> tuple[bool, set[str]]:
-        tiles = self._tiles
+        tiles = self.tiles
         if value in tiles.buffers:
             return True, {tiles.buffers[value].name}
         op = value.owner
@@ -307,7 +245,7 @@ class Program:
         return straight or not names, names
 
     def _if(self, op: scf.IfOp) -> None:
-        tiles = self._tiles
+        tiles = self.tiles
         targets = [tiles.allocate(v, op) if is_tile(v) else None for v in op.results]
         after = self._fresh_scalars(self._split(op.results)[0])
         head = f"scf.if {tiles.scalar(op.cond).name}"
@@ -317,7 +255,7 @@ class Program:
         for region, opening in ((op.true_region, f"{head} {{"), (op.false_region, "else {")):
             if not region.blocks:
                 continue
-            with self._text.nested(opening):
+            with self.text.nested(opening):
                 last = region.block.last_op
                 assert last is not None
                 for inner in region.block.ops:
@@ -332,10 +270,10 @@ class Program:
                 tiles.buffers[result] = target
 
     def _while(self, op: scf.WhileOp) -> None:
-        tiles, t = self._tiles, self._text
+        tiles, t = self.tiles, self.text
         before, after = op.before_region.block, op.after_region.block
         initial = [tiles.scalar(v) for v in op.arguments if not is_tile(v)]
-        carried = [self._own(v, op) if is_tile(v) else None for v in op.arguments]
+        carried = [self.own_buffer(v, op) if is_tile(v) else None for v in op.arguments]
         for argument, buffer in zip(before.args, carried, strict=True):
             if buffer is not None:
                 tiles.buffers[argument] = buffer
@@ -365,29 +303,3 @@ class Program:
                     self._yield("scf.yield", self._split(inner.operands)[0])
                 else:
                     self._operation(inner)
-
-
-class WorkItem(Program):
-    """One program a work-item of OpenCL, one work-item a workgroup."""
-
-    _grid = tuple(Reg(f"%grid_{axis}", "i32") for axis in tt.AXES)
-
-    def write(self) -> str:
-        text = super().write()
-        used, limit = self._text.private_bytes, self._tiles.target.private_bytes
-        if used > limit:
-            raise LoweringError(
-                f"kernel {self._function.sym_name.data} keeps {used >> 10} KiB of tiles in private memory, of which "
-                f"this device gives a program {limit >> 10} KiB; smaller blocks need less"
-            )
-        return text
-
-    def _more_parameters(self) -> list[str]:
-        return [f"{reg.name}: i32" for reg in self._grid]
-
-    def _program_id(self, axis: int) -> Reg:
-        group = self._text.call("_Z12get_group_idj", [self._text.integer(axis, "i32")], "i64")
-        return self._text.cast("arith.trunci", group, "i32")
-
-    def _num_programs(self, axis: int) -> Reg:
-        return self._grid[axis]

@@ -10,10 +10,10 @@ from math import log as math_log
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from ..dialects.arith import RemFOp
-from ..errors import unsupported
-from ..workitem.mlir import Reg, Text
-from ..workitem.numeric import LIBRARY, Numeric, in_register
+from ...dialects.arith import RemFOp
+from ...errors import unsupported
+from ..base.mlir import Reg, Text
+from ..base.numeric import LIBRARY, Numeric, in_register
 from . import half
 
 # What mlir-opt expands (tools.py) and library.ll completes. Not sin, cos and tan: MLIR takes multiples of pi / 2 away

@@ -5,7 +5,7 @@ Zeros, subnormals, infinities and NaNs are beside the straight path, which most 
 
 from __future__ import annotations
 
-from ..workitem.mlir import Reg, Text
+from ..base.mlir import Reg, Text
 
 # The exponents of f16 are biased by 15, those of f32 by 127.
 _BIAS = 112 << 23

@@ -1,0 +1,39 @@
+"""Loads, stores, and what is computed once for the axes of their addresses; Memory writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....dialects import tile
+from ..emission import scalar_value, statement, tile_value
+from ..mlir import Reg
+from ..space import Point
+
+if TYPE_CHECKING:
+    from ..program import Program
+    from ..tiles import Memo, Tiles
+
+
+@statement(tile.StoreOp)
+def _store(program: Program, op: tile.StoreOp) -> None:
+    program.tiles.memory.store(op)
+
+
+@scalar_value(tile.LoadOp)
+def _load_scalar(program: Program, op: tile.LoadOp) -> Reg:
+    return program.tiles.memory.load_scalar(op)
+
+
+@tile_value(tile.LoadOp)
+def _load(tiles: Tiles, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    return tiles.memory.load(op, point, memo)
+
+
+@statement(tile.WrappedOp)
+def _prepare(program: Program, op: tile.WrappedOp) -> None:
+    program.tiles.memory.prepare(op)
+
+
+@statement(tile.AffineOp, tile.IndexedOp, tile.RangeOp)
+def _nothing(program: Program, op: tile.AffineOp | tile.IndexedOp | tile.RangeOp) -> None:
+    """Accesses read their operands."""

@@ -1,0 +1,41 @@
+"""The start and the end of a program, and what is no computation: its ids, barriers, promises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....dialects import tile, tt
+from ....dialects.llvm import AssumeOp
+from ....errors import unsupported
+from ..emission import scalar_value, statement
+from ..mlir import Reg
+
+if TYPE_CHECKING:
+    from ..program import Program
+
+
+@scalar_value(tt.GetProgramIdOp)
+def _program_id(program: Program, op: tt.GetProgramIdOp) -> Reg:
+    return program.program_id(op.axis.value.data)
+
+
+@scalar_value(tt.GetNumProgramsOp)
+def _num_programs(program: Program, op: tt.GetNumProgramsOp) -> Reg:
+    return program.num_programs(op.axis.value.data)
+
+
+@statement(tile.KeepOp)
+def _keep(program: Program, op: tile.KeepOp) -> None:
+    program.text.volatile_store()
+
+
+@statement(AssumeOp)
+def _assume(program: Program, op: AssumeOp) -> None:
+    """A promise that nothing makes use of."""
+
+
+@statement(tt.ReturnOp)
+def _return(program: Program, op: tt.ReturnOp) -> None:
+    if op.values:
+        raise unsupported(op, "a kernel that returns a value")
+    program.text.line("llvm.return")

@@ -1,0 +1,49 @@
+"""Constants, and scalars that are pointers; arithmetic on numbers is elementwise (numeric.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....dialects import tt
+from ....dialects.arith import ConstantOp, SelectOp
+from ..emission import scalar_value, tile_value
+from ..mlir import GLOBAL, Reg
+from ..numeric import element, in_memory
+from ..space import Point
+
+if TYPE_CHECKING:
+    from ..program import Program
+    from ..tiles import Memo, Tiles
+
+
+@scalar_value(ConstantOp)
+def _constant(program: Program, op: ConstantOp) -> Reg:
+    return program.tiles.scalar(op.result)
+
+
+@tile_value(ConstantOp)
+def _constant_tile(tiles: Tiles, op: ConstantOp, point: Point, memo: Memo) -> Reg:
+    return tiles.constant(op, point.lanes)
+
+
+@scalar_value(tt.AddPtrOp)
+def _moved(program: Program, op: tt.AddPtrOp) -> Reg:
+    assert isinstance(op.ptr.type, tt.PointerType)
+    tiles = program.tiles
+    memory = in_memory(element(op.ptr.type.pointee, op))
+    offset = tiles.index(op.offset)
+    return Reg(program.text.address(tiles.scalar(op.ptr).name, offset, memory, GLOBAL), GLOBAL)
+
+
+@scalar_value(tt.BitcastOp)
+def _bitcast(program: Program, op: tt.BitcastOp) -> Reg:
+    value = program.tiles.scalar(op.src)
+    return value if isinstance(op.result.type, tt.PointerType) else program.tiles.numeric.apply(op, [value])
+
+
+@scalar_value(SelectOp)
+def _select(program: Program, op: SelectOp) -> Reg:
+    values = [program.tiles.scalar(operand) for operand in op.operands]
+    if isinstance(op.result.type, tt.PointerType):
+        return program.text.select(*values)
+    return program.tiles.numeric.apply(op, values)
