@@ -26,21 +26,12 @@ from xdsl.ir import Attribute, Operation
 
 from ...dialects import tt
 from ...dialects.arith import (
-    BitcastOp,
-    CmpfOp,
-    CmpiOp,
-    ExtSIOp,
-    ExtUIOp,
-    FPToSIOp,
-    FPToUIOp,
-    RemFOp,
-    SelectOp,
     SIToFPOp,
-    TruncIOp,
     UIToFPOp,
 )
 from ...errors import unsupported
-from . import libdevice
+from ...ops import libdevice
+from ...ops.elementwise import ELEMENTWISE, Row
 from .mlir import WIDTHS, Reg, Text
 from .target import Target
 
@@ -82,6 +73,8 @@ def in_memory(elem: str) -> str:
 
 class Numeric:
     """Writes arithmetic to a Text; for call_bytes, see Target."""
+
+    text: Text
 
     def __init__(self, text: Text, call_bytes: int = Target.call_bytes) -> None:
         self.text = text
@@ -318,13 +311,15 @@ class Numeric:
         results = [self.in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)]
         return t.joined(*results)
 
-    def _turned(self, name: str, x: Reg) -> Reg:
-        """sin, cos or tan of a vector in f32, large numbers apart from others.
+    def turned(self, name: str, x: Reg) -> Reg:
+        """sin, cos or tan; of a vector in f32, large numbers apart from others.
 
         PoCL 6 takes multiples of pi / 2 off a whole vector in another way if one number is beyond 2^23 or infinite, and
         there errs on the small ones beside it: of (1e-3, 1e10) it gives sin as (8e-3, -0.49), of 1e-3 alone 1e-3.
         """
         t = self.text
+        if x.elem != "f32" or x.lanes == 1:
+            return self.library(name, [x])
         near = t.compare("olt", self.absolute(x), t.floating(2.0**20, x.elem, x.lanes))
         large = t.floating(2.0**30, x.elem, x.lanes)
         one = self.library(name, [t.select(near, x, t.floating(0.0, x.elem, x.lanes))])
@@ -339,86 +334,72 @@ class Numeric:
             UnsupportedOperation: it is none, or not on these types.
         """
         elem = element(op.results[0].type, op)
-        result = self._apply(op, args, elem)
+        row = ELEMENTWISE.get(type(op))
+        if row is None:
+            raise unsupported(op)
+        result = self._apply(row, op, args)
         narrowing = isinstance(op, arith.TruncFOp | tt.FpToFpOp) and args[0].elem == "f32"
         # Of f8e5 every number is one of the other types, too.
-        if type(op) in _ROUNDED or (narrowing and element(op.operands[0].type, op) != "f8e5"):
+        if row.is_rounded or (narrowing and element(op.operands[0].type, op) != "f8e5"):
             result = self.rounded(result, elem)
         return result
 
-    def _apply(self, op: Operation, args: Sequence[Reg], elem: str) -> Reg:
-        t = self.text
-        x = args[0]
-        if type(op) in _PLAIN:
-            return t.binary(op.name, x, args[1])
-        if isinstance(op, math.SinOp | math.CosOp | math.TanOp) and x.elem == "f32" and x.lanes > 1:
-            return self._turned(LIBRARY[type(op)], x)
-        if type(op) in LIBRARY:
-            return self.library(LIBRARY[type(op)], args)
-        match op:
-            case CmpiOp() | CmpfOp():
-                return t.compare(op.predicate_name, x, args[1])
-            case SelectOp():
-                return t.select(x, args[1], args[2])
-            case arith.DivSIOp() | arith.DivUIOp() | arith.RemSIOp() | arith.RemUIOp():
-                return self.divide(op.name, x, args[1])
-            case arith.MinSIOp():
-                return self.pick("slt", x, args[1])
-            case arith.MaxSIOp():
-                return self.pick("sgt", x, args[1])
-            case arith.MinUIOp():
-                return self.pick("ult", x, args[1])
-            case arith.MaxUIOp():
-                return self.pick("ugt", x, args[1])
-            case arith.MinnumfOp():
-                return self.pick_number("olt", x, args[1])
-            case arith.MaxnumfOp():
-                return self.pick_number("ogt", x, args[1])
-            case arith.MinimumfOp():
-                return self.pick_or_nan("olt", x, args[1])
-            case arith.MaximumfOp():
-                return self.pick_or_nan("ogt", x, args[1])
-            case arith.NegfOp():
-                return t.unary("arith.negf", x)
-            case arith.ExtFOp():
-                return t.cast("arith.extf", x, in_register(elem))
-            case arith.TruncFOp() | tt.FpToFpOp():
-                return self._convert_float(op, x, elem)
-            case ExtSIOp() | ExtUIOp() | TruncIOp():
-                return t.cast(op.name, x, elem)
-            case SIToFPOp() | UIToFPOp():
-                return self._narrow_from_integer(op.name, x, elem) if elem in _NARROW else t.cast(op.name, x, elem)
-            case FPToSIOp() | FPToUIOp():
-                return t.cast(op.name, x, elem)
-            case BitcastOp() | tt.BitcastOp():
-                source = element(op.operands[0].type, op)
-                return self.from_memory(t.cast("arith.bitcast", self.to_memory(x, source), in_memory(elem)), elem)
-            case math.AbsFOp():
-                return self.absolute(x)
-            case math.AbsIOp():
-                negative = t.compare("slt", x, self._int(0, x, x.elem))
-                return t.select(negative, t.binary("arith.subi", self._int(0, x, x.elem), x), x)
-            case math.FmaOp():
-                return self._fma(args, elem)
-            case tt.ClampFOp():
-                low, high = args[1], args[2]
-                if op.propagate_nan.data == "all":
-                    return self.pick_or_nan("olt", self.pick_or_nan("ogt", x, low), high)
-                return self.pick_number("olt", self.pick_number("ogt", x, low), high)
-            case tt.PreciseSqrtOp():
-                return self.library("sqrt", args)
-            case tt.PreciseDivFOp():
-                return t.binary("arith.divf", x, args[1])
-            case tt.MulhiUIOp() if elem in ("i32", "i64"):
-                return self.upper_half(x, args[1])
-            case tt.ExternElementwiseOp():
-                found = libdevice.call(self, op.symbol.data, args)
-                if found is None:
-                    raise unsupported(op, f"{op.symbol.data}: no such function on elements of type {x.elem} here")
-                return found
-        raise unsupported(op, f"on elements of type {elem}" if isinstance(op, tt.MulhiUIOp) else "")
+    def _apply(self, row: Row, op: Operation, args: Sequence[Reg]) -> Reg:
+        return row.write(self, op, args)
 
-    def _convert_float(self, op: arith.TruncFOp | tt.FpToFpOp, x: Reg, elem: str) -> Reg:
+    # What rows are written with, beside the functions above.
+
+    def cast(self, op: Operation, x: Reg) -> Reg:
+        """A conversion that arith has, other than between floats that it has no register for."""
+        elem = element(op.results[0].type, op)
+        if elem in _NARROW and isinstance(op, SIToFPOp | UIToFPOp):
+            return self._narrow_from_integer(op.name, x, elem)
+        return self.text.cast(op.name, x, in_register(elem))
+
+    def bitcast(self, op: Operation, x: Reg) -> Reg:
+        """The same bits as another type."""
+        source, elem = element(op.operands[0].type, op), element(op.results[0].type, op)
+        bits = self.text.cast("arith.bitcast", self.to_memory(x, source), in_memory(elem))
+        return self.from_memory(bits, elem)
+
+    def absolute_integer(self, x: Reg) -> Reg:
+        t, zero = self.text, self._int(0, x, x.elem)
+        negative = t.compare("slt", x, zero)
+        return t.select(negative, t.binary("arith.subi", zero, x), x)
+
+    def clamped(self, x: Reg, low: Reg, high: Reg, *, propagate_nan: bool) -> Reg:
+        """min(max(x, low), high); NaN becomes low unless it is propagated."""
+        pick = self.pick_or_nan if propagate_nan else self.pick_number
+        return pick("olt", pick("ogt", x, low), high)
+
+    def upper_half_of(self, op: Operation, x: Reg, y: Reg) -> Reg:
+        """upper_half, refused on other types.
+
+        Raises:
+            UnsupportedOperation: not on i32 or i64.
+        """
+        if x.elem not in ("i32", "i64"):
+            raise unsupported(op, f"on elements of type {x.elem}")
+        return self.upper_half(x, y)
+
+    def extern(self, op: tt.ExternElementwiseOp, args: Sequence[Reg]) -> Reg:
+        """A libdevice function that is no operation.
+
+        Raises:
+            UnsupportedOperation: there is none of that name on these types.
+        """
+        found = libdevice.call(self, op.symbol.data, args)
+        if found is None:
+            raise unsupported(op, f"{op.symbol.data}: no such function on elements of type {args[0].elem} here")
+        return found
+
+    def convert_float(self, op: arith.TruncFOp | tt.FpToFpOp, x: Reg) -> Reg:
+        """A float as another type of floats, in a register of that; `apply` rounds what became narrower.
+
+        Raises:
+            UnsupportedOperation: in a rounding other than to nearest, ties to even.
+        """
+        elem = element(op.result.type, op)
         if isinstance(op, tt.FpToFpOp) and op.rounding is not None and op.rounding.data != "rtne":
             raise unsupported(op, f"rounding {op.rounding.data}")
         if x.elem == "f64" and elem in _NARROW:
@@ -427,7 +408,9 @@ class Numeric:
             return self.text.cast("arith.extf", x, in_register(elem))
         return self.text.cast("arith.truncf", x, in_register(elem))
 
-    def _fma(self, args: Sequence[Reg], elem: str) -> Reg:
+    def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
+        """a b + c, rounded once."""
+        elem = element(op.result.type, op)
         if elem not in _NARROW:
             return self.library("fma", args)
         # The product of two narrow numbers fits f64; the sum with a third does but for a far tail, which odd rounding
@@ -437,107 +420,5 @@ class Numeric:
         return self._narrow_from_f64(total, elem)
 
 
-# Operations that mean the same on registers, under the same name.
-_PLAIN: set[type[Operation]] = {
-    arith.AddiOp,
-    arith.SubiOp,
-    arith.MuliOp,
-    arith.AndIOp,
-    arith.OrIOp,
-    arith.XOrIOp,
-    arith.ShLIOp,
-    arith.ShRSIOp,
-    arith.ShRUIOp,
-    arith.AddfOp,
-    arith.SubfOp,
-    arith.MulfOp,
-    arith.DivfOp,
-    RemFOp,
-}
-# Operations that OpenCL has as an extended instruction of this name.
-LIBRARY: dict[type[Operation], str] = {
-    math.ExpOp: "exp",
-    math.Exp2Op: "exp2",
-    math.ExpM1Op: "expm1",
-    math.LogOp: "log",
-    math.Log2Op: "log2",
-    math.Log1pOp: "log1p",
-    math.Log10Op: "log10",
-    math.SqrtOp: "sqrt",
-    math.RsqrtOp: "rsqrt",
-    math.SinOp: "sin",
-    math.CosOp: "cos",
-    math.TanOp: "tan",
-    math.AsinOp: "asin",
-    math.AcosOp: "acos",
-    math.AtanOp: "atan",
-    math.Atan2Op: "atan2",
-    math.SinhOp: "sinh",
-    math.CoshOp: "cosh",
-    math.TanhOp: "tanh",
-    math.ErfOp: "erf",
-    math.FloorOp: "floor",
-    math.CeilOp: "ceil",
-    math.TruncOp: "trunc",
-    math.RoundOp: "round",
-    math.RoundEvenOp: "rint",
-    math.PowFOp: "pow",
-    math.CopySignOp: "copysign",
-    math.CbrtOp: "cbrt",
-    math.AsinhOp: "asinh",
-    math.AcoshOp: "acosh",
-    math.AtanhOp: "atanh",
-}
 # Functions of vectors that PoCL 6 has wrong: zeros and subnormals among the first arguments change results beside them.
 _ALONE = {("pow", "f64"), ("remainder", "f64")}
-# Operations whose result, computed in f32, has to be rounded where the type is narrow.
-_ROUNDED: set[type[Operation]] = {
-    *LIBRARY,
-    arith.AddfOp,
-    arith.SubfOp,
-    arith.MulfOp,
-    arith.DivfOp,
-    RemFOp,
-    tt.PreciseSqrtOp,
-    tt.PreciseDivFOp,
-}
-_OTHERS: set[type[Operation]] = {
-    CmpiOp,
-    CmpfOp,
-    SelectOp,
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.MinSIOp,
-    arith.MaxSIOp,
-    arith.MinUIOp,
-    arith.MaxUIOp,
-    arith.MinnumfOp,
-    arith.MaxnumfOp,
-    arith.MinimumfOp,
-    arith.MaximumfOp,
-    arith.NegfOp,
-    arith.ExtFOp,
-    arith.TruncFOp,
-    tt.FpToFpOp,
-    ExtSIOp,
-    ExtUIOp,
-    TruncIOp,
-    SIToFPOp,
-    UIToFPOp,
-    FPToSIOp,
-    FPToUIOp,
-    BitcastOp,
-    tt.BitcastOp,
-    math.AbsFOp,
-    math.AbsIOp,
-    math.FmaOp,
-    tt.ClampFOp,
-    tt.PreciseSqrtOp,
-    tt.PreciseDivFOp,
-    tt.MulhiUIOp,
-    tt.ExternElementwiseOp,
-}
-# Everything that computes element i of its result from elements i of its operands.
-ELEMENTWISE: frozenset[type[Operation]] = frozenset().union(_PLAIN, LIBRARY, _ROUNDED, _OTHERS)

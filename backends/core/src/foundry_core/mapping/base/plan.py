@@ -14,7 +14,6 @@ reads and writes shifted views of one buffer through two arguments in one progra
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -22,30 +21,9 @@ from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp
 from ...effects import is_sink, reads, writes
 from ...front.scalars import constant
-from .numeric import ELEMENTWISE
+from ...ops.elementwise import is_costly, is_elementwise
 
 _CONVERTED = (Float8E5M2Type, Float16Type, BFloat16Type)
-_COSTLY = (
-    math.ExpOp,
-    math.Exp2Op,
-    math.LogOp,
-    math.Log2Op,
-    math.SinOp,
-    math.CosOp,
-    math.ErfOp,
-    math.SqrtOp,
-    math.RsqrtOp,
-    math.TanhOp,
-    math.PowFOp,
-    arith.DivfOp,
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    tt.PreciseSqrtOp,
-    tt.PreciseDivFOp,
-    tt.ExternElementwiseOp,
-)
 
 
 def is_tile(value: SSAValue) -> bool:
@@ -101,8 +79,7 @@ class Plan:
                 if isinstance(current.type.element_type, _CONVERTED):  # type: ignore[attr-defined]
                     return False
                 loads.add(op)
-            elif type(op) in ELEMENTWISE and not isinstance(op, _COSTLY):
-                assert isinstance(op, Operation)
+            elif isinstance(op, Operation) and is_elementwise(op) and not is_costly(op):
                 operations.add(op)
                 pending += op.operands
             else:
@@ -124,7 +101,7 @@ class Plan:
         if not isinstance(value.type, TensorType) or not isinstance(value.type.element_type, IntegerType):
             return False
         moves = isinstance(op, tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tt.ReshapeOp)
-        return (moves or type(op) in ELEMENTWISE) and all(self._is_index(operand) for operand in op.operands)
+        return (moves or is_elementwise(op)) and all(self._is_index(operand) for operand in op.operands)
 
     def _is_costly(self, value: SSAValue) -> bool:
         if value not in self._costly:
@@ -135,7 +112,7 @@ class Plan:
         op = value.owner
         if isinstance(op, Block) or is_sink(op):
             return False
-        if reads(op) or isinstance(op, _COSTLY):
+        if reads(op) or is_costly(op):
             return True
         return any(self._is_costly(operand) for operand in op.operands if is_tile(operand))
 
@@ -221,7 +198,7 @@ def _is_straight(value: SSAValue, sink: Operation, seen: set[Operation]) -> bool
         if user is sink or user in seen:
             continue
         seen.add(user)
-        if type(user) not in ELEMENTWISE or not _is_straight(user.results[0], sink, seen):
+        if not is_elementwise(user) or not _is_straight(user.results[0], sink, seen):
             return False
     return True
 

@@ -16,10 +16,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import tile, tt
 from ...effects import is_sink
 from ...errors import unsupported
+from ...ops.elementwise import is_elementwise
 from .buffers import Buffer
 from .emission import SCALARS, STATEMENTS, ScalarValue, Statement
 from .mlir import GLOBAL, Reg
-from .numeric import ELEMENTWISE, element, in_memory, in_register
+from .numeric import element, in_memory, in_register
 from .operations import dot
 from .plan import is_tile
 from .space import extents
@@ -102,7 +103,7 @@ class Program(ABC):
     def _scalar(self, op: Operation) -> Reg:
         if type(op) in self.scalar_values:
             return self.scalar_values[type(op)](self, op)
-        if type(op) in ELEMENTWISE:
+        if is_elementwise(op):
             return self.tiles.numeric.apply(op, [self.tiles.scalar(operand) for operand in op.operands])
         raise unsupported(op)
 
@@ -237,7 +238,7 @@ class Program(ABC):
         if not isinstance(op, Operation):
             return True, set()
         names: set[str] = set()
-        straight = type(op) in ELEMENTWISE
+        straight = is_elementwise(op)
         for operand in op.operands:
             if is_tile(operand) or isinstance(operand.type, tile.AxisType):
                 inner, found = self._reads(operand, known)

@@ -12,11 +12,12 @@ from ...dialects.arith import ConstantOp
 from ...errors import unsupported
 from ...front.scalars import constant as known
 from ...literals import widened
+from ...ops.elementwise import is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
 from .memory import Memory, is_unit
 from .mlir import WIDTHS, Reg, Text
-from .numeric import ELEMENTWISE, Numeric, element, in_register
+from .numeric import Numeric, element, in_register
 from .plan import Plan, is_tile
 from .space import Point, Space, extents
 from .target import Target
@@ -111,7 +112,7 @@ class Tiles:
                 inner_list = list(self._votes(op.src, counted))
                 inner_list.insert(op.axis.value.data, 0)
                 return tuple(inner_list)
-            case Operation() if type(op) in ELEMENTWISE:
+            case Operation() if is_elementwise(op):
                 parts = [self._votes(operand, counted) for operand in op.operands if is_tile(operand)]
                 return tuple(sum(column) for column in zip(none, *parts, strict=True))
             case _:
@@ -156,7 +157,7 @@ class Tiles:
         op = value.owner
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
-        if isinstance(op, Operation) and type(op) in ELEMENTWISE:
+        if isinstance(op, Operation) and is_elementwise(op):
             return self.numeric.apply(op, [self.at(operand, point, memo) for operand in op.operands])
         owner = op if isinstance(op, Operation) else op.parent_op()
         assert owner is not None

@@ -23,9 +23,9 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import tile, tt
 from ...front.masks import sufficient
 from ...front.scalars import constant
+from ...ops.elementwise import is_elementwise
 from ..base.memory import Memory, is_unit
 from ..base.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
-from ..base.numeric import ELEMENTWISE
 from ..base.plan import is_tile
 from ..base.space import Point, extents
 from ..base.tiles import Memo, Tiles
@@ -154,7 +154,7 @@ class StagedMemory(Memory):
             return 1
         if any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
             return 1
-        operations = sum(type(op) in ELEMENTWISE for op in expression)
+        operations = sum(is_elementwise(op) for op in expression)
         for most, unroll in _UNROLLED:
             if operations <= most and piece.point.lanes % unroll == 0:
                 return unroll
@@ -175,7 +175,7 @@ class StagedMemory(Memory):
                 self._stage(op.src, self._tiles.behind(op, point), piece)
             case tile.LoadOp():
                 self._stage_load(op, point, piece)
-            case _ if type(op) in ELEMENTWISE:
+            case _ if is_elementwise(op):
                 for operand in op.operands:
                     self._stage(operand, point, piece)
 

@@ -10,34 +10,15 @@ from math import log as math_log
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from ...dialects.arith import RemFOp
 from ...errors import unsupported
+from ...ops.elementwise import ROWS, OnDpu, Row
 from ..base.mlir import Reg, Text
-from ..base.numeric import LIBRARY, Numeric, in_register
+from ..base.numeric import Numeric, element, in_register
 from . import half
 
-# What mlir-opt expands (tools.py) and library.ll completes. Not sin, cos and tan: MLIR takes multiples of pi / 2 away
-# with one f32 constant, which leaves no correct digit of large arguments. Not sinh and cosh, which lose them near 0.
-_EXPANDED: set[type[Operation]] = {
-    math.ExpOp,
-    math.ExpM1Op,
-    math.LogOp,
-    math.Log2Op,
-    math.Log1pOp,
-    math.SqrtOp,
-    math.RsqrtOp,
-    math.AtanOp,
-    math.Atan2Op,
-    math.TanhOp,
-    math.ErfOp,
-    math.FloorOp,
-    math.CeilOp,
-    math.TruncOp,
-    math.RoundOp,
-    math.RoundEvenOp,
-    math.CopySignOp,
-}
-_NAMES = {LIBRARY[kind]: kind.name for kind in _EXPANDED}
+# Of functions that rows are written with, by OpenCL's names, those that mlir-opt expands (tools.py) and library.ll
+# completes.
+_EXPANDED = {row.opencl: row.operation.name for row in ROWS if row.on_dpu is OnDpu.EXPANDED}
 
 
 class TaskletNumeric(Numeric):
@@ -66,19 +47,19 @@ class TaskletNumeric(Numeric):
     def _pack_f16(self, x: Reg) -> Reg:
         return half.pack(self.text, x)
 
-    def _apply(self, op: Operation, args: Sequence[Reg], elem: str) -> Reg:
-        if isinstance(op, math.Exp2Op) and args[0].elem == "f32":
-            return self._power_of_two(args[0])
-        if type(op) in LIBRARY:
-            if type(op) not in _EXPANDED or args[0].elem != "f32":
-                raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")
-            return self._expanded(op.name, args)
-        if isinstance(op, RemFOp):
-            raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")
-        try:
-            return super()._apply(op, args, elem)
-        except NotImplementedError as missing:
-            raise unsupported(op, f"{missing}: a DPU has no library with that function") from missing
+    def _apply(self, row: Row, op: Operation, args: Sequence[Reg]) -> Reg:
+        match row.on_dpu:
+            case OnDpu.SAME:
+                try:
+                    return super()._apply(row, op, args)
+                except NotImplementedError as missing:
+                    raise unsupported(op, f"{missing}: a DPU has no library with that function") from missing
+            case OnDpu.POWER_OF_TWO if args[0].elem == "f32":
+                return self._power_of_two(args[0])
+            case OnDpu.EXPANDED if args[0].elem == "f32":
+                return self._expanded(op.name, args)
+        elem = element(op.results[0].type, op)
+        raise unsupported(op, f"on elements of type {elem}: a DPU has no library with that function")
 
     def _expanded(self, operation: str, args: Sequence[Reg]) -> Reg:
         t, x = self.text, args[0]
@@ -97,8 +78,8 @@ class TaskletNumeric(Numeric):
         Raises:
             NotImplementedError: names one that there is not.
         """
-        if name in _NAMES and args[0].elem == "f32":
-            return self._expanded(_NAMES[name], args)
+        if name in _EXPANDED and args[0].elem == "f32":
+            return self._expanded(_EXPANDED[name], args)
         if name == "fma" and args[0].elem == "f32":
             return self._fused(*args)
         raise NotImplementedError(f"{name} of {args[0].elem}")

@@ -16,11 +16,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import tile, tt
 from ...errors import LoweringError
 from ...front.structured import kernel
+from ...ops.elementwise import is_elementwise
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
 from ..base.memory import is_unit
 from ..base.mlir import WIDTHS, Conventions, Reg, Text
-from ..base.numeric import ELEMENTWISE, element, in_memory, in_register
+from ..base.numeric import element, in_memory, in_register
 from ..base.operations.reduce import Reduction
 from ..base.plan import Plan
 from ..base.program import Program
@@ -181,7 +182,7 @@ class TaskletPlan(Plan):
                             return True
                     case tt.TransOp() as op:
                         pending.append((op.result, list(op.order.get_values()).index(lane)))
-                    case user if type(user) in ELEMENTWISE:
+                    case user if is_elementwise(user):
                         pending.append((user.results[0], lane))
         return False
 

@@ -1,4 +1,4 @@
-"""The functions of Triton's libdevice module that are no operation of arith, math or tt (front/libdevice.py has those).
+"""The functions of Triton's libdevice module that are no operation of arith, math or tt (elementwise.py has those).
 
 Those that OpenCL C has are its functions, with the errors that it allows (numeric.Numeric.library); the rest is written
 in plain arithmetic here. What is in neither table is refused by name.
@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from math import pi, sqrt
 from typing import TYPE_CHECKING
 
-from .mlir import WIDTHS, Reg
+from ..mapping.base.mlir import WIDTHS, Reg
 
 if TYPE_CHECKING:
-    from .numeric import Numeric
+    from ..mapping.base.numeric import Numeric
 
 
 def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
@@ -365,6 +365,8 @@ _FUNCTIONS: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
     "llrint": _to_integer("rint", 64),
     "llround": _to_integer("round", 64),
 }
+# The names on f64 of the functions that both types have.
+NAMES = frozenset((*_OPENCL, *_FUNCTIONS))
 _ROUNDINGS = {"rn": "rint", "rz": "", "rd": "floor", "ru": "ceil"}
 # By the whole name.
 _WHOLE: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {

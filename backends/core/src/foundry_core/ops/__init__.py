@@ -1,0 +1,1 @@
+"""What functions of numbers are, one row each: elementwise operations, and libdevice functions that are none."""

@@ -1,0 +1,280 @@
+"""One row for each operation that computes element i of its result from elements i of its operands.
+
+All tables of such operations derive from these rows: which libdevice function is which operation (front/libdevice.py),
+how each is written (mapping/base/numeric.py), what a DPU has of it (mapping/tasklet/numeric.py), whether it may be
+computed twice (mapping/base/plan.py), and the parameters of tests. A new one is a row here and a test of its values.
+
+A function that OpenCL has is one line:
+
+    _library(math.SinhOp, "sinh", "sinh"),
+
+An operation with a meaning of our own has it in the row, in terms of Numeric:
+
+    Row(arith.MinSIOp, lambda n, op, args: n.pick("slt", *args)),
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.dialects import arith, math
+from xdsl.ir import Operation
+
+from ..dialects import tt
+from ..dialects.arith import (
+    BitcastOp,
+    CmpfOp,
+    CmpiOp,
+    ExtSIOp,
+    ExtUIOp,
+    FPToSIOp,
+    FPToUIOp,
+    RemFOp,
+    SelectOp,
+    SIToFPOp,
+    TruncIOp,
+    UIToFPOp,
+)
+
+if TYPE_CHECKING:
+    from ..mapping.base.mlir import Reg
+    from ..mapping.base.numeric import Numeric
+
+# Writes an operation on registers that all have the same number of lanes; floats of 16 bits or less are f32 there.
+Writer: TypeAlias = "Callable[[Numeric, Any, Sequence[Reg]], Reg]"
+
+
+class OnDpu(Enum):
+    """What a DPU, whose floats are software, has of an operation."""
+
+    SAME = "as everywhere"
+    EXPANDED = "on f32, as the polynomial that mlir-opt makes of it"
+    POWER_OF_TWO = "on f32, by way of exp"
+    REFUSED = "nothing"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An elementwise operation.
+
+    Attributes:
+        operation: its class.
+        write: what it means.
+        libdevice: functions of CUDA's libdevice that it is, by their names on f64 without `__nv_`; on f32 they end in
+            an f.
+        symbols: others, by their whole names without `__nv_`. The fast ones may be inexact and need not be.
+        opencl: the OpenCL extended instruction that it is, if it is one.
+        is_rounded: whether its result, computed in f32, has to be rounded where the type is narrower.
+        is_costly: whether computing it twice costs more than keeping its result in memory.
+        on_dpu: what a DPU has of it.
+    """
+
+    operation: type[Operation]
+    write: Writer
+    libdevice: Sequence[str] = ()
+    symbols: Sequence[str] = ()
+    opencl: str = ""
+    is_rounded: bool = False
+    is_costly: bool = False
+    on_dpu: OnDpu = OnDpu.SAME
+
+
+def _plain(operation: type[Operation]) -> Row:
+    """An operation that means the same on registers, under the same name."""
+    return Row(operation, lambda n, op, args: n.text.binary(op.name, *args))
+
+
+def _float(
+    operation: type[Operation],
+    *symbols: str,
+    is_costly: bool = False,
+    on_dpu: OnDpu = OnDpu.SAME,
+) -> Row:
+    """As _plain, on floats."""
+    return replace(_plain(operation), symbols=symbols, is_rounded=True, is_costly=is_costly, on_dpu=on_dpu)
+
+
+def _library(
+    operation: type[Operation],
+    opencl: str,
+    *libdevice: str,
+    symbols: Sequence[str] = (),
+    is_costly: bool = True,
+    on_dpu: OnDpu = OnDpu.REFUSED,
+) -> Row:
+    """A function that OpenCL has under this name."""
+
+    def write(n: Numeric, op: Operation, args: Sequence[Reg]) -> Reg:
+        return n.library(opencl, args)
+
+    return Row(operation, write, libdevice, symbols, opencl, is_rounded=True, is_costly=is_costly, on_dpu=on_dpu)
+
+
+def _turning(operation: type[Operation], name: str, fast: str) -> Row:
+    row = _library(operation, name, name, symbols=[fast])
+    return replace(row, write=lambda n, op, args: n.turned(name, args[0]))
+
+
+def _cheap(operation: type[Operation], opencl: str, *libdevice: str) -> Row:
+    """A function that a device computes in an instruction or two."""
+    return _library(operation, opencl, *libdevice, is_costly=False, on_dpu=OnDpu.EXPANDED)
+
+
+def _divided(operation: type[Operation]) -> Row:
+    return Row(operation, lambda n, op, args: n.divide(op.name, *args), is_costly=True)
+
+
+def _cast(operation: type[Operation], symbols: Sequence[str] = ()) -> Row:
+    return Row(operation, lambda n, op, args: n.cast(op, args[0]), symbols=symbols)
+
+
+def _picked(operation: type[Operation], predicate: str) -> Row:
+    return Row(operation, lambda n, op, args: n.pick(predicate, *args))
+
+
+def _compared(operation: type[Operation]) -> Row:
+    return Row(operation, lambda n, op, args: n.text.compare(op.predicate_name, *args))
+
+
+def _bits(operation: type[Operation], symbols: Sequence[str] = ()) -> Row:
+    return Row(operation, lambda n, op, args: n.bitcast(op, args[0]), symbols=symbols)
+
+
+def _from_integer(operation: type[Operation], *sources: str) -> Row:
+    return _cast(operation, [f"{source}2{target}_rn" for target in ("float", "double") for source in sources])
+
+
+ROWS: tuple[Row, ...] = (
+    # Integers.
+    _plain(arith.AddiOp),
+    _plain(arith.SubiOp),
+    _plain(arith.MuliOp),
+    _plain(arith.AndIOp),
+    _plain(arith.OrIOp),
+    _plain(arith.XOrIOp),
+    _plain(arith.ShLIOp),
+    _plain(arith.ShRSIOp),
+    _plain(arith.ShRUIOp),
+    _divided(arith.DivSIOp),
+    _divided(arith.DivUIOp),
+    _divided(arith.RemSIOp),
+    _divided(arith.RemUIOp),
+    _picked(arith.MinSIOp, "slt"),
+    _picked(arith.MaxSIOp, "sgt"),
+    _picked(arith.MinUIOp, "ult"),
+    _picked(arith.MaxUIOp, "ugt"),
+    Row(math.AbsIOp, lambda n, op, args: n.absolute_integer(args[0]), symbols=["abs", "llabs"]),
+    Row(tt.MulhiUIOp, lambda n, op, args: n.upper_half_of(op, *args), symbols=["umulhi", "umul64hi"]),
+    # Choices.
+    _compared(CmpiOp),
+    _compared(CmpfOp),
+    Row(SelectOp, lambda n, op, args: n.text.select(*args)),
+    # Floats.
+    _float(arith.AddfOp, "fadd_rn", "dadd_rn"),
+    _float(arith.SubfOp, "fsub_rn", "dsub_rn"),
+    _float(arith.MulfOp, "fmul_rn", "dmul_rn"),
+    _float(arith.DivfOp, "fast_fdividef", is_costly=True),
+    _float(RemFOp, "fmod", "fmodf", is_costly=True, on_dpu=OnDpu.REFUSED),
+    Row(arith.NegfOp, lambda n, op, args: n.text.unary(op.name, args[0])),
+    Row(math.AbsFOp, lambda n, op, args: n.absolute(args[0]), ["fabs"]),
+    Row(arith.MinnumfOp, lambda n, op, args: n.pick_number("olt", *args)),
+    Row(arith.MaxnumfOp, lambda n, op, args: n.pick_number("ogt", *args)),
+    Row(arith.MinimumfOp, lambda n, op, args: n.pick_or_nan("olt", *args)),
+    Row(arith.MaximumfOp, lambda n, op, args: n.pick_or_nan("ogt", *args)),
+    Row(tt.ClampFOp, lambda n, op, args: n.clamped(*args, propagate_nan=op.propagate_nan.data == "all")),
+    Row(math.FmaOp, lambda n, op, args: n.fused(op, args), ["fma"], ["fmaf_rn", "fma_rn"]),
+    Row(
+        tt.PreciseSqrtOp,
+        lambda n, op, args: n.library("sqrt", args),
+        symbols=["fsqrt_rn", "dsqrt_rn"],
+        is_rounded=True,
+        is_costly=True,
+    ),
+    Row(
+        tt.PreciseDivFOp,
+        lambda n, op, args: n.text.binary("arith.divf", *args),
+        symbols=["fdiv_rn", "ddiv_rn"],
+        is_rounded=True,
+        is_costly=True,
+    ),
+    # Functions.
+    _library(math.ExpOp, "exp", "exp", symbols=["fast_expf"], on_dpu=OnDpu.EXPANDED),
+    _library(math.Exp2Op, "exp2", "exp2", on_dpu=OnDpu.POWER_OF_TWO),
+    _library(math.ExpM1Op, "expm1", "expm1", on_dpu=OnDpu.EXPANDED),
+    _library(math.LogOp, "log", "log", symbols=["fast_logf"], on_dpu=OnDpu.EXPANDED),
+    _library(math.Log2Op, "log2", "log2", symbols=["fast_log2f"], on_dpu=OnDpu.EXPANDED),
+    _library(math.Log10Op, "log10", "log10", symbols=["fast_log10f"]),
+    _library(math.Log1pOp, "log1p", "log1p", on_dpu=OnDpu.EXPANDED),
+    _library(math.SqrtOp, "sqrt", "sqrt", on_dpu=OnDpu.EXPANDED),
+    _library(math.RsqrtOp, "rsqrt", "rsqrt", on_dpu=OnDpu.EXPANDED),
+    _library(math.CbrtOp, "cbrt", "cbrt"),
+    _library(math.PowFOp, "pow", "pow", symbols=["fast_powf"]),
+    # Not expanded: MLIR takes multiples of pi / 2 away with one f32 constant, which leaves no correct digit of large
+    # arguments. Nor sinh and cosh, which lose them near 0.
+    _turning(math.SinOp, "sin", "fast_sinf"),
+    _turning(math.CosOp, "cos", "fast_cosf"),
+    _turning(math.TanOp, "tan", "fast_tanf"),
+    _library(math.AsinOp, "asin", "asin"),
+    _library(math.AcosOp, "acos", "acos"),
+    _library(math.AtanOp, "atan", "atan", on_dpu=OnDpu.EXPANDED),
+    _library(math.Atan2Op, "atan2", "atan2", on_dpu=OnDpu.EXPANDED),
+    _library(math.SinhOp, "sinh", "sinh"),
+    _library(math.CoshOp, "cosh", "cosh"),
+    _library(math.TanhOp, "tanh", "tanh", symbols=["fast_tanhf"], on_dpu=OnDpu.EXPANDED),
+    _library(math.AsinhOp, "asinh", "asinh"),
+    _library(math.AcoshOp, "acosh", "acosh"),
+    _library(math.AtanhOp, "atanh", "atanh"),
+    _library(math.ErfOp, "erf", "erf", on_dpu=OnDpu.EXPANDED),
+    _cheap(math.FloorOp, "floor", "floor"),
+    _cheap(math.CeilOp, "ceil", "ceil"),
+    _cheap(math.TruncOp, "trunc", "trunc"),
+    _cheap(math.RoundOp, "round", "round"),
+    _cheap(math.RoundEvenOp, "rint", "rint", "nearbyint"),
+    _cheap(math.CopySignOp, "copysign", "copysign"),
+    Row(tt.ExternElementwiseOp, lambda n, op, args: n.extern(op, args), is_costly=True),
+    # From type to type.
+    _cast(ExtSIOp),
+    _cast(ExtUIOp),
+    _cast(TruncIOp),
+    _cast(FPToSIOp),
+    _cast(FPToUIOp),
+    _cast(arith.ExtFOp),
+    _from_integer(SIToFPOp, "int", "ll"),
+    _from_integer(UIToFPOp, "uint", "ull"),
+    Row(arith.TruncFOp, lambda n, op, args: n.convert_float(op, args[0]), symbols=["double2float_rn"]),
+    Row(tt.FpToFpOp, lambda n, op, args: n.convert_float(op, args[0])),
+    _bits(BitcastOp),
+    _bits(
+        tt.BitcastOp,
+        [
+            "float_as_int",
+            "float_as_uint",
+            "int_as_float",
+            "uint_as_float",
+            "double_as_longlong",
+            "longlong_as_double",
+        ],
+    ),
+)
+# Everything that computes element i of its result from elements i of its operands.
+ELEMENTWISE: dict[type, Row] = {row.operation: row for row in ROWS}
+# The operation that a libdevice function is, by the symbol that Triton calls it by.
+SYMBOLS: dict[str, type[Operation]] = {
+    f"__nv_{name}": row.operation
+    for row in ROWS
+    for name in (*row.libdevice, *(f"{name}f" for name in row.libdevice), *row.symbols)
+}
+
+
+def is_elementwise(op: object) -> bool:
+    """Whether an operation computes element i of its result from elements i of its operands."""
+    return type(op) in ELEMENTWISE
+
+
+def is_costly(op: object) -> bool:
+    """Whether an elementwise operation is one that should be computed once."""
+    row = ELEMENTWISE.get(type(op))
+    return row is not None and row.is_costly
