@@ -212,7 +212,13 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     for part in parts:
         if part.beside:
             part.run(print)
-    checks = ["ruff check .", "ruff format --check .", "lint_imports_command()", "mypy", "pytest --allow-drift"]
+    checks = [
+        "ruff check .",
+        "ruff format --check .",
+        "lint_imports_command()",
+        "mypy",
+        f"{suites._PYTEST[-1]} --allow-drift",
+    ]
     expected = [*checks, "e2e dpu", "e2e dpu"]
     assert [call for call, words in zip(called, expected, strict=True) if words not in call] == []
     for call in called[len(checks) :]:

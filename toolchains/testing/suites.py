@@ -44,6 +44,8 @@ from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 _RESULTS = paths.RESULTS / "test"
 _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
+# Most tests on this machine wait for pip, apt or the engine. Those of a file share what is made once a session.
+_PYTEST = ("pytest", "--numprocesses=2", "--dist=loadfile", "--durations=20")
 # How long the tests in an image may take (seconds).
 _SECONDS = 2 * 3600
 _EVERY_CPU = "every_cpu"
@@ -117,7 +119,7 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
         CheckPart("import-linter", partial(_python, "lint-imports", ["-c", _LINT_IMPORTS]), beside=True),
         CheckPart("mypy", partial(_tool, ["mypy"]), beside=True),
         CheckPart(
-            "tests/ on this machine", partial(_tool, ["pytest", *drift, f"--junitxml={junit}"]), junit, beside=True
+            "tests/ on this machine", partial(_tool, [*_PYTEST, *drift, f"--junitxml={junit}"]), junit, beside=True
         ),
         *(CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
         *_suites_in_images(images),
