@@ -35,13 +35,20 @@ class Device:
 
 
 class Storage:
-    """The memory that a tensor is a view of: the same two questions that torch's UntypedStorage answers."""
+    """The memory that a tensor is a view of: the questions that torch's UntypedStorage answers.
 
-    __slots__ = ("_address", "_bytes")
+    Args:
+        address: of the first byte.
+        size: in bytes.
+        owner: the array whose memory this is.
+    """
 
-    def __init__(self, address: int, size: int) -> None:
+    __slots__ = ("_address", "_bytes", "_owner")
+
+    def __init__(self, address: int, size: int, owner: npt.NDArray[Any]) -> None:
         self._address = address
         self._bytes = size
+        self._owner = owner
 
     def data_ptr(self) -> int:
         """Address of the first byte."""
@@ -50,6 +57,40 @@ class Storage:
     def nbytes(self) -> int:
         """Size in bytes."""
         return self._bytes
+
+    def cpu(self) -> Storage:
+        """This storage: it is in the host's memory. Triton's interpreter asks for it."""
+        return self
+
+    def copy_(self, source: Storage) -> Storage:
+        """Take over the bytes of `source`, in place.
+
+        Raises:
+            ValueError: `source` has another size.
+        """
+        if source.data_ptr() != self._address:
+            np.copyto(self.view((self._bytes,), (1,), np.dtype(np.uint8)), source.view((source.nbytes(),), (1,)))
+        return self
+
+    def view(
+        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: npt.DTypeLike = np.uint8, offset: int = 0
+    ) -> npt.NDArray[Any]:
+        """Return an array in this memory; strides and offset are in bytes."""
+        whole = np.asarray(_Memory(self._address, self._bytes, self._owner))
+        return np.ndarray(shape, dtype, whole, offset, strides)
+
+
+class _Memory:
+    """What NumPy makes an array of bytes of, without copying it."""
+
+    def __init__(self, address: int, size: int, owner: npt.NDArray[Any]) -> None:
+        self._owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, not owner.flags.writeable),
+            "shape": (size,),
+            "typestr": "|u1",
+        }
 
 
 class Tensor:
@@ -60,7 +101,9 @@ class Tensor:
 
     Triton recognises an argument as a tensor by `data_ptr` and takes the element type from `dtype`; any NumPy dtype
     with a Triton counterpart will do, bfloat16 being ml_dtypes.bfloat16. The array is never copied; it may be strided.
-    `zero_`, `clone` and `copy_` are what triton.autotune calls for `reset_to_zero` and `restore_value`.
+    `zero_`, `clone` and `copy_` are what triton.autotune calls for `reset_to_zero` and `restore_value`; `cpu`, `to`,
+    `new_empty`, `set_` and `data` are what Triton's interpreter calls (TRITON_INTERPRET=1), which works in the array
+    itself.
 
         x = Tensor(np.arange(8, dtype=np.float32))
         kernel[(1,)](x, ...)
@@ -187,7 +230,42 @@ class Tensor:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         low, high = np.lib.array_utils.byte_bounds(owner)
-        return Storage(low, high - low)
+        return Storage(low, high - low, owner)
+
+    def storage_offset(self) -> int:
+        """Distance from the first byte of the storage to element [0, 0, ...], in elements."""
+        return (self._address - self.untyped_storage().data_ptr()) // self._array.itemsize
+
+    @property
+    def data(self) -> Tensor:
+        """This tensor, as torch names what has no gradient."""
+        return self
+
+    def cpu(self) -> Tensor:
+        """This tensor: it is in the host's memory."""
+        return self
+
+    def to(self, device: object) -> Tensor:
+        """This tensor: every device of Foundry takes it from the host's memory.
+
+        Raises:
+            ValueError: another device than `cpu`.
+        """
+        if str(device) != "cpu":
+            raise ValueError(f"a Tensor of foundry_core is in the host's memory, so it cannot go to {device!r}")
+        return self
+
+    def new_empty(self, *shape: int, device: object = "cpu") -> Tensor:
+        """A tensor of the same type with memory of its own, of no particular values."""
+        return Tensor(np.empty(shape, self._array.dtype)).to(device)
+
+    def set_(self, source: Storage, storage_offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> Tensor:
+        """Become a view of `source`; offset, size and strides in elements, as `stride` has them."""
+        step = self._array.itemsize
+        strides = tuple(step * each for each in stride)
+        self._array = source.view(size, strides, self._array.dtype, step * storage_offset)
+        self._address = source.data_ptr() + step * storage_offset
+        return self
 
     def numpy(self) -> npt.NDArray[Any]:
         """The array itself."""
