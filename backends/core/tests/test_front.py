@@ -291,3 +291,24 @@ def test_an_unknown_operation_is_named_with_the_line_that_called_it() -> None:
     with pytest.raises(UnsupportedOperation) as refused:
         parse(UNKNOWN)
     assert (refused.value.operation, refused.value.place) == ("tt.histogram", "mine.py:7")
+
+
+NUMBERED = """
+module { tt.func public @k(%p: !tt.ptr<f32>) {
+  %a = arith.constant 1 : i32
+  %a_1 = tt.addptr %p, %a : !tt.ptr<f32>, i32
+  %a_1_0 = tt.addptr %a_1, %a : !tt.ptr<f32>, i32
+  %a_1_1 = tt.load %a_1_0 : !tt.ptr<f32>
+  tt.store %a_1, %a_1_1 : !tt.ptr<f32>
+  tt.return
+} }
+"""
+
+
+def test_names_that_end_in_numbers_stay_different_when_they_are_printed() -> None:
+    """A variable a_1 of a kernel has values named a_1, a_1_0 and a_1_1; xDSL takes one number off, and adds one."""
+    text = str(parse(NUMBERED))
+    assert str(parse(text)) == text
+    defined = re.findall(r"(%\w+) = ", text)
+    assert len(set(defined)) == len(defined) == 4
+    assert str(parse(to_structured(NUMBERED)))

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
-from xdsl.ir import Dialect
+from xdsl.ir import Dialect, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
@@ -31,6 +31,7 @@ _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
 # MLIR leaves the parentheses out where a loop carries nothing; xDSL 0.74 wants them.
 _CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
+_NUMBERED = re.compile(r"_\d+$")
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 
 
@@ -107,4 +108,16 @@ def parse(text: str) -> ModuleOp:
     except ParseError as error:
         raise LoweringError(f"cannot read this IR: {error}") from error
     refuse_undeclared(module)
+    for op in module.walk():
+        for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)):
+            _shorten_name(value)
     return module
+
+
+def _shorten_name(value: SSAValue) -> None:
+    """Take all numbers off the end of a value's name: xDSL takes one, and its printer adds one that may be there.
+
+    Else a variable `a_1` in the kernel, whose values MLIR names a_1, a_1_0 and a_1_1, gives two values named a_1.
+    """
+    while value.name_hint is not None and _NUMBERED.search(value.name_hint):
+        value.name_hint = value.name_hint
