@@ -137,6 +137,32 @@ def e2e(c: Context, request: Request, only: str = "") -> None:
 
 
 @verb(group="use", request=(*IMAGE, "sdk"))
+def conformance(c: Context, request: Request, suite: str = "", only: str = "", timeout: str = "") -> None:
+    """Run tests of Triton's language on a target: the project's own, or any folder of tests.
+
+        ./foundry conformance spirv
+        ./foundry conformance spirv --suite=PATH/triton/python/test/unit/language
+        ./foundry conformance spirv --suite=my_tests --only='test_sum[float16' --timeout=30
+
+    For each test this says: pass; refused, with the operation; not applicable, with the reason; wrong; crash; time-out;
+    error; or not run. It prints tables by file and by test function and what changed since the last run, and writes
+    results.json and junit.xml to build/results/<target>/conformance/<Triton's version>/<suite>/. The exit status is 40
+    if any test is wrong, crashed, took too long, failed for another reason or was not run. docs/conformance.md is the
+    manual.
+
+    --suite=PATH     a folder with pytest's tests, or one file. Their fixture `device` is "cpu". If they import torch,
+                     they run in the variant of the target that has it, such as spirv-torch
+    --only=TEXT      run the tests whose file and name contain TEXT
+    --timeout=SECONDS  for a test; 120 by default
+    """
+    from toolchains.system.values import read_number
+    from toolchains.testing import conformance as tests
+
+    seconds = read_number("--timeout", timeout, example=60, default=tests.LIMIT, most=tests.LONGEST)
+    tests.conformance(request, suite=suite, only=only, timeout=seconds)
+
+
+@verb(group="use", request=(*IMAGE, "sdk"))
 def bench(c: Context, request: Request, only: str = "") -> None:
     """Time a target against its peers, in an image that has them.
 

@@ -74,32 +74,52 @@ def run_script(title: str, cases: Callable[[], Iterable[Case]], *, exact: bool =
     sys.exit(main(title, exact=exact, limit=limit))
 
 
-def serve(cases: Callable[[], Iterable[Case]]) -> None:
-    """Say which cases there are, then run those that standard input names; the other side of supervise.Worker."""
-    # What kernels, compilers and libraries print is no result, and what they read is no case.
-    results = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    requests = os.fdopen(os.dup(sys.stdin.fileno()))
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with Path(os.devnull).open() as nothing:
-        os.dup2(nothing.fileno(), sys.stdin.fileno())
-    # Where memory runs out, a worker is to die, and not the process that reports it.
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    import triton
+class Channel:
+    """A worker's side of supervise.Worker: says which cases there are, and answers for those that it is told to run.
 
+    To be made before anything else prints: from then on, what kernels, compilers and libraries print is no result, and
+    what they read is no case.
+    """
+
+    def __init__(self) -> None:
+        self._results = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+        self._requests = os.fdopen(os.dup(sys.stdin.fileno()))
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        with Path(os.devnull).open() as nothing:
+            os.dup2(nothing.fileno(), sys.stdin.fileno())
+        # Where memory runs out, a worker is to die, and not the process that reports it.
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+
+    def serve(self, listed: Sequence[Case], find: Callable[[str, str], Callable[[], Mapping[str, Any]]]) -> None:
+        """Answer until there are no more requests.
+
+        Args:
+            listed: the cases that there are; empty if this worker was not asked.
+            find: returns what runs the case of this suite and name, and returns its result. What it loads for that is
+                not counted as the case's time.
+        """
+        import triton
+
+        ran = triton.runtime.driver.active.ran()
+        cases = [[case.suite, case.name, list(case.variables.items()), case.anywhere] for case in listed]
+        self._say(cases=cases, ran={"triton": triton.__version__, **ran.as_dict()}, device=str(ran))
+        for line in self._requests:
+            token, suite, name = json.loads(line)
+            case = find(suite, name)
+            self._say(token=token, ready=True)
+            self._say(token=token, result=case())
+
+    def _say(self, **answer: object) -> None:
+        print(json.dumps(answer), file=self._results, flush=True)
+
+
+def serve(cases: Callable[[], Iterable[Case]]) -> None:
+    """Say which cases there are, then run those that standard input names."""
+    channel = Channel()
     listed = list(cases())
     known = {(case.suite, case.name): case for case in listed}
-    ran = triton.runtime.driver.active.ran()
-    hello = {
-        "cases": [[case.suite, case.name, list(case.variables.items()), case.anywhere] for case in listed],
-        "ran": {"triton": triton.__version__, **ran.as_dict()},
-        "device": str(ran),
-    }
-    print(json.dumps(hello), file=results, flush=True)
-    for line in requests:
-        token, suite, name = json.loads(line)
-        result = run(known[suite, name])
-        print(json.dumps({"token": token, "result": asdict(result)}), file=results, flush=True)
+    channel.serve(listed, lambda suite, name: lambda: asdict(run(known[suite, name])))
 
 
 def run(case: Case) -> Result:

@@ -3,7 +3,8 @@
 A kernel may end or damage the process that it runs in. So this process runs none, and imports neither Triton nor a
 device's library. A worker is the same script with --worker: it says which cases there are, then runs those that it is
 told to, one at a time. If it dies, or a case takes too long, that case is an error and another worker goes on with the
-next. Cases that need variables of the environment have workers with these, which work at the same time.
+next. Cases that need variables of the environment have workers with these, which work at the same time; a script may
+also have several workers for the cases that need none.
 
 With --records, standard output carries a line of JSON for each event, written when it happens: first the plan, at last
 the end. Who reads that knows which case was running if nothing follows (toolchains/testing/verdict.py).
@@ -23,6 +24,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,6 +34,8 @@ from threading import Lock
 from typing import Any, ClassVar
 
 WORKER = "--worker"
+# Given to the one worker that is asked which cases there are.
+LIST = "--list"
 # The exit status when there was no case to run. As pytest has it; unlike 1 and 2, Python itself never exits with it.
 NONE = 5
 # Seconds for a case, and for a worker's start. The slowest case takes about a minute on two processors.
@@ -49,7 +53,15 @@ Variables = tuple[tuple[str, str], ...]
 
 
 class WorkerError(Exception):
-    """A worker did not do what it was told to."""
+    """A worker did not do what it was told to.
+
+    Attributes:
+        outcome: "crash", "time-out", or "error" for an answer that is none.
+    """
+
+    def __init__(self, text: str, outcome: str = "error") -> None:
+        super().__init__(text)
+        self.outcome = outcome
 
 
 class Worker:
@@ -61,12 +73,12 @@ class Worker:
 
     alive: ClassVar[set[Worker]] = set()
 
-    def __init__(self, variables: Variables, limit: float) -> None:
+    def __init__(self, variables: Variables, limit: float, *, listing: bool = False) -> None:
         self._limit = limit
         self._rest = b""
         self._kills = _kills()
         self._process = subprocess.Popen(
-            [sys.executable, sys.argv[0], WORKER],
+            [sys.executable, sys.argv[0], WORKER, *([LIST] if listing else [])],
             env={**os.environ, **dict(variables)},
             start_new_session=True,
             stdin=subprocess.PIPE,
@@ -75,7 +87,7 @@ class Worker:
         )
         self.alive.add(self)
         try:
-            self.hello: dict[str, Any] = self._read()
+            self.hello: dict[str, Any] = self._read(max(limit, LIMIT))
             if not isinstance(self.hello.get("cases"), list):
                 raise WorkerError("the process did not say which cases there are")
         except BaseException:
@@ -94,7 +106,10 @@ class Worker:
         with suppress(BrokenPipeError):
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps([token, *key]).encode() + b"\n")
-        answer = self._read()
+        # What it loads for the case does not count: the limit is for the case itself.
+        if self._read(max(self._limit, LIMIT)) != {"token": token, "ready": True}:
+            raise WorkerError("something other than an answer to this case was written to the worker's results")
+        answer = self._read(self._limit)
         if self._rest or answer.get("token") != token or not isinstance(answer.get("result"), dict):
             raise WorkerError("something other than the result of this case was written to the worker's results")
         result: dict[str, Any] = answer["result"]
@@ -128,14 +143,14 @@ class Worker:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _read(self) -> dict[str, Any]:
-        """The next line that the process writes."""
+    def _read(self, limit: float) -> dict[str, Any]:
+        """The next line that the process writes, in at most `limit` seconds."""
         assert self._process.stdout is not None
-        end = time.monotonic() + self._limit
+        end = time.monotonic() + limit
         while b"\n" not in self._rest:
             if time.monotonic() > end:
                 self.stop()
-                raise WorkerError(f"it was ended: the limit on time is {self._limit:g} s")
+                raise WorkerError(f"it was ended: the limit on time is {limit:g} s", "time-out")
             # First, so that what it wrote before it ended is read. Its children may hold the pipe open.
             status = self._process.poll()
             chunk = b""
@@ -147,7 +162,7 @@ class Worker:
             if status is not None and not chunk:
                 self.stop()
                 why = f"the process {_ended(status)} before this case was done"
-                raise WorkerError(f"{why}\n{_killed()}" if _kills() > self._kills else why)
+                raise WorkerError(f"{why}\n{_killed()}" if _kills() > self._kills else why, "crash")
         line, _, self._rest = self._rest.partition(b"\n")
         try:
             answer = json.loads(line)
@@ -206,13 +221,14 @@ class Report:
             self.say(f"FAILED: {fault}")
 
 
-def main(title: str, *, exact: bool = False, limit: int = LIMIT) -> int:
+def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 1) -> int:
     """Run the cases of this script, sys.argv[0], and report.
 
     Args:
         title: for people.
         exact: whether --only is the whole name of a case.
         limit: seconds for a case, if --limit does not say otherwise.
+        workers: how many run the cases that need no variables.
 
     Returns:
         The exit status: 0 if all passed, 1 if any failed, NONE if there was none to run.
@@ -227,7 +243,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     report = Report(title, options.records)
     try:
-        first = Worker((), options.limit)
+        first = Worker((), options.limit, listing=True)
     except WorkerError as error:
         report.say(f"FAILED: no case was run: {error}")
         return 1
@@ -250,11 +266,12 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT) -> int:
         first.stop()
         report.say("FAILED: two cases have the same name")
         return 1
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        work = partial(_lane, limit=options.limit, report=report)
-        lanes_done = [
-            pool.submit(work, keys, variables, None if variables else first) for variables, keys in lanes.items()
-        ]
+    work = partial(_lane, limit=options.limit, report=report)
+    shared = deque(lanes.pop(()))
+    lots = [(shared, (), None if number else first) for number in range(max(1, min(workers, len(shared))))]
+    lots += [(deque(keys), variables, None) for variables, keys in lanes.items()]
+    with ThreadPoolExecutor(len(lots)) as pool:
+        lanes_done = [pool.submit(work, *lot) for lot in lots]
         try:
             for done in lanes_done:
                 done.result()
@@ -269,9 +286,15 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT) -> int:
     return 1 if report.failed or report.faults else 0
 
 
-def _lane(keys: Sequence[Key], variables: Variables, worker: Worker | None, *, limit: float, report: Report) -> None:
-    """Run cases one after the other, in one worker as long as it lives."""
-    for key in keys:
+def _lane(keys: deque[Key], variables: Variables, worker: Worker | None, *, limit: float, report: Report) -> None:
+    """Run cases one after the other, in one worker as long as it lives; other lanes may take from the same cases."""
+    key: Key | None = None
+    while keys:
+        try:
+            key = keys.popleft()
+        except IndexError:
+            # Another lane took the last one.
+            break
         report.began(key)
         start = time.monotonic()
         try:
@@ -282,10 +305,11 @@ def _lane(keys: Sequence[Key], variables: Variables, worker: Worker | None, *, l
                 worker.stop()
             worker = None
             seconds = time.monotonic() - start
-            result = {"seconds": seconds, "error": None, "modelled": None, "failure": str(error), "broke": True}
+            result = {"seconds": seconds, "error": None, "modelled": None, "failure": str(error)}
+            result["outcome"] = error.outcome
         report.result(key, result)
     if worker and (wrong := worker.end()):
-        report.fault(f"{wrong}: {' '.join(keys[-1]) if keys else 'none was run'}")
+        report.fault(f"{wrong}: {' '.join(key) if key else 'none was run'}")
 
 
 def _ended(status: int) -> str:
@@ -321,7 +345,7 @@ def row(result: Mapping[str, Any]) -> str:
     if result.get("data"):
         return f"{result['data']['table']}\n"
     if result["failure"] is None:
-        error, verdict = _error(result["error"]), "passed"
+        error, verdict = _error(result["error"]), result.get("outcome") or "passed"
     else:
         error, verdict = "", "FAILED"
     cost = f"modelled {result['modelled']['cycles']} cycles" if result["modelled"] else ""

@@ -9,16 +9,19 @@ from __future__ import annotations
 import ast
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
+from toolchains.assembly.target_image import Image
 from toolchains.config import components
+from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.engine.sandbox import Sandbox
 from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.errors import FoundryError, ProofError, UsageError, suggestion
 from toolchains.testing.verdict import Verdict
@@ -169,18 +172,50 @@ def _run(
     """
     docker, made = ensure.ensure_image(request)
     shutil.rmtree(results, ignore_errors=True)
-    places = container_files.writable_folders(request.target)
     verdict = Verdict()
-    with docker.sandbox(made.info.id, folders=places, seconds=_SECONDS) as container:
-        print(f"limits: {container.limits}")
+
+    def prepare(container: Sandbox) -> None:
         container_files.copy_checks(container, request.target, folders)
-        container_files.copy_user_folders(container, request.target)
         for peer in peers:
             _install(container, peer)
+
+    run_cases(docker, made, request.target, prepare, command, env, verdict)
+    return verdict
+
+
+def run_cases(
+    engine: Engine,
+    image: Image,
+    target: LockedTarget,
+    prepare: Callable[[Sandbox], None],
+    command: Sequence[str],
+    env: Mapping[str, str],
+    verdict: Verdict,
+    *,
+    seconds: int = _SECONDS,
+    line: Callable[[str], None] = lambda text: print(text, flush=True),
+    record: Callable[[str], None] | None = None,
+) -> None:
+    """Run a command that sends records in a container of an image, and judge them.
+
+    Args:
+        engine, image: see ensure.ensure_image.
+        target: what the image is of.
+        prepare: copies what the command needs into the container.
+        command: starts e2e/supervise.py's main.
+        env: variables for it.
+        verdict: takes the records. It is concluded when this returns, and not if this raises.
+        seconds: how long the container lives.
+        line: called with each line that is no record.
+        record: called with each record in place of `verdict.take`.
+    """
+    places = container_files.writable_folders(target)
+    with engine.sandbox(image.info.id, folders=places, seconds=seconds) as container:
+        line(f"limits: {container.limits}")
+        prepare(container)
+        container_files.copy_user_folders(container, target)
         try:
-            done = container.run(
-                command, env=env, cwd=_HOME, line=lambda text: print(text, flush=True), out=verdict.take
-            )
+            done = container.run(command, env=env, cwd=_HOME, line=line, out=record or verdict.take)
         except FoundryError as error:
             # Results that came are kept.
             verdict.conclude(str(error))
@@ -188,7 +223,6 @@ def _run(
             verdict.conclude(f"the process in the container ended with status {done.status}{_memory(container)}")
             if done.status not in (0, _NONE) and not verdict.failed and not verdict.faults:
                 verdict.faults.append(f"the process in the container ended with status {done.status}")
-    return verdict
 
 
 def _memory(container: Sandbox) -> str:

@@ -2,6 +2,9 @@
 
 The first record is the plan: which cases are run. A run is a success only if each of them has exactly one result, if
 none failed, and if the last record came. What was running when records stopped is an error, and so is what was not run.
+
+A result has `failure`, a text, or None if nothing is wrong. It may have `outcome`, one word on what became of the case,
+and `reason`. Without a failure, an outcome other than "pass" says why the case was not carried through.
 """
 
 from __future__ import annotations
@@ -15,6 +18,10 @@ from xml.etree import ElementTree
 
 # A case's suite and name.
 Key = tuple[str, str]
+# Outcomes of a case that has no result of its own: its process ended, took too long, or never came to it.
+CRASH, TIME_OUT, NOT_RUN = "crash", "time-out", "not run"
+_BROKEN = (CRASH, TIME_OUT, NOT_RUN, "error")
+PASS = "pass"
 
 
 @dataclass
@@ -70,11 +77,12 @@ class Verdict:
             raise ValueError("the case did not begin, or has a result")
         self.results[key] = result
 
-    def conclude(self, why: str) -> None:
+    def conclude(self, why: str, *, stopped: bool = False) -> None:
         """Take note that no record comes any more: what has no result is an error.
 
         Args:
             why: what ended the run, for people.
+            stopped: whether it was the user, and not what was running.
         """
         if self.plan is None:
             self.faults.append(f"it broke off before it said which cases there are: {why}")
@@ -83,9 +91,14 @@ class Verdict:
             self.faults.append(f"it broke off: {why}")
         for key in self.plan:
             if key not in self.results:
-                said = f"it was running when the run broke off: {why}" if key in self._began else f"not run: {why}"
                 blank = {"suite": key[0], "name": key[1], "seconds": 0.0, "error": None, "modelled": None}
-                self.results[key] = blank | {"failure": said, "broke": True}
+                if key in self._began:
+                    end = {"failure": f"it was running when the run broke off: {why}", "outcome": CRASH}
+                    if stopped:
+                        end["outcome"] = NOT_RUN
+                else:
+                    end = {"failure": f"not run: {why}", "outcome": NOT_RUN}
+                self.results[key] = blank | end
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -97,30 +110,32 @@ class Verdict:
         planned = self.plan or ()
         return bool(planned) and set(planned) == set(self.results) and not (self.failed or self.faults) and self._ended
 
-    def write(self, folder: Path) -> None:
-        """Write junit.xml and results.json."""
+    def write(self, folder: Path, **more: object) -> None:
+        """Write junit.xml and results.json, which gets also what else is given."""
         folder.mkdir(parents=True, exist_ok=True)
         document = {
             "title": self.title,
             "ran": self.ran,
             "planned": len(self.plan or ()),
-            "passed": len(self.results) - len(self.failed),
+            "passed": sum(r["failure"] is None and _skipped(r) is None for r in self.results.values()),
             "failed": len(self.failed),
             "faults": self.faults,
+            **more,
             "cases": list(self.results.values()),
         }
         (folder / "results.json").write_text(json.dumps(document, indent=1) + "\n")
         self._junit(folder / "junit.xml")
 
     def _junit(self, path: Path) -> None:
-        broken = sum(bool(result.get("broke")) for result in self.failed)
+        broken = sum(result.get("outcome") in _BROKEN for result in self.failed)
+        skipped = sum(_skipped(result) is not None for result in self.results.values())
         suite = ElementTree.Element(
             "testsuite",
             name=self.title,
             tests=str(len(self.results) + len(self.faults)),
             failures=str(len(self.failed) - broken),
             errors=str(broken + len(self.faults)),
-            skipped="0",
+            skipped=str(skipped),
             time=f"{sum(result['seconds'] for result in self.results.values()):.3f}",
         )
         properties = ElementTree.SubElement(suite, "properties")
@@ -135,7 +150,9 @@ class Verdict:
                 for name, count in result["modelled"].items():
                     ElementTree.SubElement(costs, "property", name=f"modelled_{name}", value=str(count))
             if result["failure"] is not None:
-                _add_failure(case, "error" if result.get("broke") else "failure", result["failure"])
+                _add_failure(case, "error" if result.get("outcome") in _BROKEN else "failure", result["failure"])
+            elif (why := _skipped(result)) is not None:
+                ElementTree.SubElement(case, "skipped", message=_printable(why))
         for fault in self.faults:
             _add_failure(ElementTree.SubElement(suite, "testcase", classname="run", name="the whole"), "error", fault)
         root = ElementTree.Element("testsuites")
@@ -144,8 +161,20 @@ class Verdict:
         ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
+def _skipped(result: Mapping[str, Any]) -> str | None:
+    """Why a case that did not fail was not carried through; None if it passed."""
+    outcome = result.get("outcome") or PASS
+    if result["failure"] is not None or outcome == PASS:
+        return None
+    return f"{outcome}: {result.get('reason', '')}"
+
+
 def _add_failure(case: ElementTree.Element, kind: str, text: str) -> None:
-    # XML has no way to write most control characters.
-    text = "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+    text = _printable(text)
     last = (text.strip().splitlines() or ["no reason was given"])[-1]
     ElementTree.SubElement(case, kind, message=last).text = text
+
+
+def _printable(text: str) -> str:
+    # XML has no way to write most control characters.
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)

@@ -1,0 +1,21 @@
+"""Runs a folder of Triton tests in worker processes: `python conformance`, with e2e/ and pytest on PYTHONPATH.
+
+The process that is started runs no test. It owns the results (e2e/supervise.py), and has as many workers as there are
+processors. A worker that a test ends, or that is ended because a test takes too long, loses that test only.
+
+Variables: FOUNDRY_SUITE is the folder or the file with the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from supervise import WORKER, main
+
+if __name__ == "__main__":
+    if WORKER in sys.argv[1:]:
+        import tests_worker
+
+        sys.exit(tests_worker.serve(os.environ["FOUNDRY_SUITE"]))
+    sys.exit(main("conformance", workers=len(os.sched_getaffinity(0))))

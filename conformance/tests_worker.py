@@ -1,0 +1,175 @@
+"""A worker that runs pytest's tests: it says which there are, then runs those that it is told to, one at a time.
+
+Which tests there are is found out file by file, each in a child of its own: a file may end the process that imports it.
+A file that cannot be imported counts as one test of the name COLLECTION, which tells why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import device_fixtures
+import pytest
+from _pytest.runner import runtestprotocol
+from outcomes import Outcome, judge, read_rules
+from report import Case, Channel
+from supervise import LIST
+
+COLLECTION = "collection"
+# Seconds in which the tests of a file must be known. A file whose import takes longer is reported as a time-out.
+_COLLECT = 300
+# Characters of an error's text that are kept: its end, which has the message.
+_KEPT = 8000
+
+
+def serve(suite: str) -> int:
+    """Answer on standard output until standard input ends; returns pytest's exit status.
+
+    Args:
+        suite: a folder with tests, or a file.
+    """
+    channel = Channel()
+    root = suite if Path(suite).is_dir() else str(Path(suite).parent)
+    options = [f"--rootdir={root}", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal", suite]
+    status = pytest.main(options, plugins=[device_fixtures, Session(channel, suite)])
+    # Whether tests failed, or whether there are any, is for the process that owns the results.
+    fine = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+    return 0 if status in fine else int(status)
+
+
+class Session:
+    """A pytest plugin: it answers requests where pytest would run all tests one after the other."""
+
+    def __init__(self, channel: Channel, suite: str) -> None:
+        self._channel = channel
+        self._suite = Path(suite)
+        self._rules = read_rules()
+        self._known: dict[str, tuple[dict[str, pytest.Item], Outcome | None]] = {}
+        # The last exception in a test or in importing a file, and why a file was left out.
+        self._error: BaseException | None = None
+        self._skipped = ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> bool:
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        def find(file: str, name: str) -> Callable[[], Mapping[str, Any]]:
+            if file not in self._known:
+                self._known[file] = self._collect(session, file)
+            items, trouble = self._known[file]
+            if name in items:
+                return lambda: self._run(items[name])
+            missing = trouble or Outcome("error", "it was there when the tests were listed, and is not any more")
+            return lambda: _result(0.0, missing, missing.reason)
+
+        listed = list(self._list(session)) if LIST in sys.argv[1:] else []
+        self._channel.serve([Case(file, name, lambda: None) for file, name in listed], find)
+        return True
+
+    def pytest_exception_interact(self, call: pytest.CallInfo[Any]) -> None:
+        assert call.excinfo is not None
+        self._error = call.excinfo.value
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self._skipped = _skip_reason(report)
+
+    def _files(self, session: pytest.Session) -> list[str]:
+        """The files with tests, by their names below pytest's root."""
+        patterns = session.config.getini("python_files")
+        root = session.config.rootpath
+        if self._suite.is_file():
+            return [self._suite.relative_to(root).as_posix()]
+        found = {path for pattern in patterns for path in self._suite.rglob(pattern) if path.is_file()}
+        return sorted(path.relative_to(root).as_posix() for path in found)
+
+    def _collect(self, session: pytest.Session, file: str) -> tuple[dict[str, pytest.Item], Outcome | None]:
+        """A file's tests by their names, and what is wrong with it as a whole."""
+        self._error, self._skipped = None, ""
+        found = session.perform_collect([str(session.config.rootpath / file)])
+        items = {item.nodeid.partition("::")[2]: item for item in found if isinstance(item, pytest.Item)}
+        if self._error is not None:
+            return items, judge(self._error, self._rules)
+        return items, Outcome("not applicable", self._skipped) if self._skipped else None
+
+    def _list(self, session: pytest.Session) -> Iterator[tuple[str, str]]:
+        def names(file: str) -> list[str]:
+            items, trouble = self._collect(session, file)
+            return [*items, *([COLLECTION] if trouble else [])]
+
+        for file in self._files(session):
+            for name in _in_child(partial(names, file)):
+                yield file, name
+
+    def _run(self, item: pytest.Item) -> dict[str, Any]:
+        start = time.perf_counter()
+        self._error = None
+        reports = runtestprotocol(item, log=False, nextitem=None)
+        seconds = time.perf_counter() - start
+        bad = next((report for report in reports if report.failed), None)
+        if bad is not None:
+            outcome = judge(self._error, self._rules) if self._error else Outcome("error", "it failed without an error")
+            return _result(seconds, outcome, "\n".join([bad.longreprtext, bad.capstdout, bad.capstderr]).strip())
+        if skipped := next((report for report in reports if report.skipped), None):
+            return _result(seconds, Outcome("not applicable", _skip_reason(skipped)), "")
+        return _result(seconds, Outcome("pass"), "")
+
+
+def _result(seconds: float, outcome: Outcome, text: str) -> dict[str, Any]:
+    failed = outcome.outcome in ("wrong", "error")
+    return {
+        "seconds": seconds,
+        "error": None,
+        "modelled": None,
+        "failure": (text[-_KEPT:] or outcome.reason) if failed else None,
+        "outcome": outcome.outcome,
+        "reason": outcome.reason,
+    }
+
+
+def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    if hasattr(report, "wasxfail"):
+        return f"the test expects to fail: {report.wasxfail or 'it does not say why'}"
+    why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return f"the test skips: {why.removeprefix('Skipped: ')}"
+
+
+def _in_child(work: Callable[[], list[str]]) -> list[str]:
+    """What a function returns in a forked child; [COLLECTION] if it raises, dies or takes too long."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            found = work()
+            with os.fdopen(writer, "w") as file:
+                json.dump(found, file)
+        finally:
+            # Nothing of the parent may run a second time.
+            os._exit(0)
+    os.close(writer)
+    text, end = b"", time.monotonic() + _COLLECT
+    while select.select([reader], [], [], max(0.0, end - time.monotonic()))[0]:
+        chunk = os.read(reader, 65536)
+        if not chunk:
+            break
+        text += chunk
+    os.close(reader)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    return found if isinstance(found, list) else [COLLECTION]

@@ -1,0 +1,343 @@
+"""The verb conformance: what becomes of a test, which tests one that ends its process takes along, what is reported."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from toolchains.artifacts import triton_wheel
+from toolchains.assembly import ensure
+from toolchains.assembly.request import Request
+from toolchains.system import paths
+from toolchains.system.errors import ProofError, UsageError
+from toolchains.testing import conformance
+from toolchains.testing.verdict import Verdict
+
+TOYS = Path(__file__).parent / "toys" / "conformance"
+RUNNER = paths.ROOT / "conformance"
+# The least of Triton that a worker asks for.
+TRITON = """
+from types import SimpleNamespace as n
+__version__ = "0.0"
+class Ran:
+    as_dict = lambda self: {"kind": "CPU OpenCL device", "device": "a device"}
+runtime = n(driver=n(active=n(ran=Ran)))
+"""
+LIMIT = "it was ended: the limit on time is 5 s"
+SEGFAULT = "the process was ended by SIGSEGV before this case was done"
+# What each test of the toy suite must come to: the outcome, and the reason or the failure.
+EXPECTED = {
+    "test_outcomes.py::test_passes": ("pass", ""),
+    "test_outcomes.py::test_refused": ("refused", "tt.histogram"),
+    "test_outcomes.py::test_inline_ptx": ("not applicable", "inline PTX or other assembly of a GPU"),
+    "test_outcomes.py::test_asserts_ttgir": ("not applicable", "asserts the text of ttgir"),
+    "test_outcomes.py::test_wrong[1]": ("wrong", "AssertionError: assert 1 == 2"),
+    "test_outcomes.py::test_wrong[2]": ("pass", ""),
+    "test_outcomes.py::test_wrong[3]": ("wrong", "AssertionError: assert 3 == 2"),
+    "test_outcomes.py::test_numpy_says_wrong": ("wrong", "AssertionError: Arrays are not equal"),
+    "test_outcomes.py::test_not_refused_though_it_should_be": ("wrong", "Failed: DID NOT RAISE ValueError"),
+    "test_outcomes.py::test_assertion_of_the_compiler": ("error", "AssertionError: no layout"),
+    "test_outcomes.py::test_raises": ("error", "RuntimeError: no such device"),
+    "test_outcomes.py::test_ends_the_interpreter": ("error", "SystemExit: 0"),
+    "test_outcomes.py::test_segfault": ("crash", SEGFAULT),
+    "test_outcomes.py::test_exits": ("crash", "the process ended with status 0 before this case was done"),
+    "test_outcomes.py::test_endless_loop": ("time-out", LIMIT),
+    "test_outcomes.py::test_skipped": ("not applicable", "the test skips: needs two GPUs"),
+    "test_outcomes.py::test_expected_to_fail": ("not applicable", "the test expects to fail: a defect of upstream's"),
+    "test_outcomes.py::test_after_all_of_that": ("pass", ""),
+    "test_import_error.py::collection": ("error", "ModuleNotFoundError: No module named 'no_such_module'"),
+    "test_segfault_in_import.py::collection": ("crash", SEGFAULT),
+    "test_skips_itself.py::collection": ("not applicable", "the test skips: needs CUDA"),
+    "test_needs_torch.py::collection": ("not applicable", "needs torch, which this image does not have"),
+}
+
+
+def said(result: dict[str, Any]) -> tuple[str, str]:
+    return result["outcome"], result.get("reason") or result["failure"] or ""
+
+
+def run(folder: Path, suite: Path, *options: str) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
+    """What the tests of a folder come to on this machine, which has no Triton."""
+    (folder / "triton.py").write_text(TRITON)
+    path = ":".join(map(str, (folder, paths.ROOT / "e2e")))
+    done = subprocess.run(
+        [sys.executable, RUNNER, "--records", "--limit", "5", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": path, "FOUNDRY_SUITE": str(suite)},
+    )
+    verdict = Verdict()
+    for line in done.stdout.splitlines():
+        verdict.take(line)
+    verdict.conclude(f"status {done.returncode}")
+    return verdict, done
+
+
+@pytest.mark.slow
+def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itself(tmp_path: Path) -> None:
+    verdict, done = run(tmp_path, TOYS)
+    found = {"::".join(key): said(result) for key, result in verdict.results.items()}
+    assert found == EXPECTED, done.stderr
+    assert verdict.faults == []
+    assert not verdict.proven
+    verdict.write(tmp_path)
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
+    assert suite is not None
+    outcomes = [outcome for outcome, _ in EXPECTED.values()]
+    assert {name: int(suite.get(name, "")) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": len(outcomes),
+        "failures": outcomes.count("wrong"),
+        "errors": sum(map(outcomes.count, ("crash", "time-out", "error"))),
+        "skipped": outcomes.count("refused") + outcomes.count("not applicable"),
+    }
+    messages = [skipped.get("message") for skipped in suite.iter("skipped")]
+    assert "refused: tt.histogram" in messages
+
+
+def test_one_file_may_be_given_and_tests_chosen_by_their_names(tmp_path: Path) -> None:
+    verdict, _ = run(tmp_path, TOYS / "test_outcomes.py", "--only", "test_wrong[")
+    assert verdict.plan == tuple(("test_outcomes.py", f"test_wrong[{number}]") for number in (1, 2, 3))
+
+
+def test_a_suite_with_a_conftest_for_gpus_gets_tensors_on_the_cpu(tmp_path: Path) -> None:
+    """As upstream's: an option --device whose default is cuda."""
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "conftest.py").write_text(
+        "import pytest\n"
+        "def pytest_addoption(parser): parser.addoption('--device', default='cuda')\n"
+        "@pytest.fixture\n"
+        "def device(request): return request.config.getoption('--device')\n"
+    )
+    (suite / "test_it.py").write_text("def test_device(device): assert device == 'cpu'\n")
+    verdict, done = run(tmp_path, suite)
+    assert verdict.proven, done.stderr
+
+
+@pytest.fixture
+def outcomes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module that runs in images."""
+    monkeypatch.syspath_prepend(str(RUNNER))
+    return importlib.import_module("outcomes")
+
+
+class ZenCompilerError(Exception):
+    """As that of the vsi backend, whose compiler is another process."""
+
+
+class LoweringError(Exception):
+    """As that of foundry_core, for what is no single operation."""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ZenCompilerError("zen-compiler refused the kernel k\n  why: tt.scan at k.py:7 is not supported"), "tt.scan"),
+        (ZenCompilerError("zen-compiler refused the kernel k\n  why: out of memory"), None),
+        (ValueError("type fp8e4nv not supported in this architecture. The supported types are ('fp8e5',)"), "fp8e4nv"),
+        (LoweringError("kernel k keeps 70000 bytes of tiles in WRAM, of which"), "tiles that do not fit in WRAM"),
+        (LoweringError("a constant of type i7"), None),
+    ],
+)
+def test_what_a_target_refuses_is_named(outcomes: Any, error: Exception, expected: str | None) -> None:
+    found = outcomes.judge(error, outcomes.read_rules())
+    assert (found.outcome, found.reason) == (
+        ("refused", expected) if expected else ("error", f"{type(error).__name__}: {str(error).splitlines()[0]}")
+    )
+
+
+def test_of_an_error_in_a_kernel_the_reason_is_shown_and_not_the_place(outcomes: Any) -> None:
+    error = ValueError("at 9:18:\ndef kernel(x):\n    tl.load(x[10:])\n    ^\nunsupported tensor index: slice")
+    assert outcomes.judge(error, ()).reason == "ValueError: unsupported tensor index: slice"
+
+
+def test_a_rule_that_could_hide_a_wrong_value_is_refused(outcomes: Any, tmp_path: Path) -> None:
+    judge, read_rules = outcomes.judge, outcomes.read_rules
+    rules = read_rules()
+    for text in ("ttgir", "KeyError: 'ttgir'", "assert 'ptx' in asm", "No module named 'torch'", "1 != 2"):
+        assert judge(AssertionError(text), rules).outcome == "wrong", text
+    # Neither hides it what happened before: an except clause that asserts.
+    hidden = AssertionError()
+    hidden.__context__ = KeyError("ttgir")
+    assert judge(hidden, rules).outcome == "wrong"
+    (tmp_path / "rules.toml").write_text('[[rule]]\noutcome = "not applicable"\nreason = "whatever"\n')
+    with pytest.raises(ValueError, match="this is no rule"):
+        read_rules(tmp_path / "rules.toml")
+    (tmp_path / "rules.toml").write_text('[[rule]]\noutcome = "pass"\nreason = "it is fine"\nerror = "."\n')
+    with pytest.raises(ValueError, match="this is no rule"):
+        read_rules(tmp_path / "rules.toml")
+
+
+def record(name: str, outcome: str, reason: str = "") -> dict[str, Any]:
+    failure = reason if outcome in conformance.BAD else None
+    blank = {"suite": "test_a.py", "name": name, "seconds": 1.0, "error": None, "modelled": None}
+    return blank | {"failure": failure, "outcome": outcome, "reason": reason}
+
+
+def verdict_of(**outcomes: str) -> Verdict:
+    """A run that ended with these outcomes."""
+    verdict = Verdict()
+    keys = [["test_a.py", name] for name in outcomes]
+    events: list[dict[str, Any]] = [{"plan": keys, "title": "conformance", "ran": {"device": "a device"}}]
+    for key, outcome in zip(keys, outcomes.values(), strict=True):
+        if outcome != "not run":
+            events += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
+    for event in events:
+        verdict.take(json.dumps(event))
+    if "not run" in outcomes.values():
+        verdict.conclude("the run was stopped")
+    else:
+        verdict.take(json.dumps({"end": len(keys), "faults": []}))
+        verdict.conclude("status 0")
+    return verdict
+
+
+def report(folder: Path, capsys: pytest.CaptureFixture[str], *, whole: bool = True, **outcomes: str) -> str:
+    conformance._report(verdict_of(**outcomes), folder, whole=whole)
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_what_changed_since_the_last_run_of_each_test_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "there is no earlier run" in report(tmp_path, capsys, a="pass", b="refused", c="wrong", d="pass")
+    assert "are those of the last run" in report(tmp_path, capsys, a="pass", b="refused", c="wrong", d="pass")
+    found = report(tmp_path, capsys, a="crash", b="pass", c="wrong", d="refused", e="wrong")
+    assert "newly failing: 1 test_a.py::a no longer passing: 1 test_a.py::d newly passing: 1 test_a.py::b" in found
+    changes = json.loads((tmp_path / "results.json").read_text())["changes"]
+    assert changes["newly_failing"] == ["test_a.py::a"]
+    # Of a run of some tests, and of one that was stopped, the others keep their last outcomes.
+    report(tmp_path, capsys, whole=False, c="pass")
+    report(tmp_path, capsys, a="not run", b="pass", c="not run", d="refused", e="wrong")
+    found = report(tmp_path, capsys, a="pass", b="pass", c="wrong", d="refused")
+    assert "newly failing: 1 test_a.py::c newly passing: 1 test_a.py::a" in found
+    assert set(json.loads((tmp_path / "outcomes.json").read_text())) == {f"test_a.py::{name}" for name in "abcd"}
+
+
+def test_the_report_counts_by_file_by_function_and_by_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"f[1]": "pass", "f[2]": "wrong", "f[3]": "refused", "g": "not applicable", "h": "not run"}
+    text = report(tmp_path, capsys, **names)
+    assert "wrong, 1 times: test_a.py::f a reason" in text
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert document["files"] == {
+        "test_a.py": {"pass": 1, "refused": 1, "not applicable": 1, "wrong": 1, "not run": 1},
+    }
+    assert document["groups"]["test_a.py::f"] == {"pass": 1, "refused": 1, "wrong": 1}
+    assert document["refused"] == document["not_applicable"] == {"a reason": 1}
+    assert document["passed"] == 1
+
+
+@pytest.fixture
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """No image and no container; `records` is what comes out of it, `used` the target whose image is taken."""
+    state: dict[str, Any] = {"records": [], "used": ""}
+
+    def have(request: Request) -> tuple[None, None]:
+        state["used"] = request.target.name
+        return None, None
+
+    def run_cases(*words: Any, record: Any, **_: Any) -> None:
+        for each in state["records"]:
+            if isinstance(each, BaseException):
+                raise each
+            record(json.dumps(each))
+        words[6].conclude("status 0")
+
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(triton_wheel, "version", lambda locked: f"{locked.version}+foundry.1")
+    monkeypatch.setattr(ensure, "ensure_image", have)
+    monkeypatch.setattr(conformance.proof, "run_cases", run_cases)
+    yield state
+
+
+def events(**outcomes: str) -> list[dict[str, Any]]:
+    """The records of a whole run."""
+    keys = [["test_a.py", name] for name in outcomes]
+    found: list[dict[str, Any]] = [{"plan": keys, "title": "conformance", "ran": {}}]
+    for key, outcome in zip(keys, outcomes.values(), strict=True):
+        found += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
+    return [*found, {"end": len(keys), "faults": []}]
+
+
+@pytest.mark.parametrize("outcome", conformance.BAD)
+def test_a_test_that_is_not_fine_is_a_failure_of_the_run(image: dict[str, Any], outcome: str) -> None:
+    image["records"] = events(good="pass", bad=outcome)
+    with pytest.raises(ProofError, match="spirv does not conform"):
+        conformance.conformance(Request.read("spirv"))
+
+
+def test_refused_and_not_applicable_tests_are_none(image: dict[str, Any]) -> None:
+    image["records"] = events(good="pass", refused="refused", other="not applicable")
+    results = conformance.conformance(Request.read("spirv"))
+    assert json.loads((results / "results.json").read_text())["passed"] == 1
+    assert results.parts[-4:] == ("spirv", "conformance", "3.9.0+foundry.1", "language")
+
+
+def test_a_run_in_which_nothing_was_applicable_proves_nothing(image: dict[str, Any]) -> None:
+    image["records"] = events(other="not applicable")
+    with pytest.raises(ProofError, match="no test was applicable"):
+        conformance.conformance(Request.read("spirv"))
+
+
+def test_a_run_without_a_test_is_a_mistake(image: dict[str, Any]) -> None:
+    image["records"] = [{"plan": [], "title": "conformance", "ran": {}}]
+    with pytest.raises(UsageError, match=r"no test of .* has 'nothing' in its name"):
+        conformance.conformance(Request.read("spirv"), only="nothing")
+    with pytest.raises(UsageError, match="there is no such folder"):
+        conformance.conformance(Request.read("spirv"), suite="no/such/folder")
+
+
+def test_when_the_run_is_stopped_what_ran_is_kept_and_the_rest_is_named(
+    image: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    image["records"] = [*events(a="pass", b="pass", c="pass")[:4], KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        conformance.conformance(Request.read("spirv"))
+    written = json.loads(next(paths.RESULTS.rglob("results.json")).read_text())
+    assert written["outcomes"] == {"pass": 1, "not run": 2}
+    assert "not run" in capsys.readouterr().out
+
+
+def test_tests_that_import_torch_run_in_the_variant_that_has_it(
+    image: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image["records"] = events(a="pass")
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "test_it.py").write_text("import numpy\n")
+    conformance.conformance(Request.read("spirv"), suite=str(suite))
+    assert image["used"] == "spirv"
+    (suite / "test_it.py").write_text("import numpy\nfrom triton._internal_testing import is_cuda\n")
+    conformance.conformance(Request.read("spirv"), suite=str(suite))
+    assert image["used"] == "spirv-torch"
+    conformance.conformance(Request.read("vsi"), suite=str(suite))
+    assert image["used"] == "vsi-torch"
+    capsys.readouterr()
+    conformance.conformance(Request.read("dpu"), suite=str(suite))
+    assert image["used"] == "dpu"
+    assert "no image of dpu has torch" in capsys.readouterr().out
+
+
+@pytest.mark.docker
+def test_the_suite_runs_in_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the image without torch, whose Python is the oldest."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    with pytest.raises(ProofError):
+        conformance.conformance(Request.read("dpu"), suite=str(TOYS), timeout=5)
+    written = json.loads(next(tmp_path.rglob("results.json")).read_text())
+    found = {f"{case['suite']}::{case['name']}": said(case) for case in written["cases"]}
+    assert found == EXPECTED
+    assert written["ran"]["kind"] == "our emulator"

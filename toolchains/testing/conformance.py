@@ -1,0 +1,340 @@
+"""The verb conformance: run tests of Triton's language in a target's image, and say what became of each.
+
+The tests are the project's own, conformance/language, or a folder of the user's. They run in workers of a container,
+one after the other in each; conformance/tests_worker.py says what became of a test, by the rules of
+conformance/rules.toml. A worker that dies or takes too long loses one test. The records are judged on this machine, as
+those of e2e are, so a test that was planned and has no result is seen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from toolchains.assembly import ensure
+from toolchains.assembly.request import Request
+from toolchains.engine.sandbox import Sandbox
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system import durable, paths
+from toolchains.system.errors import ProofError, UsageError
+from toolchains.testing import distributions, proof
+from toolchains.testing.verdict import CRASH, NOT_RUN, PASS, TIME_OUT, Key, Verdict
+
+SUITE = paths.ROOT / "conformance" / "language"
+# Seconds for a test, if nothing else is said.
+LIMIT = 120
+# All outcomes, in the order in which tables have them, and those after which the exit status is not 0.
+OUTCOMES = (PASS, "refused", "not applicable", "wrong", CRASH, TIME_OUT, "error", NOT_RUN)
+BAD = ("wrong", CRASH, TIME_OUT, "error", NOT_RUN)
+# Where things are in the container.
+_INSIDE = "/foundry/conformance"
+_TESTS = "/foundry/suite"
+_PYTEST = "/foundry/pytest"
+# How long a test may be given, and how long a run may take (seconds).
+LONGEST = 3600
+_SECONDS = 12 * 3600
+# The Debian package, and what a file with tests has that needs it.
+_TORCH = "python3-torch"
+_NEEDS_TORCH = re.compile(r"^\s*(import torch\b|from torch\b|from triton\._internal_testing\b)", re.MULTILINE)
+# Seconds between two lines about progress where no terminal shows it.
+_PERIOD = 30
+# How many rows a table on the terminal has at most; results.json has all.
+_ROWS = 40
+_LAST = "outcomes.json"
+# Columns of tables in a log.
+_WIDTH = 160
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is not as in the last run, each a list of tests.
+
+    Attributes:
+        newly_failing: wrong, a crash, a time-out or an error, and was none of these.
+        no_longer_passing: passed, and is refused or not applicable now.
+        newly_passing: passes, and did not.
+    """
+
+    newly_failing: list[str]
+    no_longer_passing: list[str]
+    newly_passing: list[str]
+
+
+def conformance(request: Request, *, suite: str = "", only: str = "", timeout: float = LIMIT) -> Path:
+    """Run tests of the language in a target's image, and print and write what became of each.
+
+    Args:
+        request: the image. If the tests need torch, they run in that of the target's variant that has it.
+        suite: a folder with pytest's tests, or one file; the project's own if empty.
+        only: run the tests whose file and name contain this; all if empty.
+        timeout: seconds for a test.
+
+    Returns:
+        The folder with results.json and junit.xml.
+
+    Raises:
+        UsageError: there is no such folder, or no test in it.
+        ProofError: a test is wrong, crashed, took too long, failed for another reason or was not run; or none ran.
+    """
+    folder = Path(suite).resolve() if suite else SUITE
+    if not folder.exists():
+        raise UsageError(f"--suite={suite}: there is no such folder", next="name a folder with files test_*.py")
+    request = _with_torch(request, folder)
+    target = request.target
+    engine, image = ensure.ensure_image(request)
+    results = proof.results_folder(request, f"{target.name}/conformance") / folder.stem
+    results.mkdir(parents=True, exist_ok=True)
+    # Of a file's folder the modules that it may import, and not what else a user has there.
+    copied = (
+        {f"{_TESTS}/{folder.name}": folder}
+        if folder.is_dir()
+        else {f"{_TESTS}/{module.name}": module for module in folder.parent.glob("*.py")}
+    )
+    command = ["python", _INSIDE, "--records", "--only", only, "--limit", f"{timeout:g}"]
+    env = {"PYTHONPATH": f"{_INSIDE}:{_PYTEST}", "FOUNDRY_SUITE": f"{_TESTS}/{folder.name}"}
+    verdict = Verdict()
+    with (
+        TemporaryDirectory(dir=paths.scratch()) as work,
+        (results / "output.txt").open("w") as output,
+        _progress(verdict) as advance,
+    ):
+        distributions.copy("pytest", Path(work))
+        files = {_PYTEST: Path(work), **copied}
+        files |= {f"{_INSIDE}/{name}": paths.ROOT / "conformance" / name for name in _RUNNER}
+        files |= {
+            f"{_INSIDE}/{name}": paths.ROOT / "e2e" / name for name in ("supervise.py", "report.py", "guarded.py")
+        }
+
+        def prepare(container: Sandbox) -> None:
+            for name, path in files.items():
+                container.copy_into(path, name)
+
+        def record(text: str) -> None:
+            verdict.take(text)
+            advance()
+
+        try:
+            proof.run_cases(
+                engine,
+                image,
+                target,
+                prepare,
+                command,
+                env,
+                verdict,
+                seconds=_SECONDS,
+                line=lambda text: print(text, file=output, flush=True),
+                record=record,
+            )
+        except BaseException as stopped:
+            # Ctrl-C, or a signal: what ran is kept, and the rest is named.
+            verdict.conclude(f"the run was stopped: {type(stopped).__name__}", stopped=True)
+            _report(verdict, results, whole=not only)
+            raise
+    if verdict.plan == ():
+        raise UsageError(
+            f"no test of {folder} has {only!r} in its name" if only else f"there is no test in {folder}",
+            why=f"the tests that there are: {results / 'output.txt'}" if only else "pytest found none",
+            next=f"./foundry conformance {target.name}, or name another folder by --suite",
+        )
+    _report(verdict, results, whole=not only)
+    counts = Counter(outcome_of(result) for result in verdict.results.values())
+    bad = sum(counts[outcome] for outcome in BAD)
+    if bad or verdict.faults or not counts[PASS] + counts["refused"]:
+        lines = [f"{bad} of {len(verdict.results)} tests are wrong, crashed, took too long or failed"] if bad else []
+        if not bad and not verdict.faults:
+            lines.append("no test was applicable")
+        why = "\n".join([*lines, *verdict.faults, f"what was found is in {results}"])
+        next = f"{request.command('shell')} --with={shlex.quote(str(folder if folder.is_dir() else folder.parent))}"
+        raise ProofError(f"{target.name} does not conform", why=why, next=next)
+    print(f"results in {results}")
+    return results
+
+
+# What the container needs of conformance/.
+_RUNNER = ("__main__.py", "tests_worker.py", "device_fixtures.py", "outcomes.py", "rules.toml")
+
+
+def outcome_of(result: Mapping[str, Any]) -> str:
+    """One of OUTCOMES, for a result of a Verdict."""
+    return result.get("outcome") or (PASS if result["failure"] is None else "error")
+
+
+def group_of(key: Key) -> str:
+    """The test function of a test: its name without parameters."""
+    return f"{key[0]}::{key[1].partition('[')[0]}"
+
+
+def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Changes:
+    """Compare the outcomes of tests by their names; what was not run in either is left out."""
+    both = {name: (before[name], now[name]) for name in now if name in before and now[name] != NOT_RUN}
+    return Changes(
+        [name for name, (old, new) in both.items() if new in BAD and old not in BAD],
+        [name for name, (old, new) in both.items() if old == PASS and new != PASS and new not in BAD],
+        [name for name, (old, new) in both.items() if new == PASS and old != PASS],
+    )
+
+
+def _with_torch(request: Request, folder: Path) -> Request:
+    """The request, or that of the target's variant with torch if the tests need it."""
+    target = request.target
+    if _has_torch(target):
+        return request
+    files = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
+    needing = [file.name for file in files if _NEEDS_TORCH.search(file.read_text(errors="replace"))]
+    if not needing:
+        return request
+    for other in lock.load().targets.values():
+        if other.backend == target.backend and _has_torch(other):
+            print(f"{needing[0]} imports torch: the tests run in {other.name}", flush=True)
+            return request.for_target(other.name)
+    print(f"no image of {target.name} has torch: tests that import it are not applicable", flush=True)
+    return request
+
+
+def _has_torch(target: LockedTarget) -> bool:
+    return any(deb.name == _TORCH for deb in target.debs)
+
+
+@contextmanager
+def _progress(verdict: Verdict) -> Iterator[Any]:
+    """Show how far a run is; yields what is to be called after each record."""
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    last = time.monotonic()
+
+    def text() -> str:
+        counts = Counter(map(outcome_of, verdict.results.values()))
+        return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]) or "starting"
+
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def advance() -> None:
+            nonlocal last
+            planned = len(verdict.plan or ())
+            progress.update(task, total=planned, completed=len(verdict.results), description=text())
+            if not console.is_terminal and time.monotonic() - last > _PERIOD:
+                last = time.monotonic()
+                print(f"{len(verdict.results)} of {planned}: {text()}", file=sys.stderr, flush=True)
+
+        yield advance
+
+
+def _report(verdict: Verdict, results: Path, *, whole: bool) -> None:
+    """Write the results, and print tables of them.
+
+    Args:
+        results: the folder; it has the outcomes of earlier runs, if there were any.
+        whole: whether all tests were to run, so that what is not among them is gone.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        # Nothing is cut off in a log.
+        console.width = _WIDTH
+    now = {"::".join(key): outcome_of(result) for key, result in verdict.results.items()}
+    known = results / _LAST
+    before: dict[str, str] = json.loads(known.read_text()) if known.is_file() else {}
+    changes = compare(before, now)
+    files = _counts((key[0], result) for key, result in verdict.results.items())
+    groups = _counts((group_of(key), result) for key, result in verdict.results.items())
+    why = {
+        outcome: Counter(
+            result.get("reason", "") for result in verdict.results.values() if outcome_of(result) == outcome
+        )
+        for outcome in ("refused", "not applicable")
+    }
+    verdict.write(
+        results,
+        outcomes=Counter(now.values()),
+        files=files,
+        groups=groups,
+        refused=dict(why["refused"].most_common()),
+        not_applicable=dict(why["not applicable"].most_common()),
+        changes=vars(changes),
+    )
+    ran = {name: outcome for name, outcome in now.items() if outcome != NOT_RUN}
+    # What is not among the tests of a whole run does not exist any more; what did not run keeps its last outcome.
+    kept = {name: outcome for name, outcome in before.items() if not whole or name in now}
+    durable.write(known, json.dumps(kept | ran, indent=1) + "\n")
+    for name, value in verdict.ran.items():
+        console.print(f"{name}: {value}")
+    console.print(_table("file", files, footer=True))
+    interesting = {
+        name: counts
+        for name, counts in groups.items()
+        if set(counts) - {PASS, "not applicable", NOT_RUN} and len(files) < len(groups)
+    }
+    if interesting:
+        console.print(_table("test function, where not all passed", interesting))
+    for title, reasons in (("refused operation", why["refused"]), ("not applicable, because", why["not applicable"])):
+        if reasons:
+            console.print(_reasons(title, reasons))
+    bad = Counter[tuple[str, str, str]]()
+    for key, result in verdict.results.items():
+        if outcome_of(result) in BAD and outcome_of(result) != NOT_RUN:
+            text = result.get("reason") or str(result["failure"]).strip().splitlines()[0]
+            bad[outcome_of(result), group_of(key), text] += 1
+    for (outcome, group, text), count in bad.most_common():
+        console.print(f"{outcome}, {count} times: {group}\n    {text}", markup=False)
+    for fault in verdict.faults:
+        console.print(f"failed: {fault}", markup=False)
+    _print_changes(console, changes, first=not before)
+
+
+def _print_changes(console: Console, changes: Changes, *, first: bool) -> None:
+    if first:
+        console.print("there is no earlier run to compare with")
+        return
+    if not any(vars(changes).values()):
+        console.print("the outcomes are those of the last run")
+    for title, names in vars(changes).items():
+        if names:
+            console.print(f"{title.replace('_', ' ')}: {len(names)}")
+            for name in names[:_ROWS]:
+                console.print(f"    {name}", markup=False)
+
+
+def _counts(results: Iterator[tuple[str, Mapping[str, Any]]] | Any) -> dict[str, dict[str, int]]:
+    """How many tests have which outcome, by a name."""
+    counts: dict[str, Counter[str]] = {}
+    for name, result in results:
+        counts.setdefault(name, Counter())[outcome_of(result)] += 1
+    return {name: {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]} for name, found in counts.items()}
+
+
+def _table(title: str, rows: Mapping[str, Mapping[str, int]], *, footer: bool = False) -> Table:
+    shown: Sequence[str] = [outcome for outcome in OUTCOMES if any(outcome in counts for counts in rows.values())]
+    table = Table(title, *shown, show_footer=footer)
+    for column, outcome in zip(table.columns[1:], shown, strict=True):
+        column.justify = "right"
+        column.footer = str(sum(counts.get(outcome, 0) for counts in rows.values()))
+    table.columns[0].footer = "together"
+    for name, counts in list(rows.items())[: None if footer else _ROWS]:
+        table.add_row(name, *(str(counts.get(outcome, "")) for outcome in shown))
+    if not footer and len(rows) > _ROWS:
+        table.add_row(f"{len(rows) - _ROWS} others: see results.json")
+    return table
+
+
+def _reasons(title: str, reasons: Counter[str]) -> Table:
+    table = Table(title, "tests")
+    table.columns[1].justify = "right"
+    for reason, count in reasons.most_common(_ROWS):
+        table.add_row(reason, str(count))
+    return table
