@@ -1,0 +1,146 @@
+"""What the tests share: operands with special values, poisoned outputs, kernels of one expression, comparisons."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import triton
+from foundry_core.tensor import Tensor
+from guarded import Guarded
+
+Array = npt.NDArray[Any]
+FLOATS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+SIGNED: dict[str, Any] = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+UNSIGNED: dict[str, Any] = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64}
+INTEGERS = SIGNED | UNSIGNED
+DTYPES = FLOATS | INTEGERS
+BLOCK = 128
+# No multiple of the block: the last program is masked.
+N = 300
+
+_TEMPLATE = """
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+@triton.jit
+def kernel({pointers}, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+{loads}
+    tl.store(out_ptr + i, {expression}, mask=inside)
+"""
+
+
+@functools.cache
+def elementwise(expression: str, names: str) -> Any:
+    """A kernel that computes an expression of these operands, element by element; `names` as "a b"."""
+    text = _TEMPLATE.format(
+        pointers=", ".join(f"{name}_ptr" for name in names.split()),
+        loads="\n".join(f"    {name} = tl.load({name}_ptr + i, mask=inside)" for name in names.split()),
+        expression=expression,
+    )
+    # Triton reads a kernel's source from its file.
+    path = Path(tempfile.mkdtemp(), "generated.py")
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location("generated", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+def compute(expression: str, dtype: npt.DTypeLike, **operands: Array) -> Guarded:
+    """What an expression of operands of one length comes to, in memory of this type."""
+    count = next(iter(operands.values())).size
+    out = Guarded((count,), dtype, fence=BLOCK)
+    kernel = elementwise(expression, " ".join(operands))
+    launch(kernel, (triton.cdiv(count, BLOCK),), *operands.values(), out, count, BLOCK=BLOCK)
+    return out
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
+    """Launch a kernel; arrays and guarded arrays become tensors."""
+    kernel[grid](*map(_argument, arguments), **constants)
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, Guarded):
+        return Tensor(value.array)
+    return Tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def poisoned(*shape: int, dtype: npt.DTypeLike) -> Guarded:
+    """Memory for a result, which nothing but the right stores makes right."""
+    return Guarded(shape, dtype, fence=BLOCK)
+
+
+def operand(dtype: npt.DTypeLike, seed: int, count: int = N, *, special: bool = True) -> Array:
+    """Random numbers, and among them the ends of the range, zeros of both signs, subnormals, infinities and NaN."""
+    random = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        found = random.integers(limits.min, limits.max, count, kind, endpoint=True)
+        ends: list[Any] = [0, 1, limits.min, limits.max, limits.max - 1]
+    else:
+        info = ml_dtypes.finfo(kind)
+        found = (random.standard_normal(count) * 4).astype(kind)
+        tiny, least, most = float(info.smallest_normal), float(info.smallest_subnormal), float(info.max)
+        ends = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, most, -most, tiny, least, -least]
+    if special:
+        # Each with each, where two operands have the same ends at other places.
+        places = random.permutation(count)[: len(ends) ** 2]
+        found[places] = np.resize(np.array(ends, kind) if seed % 2 else np.repeat(ends, len(ends)), places.size)
+    return found
+
+
+def check(out: Guarded, reference: Array, *, ulp: float = 0.0) -> None:
+    """Compare with the exact result: equal after one rounding, zeros' signs too, or within some ulp of it.
+
+    Args:
+        reference: float64 for floating-point numbers, or the type of the output.
+        ulp: allowed distance in units in the last place of the output's type, on top of half of one for the rounding.
+    """
+    out.check_fences("the output")
+    found = out.array
+    with np.errstate(all="ignore"):
+        expected = reference.astype(found.dtype)
+    if found.dtype.kind in "iub":
+        np.testing.assert_array_equal(found, expected)
+        return
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    right = ~np.isnan(expected)
+    if ulp == 0:
+        bits = np.dtype(f"u{found.itemsize}")
+        same = found.view(bits) == expected.view(bits)
+        assert np.all(same | ~right), difference(found, expected, ~same & right)
+        return
+    finite = right & np.isfinite(expected)
+    assert np.array_equal(found[right & ~finite], expected[right & ~finite]), "infinities are not where they should be"
+    allowed = (ulp + 0.5) * last_place(reference, found.dtype)
+    far = finite & ~(np.abs(found.astype(np.float64) - reference.astype(np.float64)) <= allowed)
+    assert not np.any(far), difference(found, reference, far)
+
+
+def last_place(reference: Array, dtype: npt.DTypeLike) -> Array:
+    """The distance from a number to the next one of its type, at each element."""
+    info = ml_dtypes.finfo(dtype)
+    with np.errstate(all="ignore"):
+        exponent = np.floor(np.log2(np.maximum(np.abs(reference.astype(np.float64)), float(info.smallest_normal))))
+    found: Array = np.exp2(exponent - info.nmant)
+    return found
+
+
+def difference(found: Array, expected: Array, wrong: Array) -> str:
+    """The first elements that are wrong, in words."""
+    places = np.argwhere(wrong)
+    first = ", ".join(f"{tuple(map(int, at))}: {found[tuple(at)]}, not {expected[tuple(at)]}" for at in places[:4])
+    return f"{len(places)} of {found.size} elements are wrong; {first}"

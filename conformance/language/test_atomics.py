@@ -1,0 +1,129 @@
+"""Atomic operations: every operation and type, masks, the values returned, several programs at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from checking import DTYPES, check, launch, poisoned
+
+BITWISE = ("and", "or", "xor")
+TYPES = ("i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64")
+OPERATIONS: dict[str, Any] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+CASES = [(op, dtype) for op in OPERATIONS for dtype in TYPES if dtype[0] in "iu" or op not in BITWISE]
+
+
+@triton.jit
+def accumulate(x, out, n, OP: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    at = out + i % BINS
+    if OP == "add":
+        tl.atomic_add(at, v, mask=i < n)
+    elif OP == "max":
+        tl.atomic_max(at, v, mask=i < n)
+    elif OP == "min":
+        tl.atomic_min(at, v, mask=i < n)
+    elif OP == "and":
+        tl.atomic_and(at, v, mask=i < n)
+    elif OP == "or":
+        tl.atomic_or(at, v, mask=i < n)
+    else:
+        tl.static_assert(OP == "xor")
+        tl.atomic_xor(at, v, mask=i < n)
+
+
+@pytest.mark.parametrize(("op", "dtype"), CASES)
+def test_programs_accumulate_into_the_same_elements(op: str, dtype: str) -> None:
+    """Small whole numbers, whose sums are exact in every type and in any order."""
+    n, bins = 500, 7
+    x = np.random.default_rng(15).integers(0 if dtype[0] == "u" else -3, 4, n).astype(DTYPES[dtype])
+    start = np.arange(bins).astype(DTYPES[dtype])
+    out = poisoned(bins, dtype=DTYPES[dtype])
+    out.fill(start)
+    launch(accumulate, (triton.cdiv(n, 64),), x, out, n, OP=op, BINS=bins, BLOCK=64)
+    reference = np.array([OPERATIONS[op].reduce(np.append(x[b::bins], start[b])) for b in range(bins)])
+    check(out, reference)
+
+
+@triton.jit
+def tickets(counter, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mine = tl.atomic_add(counter + tl.zeros([BLOCK], tl.int32), 1)
+    tl.store(out + i, mine)
+
+
+def test_each_element_gets_a_value_of_its_own() -> None:
+    counter, out = np.zeros(1, np.int32), poisoned(256, dtype=np.int32)
+    launch(tickets, (4,), counter, out, BLOCK=64)
+    out.check_fences("the output")
+    assert counter[0] == 256
+    np.testing.assert_array_equal(np.sort(out.array), np.arange(256))
+
+
+@triton.jit
+def scalar_ticket(counter, out):
+    tl.store(out + tl.program_id(0), tl.atomic_add(counter, 3, sem="relaxed", scope="gpu"))
+
+
+def test_each_program_gets_a_value_of_its_own() -> None:
+    counter, out = np.array([5], np.int32), poisoned(100, dtype=np.int32)
+    launch(scalar_ticket, (100,), counter, out)
+    out.check_fences("the output")
+    np.testing.assert_array_equal(np.sort(out.array), 5 + 3 * np.arange(100))
+
+
+@triton.jit
+def exchange(x, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.atomic_xchg(x + i, tl.load(y + i)))
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64", "f32", "f64"])
+def test_exchange_returns_what_was_there(dtype: str) -> None:
+    x, y = np.arange(32).astype(DTYPES[dtype]), np.arange(100, 132).astype(DTYPES[dtype])
+    old, out = x.copy(), poisoned(32, dtype=DTYPES[dtype])
+    launch(exchange, (1,), x, y, out, BLOCK=32)
+    check(out, old)
+    np.testing.assert_array_equal(x, y)
+
+
+@triton.jit
+def compare_and_swap(x, expected, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.atomic_cas(x + i, tl.load(expected + i), tl.load(y + i)))
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+def test_compare_and_swap_stores_where_it_found_what_was_expected(dtype: str) -> None:
+    x, y = np.arange(32).astype(DTYPES[dtype]), np.arange(100, 132).astype(DTYPES[dtype])
+    expected = np.where(np.arange(32) % 3 == 0, x, -1).astype(x.dtype)
+    old, out = x.copy(), poisoned(32, dtype=DTYPES[dtype])
+    launch(compare_and_swap, (1,), x, expected, y, out, BLOCK=32)
+    check(out, old)
+    np.testing.assert_array_equal(x, np.where(expected == old, y, old))
+
+
+@triton.jit
+def spin_lock(lock, total, turns):
+    while tl.atomic_cas(lock, 0, 1, sem="acquire") == 1:
+        pass
+    value = tl.load(total)
+    tl.store(total, value + turns)
+    tl.atomic_xchg(lock, 0, sem="release")
+
+
+def test_a_lock_keeps_programs_out_of_each_others_way() -> None:
+    lock, total = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    launch(spin_lock, (64,), lock, total, 3)
+    assert (lock[0], total[0]) == (0, 192)

@@ -1,0 +1,59 @@
+"""Comparisons, choices, minima and maxima; NaN is unordered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from checking import DTYPES, FLOATS, check, compute, operand
+
+ORDER = {
+    "a == b": np.equal,
+    "a != b": np.not_equal,
+    "a < b": np.less,
+    "a <= b": np.less_equal,
+    "a > b": np.greater,
+    "a >= b": np.greater_equal,
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_order(dtype: str) -> None:
+    """All six at once: each is a bit of the result."""
+    a, b = operand(DTYPES[dtype], 1), operand(DTYPES[dtype], 2)
+    b[::7] = a[::7]
+    expression = " | ".join(f"(({each}).to(tl.int8) << {bit})" for bit, each in enumerate(ORDER))
+    reference = sum(compare(a, b).astype(np.int8) << bit for bit, compare in enumerate(ORDER.values()))
+    check(compute(expression, np.int8, a=a, b=b), np.asarray(reference, np.int8))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_takes_an_element_of_one_or_the_other(dtype: str) -> None:
+    a, b = operand(DTYPES[dtype], 1), operand(DTYPES[dtype], 2)
+    check(compute("tl.where(a < b, a, b)", DTYPES[dtype], a=a, b=b), np.where(a < b, a, b))
+
+
+EXTREMES = {
+    "tl.minimum(a, b)": np.fmin,
+    "tl.maximum(a, b)": np.fmax,
+    "tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)": np.minimum,
+    "tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)": np.maximum,
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("expression", EXTREMES)
+def test_minimum_and_maximum_treat_nan_as_asked(expression: str, dtype: str) -> None:
+    a, b = operand(DTYPES[dtype], 1), operand(DTYPES[dtype], 2)
+    if dtype in FLOATS:
+        # Which of two zeros of different signs is the smaller one is not said.
+        a[a == 0], b[b == 0] = 0, 0
+    wide = (a.astype(np.float64), b.astype(np.float64)) if dtype in FLOATS else (a, b)
+    check(compute(expression, DTYPES[dtype], a=a, b=b), EXTREMES[expression](*wide))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_clamp_keeps_what_is_within(dtype: str) -> None:
+    a = operand(FLOATS[dtype], 1)
+    a[np.isnan(a.astype(np.float64)) | (a == 0)] = 1
+    reference = np.clip(a.astype(np.float64), -1.5, 2.0)
+    check(compute("tl.clamp(a, -1.5, 2.0)", FLOATS[dtype], a=a), reference)

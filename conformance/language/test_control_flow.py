@@ -1,0 +1,178 @@
+"""Loops, conditions, and values that they carry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from checking import check, launch, operand, poisoned
+
+
+@triton.jit
+def count(out, start, stop, STEP: tl.constexpr):
+    total, turns = 0, 0
+    for i in range(start, stop, STEP):
+        total += i
+        turns += 1
+    tl.store(out, total)
+    tl.store(out + 1, turns)
+
+
+@pytest.mark.parametrize(("start", "stop", "step"), [(0, 10, 1), (3, 3, 1), (5, 2, 1), (0, 10, 3), (-7, 8, 4)])
+def test_a_loop_with_bounds_known_at_run_time(start: int, stop: int, step: int) -> None:
+    out = poisoned(2, dtype=np.int32)
+    launch(count, (1,), out, start, stop, STEP=step)
+    turns = range(start, stop, step)
+    check(out, np.array([sum(turns), len(turns)]))
+
+
+@triton.jit
+def count_down(out, start):
+    total = 0
+    for i in range(start, 0, -2):
+        total = total * 3 + i
+    tl.store(out, total)
+
+
+def test_a_loop_that_counts_down() -> None:
+    out, expected = poisoned(1, dtype=np.int32), 0
+    launch(count_down, (1,), out, 9)
+    for i in range(9, 0, -2):
+        expected = expected * 3 + i
+    check(out, np.array([expected]))
+
+
+@triton.jit
+def collatz(x, out):
+    n = tl.load(x + tl.program_id(0))
+    steps = 0
+    while n != 1:
+        n = tl.where(n % 2 == 0, n // 2, 3 * n + 1)
+        steps += 1
+    tl.store(out + tl.program_id(0), steps)
+
+
+def test_while_runs_until_its_condition_is_false() -> None:
+    x, out = np.arange(1, 33, dtype=np.int32), poisoned(32, dtype=np.int32)
+    launch(collatz, (32,), x, out)
+
+    def steps(n: int) -> int:
+        return 0 if n == 1 else 1 + steps(n // 2 if n % 2 == 0 else 3 * n + 1)
+
+    check(out, np.array([steps(int(n)) for n in x]))
+
+
+@triton.jit
+def carried_tiles(x, out, turns, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    b = tl.zeros([BLOCK], tl.int32)
+    for k in range(turns):
+        a, b = a + b, a - k
+    tl.store(out + i, a)
+    tl.store(out + BLOCK + i, b)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 7])
+def test_a_loop_swaps_the_tiles_that_it_carries(turns: int) -> None:
+    x, out = operand(np.int32, 1, 64), poisoned(128, dtype=np.int32)
+    launch(carried_tiles, (1,), x, out, turns, BLOCK=64)
+    a, b = x, np.zeros(64, np.int32)
+    with np.errstate(over="ignore"):
+        for k in range(turns):
+            a, b = a + b, a - np.int32(k)
+    check(out, np.concatenate([a, b]))
+
+
+@triton.jit
+def branches(x, out, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    if pid == 0:
+        v = v + 1
+    elif pid == 1:
+        v = v * 2 if n > 10 else v * 3
+    else:
+        v = -v
+    tl.store(out + pid * BLOCK + i, v)
+
+
+@pytest.mark.parametrize("n", [5, 50])
+def test_nested_conditions(n: int) -> None:
+    x, out = operand(np.float32, 1, 32, special=False), poisoned(3, 32, dtype=np.float32)
+    launch(branches, (3,), x, out, n, BLOCK=32)
+    wide = x.astype(np.float64)
+    check(out, np.stack([wide + 1, wide * (2 if n > 10 else 3), -wide]))
+
+
+@triton.jit
+def early_return(x, out, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid % 2 == 1:
+        return
+    i = pid * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i))
+
+
+def test_a_program_that_returns_early_stores_nothing() -> None:
+    x, out = operand(np.int32, 1, 64), poisoned(64, dtype=np.int32)
+    reference = np.where(np.arange(64) // 16 % 2 == 1, out.array, x)
+    launch(early_return, (4,), x, out, BLOCK=16)
+    check(out, reference)
+
+
+@triton.jit
+def condition_in_loop(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    best = tl.zeros([BLOCK], tl.float32) - 1e30
+    for k in range(n):
+        v = tl.load(x + k * BLOCK + i)
+        best = tl.maximum(best, v) if k % 2 == 0 else best + v
+    tl.store(out + i, best)
+
+
+def test_a_condition_in_a_loop_changes_what_it_carries() -> None:
+    x, out = operand(np.float32, 1, 160, special=False).reshape(5, 32), poisoned(32, dtype=np.float32)
+    launch(condition_in_loop, (1,), x, out, 5, BLOCK=32)
+    best = np.full(32, -1e30, np.float32)
+    for k in range(5):
+        best = np.maximum(best, x[k]) if k % 2 == 0 else best + x[k]
+    check(out, best)
+
+
+@triton.jit
+def unrolled(x, out, TURNS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    for k in tl.static_range(TURNS):
+        v = v * (k + 1) if k % 2 else v + k
+    tl.store(out + i, v)
+
+
+def test_a_loop_that_is_unrolled() -> None:
+    x, out = operand(np.int64, 1, 16), poisoned(16, dtype=np.int64)
+    launch(unrolled, (1,), x, out, TURNS=5, BLOCK=16)
+    v = x
+    with np.errstate(over="ignore"):
+        for k in range(5):
+            v = v * (k + 1) if k % 2 else v + k
+    check(out, v)
+
+
+@triton.jit
+def stores_in_a_loop(out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, i * 0)
+    for k in range(n):
+        v = tl.load(out + i)
+        tl.debug_barrier()
+        tl.store(out + (i + 1) % BLOCK, v + k)
+        tl.debug_barrier()
+
+
+def test_what_one_turn_of_a_loop_stores_the_next_one_loads() -> None:
+    out = poisoned(32, dtype=np.int32)
+    launch(stores_in_a_loop, (1,), out, 6, BLOCK=32)
+    check(out, np.full(32, sum(range(6))))

@@ -1,0 +1,140 @@
+"""Matrix products: types, shapes, accumulators, precisions, batches, scaled operands."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from checking import DTYPES, check, launch, operand, poisoned
+
+
+@triton.jit
+def product(
+    a, b, c, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr, ADD: tl.constexpr
+):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + i[:, None] * K + k[None, :])
+    y = tl.load(b + k[:, None] * N + j[None, :])
+    at = i[:, None] * N + j[None, :]
+    if ADD:
+        tl.store(out + at, tl.dot(x, y, acc=tl.load(c + at), input_precision=PRECISION))
+    else:
+        tl.store(out + at, tl.dot(x, y, input_precision=PRECISION))
+
+
+def near(out, a: np.ndarray, b: np.ndarray, c: np.ndarray, eps: float) -> None:
+    """A sum of k products and one number in any order: each rounding adds half an ulp of the sum of magnitudes."""
+    out.check_fences("the output")
+    a, b, c = (x.astype(np.float64) for x in (a, b, c))
+    allowed = (a.shape[-1] + 2) * eps * (np.abs(a) @ np.abs(b) + np.abs(c))
+    far = ~(np.abs(out.array.astype(np.float64) - (a @ b + c)) <= allowed)
+    assert not far.any(), f"{far.sum()} of {far.size} elements are wrong"
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (16, 32, 64), (64, 64, 32)])
+@pytest.mark.parametrize("add", [False, True])
+def test_products_are_summed_in_f32(dtype: str, m: int, n: int, k: int, add: bool) -> None:
+    a, b = (operand(DTYPES[dtype], seed, r * c, special=False).reshape(r, c) for seed, r, c in ((1, m, k), (2, k, n)))
+    c, out = operand(np.float32, 3, m * n, special=False).reshape(m, n), poisoned(m, n, dtype=np.float32)
+    launch(product, (1,), a, b, c, out, M=m, N=n, K=k, PRECISION="ieee", ADD=add)
+    near(out, a, b, c if add else np.zeros((m, n)), float(np.finfo(np.float32).eps))
+
+
+def test_f64_is_summed_in_f64() -> None:
+    a, b = (operand(np.float64, seed, 256, special=False).reshape(16, 16) for seed in (1, 2))
+    out = poisoned(16, 16, dtype=np.float64)
+    launch(product, (1,), a, b, out, out, M=16, N=16, K=16, PRECISION="ieee", ADD=False)
+    near(out, a, b, np.zeros((16, 16)), float(np.finfo(np.float64).eps))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
+def test_a_lower_precision_may_be_asked_for(precision: str) -> None:
+    """tf32 has 10 bits after the point; a backend may compute more exactly."""
+    a, b = (operand(np.float32, seed, 256, special=False).reshape(16, 16) for seed in (1, 2))
+    out = poisoned(16, 16, dtype=np.float32)
+    launch(product, (1,), a, b, out, out, M=16, N=16, K=16, PRECISION=precision, ADD=False)
+    near(out, a, b, np.zeros((16, 16)), 2.0**-10)
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_i8_is_summed_in_i32(add: bool) -> None:
+    a, b = (operand(np.int8, seed, 32 * 32).reshape(32, 32) for seed in (1, 2))
+    c, out = operand(np.int32, 3, 32 * 32).reshape(32, 32), poisoned(32, 32, dtype=np.int32)
+    launch(product, (1,), a, b, c, out, M=32, N=32, K=32, PRECISION="ieee", ADD=add)
+    with np.errstate(over="ignore"):
+        check(out, a.astype(np.int32) @ b.astype(np.int32) + (c if add else np.int32(0)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_reach_their_row_and_column_only(value: float) -> None:
+    a, b = np.ones((16, 16), np.float32), np.ones((16, 16), np.float32)
+    a[3, 5] = value
+    out = poisoned(16, 16, dtype=np.float32)
+    launch(product, (1,), a, b, out, out, M=16, N=16, K=16, PRECISION="ieee", ADD=False)
+    check(out, a.astype(np.float64) @ b)
+
+
+@triton.jit
+def matmul(a, b, out, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i = tl.program_id(0) * M + tl.arange(0, M)
+    j = tl.program_id(1) * N + tl.arange(0, N)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        at = start + tl.arange(0, K)
+        x = tl.load(a + i[:, None] * k + at[None, :], mask=(i[:, None] < m) & (at[None, :] < k), other=0.0)
+        y = tl.load(b + at[:, None] * n + j[None, :], mask=(at[:, None] < k) & (j[None, :] < n), other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(out + i[:, None] * n + j[None, :], acc, mask=(i[:, None] < m) & (j[None, :] < n))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (33, 47, 50), (1, 64, 16), (70, 3, 5)])
+def test_matmul_with_edges(dtype: str, m: int, n: int, k: int) -> None:
+    a, b = (operand(DTYPES[dtype], seed, r * c, special=False).reshape(r, c) for seed, r, c in ((1, m, k), (2, k, n)))
+    out = poisoned(m, n, dtype=np.float32)
+    launch(matmul, (triton.cdiv(m, 16), triton.cdiv(n, 16)), a, b, out, m, n, k, M=16, N=16, K=16)
+    # Without input_precision="ieee" f32 may be computed in tf32.
+    near(out, a, b, np.zeros((m, n)), 2.0**-10 if dtype == "f32" else float(np.finfo(np.float32).eps))
+
+
+@triton.jit
+def batched(a, b, out, B: tl.constexpr, S: tl.constexpr):
+    h = tl.arange(0, B)[:, None, None] * S * S
+    at = h + tl.arange(0, S)[None, :, None] * S + tl.arange(0, S)[None, None, :]
+    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at), input_precision="ieee"))
+
+
+def test_a_batch_of_products() -> None:
+    a, b = (operand(np.float32, seed, 4 * 256, special=False).reshape(4, 16, 16) for seed in (1, 2))
+    out = poisoned(4, 16, 16, dtype=np.float32)
+    launch(batched, (1,), a, b, out, B=4, S=16)
+    near(out, a, b, np.zeros((4, 16, 16)), float(np.finfo(np.float32).eps))
+
+
+@triton.jit
+def scaled(a, a_scale, b, b_scale, out, FORMAT: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k, s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K), tl.arange(0, K // 32)
+    x = tl.load(a + i[:, None] * K + k[None, :])
+    y = tl.load(b + k[:, None] * N + j[None, :])
+    x_scale = tl.load(a_scale + i[:, None] * (K // 32) + s[None, :])
+    y_scale = tl.load(b_scale + j[:, None] * (K // 32) + s[None, :])
+    r = tl.dot_scaled(x, x_scale, FORMAT, y, y_scale, FORMAT)
+    tl.store(out + i[:, None] * N + j[None, :], r)
+
+
+@pytest.mark.parametrize("format", ["e5m2", "e4m3"])
+def test_products_of_scaled_fp8(format: str) -> None:
+    """A scale is a power of two for each 32 elements of a row of a, or of a column of b."""
+    m, n, k = 32, 32, 64
+    kind = {"e5m2": ml_dtypes.float8_e5m2, "e4m3": ml_dtypes.float8_e4m3fn}[format]
+    random = np.random.default_rng(10)
+    a, b = (random.standard_normal(shape).astype(kind) for shape in ((m, k), (k, n)))
+    a_scale, b_scale = (random.integers(124, 131, (rows, k // 32)).astype(np.uint8) for rows in (m, n))
+    out = poisoned(m, n, dtype=np.float32)
+    launch(scaled, (1,), a.view(np.uint8), a_scale, b.view(np.uint8), b_scale, out, FORMAT=format, M=m, N=n, K=k)
+    x = a.astype(np.float64) * np.exp2(a_scale.astype(np.float64) - 127).repeat(32, 1)
+    y = b.astype(np.float64) * np.exp2(b_scale.astype(np.float64) - 127).repeat(32, 1).T
+    near(out, x, y, np.zeros((m, n)), float(np.finfo(np.float32).eps))

@@ -1,0 +1,200 @@
+"""Functions, constants, tuples, assertions, random numbers, and how kernels are called."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from checking import check, launch, operand, poisoned
+
+
+@triton.jit
+def square_and_half(x):
+    return x * x, x / 2
+
+
+@triton.jit
+def polynomial(x, a: tl.constexpr, b):
+    square, half = square_and_half(x)
+    return a * square + b * half
+
+
+@triton.jit(noinline=True)
+def not_inlined(x, y):
+    return x * y + 1
+
+
+@triton.jit
+def calls(x, out, b, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(out + i, polynomial(v, 3, b))
+
+
+def test_functions_that_call_functions() -> None:
+    x, out = np.arange(32, dtype=np.float32), poisoned(32, dtype=np.float32)
+    launch(calls, (1,), x, out, 4.0, BLOCK=32)
+    check(out, 3.0 * x * x + 2.0 * x)
+
+
+@triton.jit
+def calls_out_of_line(x, out):
+    i = tl.program_id(0)
+    tl.store(out + i, not_inlined(tl.load(x + i), 2.0))
+
+
+def test_a_function_that_is_not_inlined() -> None:
+    """Triton passes scalars only to such a function."""
+    x, out = np.arange(8, dtype=np.float32), poisoned(8, dtype=np.float32)
+    launch(calls_out_of_line, (8,), x, out)
+    check(out, x.astype(np.float64) * 2 + 1)
+
+
+@triton.jit
+def applied(x, out, F: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    r, _ = F(tl.load(x + i))
+    tl.store(out + i, r)
+
+
+def test_a_function_as_an_argument() -> None:
+    x, out = np.arange(32, dtype=np.float32), poisoned(32, dtype=np.float32)
+    launch(applied, (1,), x, out, F=square_and_half, BLOCK=32)
+    check(out, x.astype(np.float64) ** 2)
+
+
+@triton.jit
+def of_all_kinds(out, a, b, c, d, e):
+    tl.store(out, a + b + c.to(tl.int64) + d.to(tl.int64) + e)
+
+
+def test_scalars_of_all_kinds() -> None:
+    out = poisoned(1, dtype=np.int64)
+    launch(of_all_kinds, (1,), out, 1, 2**40, 2.5, True, -(2**31))
+    check(out, np.array([1 + 2**40 + 2 + 1 - 2**31]))
+
+
+@triton.jit
+def constants(out, NAME: tl.constexpr, SHAPE: tl.constexpr, NONE: tl.constexpr):
+    tl.static_assert(NONE is None)
+    v = tl.full(SHAPE, 7, tl.int32) + tl.zeros(SHAPE, tl.int32)
+    if NAME == "ones":
+        v = v - 6
+    tl.store(out + tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None, :], v)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ones", 1), ("sevens", 7)])
+def test_constants_may_be_text_tuples_and_none(name: str, value: int) -> None:
+    out = poisoned(4, 8, dtype=np.int32)
+    launch(constants, (1,), out, NAME=name, SHAPE=(4, 8), NONE=None)
+    check(out, np.full((4, 8), value))
+
+
+@triton.jit
+def tuples(out, values, BLOCK: tl.constexpr):
+    a, b = values
+    total = a
+    for k in tl.static_range(len(values)):
+        total += values[k] * (k + 1)
+    tl.store(out + tl.arange(0, BLOCK), total + b)
+
+
+@pytest.mark.skipif(not hasattr(tl, "tuple"), reason="this release of Triton has no tuples as arguments")
+def test_a_tuple_as_an_argument() -> None:
+    out = poisoned(16, dtype=np.int32)
+    launch(tuples, (1,), out, (5, 30), BLOCK=16)
+    check(out, np.full(16, 5 + 5 + 60 + 30))
+
+
+@triton.jit
+def asserting(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.static_assert(BLOCK == 16, "the block is 16")
+    tl.device_assert(v >= 0, "negative")
+    tl.store(out + i, v)
+
+
+def test_an_assertion_that_holds_changes_nothing() -> None:
+    x, out = np.arange(16, dtype=np.int32), poisoned(16, dtype=np.int32)
+    launch(asserting, (1,), x, out, BLOCK=16)
+    check(out, x)
+
+
+@triton.jit
+def printing(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.static_print("compiling")
+    tl.device_print("value", v)
+    tl.store(out + i, v)
+
+
+def test_a_print_changes_nothing() -> None:
+    x, out = np.arange(16, dtype=np.int32), poisoned(16, dtype=np.int32)
+    launch(printing, (1,), x, out, BLOCK=16)
+    check(out, x)
+
+
+@triton.jit
+def random_numbers(out, seed, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if KIND == "randint":
+        r = tl.randint(seed, i)
+    elif KIND == "rand":
+        r = tl.rand(seed, i)
+    else:
+        tl.static_assert(KIND == "randn")
+        r = tl.randn(seed, i)
+    tl.store(out + i, r)
+
+
+def philox(seed: int, count: int) -> np.ndarray:
+    """The first of the four words of Philox 4x32-10 (Salmon et al. 2011) for the counters 0 to count - 1."""
+    c = [np.arange(count, dtype=np.uint64)] + [np.zeros(count, np.uint64)] * 3
+    key = [np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)]
+    word, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    for _ in range(10):
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(b >> shift) ^ c[1] ^ key[0], b & word, (a >> shift) ^ c[3] ^ key[1], a & word]
+        key = [(key[0] + np.uint64(0x9E3779B9)) & word, (key[1] + np.uint64(0xBB67AE85)) & word]
+    return c[0].astype(np.uint32)
+
+
+@pytest.mark.parametrize("seed", [0, 42, 2**40 + 7])
+def test_random_integers_are_those_of_philox(seed: int) -> None:
+    out = poisoned(256, dtype=np.int32)
+    launch(random_numbers, (4,), out, seed, KIND="randint", BLOCK=64)
+    check(out, philox(seed, 256).view(np.int32))
+
+
+def test_random_floats_are_uniform_on_the_unit_interval() -> None:
+    """Of 4096: the mean within six standard deviations, 0.5 / sqrt(3 n)."""
+    out = poisoned(4096, dtype=np.float32)
+    launch(random_numbers, (64,), out, 42, KIND="rand", BLOCK=64)
+    out.check_fences("the output")
+    assert np.all((out.array >= 0) & (out.array < 1))
+    assert abs(out.array.mean() - 0.5) < 6 * 0.2887 / 64
+    assert len(np.unique(out.array)) > 4000
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["n"])
+@triton.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})
+@triton.jit
+def tuned(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        tl.store(out + i, tl.load(x + i) + 1)
+    else:
+        tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+@pytest.mark.parametrize("n", [64, 100])
+def test_autotune_and_heuristics(n: int) -> None:
+    from foundry_core.tensor import Tensor
+
+    x, out = operand(np.float32, 1, n), poisoned(n, dtype=np.float32)
+    tuned[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](Tensor(x), Tensor(out.array), n)
+    with np.errstate(all="ignore"):
+        check(out, x.astype(np.float64) + 1)

@@ -1,0 +1,145 @@
+"""Reductions of one axis or of all, of every type, with ties and NaN."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from checking import DTYPES, FLOATS, INTEGERS, check, launch, operand, poisoned
+
+M, N = 8, 32
+# Every type along the rows, two of them along the columns.
+AXES = [(name, 1) for name in DTYPES] + [("f32", 0), ("i32", 0)]
+
+
+@triton.jit
+def reduce_rows(x, out, OP: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    v = tl.load(x + i[:, None] * N + j[None, :])
+    if OP == "sum":
+        r = tl.sum(v, AXIS)
+    elif OP == "max":
+        r = tl.max(v, AXIS)
+    elif OP == "min":
+        r = tl.min(v, AXIS)
+    elif OP == "argmax":
+        r = tl.argmax(v, AXIS)
+    elif OP == "argmin":
+        r = tl.argmin(v, AXIS)
+    else:
+        tl.static_assert(OP == "xor_sum")
+        r = tl.xor_sum(v, AXIS)
+    if AXIS == 0:
+        tl.store(out + j, r)
+    else:
+        tl.store(out + i, r)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_of_floats(dtype: str, axis: int) -> None:
+    """In any order: each of n - 1 additions adds half an ulp of the sum of magnitudes."""
+    x, out = operand(FLOATS[dtype], 1, M * N, special=False).reshape(M, N), poisoned((N, M)[axis], dtype=FLOATS[dtype])
+    launch(reduce_rows, (1,), x, out, OP="sum", AXIS=axis, M=M, N=N)
+    out.check_fences("the output")
+    wide = x.astype(np.float64)
+    allowed = x.shape[axis] * float(ml_dtypes.finfo(FLOATS[dtype]).eps) * np.abs(wide).sum(axis)
+    assert np.all(np.abs(out.array.astype(np.float64) - wide.sum(axis)) <= allowed)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("op", ["sum", "xor_sum"])
+def test_sums_of_integers_wrap_around(op: str, dtype: str) -> None:
+    """Triton sums what is narrower than 32 bits in 32."""
+    kind = np.dtype(INTEGERS[dtype])
+    result = np.dtype(f"{kind.kind}4") if op == "sum" and kind.itemsize < 4 else kind
+    x, out = operand(kind, 1, M * N).reshape(M, N), poisoned(M, dtype=result)
+    launch(reduce_rows, (1,), x, out, OP=op, AXIS=1, M=M, N=N)
+    with np.errstate(over="ignore"):
+        reference = np.add.reduce(x, 1, dtype=result) if op == "sum" else np.bitwise_xor.reduce(x, 1)
+    check(out, reference)
+
+
+@pytest.mark.parametrize(("dtype", "axis"), AXES)
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_extremes(op: str, axis: int, dtype: str) -> None:
+    """A NaN is left out, as by fmax and fmin."""
+    x, out = operand(DTYPES[dtype], 1, M * N).reshape(M, N), poisoned((N, M)[axis], dtype=DTYPES[dtype])
+    if dtype in FLOATS:
+        x[x == 0] = 1
+    launch(reduce_rows, (1,), x, out, OP=op, AXIS=axis, M=M, N=N)
+    wide = x.astype(np.float64) if dtype in FLOATS else x
+    reduce = {"max": np.fmax if dtype in FLOATS else np.maximum, "min": np.fmin if dtype in FLOATS else np.minimum}[op]
+    check(out, reduce.reduce(wide, axis))
+
+
+@pytest.mark.parametrize(("dtype", "axis"), AXES)
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_the_first_of_equal_extremes_is_taken(op: str, axis: int, dtype: str) -> None:
+    x = np.random.default_rng(6).integers(0, 4, (M, N)).astype(DTYPES[dtype])
+    out = poisoned((N, M)[axis], dtype=np.int32)
+    launch(reduce_rows, (1,), x, out, OP=op, AXIS=axis, M=M, N=N)
+    check(out, getattr(np, op)(x.astype(np.float64), axis))
+
+
+@triton.jit
+def multiply(a, b):
+    return a * b
+
+
+@triton.jit
+def keep_larger(a, i, b, j):
+    take = (a > b) | ((a == b) & (i < j))
+    return tl.where(take, a, b), tl.where(take, i, j)
+
+
+@triton.jit
+def reduce_by_functions(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    value, index = tl.reduce((v, i), 0, keep_larger)
+    tl.store(out, tl.reduce(v, 0, multiply))
+    tl.store(out + 1, value)
+    tl.store(out + 2, index)
+
+
+def test_a_reduction_by_the_users_own_functions() -> None:
+    x, out = np.random.default_rng(7).integers(1, 9, 16), poisoned(3, dtype=np.int64)
+    launch(reduce_by_functions, (1,), x, out, N=16)
+    check(out, np.array([np.prod(x), x.max(), x.argmax()]))
+
+
+@triton.jit
+def reduce_all(x, out, M: tl.constexpr, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    tl.store(out, tl.sum(v))
+    tl.store(out + 1, tl.max(v))
+    kept = tl.sum(v, axis=1, keep_dims=True)
+    tl.store(out + 2 + tl.arange(0, M)[:, None], kept)
+
+
+def test_a_reduction_of_all_axes_and_one_that_keeps_its_axis() -> None:
+    x, out = np.random.default_rng(8).integers(-99, 99, (M, N)).astype(np.int32), poisoned(2 + M, dtype=np.int32)
+    launch(reduce_all, (1,), x, out, M=M, N=N)
+    check(out, np.concatenate([[x.sum(), x.max()], x.sum(1)]))
+
+
+@triton.jit
+def softmax(x, out, N: tl.constexpr):
+    row, j = tl.program_id(0), tl.arange(0, N)
+    v = tl.load(x + row * N + j)
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * N + j, e / tl.sum(e, 0))
+
+
+def test_softmax() -> None:
+    """exp within 3 ulp, the sum of n terms within n / 2 ulp, the quotient within 2.5."""
+    x, out = operand(np.float32, 1, M * N, special=False).reshape(M, N), poisoned(M, N, dtype=np.float32)
+    launch(softmax, (M,), x, out, N=N)
+    # What is rounded before exp grows with the argument: |x - max| halves of an ulp.
+    wide = x.astype(np.float64)
+    shifted = wide - wide.max(1, keepdims=True)
+    e = np.exp(shifted)
+    check(out, e / e.sum(1, keepdims=True), ulp=2 * (3 + N / 2 + 2.5 + float(np.abs(shifted).max())))
