@@ -6,7 +6,7 @@ anything else that a loop carries is first taken for anything, then narrowed onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import arith, scf
@@ -19,28 +19,11 @@ from ..effects import reads, writes
 from ..errors import unsupported
 from . import interval
 from .accesses import Accesses, box
+from .integers import INTEGERS
 from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul, sub
 from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
 
-_SIGNED: dict[str, Callable[[Interval, Interval], Interval]] = {
-    "arith.addi": add,
-    "arith.subi": sub,
-    "arith.muli": mul,
-    "arith.divsi": interval.div,
-    "arith.remsi": interval.rem,
-    "arith.minsi": interval.minimum,
-    "arith.maxsi": interval.maximum,
-    "arith.shli": interval.shift_left,
-    "arith.shrsi": interval.shift_right,
-}
-_UNSIGNED: dict[str, Callable[[Interval, Interval], Interval]] = {
-    "arith.divui": interval.div,
-    "arith.remui": interval.rem,
-    "arith.minui": interval.minimum,
-    "arith.maxui": interval.maximum,
-    "arith.shrui": interval.shift_right,
-}
-_BITS = {"arith.andi": "and", "arith.ori": "or", "arith.xori": "xor"}
+_OF_ONE_BIT = (arith.AndIOp.name, arith.OrIOp.name, arith.XOrIOp.name)
 # They move elements, or repeat or pick some: a tensor is any of its elements.
 _MOVES = (tt.SplatOp, tt.UnsplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.TransOp, tt.ReshapeOp)
 _INFINITY = float("inf")
@@ -167,18 +150,11 @@ class Walk:
                 return interval.compare(op.predicate_name, *numbers)
             case SelectOp():
                 return choose(*numbers)
-        if op.name in _BITS:
-            return interval.bits(numbers[0], numbers[1], _BITS[op.name], bits)
-        if bits == 1:
+        meaning = INTEGERS.get(op.name)
+        # Of numbers of one bit, sums and the like are not looked into.
+        if meaning is None or (bits == 1 and op.name not in _OF_ONE_BIT):
             return None
-        if op.name in _SIGNED:
-            return _SIGNED[op.name](*numbers)
-        if op.name in _UNSIGNED:
-            positive = numbers[0]
-            for number in numbers[1:]:
-                positive = interval.minimum(positive, number)
-            return interval.not_negative(positive, _UNSIGNED[op.name](*numbers), bits)
-        return None
+        return meaning.intervals(numbers[0], numbers[1], bits)
 
     def _access(self, accesses: Accesses, op: tile.Access) -> None:
         if self._trial:

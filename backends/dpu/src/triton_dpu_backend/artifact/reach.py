@@ -24,6 +24,7 @@ from foundry_core.dialects import tile, tt
 from foundry_core.dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from foundry_core.effects import reads, writes
 from foundry_core.errors import unsupported
+from foundry_core.footprint.integers import INTEGERS
 from foundry_core.front.masks import sufficient
 from foundry_core.front.scalars import constant
 from foundry_core.front.structured import kernel
@@ -32,29 +33,6 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-# C of an operation on two int64_t that hold signed integers. Sums are unsigned in C, where they wrap around.
-_BINARY = {
-    "arith.addi": "(int64_t)((uint64_t){0} + (uint64_t){1})",
-    "arith.subi": "(int64_t)((uint64_t){0} - (uint64_t){1})",
-    "arith.muli": "(int64_t)((uint64_t){0} * (uint64_t){1})",
-    "arith.divsi": "quotient({0}, {1})",
-    "arith.remsi": "remainder_of({0}, {1})",
-    "arith.minsi": "({0} < {1} ? {0} : {1})",
-    "arith.maxsi": "({0} > {1} ? {0} : {1})",
-    "arith.andi": "({0} & {1})",
-    "arith.ori": "({0} | {1})",
-    "arith.xori": "({0} ^ {1})",
-    "arith.shli": "(int64_t)((uint64_t){0} << ({1} & 63))",
-    "arith.shrsi": "({0} >> ({1} & 63))",
-}
-# Of two unsigned integers.
-_UNSIGNED = {
-    "arith.divui": "(int64_t)({1} ? {0} / {1} : 0)",
-    "arith.remui": "(int64_t)({1} ? {0} % {1} : 0)",
-    "arith.minui": "(int64_t)({0} < {1} ? {0} : {1})",
-    "arith.maxui": "(int64_t)({0} > {1} ? {0} : {1})",
-    "arith.shrui": "(int64_t)({0} >> ({1} & 63))",
-}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _WIDTHS = (1, 8, 16, 32, 64)
 
@@ -382,11 +360,11 @@ def _expression(op: Operation, numbers: Sequence[str]) -> str | None:
             return f"(int64_t){_unsigned(numbers[0], source)}"
         case TruncIOp() | arith.IndexCastOp():
             return _signed(numbers[0], bits)
-    if op.name in _BINARY:
-        return _signed(_BINARY[op.name].format(*numbers), bits)
-    if op.name in _UNSIGNED:
-        return _signed(_UNSIGNED[op.name].format(*(_unsigned(number, source) for number in numbers)), bits)
-    return None
+    meaning = INTEGERS.get(op.name)
+    if meaning is None:
+        return None
+    sides = [_unsigned(number, source) for number in numbers] if meaning.is_unsigned else numbers
+    return _signed(meaning.c.format(*sides), bits)
 
 
 def _block(body: Block) -> int | None:
