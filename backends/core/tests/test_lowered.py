@@ -1,0 +1,162 @@
+"""What the planner and each mapping make of a kernel in structured form, read off the text: no device, no Triton."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from foundry_core.dialects import tile
+from foundry_core.errors import UnsupportedOperation
+from foundry_core.front.structured import kernel
+from foundry_core.mapping.base.plan import Plan
+from foundry_core.mapping.workitem.program import lower
+from foundry_core.mapping.workitem.target import WorkItemTarget
+from foundry_core.ops.elementwise import ROWS, OnDpu, Row
+from foundry_core.parse import parse
+from foundry_core.pipeline import WorkGroupTarget, to_mlir, to_tasklet_mlir, to_work_group_mlir
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import Pure
+
+
+def structured(body: str) -> str:
+    """A kernel with pointers %p, %q and %o, %x = the 64 floats of %p, and lines of its own."""
+    return f"""module {{ tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %o: !tt.ptr<f32>) {{
+      %c0 = arith.constant 0 : i64
+      %c1 = arith.constant 1 : i64
+      %axis = tile.affine %c1
+      %x = tile.load %p[%c0, %axis] : !tt.ptr<f32> -> tensor<64xf32>
+      {body}
+      tt.return }} }}"""
+
+
+def store(value: str, pointer: str) -> str:
+    return f"tile.store {value} to {pointer}[%c0, %axis] : tensor<64xf32> to !tt.ptr<f32>\n"
+
+
+def stored_twice(function: str) -> str:
+    """A function of %f, numbers that cost nothing to compute again, stored to two places."""
+    numbers = (
+        "%i = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>\n"
+        "%f = arith.sitofp %i : tensor<64xi32> to tensor<64xf32>\n"
+    )
+    return structured(f"{numbers}%y = {function} : tensor<64xf32>\n{store('%y', '%q')}{store('%y', '%o')}")
+
+
+def body_of(text: str) -> Block:
+    return kernel(parse(text)).body.block
+
+
+def in_order(text: str, *patterns: str) -> None:
+    """Check that lines that match the patterns stand in this order, each behind the one before."""
+    at = 0
+    for pattern in patterns:
+        found = re.compile(pattern).search(text, at)
+        assert found, f"{pattern} is not behind {text[max(0, at - 200) : at]}"
+        at = found.end()
+
+
+# By their names in OpenCL: functions of one argument, those left out that are written in two calls.
+COSTLY = {
+    row.opencl: row.operation.name
+    for row in ROWS
+    if row.opencl and row.is_costly and row.opencl not in ("pow", "atan2", "sin", "cos", "tan")
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_a_costly_function_with_two_uses_is_computed_once(name: str) -> None:
+    text = stored_twice(f"{COSTLY[name]} %f")
+    assert len(re.findall(rf"llvm.call .*_ocl_{name}D", to_mlir(text))) == 1
+    assert len(Plan(body_of(text)).stored) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "written"),
+    [
+        ("math.atan2", "llvm.call .*_ocl_atan2D"),
+        ("math.powf", "llvm.call .*_ocl_powD"),
+        ("arith.remf", "= arith.remf "),
+    ],
+)
+def test_a_costly_function_of_two_arguments_is_computed_once(function: str, written: str) -> None:
+    text = stored_twice(f"{function} %f, %f")
+    assert len(re.findall(written, to_mlir(text))) == 1
+    assert len(Plan(body_of(text)).stored) == 1
+
+
+def test_a_load_alone_with_two_uses_is_kept_and_cheap_arithmetic_on_it_is_not() -> None:
+    text = structured(f"%y = math.floor %x : tensor<64xf32>\n{store('%y', '%q')}{store('%x', '%o')}")
+    (kept,) = Plan(body_of(text)).stored
+    assert isinstance(kept.owner, tile.LoadOp)
+
+
+def test_a_load_with_one_use_needs_no_memory() -> None:
+    text = structured(f"%y = arith.addf %x, %x : tensor<64xf32>\n{store('%y', '%q')}")
+    assert not Plan(body_of(text)).stored
+    assert "llvm.alloca" not in to_mlir(text)
+
+
+def test_a_work_item_asks_for_its_program_by_its_group() -> None:
+    text = to_mlir(
+        structured(f"%i = tt.get_program_id y : i32\n%r = tt.splat %i : i32 -> tensor<64xi32>\n{store('%x', '%q')}")
+    )
+    in_order(
+        text, r"reqd_work_group_size = array<i32: 1, 1, 1>", "_Z12get_group_idj", "llvm.load .*!global", "llvm.store"
+    )
+    assert "barrier" not in text
+
+
+def test_a_work_group_stores_between_two_barriers_and_shares_the_turns() -> None:
+    text = to_work_group_mlir(structured(store("%x", "%q")), WorkGroupTarget(work_items=32))
+    in_order(
+        text,
+        r"reqd_work_group_size = array<i32: 32, 1, 1>",
+        "_Z12get_local_idj",
+        "llvm.call .*_Z7barrierj",
+        "scf.for",
+        "llvm.store .*!global",
+        "llvm.call .*_Z7barrierj",
+        "llvm.return",
+    )
+
+
+def test_a_tasklet_copies_a_row_in_computes_it_and_copies_it_out() -> None:
+    lowered = to_tasklet_mlir(structured(f"%y = arith.addf %x, %x : tensor<64xf32>\n{store('%y', '%q')}"))
+    in_order(lowered.text, "llvm.intr.memcpy", "scf.for", "arith.addf", "llvm.intr.memcpy", "llvm.return")
+    assert "vector<" not in lowered.text
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.opencl], ids=lambda row: row.opencl)
+def test_a_dpu_has_of_a_library_what_its_row_says(row: Row) -> None:
+    name = row.operation.name
+    operands = "%x, %x" if name in ("math.atan2", "math.powf", "math.copysign") else "%x"
+    text = structured(f"%y = {name} {operands} : tensor<64xf32>\n{store('%y', '%q')}")
+    if row.on_dpu is OnDpu.REFUSED:
+        with pytest.raises(UnsupportedOperation, match=f"{name} .*a DPU has no library"):
+            to_tasklet_mlir(text)
+    else:
+        assert " math." in to_tasklet_mlir(text).text
+
+
+@irdl_op_definition
+class MirrorOp(IRDLOperation):
+    """As an operation that somebody adds to a dialect and to no table."""
+
+    name = "test.mirror"
+    src = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+
+def test_an_operation_in_no_table_is_refused_by_name() -> None:
+    module = parse(structured(store("%x", "%q")))
+    (written,) = [op for op in module.walk() if isinstance(op, tile.StoreOp)]
+    mirrored = MirrorOp.build(operands=[written.value], result_types=[written.value.type])
+    Builder(InsertPoint.before(written)).insert(mirrored)
+    written.operands[0] = mirrored.result
+    with pytest.raises(UnsupportedOperation, match=r"test\.mirror"):
+        lower(module, WorkItemTarget())
