@@ -24,8 +24,9 @@ TOY = Path(__file__).parent / "toys" / "recipe"
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The toy recipe in a folder of recipes of its own, and a copy of cmake/, to be edited."""
+    """The toy recipe and its base in a folder of recipes of their own, and a copy of cmake/, to be edited."""
     shutil.copytree(TOY, tmp_path / "recipes" / "toy")
+    shutil.copytree(paths.RECIPES / "native", tmp_path / "recipes" / "native")
     shutil.copytree(paths.CMAKE, tmp_path / "cmake")
     monkeypatch.setattr(paths, "RECIPES", tmp_path / "recipes")
     monkeypatch.setattr(paths, "CMAKE", tmp_path / "cmake")
@@ -44,7 +45,15 @@ def append(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["told.c", "CMakeLists.txt", "conanfile.py", "../../cmake/foundry.cmake", "../../cmake/reproducible.cmake"]
+    "file",
+    [
+        "told.c",
+        "CMakeLists.txt",
+        "conanfile.py",
+        "../native/conanfile.py",
+        "../../cmake/foundry.cmake",
+        "../../cmake/reproducible.cmake",
+    ],
 )
 def test_an_edit_in_what_is_built_changes_the_name(toy: Path, locked: LockedTarget, file: str) -> None:
     before = native.identity("toy", locked)
@@ -58,10 +67,11 @@ def test_what_it_is_built_with_is_part_of_the_name(toy: Path, locked: LockedTarg
 
 
 @pytest.mark.parametrize("folder", ["tests", "conformance", "calibration", "compiler/tests"])
-def test_an_edit_in_a_recipes_tests_builds_nothing(toy: Path, locked: LockedTarget, folder: str) -> None:
+def test_an_edit_in_a_recipes_tests_or_readme_builds_nothing(toy: Path, locked: LockedTarget, folder: str) -> None:
     before = native.identity("toy", locked)
     (toy / folder).mkdir(parents=True)
     (toy / folder / "test_toy.py").write_text("def test(): pass\n")
+    (toy / "README.md").write_text("# Toy\n")
     assert native.identity("toy", locked) == before
     (toy / "tests.c").write_text("")
     assert native.identity("toy", locked) != before

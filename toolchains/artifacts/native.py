@@ -29,8 +29,10 @@ from toolchains.system import paths
 from toolchains.system.errors import CommandError, UsageError
 from toolchains.system.steps import step
 
-# Folders among a recipe's sources that are no part of its package: an edit there builds nothing.
+# Folders of a recipe that are not built: an edit there, or in README.md, builds nothing.
 _NOT_BUILT = ("tests", "conformance", "calibration")
+# The recipe that the others extend.
+_BASE = "native"
 # Of cmake/, what the project's own recipes share; the rest is for upstream's projects.
 _SHARED = ("foundry.cmake", "foundry.profile", "reproducible.cmake")
 # The revision of how a package becomes a part: raise it with every change of that. It is part of what names the part.
@@ -133,6 +135,8 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
     log = paths.LOGS / f"native-{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     container.copy_into(sources, _SOURCES)
+    environment = {"CONAN_HOME": "/foundry/conan", "SOURCE_DATE_EPOCH": str(EPOCH), "LC_ALL": "C.UTF-8"}
+    container.call(["conan", "export", f"{_SOURCES}/{_BASE}"], env=environment)
     with log.open("w") as file:
         done = container.run(
             [
@@ -147,7 +151,7 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
                 "--out-file",
                 "/foundry/made.json",
             ],
-            env={"CONAN_HOME": "/foundry/conan", "SOURCE_DATE_EPOCH": str(EPOCH), "LC_ALL": "C.UTF-8"},
+            env=environment,
             line=lambda text: print(text, file=file, flush=True),
         )
     if done.status != 0:
@@ -169,7 +173,7 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
 
 def _sources(name: str) -> dict[str, Path]:
     """What a part is built from, by its name in the folder of sources: the recipe, and what recipes share."""
-    return sources(name) | {f"cmake/{file}": paths.CMAKE / file for file in _SHARED}
+    return sources(name) | sources(_BASE) | {f"cmake/{file}": paths.CMAKE / file for file in _SHARED}
 
 
 def sources(name: str) -> dict[str, Path]:
@@ -185,7 +189,8 @@ def sources(name: str) -> dict[str, Path]:
 
 
 def _is_built(inner: str) -> bool:
-    return not set(_NOT_BUILT).intersection(inner.split("/")[:-1])
+    *folders, file = inner.split("/")
+    return not set(_NOT_BUILT).intersection(folders) and file != "README.md"
 
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:

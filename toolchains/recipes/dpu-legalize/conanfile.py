@@ -1,25 +1,10 @@
-"""The pass that makes kernels legal for a DPU, as a Conan package: a plugin for LLVM 14's opt, and an opt with it."""
+"""The pass that makes kernels legal for a DPU: a plugin for LLVM 14's opt, and an opt that loads it."""
 
 from conan import ConanFile
-from conan.tools.cmake import CMake, cmake_layout
 
 
 class DpuLegalize(ConanFile):
     name = "dpu-legalize"
-    version = "1.0"
-    license = "MIT"
-    description = "Program ids, scratch memory and DMAs of Triton kernels as UPMEM's LLVM takes them"
-    settings = "os", "arch", "compiler", "build_type"
-    generators = "CMakeToolchain"
-    exports_sources = "*"
-
-    def layout(self) -> None:
-        cmake_layout(self)
-
-    def build(self) -> None:
-        cmake = CMake(self)
-        cmake.configure()
-        cmake.build()
-
-    def package(self) -> None:
-        CMake(self).install()
+    description = "Lowers program ids, scratch memory and copies of Triton kernels to what UPMEM's LLVM accepts"
+    python_requires = "foundry-native/1.0"
+    python_requires_extend = "foundry-native.Native"
