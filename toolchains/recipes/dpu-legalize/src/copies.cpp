@@ -1,4 +1,4 @@
-// Copies between MRAM and WRAM: from any length and alignment to DMAs.
+// Replace copies between MRAM and WRAM, of any length and alignment, by DMAs.
 #include "legalize.h"
 
 #include "llvm/Analysis/ValueTracking.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t LargestDma = 2048;
 constexpr uint64_t Word = 8;
-// A copy of a constant length is written out as at most this many DMAs, a longer one is a call.
+// A copy of constant length becomes at most this many DMAs. A longer one becomes a call.
 constexpr uint64_t MaxInline = 4;
 
 constexpr const char *Helpers =
@@ -59,7 +59,7 @@ private:
   IRBuilder<> builder;
   bool in; // from MRAM to WRAM
 
-  // Whether an address is known to be a multiple of 8: said by the copy, or seen by where it comes from.
+  // Whether an address is known to be a multiple of 8, from the copy itself or from how the address is computed.
   bool aligned(Value *address, MaybeAlign said) {
     return said.valueOrOne() >= Align(Word) ||
            getKnownAlignment(address, module.getDataLayout(), transfer) >= Align(Word);
@@ -95,7 +95,7 @@ private:
   }
 };
 
-// Brings in the helpers that are called, and nothing else.
+// Links in the helper functions that are called, and nothing else.
 void linkHelpers(Module &module) {
   SMDiagnostic diagnostic;
   std::unique_ptr<Module> helpers = parseAssemblyString(Helpers, diagnostic, module.getContext());
@@ -138,7 +138,7 @@ void lowerCopies(Module &module) {
     }
   for (MemTransferInst *transfer : copies)
     Copy(transfer).lower();
-  // What defines them has been here before.
+  // The module already defines them.
   bool missing = false;
   for (const char *name :
        {"__triton_copy_in", "__triton_copy_out", "__triton_copy_in_words", "__triton_copy_out_words"})

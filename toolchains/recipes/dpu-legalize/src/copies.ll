@@ -1,5 +1,5 @@
-; Copies between MRAM and WRAM of any length and alignment, made of DMAs. What of these functions a module calls is
-; put into it as internal functions.
+; Copies between MRAM and WRAM of any length and alignment, made of DMAs. The pass adds the functions that a module
+; calls to it, as internal functions.
 ;
 ; A DMA moves 8 to 2048 bytes, a multiple of 8, between addresses that are multiples of 8.
 
@@ -54,8 +54,8 @@ done:
   ret void
 }
 
-; Moves bytes within WRAM to a lower address, or between areas apart: by words of 4 bytes where both addresses and the
-; length are multiples of 4.
+; Moves bytes within WRAM to a lower address, or between areas that do not overlap. Uses words of 4 bytes if both
+; addresses and the length are multiples of 4.
 define void @__triton_move(i8* %to, i8* %from, i32 %bytes) #0 {
 entry:
   %to.bits = ptrtoint i8* %to to i32
@@ -97,9 +97,9 @@ done:
   ret void
 }
 
-; Any addresses and length. A piece is read with the whole words around it to the first aligned place at or behind its
-; own within the destination, and moved down from there; where that leaves nothing, or a word would do, by way of an
-; aligned word.
+; Any addresses and length. A piece is read together with the whole words around it, to the first aligned place in the
+; destination that is not before its own place, and is then moved down. If there is no such place, or if one word is
+; enough, the copy goes through an aligned word.
 define void @__triton_copy_in(i8* %wram, i8 addrspace(255)* %mram, i32 %bytes) #0 {
 entry:
   %word = alloca i64, align 8
@@ -170,9 +170,9 @@ done:
   ret void
 }
 
-; Any addresses and length. A word of which only a part is written is read, changed and written under the lock,
-; because other tasklets may write the rest of it. Whole words go from where they are if that is aligned, else by way
-; of 64 bytes that are.
+; Any addresses and length. A word that is written in part is read, changed and written under the lock, because other
+; tasklets may write the rest of it. Whole words are written from where they are if that is aligned, and otherwise
+; through an aligned buffer of 64 bytes.
 define void @__triton_copy_out(i8* %wram, i8 addrspace(255)* %mram, i32 %bytes) #0 {
 entry:
   %buffer = alloca [8 x i64], align 8

@@ -1,4 +1,4 @@
-// The DPU's triple and data layout, and nothing that LLVM 13 and 14 have brought in and LLVM 12's reader would stop at.
+// Set the DPU's triple and data layout, and remove what LLVM 13 and 14 added and LLVM 12's reader refuses.
 #include "legalize.h"
 
 #include "llvm/ADT/Triple.h"
@@ -14,7 +14,7 @@ namespace legalize {
 
 namespace {
 
-// Attributes after LLVM 12, in the order in which they came. An LLVM that does not know a name has nothing to take off.
+// Attributes newer than LLVM 12, oldest first. An LLVM that does not know one of them cannot have written it.
 constexpr const char *Newer[] = {"elementtype", "nosanitize_coverage", "swiftasync", "vscale_range",
                                  "disable_sanitizer_instrumentation"};
 

@@ -13,17 +13,17 @@ void adoptLayout(llvm::Module &module);
 // `@__triton_grid = external global [3 x i32]`. The axis must be a constant, 0 to 2.
 void lowerPrograms(llvm::Module &module);
 
-// 2. A function whose stack slots take more than 64 bytes together gets them in WRAM of its own instead:
+// 2. If the stack slots of a function take more than 64 bytes together, they move to a variable in WRAM:
 // `@__triton_scratch_NAME = internal global [TASKLETS x [BYTES x i8]] undef, align 8`, a row for each tasklet. Smaller
 // ones stay on the stack. All are aligned to 8 bytes, as DMA wants them.
 void moveSlots(llvm::Module &module, unsigned tasklets);
 
 // 3. Copies between MRAM and WRAM of any length and alignment (llvm.memcpy and llvm.memmove between address spaces 0
 // and 255) become DMAs: llvm.dpu.ldma and llvm.dpu.sdma of 8 to 2048 bytes, multiples of 8, both addresses aligned
-// to 8. Where that is not known, functions of copies.ll find out at run time.
+// to 8. Where length or alignment is not known, functions of copies.ll decide at run time.
 void lowerCopies(llvm::Module &module);
 
-// 4. The module gets the DPU's triple if it has none; attributes that LLVM 12 does not know are taken off.
+// 4. The module gets the DPU's triple if it has none; attributes that LLVM 12 does not know are removed.
 void keepDialect(llvm::Module &module);
 
 // Steps 0 to 4.
@@ -32,7 +32,7 @@ void run(llvm::Module &module, unsigned tasklets);
 // Prints "dpu-legalize: in FUNCTION: MESSAGE" and ends opt with status 1.
 [[noreturn]] void refuse(const llvm::Function &function, const llvm::Twine &message);
 
-// The DPU's intrinsics, which LLVM 12 to 14 take for functions.
+// The DPU's intrinsics. To LLVM 12 to 14 they are ordinary functions.
 llvm::FunctionCallee taskletIntrinsic(llvm::Module &module); // i32 ()
 llvm::FunctionCallee readIntrinsic(llvm::Module &module);    // void (i8* wram, i8 addrspace(255)* mram, i32 bytes)
 llvm::FunctionCallee writeIntrinsic(llvm::Module &module);   // the same

@@ -81,7 +81,7 @@ struct DpuLegalizeLegacyPass : ModulePass {
 char DpuLegalizeLegacyPass::ID = 0;
 static RegisterPass<DpuLegalizeLegacyPass> Registration("dpu-legalize", "Make kernels legal for a DPU");
 
-// Linked into opt, it is found by this name; as a plugin, by the one below.
+// opt finds the pass by this function if it is linked in, and by the one below if it is a plugin.
 PassPluginLibraryInfo getDpuLegalizePluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "dpu-legalize", "1.0", [](PassBuilder &builder) {
             builder.registerPipelineParsingCallback(

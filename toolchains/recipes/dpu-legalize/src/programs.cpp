@@ -1,4 +1,4 @@
-// Program ids and grid sizes: from calls to loads of what the entry point has set.
+// Replace calls for program ids and grid sizes by loads of variables that the entry point has set.
 #include "legalize.h"
 
 #include "llvm/IR/Constants.h"

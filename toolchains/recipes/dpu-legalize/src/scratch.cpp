@@ -1,4 +1,4 @@
-// Stack slots: a tasklet's stack has a kilobyte, so tiles go to WRAM of their own.
+// Move stack slots to variables in WRAM: a tasklet's stack has only a kilobyte, too little for tiles.
 #include "legalize.h"
 
 #include "llvm/IR/Constants.h"
@@ -25,7 +25,7 @@ uint64_t bytesOf(const AllocaInst &slot) {
   return layout.getTypeAllocSize(slot.getAllocatedType()) * count->getZExtValue();
 }
 
-// Markers of when a stack slot is in use mean nothing for a variable.
+// A variable has no lifetime markers.
 void dropMarkers(Function &function) {
   for (auto at = inst_begin(function), end = inst_end(function); at != end;) {
     Instruction &instruction = *at++;

@@ -1,4 +1,4 @@
-/* What a compiled DPU program and the emulator that runs it have agreed on: addresses, services, ELF symbols.
+/* The interface between a compiled DPU program and the emulator that runs it: addresses, services, ELF symbols.
  *
  * Read by the compiler (which places sections and emits service calls), by the device runtime (C, compiled for the
  * DPU), by the DPU process (which serves the calls) and by the host library (which reads the ELF). Only macros, so that
@@ -15,7 +15,7 @@
 
 /* ---- Memory map ------------------------------------------------------------------------------------------------ */
 
-/* MRAM as the hardware numbers it. Never mapped here in the DPU process: only services reach it. */
+/* MRAM, by the hardware's addresses. It is not mapped here in the DPU process: only services access it. */
 #define FOUNDRY_DPU_MRAM_BASE 0x08000000
 #define FOUNDRY_DPU_MRAM_SIZE 0x04000000
 
@@ -24,7 +24,7 @@
 #define FOUNDRY_DPU_WRAM_SIZE 0x00010000
 
 /* Stacks, one slot a tasklet. A stack of S bytes lies at [slot + BOTTOM, slot + BOTTOM + S); below it nothing is mapped
- * for BOTTOM bytes, which no frame that fits into WRAM can step over. */
+ * for BOTTOM bytes, more than any frame that fits into WRAM. */
 #define FOUNDRY_DPU_STACK_BASE 0x20000000
 #define FOUNDRY_DPU_STACK_SLOT 0x00040000
 #define FOUNDRY_DPU_STACK_BOTTOM 0x00020000
@@ -78,7 +78,7 @@
  * the address of one. */
 #define FOUNDRY_DPU_SITE_BASE 0x68000000
 
-/* What an access is: its size in bytes in the low 16 bits, and: */
+/* The kind of an access: its size in bytes in the low 16 bits, and these flags: */
 #define FOUNDRY_DPU_ACCESS_READ 0x10000
 #define FOUNDRY_DPU_ACCESS_WRITE 0x20000
 /* The tasklet waits in a loop for the value to change. */
@@ -90,14 +90,14 @@
 
 /* ---- Services: op in the low 8 bits; arguments a, b, c; result ----------------------------------------------------
  *
- * A call of a service counts no instructions in the compiled code: what it costs is in the cycle model's table and added
- * by the emulator. */
+ * The compiled code counts no instructions for a call of a service: the emulator adds its cost from the cycle model's
+ * table. */
 
 /* The tasklet has used up its budget. */
 #define FOUNDRY_DPU_OP_YIELD 0
 /* The tasklet ends. Does not return. */
 #define FOUNDRY_DPU_OP_EXIT 1
-/* The program found an error of its own. a: FOUNDRY_DPU_REASON_*, b: address or 0, c: size or value. Does not return. */
+/* The program reports an error. a: FOUNDRY_DPU_REASON_*, b: address or 0, c: size or value. Does not return. */
 #define FOUNDRY_DPU_OP_FAULT 2
 
 /* One DMA transfer: a: MRAM address, b: WRAM (or stack) address, c: bytes. All rules are checked by the service. Both
@@ -193,8 +193,8 @@
 
 /* ---- Poison ---------------------------------------------------------------------------------------------------- */
 
-/* What memory holds that nobody has written, as 16-bit units: a quiet NaN as f16, bf16, f32 and f64, 0x7ffa7ffa as
- * int32. MRAM, the heap and the stacks; .bss is zero as in C. */
+/* The contents of memory that was never written, in 16-bit units: a quiet NaN as f16, bf16, f32 and f64, 0x7ffa7ffa as
+ * int32. It fills MRAM, the heap and the stacks; .bss is zero as in C. */
 #define FOUNDRY_DPU_POISON 0x7ffa
 
 #endif

@@ -1,4 +1,4 @@
-// The errors in words.
+// The texts of errors.
 #include <cstring>
 
 #include <dpu_error.h>

@@ -11,7 +11,7 @@
 
 namespace {
 
-// Whether the figures can be looked at: nothing runs. Does not wait.
+// Whether the figures can be read, that is, nothing runs. Does not wait.
 bool idle(Selection &selection) {
     bool done;
     selection.progress(done);

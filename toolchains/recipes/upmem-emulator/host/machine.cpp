@@ -1,4 +1,4 @@
-// Which ranks there are and who has them.
+// The ranks, and which allocation has them.
 #include "machine.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The emulated machine: ranks and DPUs, who has allocated them, and what they are doing.
+// The emulated machine: ranks and DPUs, their allocations, and their state.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +41,14 @@ struct dpu_rank_t {
     dpu_rank_t(const dpu_rank_t &) = delete;
     dpu_rank_t &operator=(const dpu_rank_t &) = delete;
 
-    // All of these want the lock held.
+    // The caller of all of these must hold the lock.
 
     // Starts a launch of the DPUs of a mask. They must be idle.
     void launch(std::uint64_t mask);
-    // Whether a launch is under way whose end nobody has looked at.
+    // Whether a launch was started whose end was not yet waited for.
     bool running(std::uint64_t mask = ~0ull) const { return (running_ & mask) != 0; }
-    // Ends the wait for a launch: false if it still runs. `wait`: comes back only when it has ended. The first who
-    // finds a DPU in fault gets DPU_ERR_DPU_FAULT in `error`.
+    // Collects the end of a launch; false if it still runs. `wait`: returns only when it has ended. The first caller
+    // that finds a DPU in fault gets DPU_ERR_DPU_FAULT in `error`.
     bool finish(bool wait, dpu_error_t &error);
     // Replaces the processes of the DPUs of a mask by new ones with a program.
     bool start(std::uint64_t mask, const dpu_program_t &program);
@@ -68,11 +68,11 @@ struct dpu_rank_t {
     std::uint32_t process_ = 0; // the number of the newest processes
 };
 
-// What dpu_alloc has given.
+// The result of dpu_alloc.
 struct Allocation {
     std::vector<std::unique_ptr<dpu_rank_t>> owned;
     std::vector<dpu_rank_t *> ranks; // what the set points to
-    // All programs that have been loaded, as host code may hold on to them; ranks are loaded side by side.
+    // All programs that were loaded: host code may keep pointers to them. Ranks are loaded in parallel.
     std::mutex lock;
     std::vector<std::shared_ptr<dpu_program_t>> programs;
 };
@@ -86,7 +86,7 @@ std::uint32_t nr_dpus();
 dpu_error_t allocate(std::uint32_t nr_dpus, dpu_set_t &set);
 dpu_error_t release(const dpu_set_t &set);
 
-// The number of DPUs that nobody has, whole ranks.
+// The number of DPUs that are not allocated; whole ranks.
 std::uint32_t free_dpus();
 
 // The allocation that a set is a part of, or null: a set that was never allocated, or that is freed.
@@ -99,7 +99,7 @@ class Selection {
   public:
     explicit Selection(const dpu_set_t &set);
 
-    // Whether there is such a set. Everything else wants this.
+    // Whether there is such a set. All other functions require it.
     explicit operator bool() const { return allocation_ != nullptr; }
     bool one_dpu() const { return one_dpu_; }
     const std::vector<dpu_rank_t *> &ranks() const { return ranks_; }
@@ -111,7 +111,7 @@ class Selection {
     dpu_error_t settle();
     // As settle, but does not wait; `done`: whether nothing is left.
     dpu_error_t progress(bool &done);
-    // Does something with each rank in turn behind what has been asked for before: now, or in settle.
+    // Does something with each rank, after what was requested before: now, or in settle.
     dpu_error_t enqueue(const std::function<std::function<dpu_error_t()>(dpu_rank_t &)> &job);
 
     bool any_in_fault() const;

@@ -92,7 +92,7 @@ bool dpu_rank_t::ended() const {
     return true;
 }
 
-// With the server all processes have died: nobody else will say that their launches have ended.
+// All processes have died with the server, so this records that their launches have ended.
 void dpu_rank_t::bury() {
     for (dpu_t &dpu : dpus) {
         shared::Control &control = dpu.control();

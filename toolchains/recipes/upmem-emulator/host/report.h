@@ -1,4 +1,4 @@
-// Errors explain themselves: one line on stderr with the numbers.
+// Explain errors: one line on stderr, with the numbers.
 #pragma once
 
 #include <dpu_error.h>

@@ -94,7 +94,7 @@ void move(const std::vector<Move> &moves, const Range &range, bool to_dpu) {
     try {
         while (others.size() + 1 < threads) others.emplace_back(work);
     } catch (const std::system_error &) {
-        // Fewer threads than hoped for: the rest do it all.
+        // Fewer threads than requested: the others do all the work.
     }
     work();
     for (std::thread &other : others) other.join();

@@ -36,7 +36,7 @@ dpu_error_t no_buffer(const Place &place, const char *why) {
                   place.bytes, why);
 }
 
-// Transfers at once, behind everything asked for before; or, asked for asynchronously, as late as in dpu_sync.
+// Transfers now, after everything that was requested before; an asynchronous transfer may wait until dpu_sync.
 dpu_error_t carry_out(Selection &selection, std::vector<Move> moves, const Range &range, bool to_dpu,
                       dpu_xfer_flags_t flags) {
     if (range.bytes == 0 || moves.empty()) return DPU_OK;

@@ -1,4 +1,4 @@
-// A DPU's process keeps the few system calls that the scheduler needs; a DPU program has none.
+// Restrict a DPU's process to the few system calls that the scheduler needs. A DPU program has none.
 #pragma once
 
 // From here on any other system call, and any made in another way than 64-bit `syscall`, is the signal SIGSYS. Where

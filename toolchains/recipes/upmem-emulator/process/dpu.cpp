@@ -55,8 +55,8 @@ void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, std::uint32_t
     for (;;) {
         std::uint32_t done = control.ended.load();
         std::uint32_t asked = control.asked.load();
-        // The host replaces a process before it asks for launches of the new one, and the server may not have come to
-        // ending this one yet: what is asked for then is no longer asked of this program.
+        // The host replaces a process before it requests launches of the new one, and the server may not have ended
+        // this one yet. Such a request is for the new program.
         if (asked == done || control.process.load() != process) {
             shared::futex_wait(control.asked, asked, 0);
             continue;

@@ -1,4 +1,4 @@
-// What a DPU program prints: text in the shared log, formatted from the program's arguments.
+// The output of a DPU program: text in the shared log, formatted from the program's arguments.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class Log {
     Log(shared::Control &control, std::uint8_t *bytes) : control_(control), bytes_(bytes) {}
 
     void clear();
-    // Adds text; what does not fit is dropped, which the log says of itself.
+    // Adds text. What does not fit is dropped; a line in the log says so.
     void add(const char *text, std::size_t bytes);
 
   private:

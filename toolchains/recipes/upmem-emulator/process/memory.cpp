@@ -1,4 +1,4 @@
-// Maps a DPU's memories at the addresses of abi.h and checks what services are asked to touch.
+// Maps a DPU's memories at the addresses of abi.h, and checks the accesses of services.
 #include "memory.h"
 
 #include <cstring>
@@ -57,7 +57,7 @@ Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const
     mprotect(entries, PAGE, PROT_READ | PROT_EXEC);
     map_at(FOUNDRY_DPU_BUDGET, PAGE, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
 
-    // Compiled code looks at the shadows whether or not anybody writes to them.
+    // Compiled code always reads the shadows, even if nothing writes them.
     map_at(FOUNDRY_DPU_SHADOW_BASE, std::size_t{program.nr_tasklets} * FOUNDRY_DPU_SHADOW_STRIDE,
            PROT_READ | PROT_WRITE, ANONYMOUS | MAP_NORESERVE, -1, 0);
     notes_.resize(program.site_bytes + program.symbol_bytes);

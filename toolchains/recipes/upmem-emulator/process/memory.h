@@ -41,8 +41,8 @@ class Memory {
     void check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram,
                         std::uint32_t bytes) const;
 
-    // Pages are larger than what the program has: throws Broken if it has written to the rest of the last page of the
-    // heap, or of a stack, where the DPU has another tasklet's stack. Looked at when a launch ends.
+    // A page may reach beyond the end of the heap or of a stack, where the DPU has another tasklet's stack. Throws Broken
+    // if the program has written there. Called when a launch ends.
     void check_margins() const;
 
     bool checks_races() const { return program_.ignore_races == 0; }

@@ -5,7 +5,7 @@
 // by each so far" is one number for the whole DPU, the progress, and a tasklet that has n instructions to its next
 // event has that event when the progress is n larger than now.
 //
-// Both numbers are fixed-point with 16 bits behind the point, so that a launch takes the same cycles on any machine.
+// Both numbers are fixed-point with 16 fractional bits, so that a launch takes the same cycles on any machine.
 #pragma once
 
 #include <algorithm>

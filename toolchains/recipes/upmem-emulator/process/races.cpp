@@ -13,9 +13,9 @@ namespace {
 using shared::Rule;
 
 constexpr std::uint32_t WORD = 4, WORDS = FOUNDRY_DPU_WRAM_SIZE / WORD;
-// Pieces of MRAM that are kept apart, at most: some 50 MB. Beyond it the check forgets all of MRAM and begins again.
+// The most separate pieces of MRAM, about 50 MB. Beyond it the check forgets all of MRAM and starts again.
 constexpr std::size_t MOST_SEGMENTS = std::size_t{1} << 18;
-// A tasklet that stores the same value so many times in one epoch is no longer asked whether it changes something.
+// After a tasklet has stored the same value this often in one epoch, its stores there are not checked until the next.
 constexpr std::uint8_t PATIENCE = 32;
 
 } // namespace
@@ -134,7 +134,7 @@ bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32
         if (changed || part || (act.in_mram && cell.part) || reads_too)
             race(act, reads_too ? "reads and writes" : "writes", address, bytes, cell.writer - 1,
                  act.in_mram ? "has written to the same word of 8 bytes" : "has written it", cell.write.site);
-        // The same value: hardware has it either way. What the other one writes next is looked at again.
+        // The same value, so both orders give it. The other tasklet's next write is checked again.
         if (!act.in_mram)
             std::memset(shadow(cell.writer - 1u, address) + FOUNDRY_DPU_SHADOW_WRITES, 0, bytes);
     }

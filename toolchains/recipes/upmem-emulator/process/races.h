@@ -1,8 +1,8 @@
 // Data races: accesses of two tasklets to the same memory that nothing orders, by vector clocks.
 //
 // Two tasklets' accesses are ordered if a barrier, mutex, semaphore, handshake, atomic bit or resume lies between them,
-// or a loop in which the one waits for a value that the other writes. Whether they really collide is a matter of cycles;
-// whether they could is not. What is a race:
+// or a loop in which the one waits for a value that the other writes. Cycles decide whether they really collide,
+// but not whether they could. These are races:
 //
 // - in WRAM, a write of a byte, or a read of one that has been changed, unordered with another tasklet's write before it.
 //   A write that changes nothing is none unless its tasklet has read the byte (a read-modify-write): the same value
@@ -31,11 +31,11 @@ class Races {
   public:
     Races(Memory &memory, Synchronization &synchronization);
 
-    // From now on, compiled code's accesses are this object's to look at.
+    // From now on, this object checks compiled code's accesses.
     void serve();
     // Before a tasklet runs: sets EPOCH and SHADOW for it.
     void enter(std::uint32_t tasklet);
-    // All tasklets have met, or a launch begins: nobody can race with what was before.
+    // All tasklets have met, or a launch begins: nothing can race with earlier accesses.
     void forget();
 
     // An access of compiled code that is about to happen. Returns whether it is a race, which broken() is then.

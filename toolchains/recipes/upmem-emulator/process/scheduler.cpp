@@ -1,4 +1,4 @@
-// The order of events in a launch, and what each service does when its time has come.
+// The order of events in a launch, and what each service does.
 #include "scheduler.h"
 
 #include <cstring>
@@ -123,7 +123,7 @@ void Scheduler::run(std::uint32_t tasklet) {
     foundry_resume(&one.context);
     one.site = site();
     std::int64_t spent = BUDGET - budget() + cost(one.context.op & 0xff);
-    // A program has no business here, and what it writes there would go unnoticed as fewer cycles.
+    // The program must not write here: it would silently change the number of cycles.
     if (bool number = running() != tasklet; number || spent < 0 || spent > INT64_C(1) << 40) {
         std::uint32_t address = number ? FOUNDRY_DPU_TASKLET : FOUNDRY_DPU_BUDGET;
         throw Broken{Rule::wild_access, tasklet, address, 0,
@@ -136,7 +136,7 @@ void Scheduler::run(std::uint32_t tasklet) {
     if (one.context.op == OP_SIGNAL) throw broken_by_signal(memory_, nr_tasklets_, tasklet);
 }
 
-// A tasklet that has waited, or not, has the result of its service and runs.
+// Gives a tasklet the result of its service and lets it run.
 void Scheduler::go_on(std::uint32_t tasklet, std::uint64_t result) {
     Tasklet &one = tasklets_[tasklet];
     if (one.state != State::issuing && one.state != State::spinning) in_pipeline_++;
@@ -266,7 +266,7 @@ void Scheduler::serve(std::uint32_t tasklet) {
         }
         log_.add(text.data(), text.size());
         go_on(tasklet, text.size());
-        // Formatting takes its time after the call: what comes next comes that much later.
+        // Formatting takes time after the call, so the next event comes that much later.
         std::uint64_t instructions = text.size() * model::SERVICE_PRINT;
         control_.statistics.instructions += instructions;
         one.target += instructions << Pipeline::FRACTION;

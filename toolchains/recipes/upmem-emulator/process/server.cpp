@@ -1,8 +1,8 @@
 // The process that forks DPU processes: the only child of a host program, started by libdpu.so with the first
 // allocation.
 //
-// A fork of this small process is cheap, whatever size the host program has. It lives as long as the host program,
-// watches over its children, and takes them with it when it ends, whatever ends it.
+// A fork of this small process is cheap, whatever size the host program has. It lives as long as the host program and
+// watches its children. However it ends, they end with it.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>

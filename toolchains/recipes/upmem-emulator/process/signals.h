@@ -1,4 +1,4 @@
-// What the processor itself finds wrong with a tasklet: signals, turned into broken rules.
+// Faults of a tasklet that the processor detects: signals, turned into broken rules.
 #pragma once
 
 #include "memory.h"

@@ -59,7 +59,7 @@ foundry_resume:
         ret
         .size foundry_resume, . - foundry_resume
 
-# A tasklet calls a service: what a called function must keep is kept.
+# A tasklet calls a service: callee-saved registers are preserved.
         .type foundry_service_entry, @function
 foundry_service_entry:
         mov r11, [rip + foundry_current]

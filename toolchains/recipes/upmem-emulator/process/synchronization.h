@@ -1,5 +1,5 @@
-// Barriers, mutexes, semaphores, handshakes, atomic bits and stopped tasklets: who waits, who goes on, who knows of
-// whom.
+// Barriers, mutexes, semaphores, handshakes, atomic bits and stopped tasklets: which tasklets wait, which continue, and
+// which know what others have done.
 //
 // Objects are known by their address in the program. Their state survives a launch, as WRAM does.
 #pragma once
@@ -71,7 +71,7 @@ class Synchronization {
         Clock clock;
     };
 
-    // What others learn of `tasklet` from here on; what it does next is news.
+    // Marks what `tasklet` did so far as known to others from here on; what it does next is not.
     void publish(std::uint32_t tasklet, Clock &to);
     void go_on(std::uint32_t tasklet, const Clock &learned);
     std::uint8_t *object(std::uint32_t tasklet, std::uint32_t address, const char *what) const;

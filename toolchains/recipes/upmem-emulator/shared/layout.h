@@ -92,8 +92,8 @@ struct Program {
     std::uint32_t stack_bytes[FOUNDRY_DPU_MAX_TASKLETS];
     std::uint64_t max_cycles;
     std::uint32_t ignore_races; // not 0: no check of data races
-    // Behind the code, in its file (see notes_offset): the program's sites (abi.h), and its symbols, each an address and a size (32 bits)
-    // and a zero-terminated name.
+    // After the code, in its file (see notes_offset): the program's sites (abi.h), then its symbols, each an address and
+    // a size (32 bits) and a zero-terminated name.
     std::uint32_t site_bytes, symbol_bytes;
     std::uint32_t truncate_dma; // not 0: a DMA transfer drops the low 3 bits of addresses, as hardware does
 };
@@ -107,8 +107,8 @@ struct Control {
     // The number of launches that have ended. Raised by the DPU process, or in its place, once it has died, by the
     // server or by the host: whoever raises it also does what follows an end.
     std::atomic<std::uint32_t> ended;
-    // Processes of this DPU are numbered from 1, one for every load: the newest that the host has asked for, and the
-    // last of which the server has seen that it died by itself.
+    // Processes of this DPU are numbered from 1, one for each load: the newest one that the host requested, and the
+    // last one that the server has seen die by itself.
     std::atomic<std::uint32_t> process;
     std::atomic<std::uint32_t> died;
     std::int32_t wait_status; // of the one that died

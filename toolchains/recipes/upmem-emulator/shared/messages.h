@@ -1,4 +1,4 @@
-// What the host library tells the process server: datagrams on a SOCK_SEQPACKET socket, file descriptors beside them.
+// Messages of the host library to the process server: datagrams on a SOCK_SEQPACKET socket, some with a descriptor.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// MRAM as it is kept: every 64-bit word XOR the poison, so that words nobody has written (zero in a sparse file) read
-// as it.
+// How MRAM is stored: every 64-bit word XOR the poison, so that words that were never written (zero in a sparse file)
+// read as the poison.
 #pragma once
 
 #include <cstddef>

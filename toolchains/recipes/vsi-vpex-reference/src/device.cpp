@@ -1,5 +1,4 @@
-// The device itself: there is one, all work on it is done when the call that asked for it returns, and so its streams
-// are names and its events times.
+// The device: there is one. A call returns when its work is done, so streams are only names and events are times.
 #include "memory.h"
 
 #include <ATen/CPUGeneratorImpl.h>

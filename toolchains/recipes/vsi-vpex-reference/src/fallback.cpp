@@ -1,4 +1,4 @@
-// Every other operator: computed on the CPU from copies, and counted, so that nobody takes it for the device's work.
+// Compute every other operator on the CPU from copies, and count it, so that nobody takes it for the device's work.
 #include "memory.h"
 
 #include <ATen/core/Dict.h>

@@ -2,8 +2,8 @@
 //
 //     | header: size, fence |  what the tensor sees: 0xFF, a NaN in every floating-point format  |  fence |
 //
-// The fences are looked at when a block is released; one that was written to is counted and told on stderr, since a
-// deleter must not throw.
+// The fences are checked when a block is released. A damaged one is counted and reported on stderr, because a deleter
+// must not throw.
 #include "memory.h"
 
 #include <c10/util/Exception.h>
@@ -37,7 +37,7 @@ bool intact(const unsigned char *fence, size_t bytes) {
 void release(void *data) {
   auto *memory = static_cast<unsigned char *>(data);
   auto *header = reinterpret_cast<Header *>(memory - sizeof(Header));
-  // A header that was written over does not know where the block ends.
+  // An overwritten header no longer says where the block ends.
   const bool before = intact(header->fence, sizeof(header->fence));
   const bool after = !before || intact(memory + header->bytes, kFence);
   if (!before || !after) {

@@ -1,4 +1,4 @@
-// What PyTorch must be able to do on a device for the rest to be built upon: make tensors, view them, copy them.
+// The operators that PyTorch builds all others on: make tensors, view them, copy them.
 #include "memory.h"
 
 #include <ATen/EmptyTensor.h>
@@ -38,7 +38,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
   return at::detail::empty_strided_generic(size, stride, allocator(), kKeys, at::dtype_or_default(type));
 }
 
-// The same elements as a tensor of the CPU, with what is to be done to them yet: a conjugation, a negation.
+// The same elements as a tensor of the CPU, with its pending conjugation and negation.
 at::Tensor on_cpu(const at::Tensor &tensor) {
   if (tensor.is_cpu())
     return tensor;
@@ -93,7 +93,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", TORCH_FN(copy_from));
   m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   m.impl("resize_", TORCH_FN(resize_));
-  // Views are a matter of sizes and strides; the CPU's do not look where the memory is.
+  // Views only change sizes and strides; the CPU's implementation does not read the memory.
   m.impl("as_strided", TORCH_FN(at::cpu::as_strided));
   m.impl("view", TORCH_FN(at::cpu::view));
   m.impl("view_as_complex", TORCH_FN(at::cpu::view_as_complex));
@@ -105,7 +105,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Tensor", TORCH_FN(set_tensor));
 }
 
-// Copies do what is to be done yet themselves: PyTorch's way to have it done first is a copy.
+// Copies apply a pending conjugation or negation themselves, because PyTorch would apply it by a copy.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 

@@ -118,7 +118,7 @@ private:
       return;
     Value *address = base(access.address, access.size);
     Instruction *before = access.where;
-    // Out of each loop that cannot go round without the access, so that the fault comes earlier but not falsely.
+    // Move the check out of each loop that always executes the access: the fault comes earlier, but never falsely.
     for (Loop *loop = loops.getLoopFor(before->getParent()); loop; loop = loop->getParentLoop()) {
       if (!loop->isLoopInvariant(address) || !alwaysReached(*loop, before->getParent()))
         break;

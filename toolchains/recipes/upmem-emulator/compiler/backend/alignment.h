@@ -8,11 +8,11 @@ namespace dpu {
 
 class Services;
 
-// Takes from the module's declarations and arguments all promises of alignment, which nobody has kept yet.
+// Removes all alignment attributes from the module's declarations and arguments: nothing has checked them yet.
 void distrustAlignment(llvm::Module &module);
 
-// Puts a check before each access of the function whose address is not aligned for all that is known, or before the
-// loop around it where the address's low bits do not change in the loop.
+// Adds a check before each access of the function whose address is not known to be aligned, or before the loop around
+// it if the address's low bits do not change in the loop.
 void checkAlignment(llvm::Function &function, const Services &services);
 
 } // namespace dpu

@@ -1,4 +1,4 @@
-// What the DPU's compiler does not take, found before anything is generated.
+// Find what the DPU's compiler refuses, before any code is generated.
 #include "check.h"
 
 #include "abi/abi.h"
@@ -22,12 +22,12 @@ namespace dpu {
 
 namespace {
 
-// The words are those of the SDK's compiler where it has such a message, so that what users find about it applies.
+// The messages are those of the SDK's compiler where it has one, so that users find its documentation.
 constexpr const char *CastMessage = "Cast between addresses of different address space is not supported";
 constexpr const char *StackMessage = "Dynamic allocation of stack is not supported";
 
-// What cost.cpp has a cost for, lower.cpp makes a call of, or is no instruction at all. Whatever else the processor
-// underneath would take is refused: it would run for nothing.
+// Accepted is what cost.cpp has a cost for, what lower.cpp makes a call of, and what is no instruction at all.
+// Everything else is refused even if this machine's processor could run it: it would cost no modelled time.
 bool selectable(Intrinsic::ID id) {
   switch (id) {
   case Intrinsic::abs:

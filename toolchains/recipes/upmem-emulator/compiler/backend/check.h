@@ -1,4 +1,4 @@
-// What the DPU's compiler does not take, found before anything is generated.
+// Find what the DPU's compiler refuses, before any code is generated.
 #pragma once
 
 #include "llvm/IR/Module.h"
@@ -6,7 +6,7 @@
 namespace dpu {
 
 // Checks the module as it was read: triple and data layout. A module without them gets the DPU's, and so does one that
-// came from the C frontend. Returns false after having printed what is wrong.
+// came from the C frontend. Returns false after printing what is wrong.
 bool adoptTarget(llvm::Module &module);
 
 // Checks every instruction, constant and type; prints one line for each function that has something unknown to the DPU.

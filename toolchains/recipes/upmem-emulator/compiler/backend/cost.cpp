@@ -118,7 +118,7 @@ Cost shift(const Instruction &instruction) {
   return times(routine(model::I64_SHIFT, Routine::ShiftI64), pieces(bits));
 }
 
-// A comparison that only branches and selects use is done by them.
+// A comparison that only branches and selects use is part of them.
 bool foldsIntoJump(const Instruction &comparison) {
   for (const User *user : comparison.users()) {
     if (isa<BranchInst>(user))
@@ -200,7 +200,7 @@ Cost extension(const Instruction &instruction) {
   return plain((from < 32 ? model::EXTEND : 0) + (to > 32 ? model::MOVE : 0));
 }
 
-// A jump to a block that follows, or that nothing else leads to, is left out.
+// A jump costs nothing if its block follows, or if no other jump leads there.
 Cost jump(const BranchInst &branch) {
   if (branch.isConditional())
     return plain(model::BRANCH);

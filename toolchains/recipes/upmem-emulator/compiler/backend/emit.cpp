@@ -1,4 +1,4 @@
-// An object file for the processor that runs the code in the DPU's place.
+// Generate an object file for the processor that runs the code instead of the DPU.
 #include "emit.h"
 
 #include "target.h"
@@ -15,8 +15,8 @@ namespace dpu {
 
 namespace {
 
-// What the DPU's compiler decides about sections by address space, told to one that does not: MRAM is not WRAM, and
-// what has no contents takes no room in the object file, for which LLVM wants a name that begins with .bss.
+// The DPU's compiler chooses sections by address space; this one must be told them: MRAM is not WRAM, and variables
+// without contents take no room in the object file, for which LLVM needs a name that begins with .bss.
 void place(GlobalVariable &global) {
   if (global.getAddressSpace() != Mram)
     return;
@@ -40,7 +40,7 @@ bool emitObject(Module &module, bool optimise, raw_pwrite_stream &out) {
     WithColor::error(errs()) << why << "\n";
     return false;
   }
-  // The layouts differ in what they assume where the IR says nothing about alignment, so it is made to say it.
+  // The two layouts have different default alignments, so every alignment is written into the IR.
   const DataLayout layout = module.getDataLayout();
   for (GlobalVariable &global : module.globals())
     if (!global.isDeclaration()) {
@@ -48,7 +48,7 @@ bool emitObject(Module &module, bool optimise, raw_pwrite_stream &out) {
         global.setAlignment(layout.getPreferredAlign(&global));
       place(global);
     }
-  // Programs are linked statically. C says so of each symbol, IR need not, and would get its addresses from a table.
+  // Programs are linked statically. Clang marks each symbol so; other IR may not, and would load addresses from a table.
   for (GlobalValue &value : module.global_values())
     value.setDSOLocal(true);
   for (Function &function : module) {

@@ -1,4 +1,4 @@
-// An object file for the processor that runs the code in the DPU's place.
+// Generate an object file for the processor that runs the code instead of the DPU.
 #pragma once
 
 #include "llvm/IR/Module.h"

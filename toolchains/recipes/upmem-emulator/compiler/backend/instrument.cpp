@@ -1,4 +1,4 @@
-// What the DPU's hardware does of itself, written into the code: counting instructions, faults, transfers, yielding.
+// Add to the code what the DPU's hardware does by itself: counting instructions, faults, transfers, yielding.
 #include "instrument.h"
 
 #include "abi/abi.h"
@@ -62,7 +62,7 @@ private:
     return store && store->getPointerAddressSpace() == Mram;
   }
 
-  // Subtracts what has been issued since the last time, before everything that may look at the count and at each end.
+  // Subtracts what was issued since the last time, before everything that may read the count and at each end.
   Cost count(Function &function) {
     Cost total = frameCost(function);
     for (BasicBlock &block : function) {

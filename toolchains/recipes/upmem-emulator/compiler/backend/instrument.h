@@ -1,4 +1,4 @@
-// What the DPU's hardware does of itself, written into the code: counting instructions, faults, transfers, yielding.
+// Add to the code what the DPU's hardware does by itself: counting instructions, faults, transfers, yielding.
 #pragma once
 
 #include "llvm/IR/Module.h"

@@ -1,4 +1,4 @@
-// Operations for which the DPU's compiler calls a function, turned into such calls.
+// Replace the operations for which the DPU's compiler calls a function by such calls.
 #pragma once
 
 #include "llvm/IR/Intrinsics.h"

@@ -3,15 +3,8 @@
 //     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-emit-llvm [-S]] -o OUTPUT INPUT
 //
 // INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get
-// it. With -strip-lines the input's debug information is for the reports of races, and not for the output. Called by dpu-upmem-dpurte-clang; nobody else needs to.
-#include "check.h"
-#include "emit.h"
-#include "instrument.h"
-#include "lower.h"
-#include "optimise.h"
-#include "races.h"
-#include "target.h"
-#include "variadic.h"
+// it. With -strip-lines the input's debug information is used for the reports of races, and left out of the output.
+// dpu-upmem-dpurte-clang calls this program; users do not.
 
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DebugInfo.h"
@@ -76,7 +69,7 @@ std::unique_ptr<Module> read(const std::string &path, LLVMContext &context) {
   SMDiagnostic diagnostic;
   std::unique_ptr<Module> module =
       parseIRFile(path, diagnostic, context, [](StringRef triple) -> Optional<std::string> {
-        // The layout decides about the alignment of what says nothing; IR that has none means the DPU's.
+        // The layout sets the default alignments. IR without a layout means the DPU's.
         if (triple.empty())
           return std::string(dpu::LayoutString);
         return None;

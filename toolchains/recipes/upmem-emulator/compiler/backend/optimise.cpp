@@ -1,4 +1,4 @@
-// The optimisation that the DPU's compiler would do before selecting instructions.
+// Optimise as the DPU's compiler does before it selects instructions.
 #include "optimise.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"

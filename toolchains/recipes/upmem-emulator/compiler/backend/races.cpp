@@ -86,7 +86,7 @@ private:
   DenseMap<const AllocaInst *, bool> captured;
 };
 
-// What may let other tasklets know of what has been done, or stand for a service.
+// Instructions that may order this tasklet's accesses before another's, or that become a service.
 bool endsRun(const Instruction &instruction) {
   const auto *call = dyn_cast<CallBase>(&instruction);
   return call && !isa<MemIntrinsic>(call) && !isa<DbgInfoIntrinsic>(call) && !call->isInlineAsm();

@@ -29,8 +29,8 @@ private:
   llvm::SmallVector<Access, 32> accesses;
 };
 
-// Keeps the optimiser from reading what the program does not read on that path: harmless on a DPU, a race in the
-// report.
+// Keeps the optimiser from moving reads to paths on which the program does not read: harmless on a DPU, but reported
+// as a race.
 void forbidSpeculation(llvm::Module &module);
 
 } // namespace dpu

@@ -1,4 +1,4 @@
-// The emulator's entry points as IR sees them; addresses and numbers are in abi/abi.h.
+// The emulator's entry points in IR. abi/abi.h has their addresses and numbers.
 #include "services.h"
 
 #include "abi/abi.h"
@@ -44,7 +44,7 @@ void Services::fault(IRBuilder<> &builder, uint32_t reason, Value *address, uint
   builder.CreateUnreachable();
 }
 
-// A call in a cold path. It keeps every register, so that the code around it has them all.
+// A call in a cold path. It preserves every register, so that the code around it can use them all.
 static void callPreserving(IRBuilder<> &builder, FunctionCallee function, ArrayRef<Value *> arguments) {
   CallInst *call = builder.CreateCall(function, arguments);
   call->setCallingConv(CallingConv::PreserveAll);

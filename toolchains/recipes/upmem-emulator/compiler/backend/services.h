@@ -1,4 +1,4 @@
-// The emulator's entry points as IR sees them; addresses and numbers are in abi/abi.h.
+// The emulator's entry points in IR. abi/abi.h has their addresses and numbers.
 #pragma once
 
 #include "llvm/ADT/StringMap.h"

@@ -1,7 +1,7 @@
 // dpu-upmem-dpurte-clang: compiles C and LLVM IR for a DPU and links DPU programs, with the SDK's command line.
 //
-// C goes through clang 14, IR through libexec/dpu-backend, objects through ld.lld 14. What a DPU program may be is
-// decided there; here is only who is called with what.
+// clang 14 compiles C, libexec/dpu-backend compiles IR, ld.lld 14 links objects. They decide what a DPU program may
+// be; the driver only decides what to call.
 #include "arguments.h"
 #include "compile.h"
 #include "link.h"

@@ -1,4 +1,4 @@
-// Child processes and temporary files: the only place that starts or makes any.
+// Child processes and temporary files. No other file of the driver starts or makes any.
 #include "process.h"
 
 #include "arguments.h"

@@ -1,4 +1,4 @@
-// Child processes and temporary files: the only place that starts or makes any.
+// Child processes and temporary files. No other file of the driver starts or makes any.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct Installation {
 // status, 127 if it could not be started, 128 + N if signal N ended it.
 int run(const std::vector<std::string> &command, bool verbose, bool dryRun);
 
-// A folder that goes with everything in it when the object does.
+// A temporary folder. The destructor removes it with everything in it.
 class TemporaryFolder {
 public:
   TemporaryFolder();

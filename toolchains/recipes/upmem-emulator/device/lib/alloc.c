@@ -1,4 +1,4 @@
-/* The WRAM heap: a pointer that goes up. */
+/* The WRAM heap: a pointer that only grows. */
 #include <alloc.h>
 #include <foundry_service.h>
 #include <mutex.h>

@@ -1,4 +1,4 @@
-/* Copies that a C program writes as assignments, with MRAM on one side or both, of any address and length.
+/* Copies from or to MRAM that a C program writes as assignments, of any address and length.
  *
  * Whole aligned words go by DMA of up to 2048 bytes, directly if the WRAM side allows it, else through a buffer. Single
  * bytes in MRAM are written as C would write them: read-modify-write of a word, for which two tasklets must not share

@@ -1,4 +1,4 @@
-/* MRAM accesses of any address and length: partial words under a lock of their own. */
+/* MRAM accesses of any address and length: partial words are written under a lock. */
 #include <mram_unaligned.h>
 #include <string.h>
 #include <vmutex.h>

@@ -1,5 +1,5 @@
-/* What the headers have inline and the SDK's library as functions: for code that is not C, such as LLVM IR. Structures
- * are passed by their addresses, whatever the types of the pointers. */
+/* The headers' inline functions as functions of the library, as the SDK has them, for code that is not C, such as LLVM
+ * IR. Structures are passed by address, whatever the types of the pointers. */
 #include <foundry_service.h>
 #include <stdbool.h>
 

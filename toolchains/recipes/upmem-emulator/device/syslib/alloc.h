@@ -6,9 +6,9 @@
 #include <fsb_allocator.h>
 #include <stddef.h>
 
-/* `bytes` bytes, aligned to 8; never given back one by one. The DPU faults if there are not so many. */
+/* Returns `bytes` bytes, aligned to 8; they cannot be freed one by one. The DPU faults if there are not enough. */
 void *mem_alloc(size_t bytes);
-/* Gives back everything; returns where the heap begins. No tasklet may be allocating meanwhile. */
+/* Frees everything; returns where the heap begins. No tasklet may allocate at the same time. */
 void *mem_reset(void);
 
 #endif

@@ -28,7 +28,7 @@
 #define __mram_keep __mram_ptr __section(".mram.keep") __dma_aligned __used
 #define __mram_noinit_keep __mram_ptr __section(".mram.noinit.keep") __dma_aligned __used
 
-/* The hardware's short addresses, which the emulator's compiler has no use for. */
+/* The hardware's short addresses; the emulator's compiler ignores them. */
 #define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
 
 #endif

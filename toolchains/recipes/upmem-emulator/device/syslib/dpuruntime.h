@@ -1,4 +1,4 @@
-/* Odds and ends that programs take from the SDK's internals. */
+/* Internals of the SDK that programs use. */
 #ifndef FOUNDRY_DPURUNTIME_H
 #define FOUNDRY_DPURUNTIME_H
 

@@ -1,4 +1,4 @@
-/* Calls of the emulator, for this library's own use: programs that name them do not run on hardware. */
+/* Calls of the emulator, for this library only: programs that use them do not run on hardware. */
 #ifndef FOUNDRY_SERVICE_H
 #define FOUNDRY_SERVICE_H
 

@@ -1,4 +1,4 @@
-/* MRAM accesses of any address and length, and such that tasklets do not get into each other's way. */
+/* MRAM accesses of any address and length, and atomic updates. */
 #ifndef FOUNDRY_MRAM_UNALIGNED_H
 #define FOUNDRY_MRAM_UNALIGNED_H
 
@@ -18,7 +18,7 @@ void mram_write_unaligned(const void *from, __mram_ptr void *to, unsigned int by
 uint8_t *__foundry_mram_word_open(const __mram_ptr void *address);
 void __foundry_mram_word_close(const __mram_ptr void *address);
 
-/* update(pointer to the value in WRAM, arguments) on an int or a byte of MRAM, as if at once. */
+/* update(pointer to the value in WRAM, arguments) on an int or a byte of MRAM, atomically. */
 #define mram_update_int_atomic(address, update, arguments)                                                             \
     do {                                                                                                               \
         (*(update))((int *)(__foundry_mram_word_open(address) + ((uintptr_t)(address)&4)), arguments);                 \

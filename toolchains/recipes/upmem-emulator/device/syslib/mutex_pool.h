@@ -1,4 +1,4 @@
-/* Many things to lock with few mutexes: number n shares one with n + the pool's size. */
+/* Few mutexes for many locks: lock n shares a mutex with lock n + the pool's size. */
 #ifndef FOUNDRY_MUTEX_POOL_H
 #define FOUNDRY_MUTEX_POOL_H
 

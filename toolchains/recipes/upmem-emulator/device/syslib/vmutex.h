@@ -1,4 +1,4 @@
-/* Mutexes that are bits in WRAM: as many as one likes; a few of the hardware's guard the changing of a bit. */
+/* Mutexes that are bits in WRAM, in any number. A few of the hardware's mutexes guard changes of a bit. */
 #ifndef FOUNDRY_VMUTEX_H
 #define FOUNDRY_VMUTEX_H
 

@@ -1,7 +1,7 @@
-/* The reference bridge to the tensor core (TC): which matrix products it does, and what its commands look like.
+/* The reference bridge to the tensor core (TC): which matrix products the TC computes, and the layout of its commands.
  *
- * This is Triton Foundry's own interface, for its reference SDK. The vendor's libZenTCBridge.so has another, which is
- * not public; nothing here says anything about it, or about what the vendor's commands look like.
+ * This is Triton Foundry's own interface, for its reference SDK. The vendor's libZenTCBridge.so has another interface,
+ * which is not public. Nothing here describes that interface or the vendor's commands.
  *
  * A command has 256 bytes: 64 unsigned 32-bit words, little-endian. Words that are not listed are zero.
  *
@@ -25,10 +25,10 @@
  * then). When the kernel is launched, each program gets a copy with grid, program and checksum filled in, as
  * zen_tc_place does it. Program (x, y, z) of a grid (gx, gy, gz) finds its copy at byte
  * 256 * (x + gx * (y + gy * z)) of the command buffer. The TC does not execute a command whose magic, opcode, index,
- * program or checksum is not what it must be.
+ * program or checksum is wrong.
  *
- * Order of summation: for each element of C, products are added to it in the order of k, each with one rounding (fused)
- * or two, as the device has it.
+ * Order of summation: products are added to each element of C in the order of k. The device decides whether each
+ * addition rounds once (fused) or twice.
  */
 #ifndef ZEN_TC_BRIDGE_H
 #define ZEN_TC_BRIDGE_H
@@ -49,15 +49,15 @@ extern "C" {
 /* The version of this interface and of the layout of commands: 1. */
 uint32_t zen_tc_version(void);
 
-/* C += A B on matrices in one memory each; see the words of the same names. Strides are in elements. */
+/* C += A B. See the words of the same names. Strides are in elements. */
 typedef struct {
   uint32_t m, n, k;
   uint32_t operand_type, result_type;
   uint32_t a_strides[2], b_strides[2], c_strides[2];
 } zen_tc_matmul;
 
-/* Why the TC does not do it, a text that lives as long as the library; NULL if it does.
- * It does: extents from 1 to ZEN_TC_MAX_EXTENT; f32 operands and results; every element at an offset below 2^32 elements;
+/* Returns why the TC does not support this product, a text that lives as long as the library; NULL if it does.
+ * It supports: extents from 1 to ZEN_TC_MAX_EXTENT; f32 operands and results; every element at an offset below 2^32 elements;
  * C in rows that follow each other without overlap, or in such columns. A and B may overlap themselves (strides of 0).
  */
 const char *zen_tc_refuses(const zen_tc_matmul *matmul);

@@ -67,7 +67,7 @@ bool reachable(uint32_t rows, uint32_t columns, const uint32_t strides[2]) {
   return last(rows, columns, strides) <= UINT32_MAX;
 }
 
-// Whether lines (rows or columns) of a matrix follow each other without sharing an element, nor elements within one.
+// Whether neither two lines (rows or columns) of a matrix nor two elements of one line share memory.
 bool separate(uint32_t lines, uint32_t line_stride, uint32_t elements, uint32_t stride) {
   return (elements == 1 || stride >= 1) && (lines == 1 || line_stride > uint64_t{elements - 1} * stride);
 }

@@ -18,7 +18,7 @@ _NAME = "zen-compiler"
 
 
 class _Refused(Exception):
-    """Why there is no output, in words for the user."""
+    """There is no output. The message tells the user why."""
 
 
 def main() -> int:
@@ -76,8 +76,8 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
         if options.bridge is None:
             # There are no commands, whatever the kernel is.
             library = aside.submit(commands.compile, commands.source((), (), {}), Path(scratch))
-        # The tools are asked for their version meanwhile; the lowering asks again and has the answer remembered, or its
-        # own error.
+        # Ask the tools for their versions in the meantime. The lowering asks again, and gets the remembered answer or
+        # its own error.
         from foundry_core.errors import LoweringError
         from foundry_core.tools import tool
 
@@ -85,7 +85,7 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
         from .bridge import Bridge, BridgeError
         from .lowering import lower
 
-        # What was imported stays until the end: a fifth of the time of importing went into looking for garbage in it.
+        # Imported objects live until the end. Searching them for garbage took a fifth of the time of importing.
         gc.freeze()
         gc.enable()
         try:

@@ -1,4 +1,4 @@
-"""libZenTCBridge.so as Python sees it; what its functions and the words of a command mean is in zen_tc_bridge.h."""
+"""Call libZenTCBridge.so. zen_tc_bridge.h documents its functions and the words of a command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 class BridgeError(Exception):
-    """A bridge that cannot be used, or that refused what it was asked for."""
+    """A bridge cannot be used, or refused a request."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Bridge:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            # With a slash in it, it is a path and not a name to search libraries for.
+            # A slash makes it a path; a name without one would be searched for among the libraries.
             self._library = ctypes.CDLL(str(path.absolute()))
         except OSError as error:
             raise BridgeError(f"the tensor-core bridge {path} cannot be loaded: {error}") from error
@@ -85,7 +85,7 @@ class Bridge:
             )
 
     def refuses(self, matmul: Matmul) -> str | None:
-        """Why the tensor core does not do it; None if it does."""
+        """Return why the tensor core does not support a product; None if it does."""
         reason: bytes | None = self._library.zen_tc_refuses(ctypes.byref(_packed(matmul)))
         return reason.decode() if reason is not None else None
 

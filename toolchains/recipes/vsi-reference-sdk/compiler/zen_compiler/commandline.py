@@ -1,4 +1,4 @@
-"""zen-compiler's command line, as the vendor's is documented, read as LLVM's tools read theirs.
+"""Parse zen-compiler's command line, which is the documented one of the vendor's, by the rules of LLVM's tools.
 
 An option may have one dash or two, its value may follow after `=` or as the next argument; none may be given twice.
 What is not documented is refused.
@@ -38,7 +38,7 @@ _HELP = ("help", "h")
 
 
 class UsageError(Exception):
-    """A command line that is not taken."""
+    """A command line is refused."""
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def compile(source: str, scratch: Path) -> bytes:
         raise CommandsError(f"{missing} is not on PATH; making the command library needs it")
     compiled, linked = str(scratch / "commands.o"), str(scratch / "commands.so")
     _run([str(llc), f"-mtriple={_TRIPLE}", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", compiled], source)
-    # It is whole in itself (-z defs), and the same for the same kernel: no build ID, no names.
+    # The library needs no other (-z defs), and the same kernel gives the same bytes: no build ID, no names.
     _run([linker, "-shared", "-z", "defs", "-z", "noexecstack", "--build-id=none", "-s", "-o", linked, compiled])
     return Path(linked).read_bytes()
 
@@ -117,8 +117,8 @@ def _counts(matmuls: int) -> str:
     return f"define i64 @get_matmul_num() {{\n  ret i64 {matmuls}\n}}\ndefine i64 @get_dma_num() {{\n  ret i64 0\n}}\n"
 
 
-# Where there are no commands, no index is one, and nothing else is looked at: the caller's arguments after it need no
-# names here (x86-64's convention has the caller put them and take them away).
+# Without commands, every index is refused and no other argument is read, so the arguments after it are not declared
+# (in x86-64's calling convention the caller removes them).
 _NONE = """\
 define zeroext i1 @{name}(i64 %index) {{
   ret i1 false

@@ -1,4 +1,4 @@
-"""From TTIR to SPIR-V, by foundry_core; tl.dot goes to the tensor core where there is one.
+"""Lower TTIR to SPIR-V by foundry_core; tl.dot runs on the tensor core if there is one.
 
     threads == 1    one work-item a program     foundry_core.mapping.workitem
     threads > 1     one work-group a program    foundry_core.mapping.workgroup

@@ -1,4 +1,4 @@
-"""Output files that are there whole or not at all: written beside their place, then all put there at once."""
+"""Write output files completely or not at all: to temporary names first, which are then renamed together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Take away what an earlier run left, so that a run that fails leaves nothing that looks like its result.
+    """Remove the outputs of an earlier run, so that a run that fails leaves nothing that looks like its result.
 
     Raises:
         OSError: it cannot be taken away.

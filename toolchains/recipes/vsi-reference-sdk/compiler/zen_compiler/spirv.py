@@ -1,4 +1,4 @@
-"""What a SPIR-V module needs of a device: capabilities and extensions, read off its first instructions.
+"""Find what a SPIR-V module needs from a device: capabilities and extensions, from its first instructions.
 
 Numbers are those of the SPIR-V specification, section "Capability".
 """
@@ -41,7 +41,7 @@ _NUMBERS = {
     66: "GroupNonUniformShuffleRelative",
     67: "GroupNonUniformClustered",
 }
-# Capabilities of VeriSilicon's that the specification does not list. Asked for, they change nothing here.
+# VeriSilicon's capabilities, which the specification does not list. Here they are accepted and change nothing.
 _VENDOR = ("Vector32", "TensorCoreVSI")
 CAPABILITIES = frozenset((*_NUMBERS.values(), *_VENDOR))
 EXTENSIONS = frozenset(
@@ -55,7 +55,7 @@ EXTENSIONS = frozenset(
         "SPV_EXT_shader_atomic_float_add",
     )
 )
-# Not something that a device has: it says that the module has functions with names.
+# No property of a device: it states that the module has functions with names.
 _OF_THE_MODULE = frozenset(("Linkage",))
 
 _MAGIC = 0x07230203

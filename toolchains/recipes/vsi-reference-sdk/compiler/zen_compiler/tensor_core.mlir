@@ -1,7 +1,7 @@
-// C += A B on the tensor core, as a command says it; here the work is done by the program's own work-item.
+// C += A B on the tensor core, as a command describes it. Here the program's own work-item computes it.
 //
 // %command: the program's command. %a, %b, %c: the tiles. %index, %x, %y, %z: which command of which program it must be.
-// %m, %n: the extents of C, which is filled with NaN if the command is not the one: nothing is computed from a wrong one.
+// %m, %n: the extents of C. A wrong command fills C with NaN; nothing is computed from it.
 llvm.func internal spir_funccc @zen_tc_matmul(%command: !llvm.ptr<1>, %a: $pointer, %b: $pointer, %c: $pointer,
     %index: i32, %x: i32, %y: i32, %z: i32, %m: i64, %n: i64) {
   %zero = arith.constant 0 : i64
@@ -9,7 +9,7 @@ llvm.func internal spir_funccc @zen_tc_matmul(%command: !llvm.ptr<1>, %a: $point
   %lanes = arith.constant 16 : i64
   %no_sum = arith.constant 0 : i32
 
-  // Is it sound, and meant for us?
+  // Is the command undamaged, and is it for this program?
   %words = arith.constant $words : i64
   %sum = scf.for %i = %zero to %words step %one iter_args(%before = %no_sum) -> (i32) : i64 {
     %place = llvm.getelementptr %command[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32
@@ -44,7 +44,7 @@ $loads
     %b_column = arith.extui %is_b_column : i32 to i64
     %c_row = arith.extui %is_c_row : i32 to i64
     %c_column = arith.extui %is_c_column : i32 to i64
-    // Sixteen elements of a row at a time where they lie side by side, then one.
+    // Sixteen elements of a row at a time if they are contiguous, then one at a time.
     %b_side_by_side = arith.cmpi eq, %b_column, %one : i64
     %c_side_by_side = arith.cmpi eq, %c_column, %one : i64
     %side_by_side = arith.andi %b_side_by_side, %c_side_by_side : i1

@@ -15,7 +15,7 @@ from .built_for import TORCH
 
 __all__ = ["IS_REFERENCE"]
 
-# The vendor's vpex has no such name: what looks like hardware and is none can be told apart.
+# The vendor's vpex does not have this name, so programs can tell this replacement from hardware.
 IS_REFERENCE = True
 
 

@@ -19,7 +19,7 @@ _NAME = "VeriSilicon reference device (host memory)"
 
 @dataclass(frozen=True)
 class Properties:
-    """What there is to know of the device.
+    """Properties of the device.
 
     Attributes:
         total_memory: bytes; the host's. multi_processor_count: the host's processors. warp_size: what Triton takes a
@@ -51,7 +51,7 @@ _lazy_init = init
 
 
 def _is_in_bad_fork() -> bool:
-    """A child process has all that its parent had: it is memory."""
+    """Return False: a forked child process can go on using the device, which is memory."""
     return False
 
 
@@ -129,7 +129,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """As torch.cuda has it, where 0 says that the device is of no generation."""
+    """Return torch.cuda's pair; zeros mean that the device has no generation."""
     _index(device)
     return 0, 0
 
@@ -147,7 +147,7 @@ class Stream(torch.Stream):
 
     @property
     def vsi_stream(self) -> int:
-        """The number that a launch is told."""
+        """Return the number that a launch gets."""
         return self.stream_id
 
     def __repr__(self) -> str:

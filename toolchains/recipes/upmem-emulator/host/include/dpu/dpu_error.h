@@ -46,7 +46,7 @@ typedef enum dpu_error_t {
     DPU_ERR_TOO_MANY_TASKLETS
 } dpu_error_t;
 
-/* The error in words. The string is the caller's to free. */
+/* Returns a text for an error, which the caller frees. */
 const char *dpu_error_to_string(dpu_error_t status);
 
 #ifdef __cplusplus

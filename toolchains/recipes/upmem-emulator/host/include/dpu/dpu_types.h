@@ -1,4 +1,4 @@
-/* What host programs hold of DPUs: sets, programs and symbols. */
+/* The types of host programs: sets, programs and symbols. */
 #ifndef DPU_TYPES_H
 #define DPU_TYPES_H
 
