@@ -12,8 +12,10 @@ The compilers and dpu-pkg-config are those on PATH, so that the suite runs again
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +23,10 @@ from pathlib import Path
 Said = subprocess.CompletedProcess[str]
 FOLDER = Path(__file__).resolve().parent
 _AS = re.compile(r"^/\* (built|taken|refused|measured) as: (\S+) ?(.*?)(?: -- (.*?))? \*/$", re.MULTILINE)
-_TEST = re.compile(r"^(CONFORMS|STRICTER)\((\w+),", re.MULTILINE)
+# Kinds of tests: what holds on both SDKs, and what only the emulator refuses.
+CONFORMS, STRICTER = "CONFORMS", "STRICTER"
+_TEXT = r'"(?:[^"\\]|\\.)*"'
+_TEST = re.compile(rf"^({CONFORMS}|{STRICTER})\((\w+),((?:\s*{_TEXT})+)\)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,30 @@ def programs(*what: str) -> list[Program]:
     ]
 
 
-def host_tests() -> list[tuple[Path, str]]:
-    """Every test in the host_*.c here, with its source."""
+@dataclass(frozen=True)
+class HostTest:
+    """A test of a host_*.c.
+
+    Attributes:
+        kind: CONFORMS or STRICTER.
+        real: what the real SDK does.
+    """
+
+    source: Path
+    kind: str
+    name: str
+    real: str
+
+    def __str__(self) -> str:
+        return f"{self.source.stem}-{self.name}"
+
+
+def host_tests() -> list[HostTest]:
+    """Return every test in the host_*.c here."""
     return [
-        (source, name) for source in sorted(FOLDER.glob("host_*.c")) for _, name in _TEST.findall(source.read_text())
+        HostTest(source, kind, name, "".join(map(json.loads, re.findall(_TEXT, real))))
+        for source in sorted(FOLDER.glob("host_*.c"))
+        for kind, name, real in _TEST.findall(source.read_text())
     ]
 
 
@@ -74,12 +99,12 @@ def build_from_ir(folder: Path) -> Said:
     return said
 
 
-def build_host(name: str, folder: Path, *shared: str) -> Said:
-    """Compile NAME.c and the shared sources against the SDK's host library, as `folder`/NAME."""
+def build_host(name: str, folder: Path, *shared: str, more: Sequence[Path] = ()) -> Said:
+    """Compile NAME.c, the shared sources and more files against the SDK's host library, as `folder`/NAME."""
     flags = subprocess.run(
         ["dpu-pkg-config", "--cflags", "--libs", "dpu"], capture_output=True, text=True, check=True
     ).stdout.split()
-    sources = [str(FOLDER / f"{source}.c") for source in (name, *shared)]
+    sources = [*(str(FOLDER / f"{source}.c") for source in (name, *shared)), *map(str, more)]
     compiler = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra"]
     return _said([*compiler, "-o", str(folder / name), *sources, *flags, "-ldl", "-lm"])
 

@@ -5,6 +5,14 @@
 // INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get
 // it. With -strip-lines the input's debug information is used for the reports of races, and left out of the output.
 // dpu-upmem-dpurte-clang calls this program; users do not.
+#include "check.h"
+#include "emit.h"
+#include "instrument.h"
+#include "lower.h"
+#include "optimise.h"
+#include "races.h"
+#include "target.h"
+#include "variadic.h"
 
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DebugInfo.h"
