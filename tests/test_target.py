@@ -11,14 +11,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from toolchains.cli import scaffold, target
 from toolchains.config import components
-from toolchains.engine.client import ImageInfo
+from toolchains.engine.client import Engine, ImageInfo
 from toolchains.lockfile import lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import FileError, UsageError
@@ -143,7 +143,8 @@ def test_a_name_that_cannot_be_a_targets_is_refused_with_the_reason(name: str, w
 def test_a_target_can_be_made_like_one_with_a_plugin_of_its_own_only() -> None:
     with pytest.raises(UsageError, match=r"like spirv-torch; did you mean spirv\?") as caught:
         scaffold.write(NAME, "spirv-torch")
-    assert caught.value.why == "known: dpu, spirv, vsi"
+    known = caught.value.why.removeprefix("known: ").split(", ")
+    assert {"dpu", "spirv", "vsi"} <= {*known} and "spirv-torch" not in known and "vsi-torch" not in known
 
 
 @pytest.mark.parametrize("there", [f"docker/{NAME}.Dockerfile", f"backends/{NAME}/notes"])
@@ -180,7 +181,6 @@ def shown(
 ) -> Callable[[str, str], str]:
     """What the verb prints, with an empty store and without an engine; line ends in tables are left out."""
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
-    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(target, "_console", target.Console(highlight=False, soft_wrap=True, width=200))
     monkeypatch.setattr(target, "_engine", lambda: None)
 
@@ -239,15 +239,22 @@ def test_a_target_that_is_not_there_is_refused_with_the_nearest(shown: Callable[
         shown("show", "spriv")
 
 
+@pytest.fixture
+def copied(tmp_path: Path, docker: Engine) -> Iterator[Path]:
+    """A copy of this repository; images that are built of a target called NAME are removed at the end."""
+    yield shutil.copytree(paths.ROOT, tmp_path / "repository", ignore=LEFT_OUT, symlinks=True)
+    for names, _ in docker.named(f"triton-foundry/{NAME}").values():
+        for name in names:
+            docker.remove(name)
+
+
 @pytest.mark.docker
 @pytest.mark.network
 @pytest.mark.slow
 def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
-    tmp_path: Path, request: pytest.FixtureRequest
+    copied: Path, request: pytest.FixtureRequest
 ) -> None:
     drift = ["--allow-drift"] if request.config.getoption("--allow-drift") else []
-    copied = tmp_path / "repository"
-    shutil.copytree(paths.ROOT, copied, ignore=LEFT_OUT, symlinks=True)
 
     def python(*words: str) -> str:
         done = subprocess.run(
@@ -269,12 +276,12 @@ def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
     locked = lock.load(copied / "toolchains/lock.json").targets
     # What was resolved before stays as it was.
     assert {name: found for name, found in locked.items() if name != NAME} == lock.load().targets
-    foundry("build", NAME, *drift)
-    folder = copied / "backends" / NAME / "tests"
-    said = python("-c", IN_THE_IMAGE, NAME, str(folder), *drift)
+    built = re.search(rf"(triton-foundry/{NAME}:[0-9a-f]+) made", foundry("build", NAME, *drift))
+    said = python("-c", IN_THE_IMAGE, NAME, str(copied / "backends" / NAME / "tests"), *drift)
     assert re.search(r"\b12 passed in ", said), said
     said = foundry("e2e", NAME, "--only=n=1000 ", *drift)
     assert f"{NAME} is proven" in said and " 0 passed" not in said
     assert "ran on CPU OpenCL device" in said
-    name, size = re.search(r"(triton-foundry/\S+) \((\d+) MB\)", foundry("target", "show", NAME)).groups()
-    assert name.startswith(f"triton-foundry/{NAME}:") and int(size) > 100
+    shown = re.search(r"(triton-foundry/\S+) \(\d+ MB\)", foundry("target", "show", NAME))
+    # With drift, the image has another name than one of the locked packages.
+    assert built and shown and (built[1] == shown[1] or drift)
