@@ -306,6 +306,35 @@ def test_comparisons_with_nan_are_false_but_for_unequal(type: str) -> None:
 
 
 @triton.jit
+def compared_booleans(x, y, out, lesser, greater, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    b = tl.load(y + i)
+    tl.store(out + i, a < b)
+    tl.store(out + BLOCK + i, a <= b)
+    tl.store(out + 2 * BLOCK + i, a > b)
+    tl.store(out + 3 * BLOCK + i, a >= b)
+    tl.store(out + 4 * BLOCK + i, a == b)
+    tl.store(out + 5 * BLOCK + i, a != b)
+    p, q = tl.load(x + lesser), tl.load(x + greater)
+    tl.store(out + 6 * BLOCK + 0, p < q)
+    tl.store(out + 6 * BLOCK + 1, p <= q)
+    tl.store(out + 6 * BLOCK + 2, p > q)
+    tl.store(out + 6 * BLOCK + 3, p >= q)
+
+
+@pytest.mark.parametrize("block", [4, 64])
+def test_false_is_less_than_true(block: int) -> None:
+    """The differential tests found SPIR-V's comparisons of booleans to be others (seed 200)."""
+    x, y = (np.resize(np.array(each, bool), block) for each in ([0, 0, 1, 1], [0, 1, 0, 1]))
+    out = np.full((7, block), 77, np.int8)
+    compared_booleans[(1,)](Tensor(x), Tensor(y), Tensor(out), 0, 2, BLOCK=block)
+    functions = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+    np.testing.assert_array_equal(out[:6], [function(x, y) for function in functions])
+    assert out[6].tolist() == [1, 1, 0, 0, *[77] * (block - 4)]
+
+
+@triton.jit
 def clamped(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)

@@ -64,6 +64,20 @@ class Conventions:
     private_alignment: int = 64
 
 
+# Comparisons of booleans by what they are in logic, of their operands one of which is inverted: LLVM 22 writes them as
+# comparisons of numbers, of which SPIR-V has none for booleans, and PoCL finds other results. Signed, true is -1.
+_ORDERS_OF_BOOLEANS = {
+    "ult": ("arith.andi", 0),
+    "ule": ("arith.ori", 0),
+    "ugt": ("arith.andi", 1),
+    "uge": ("arith.ori", 1),
+    "slt": ("arith.andi", 1),
+    "sle": ("arith.ori", 1),
+    "sgt": ("arith.andi", 0),
+    "sge": ("arith.ori", 0),
+}
+
+
 class Text:
     """A function body that grows line by line.
 
@@ -112,6 +126,11 @@ class Text:
         return self.op(f"{name} {x.name} : {x.type} to {vector_type(elem, x.lanes)}", elem, x.lanes)
 
     def compare(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        if x.elem == "i1" and predicate in _ORDERS_OF_BOOLEANS:
+            name, first = _ORDERS_OF_BOOLEANS[predicate]
+            true = self.integer(1, "i1", x.lanes)
+            x, y = (self.binary("arith.xori", each, true) if at == first else each for at, each in enumerate((x, y)))
+            return self.binary(name, x, y)
         name = "arith.cmpf" if x.is_float else "arith.cmpi"
         return self.op(f"{name} {predicate}, {x.name}, {y.name} : {x.type}", "i1", x.lanes)
 
