@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import subprocess
+import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,22 @@ def artifact(file: Path, *, kind: str, name: str, version: str) -> Artifact:
     """What a lock would say of a file."""
     data = file.read_bytes()
     return Artifact(kind, name, version, file.name, len(data), hashlib.sha256(data).hexdigest())
+
+
+def tar(file: Path, files: Mapping[str, bytes | str], mode: str = "w") -> Path:
+    """Write a tar of files with mode 755. "-> x" is a symbolic link to x, "=> x" a hard link, "fifo" a pipe."""
+    kinds = {"->": tarfile.SYMTYPE, "=>": tarfile.LNKTYPE, "fi": tarfile.FIFOTYPE}
+    with tarfile.open(file, mode) as packed:  # type: ignore[call-overload]
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.mode = 0o755
+            if isinstance(content, str):
+                entry.type, entry.linkname = kinds[content[:2]], content[3:]
+                packed.addfile(entry)
+            else:
+                entry.size = len(content)
+                packed.addfile(entry, io.BytesIO(content))
+    return file
 
 
 class Index:
@@ -35,9 +53,14 @@ class Index:
         """Publish a wheel that carries so many bytes."""
         project = self.folder / name
         project.mkdir(parents=True, exist_ok=True)
-        file = wheel(project, name, version, requires, files={"payload": "x" * payload})
-        made = artifact(file, kind="wheel", name=name, version=version)
-        page = project / "index.html"
+        return self.list(
+            wheel(project, name, version, requires, files={"payload": "x" * payload}), "wheel", name, version
+        )
+
+    def list(self, file: Path, kind: str, name: str, version: str) -> Artifact:
+        """Put a file of the project's folder on its page."""
+        made = artifact(file, kind=kind, name=name, version=version)
+        page = file.with_name("index.html")
         before = page.read_text() if page.exists() else ""
         page.write_text(f'{before}<a href="{file.name}#sha256={made.sha256}">{file.name}</a>\n')
         return made

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import archives
 import pytest
 from tiny import tiny_image
 
@@ -280,15 +281,8 @@ def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: st
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + "0" * 64]},
     }
     manifest = [{"Config": "config", "Layers": ["layer"], "RepoTags": tags}]
-    with tarfile.open(file, "w") as tar:
-        for name, content in (
-            ("layer", packed.getvalue()),
-            ("config", json.dumps(config).encode()),
-            ("manifest.json", json.dumps(manifest).encode()),
-        ):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+    texts = {"config": config, "manifest.json": manifest}
+    archives.tar(file, {"layer": packed.getvalue()} | {name: json.dumps(text).encode() for name, text in texts.items()})
 
 
 def test_what_comes_back_is_normalised_and_gets_the_names_of_the_target(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
-import io
 import json
 import lzma
 import os
@@ -19,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import archives
 import elves
 import pytest
 from elves import Runtime
@@ -39,29 +39,18 @@ TOP = "upmem-2023.1.0-Linux-x86_64"
 X86_64 = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
 FILES: Mapping[str, bytes | str] = {
     "bin/clang-12": X86_64,
-    # A text stands for a link.
-    "bin/dpu-upmem-dpurte-clang": "clang-12",
+    "bin/dpu-upmem-dpurte-clang": "-> clang-12",
     "bin/dpu-pkg-config": b"#!/bin/sh\n",
     "bin/llvm-objcopy": X86_64,
     "include/dpu/dpu.h": b"/* */",
     "lib/libdpu.so.2023.1": X86_64,
-    "lib/libdpu.so": "libdpu.so.2023.1",
+    "lib/libdpu.so": "-> libdpu.so.2023.1",
 }
 
 
 def pack(path: Path, files: Mapping[str, bytes | str], top: str = TOP) -> Path:
     """An archive of these files below a folder."""
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in files.items():
-            info = tarfile.TarInfo(f"{top}/{name}" if top else name)
-            info.mode = 0o755
-            if isinstance(content, str):
-                info.type, info.linkname = tarfile.SYMTYPE, content
-                tar.addfile(info)
-            else:
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
-    return path
+    return archives.tar(path, {f"{top}/{name}" if top else name: files[name] for name in files}, "w:gz")
 
 
 def sha256(path: Path) -> str:
@@ -128,7 +117,7 @@ def test_a_file_that_is_missing_is_named(runtime: Runtime, dpu: LockedTarget, tm
 
 
 def test_a_link_that_leads_nowhere_is_a_missing_file(runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
-    files = {**FILES, "lib/libdpu.so": "libdpu.so.9", "bin/llvm-objcopy": "llvm-objcopy"}
+    files = {**FILES, "lib/libdpu.so": "-> libdpu.so.9", "bin/llvm-objcopy": "-> llvm-objcopy"}
     with pytest.raises(SdkError) as caught:
         supplied.check_given_sdk(dpu, Given(pack(tmp_path / "a.tgz", files)), runtime.store)
     assert caught.value.why.splitlines() == [
@@ -170,7 +159,7 @@ def unpacked(folder: Path, files: Mapping[str, bytes | str] = FILES) -> Path:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, str):
-            path.symlink_to(content)
+            path.symlink_to(content.removeprefix("-> "))
         else:
             path.write_bytes(content)
             path.chmod(0o755)
@@ -460,13 +449,9 @@ class TestWhatIsNoArchive:
     @pytest.mark.parametrize("mode", ["gz", "xz", "bz2"])
     @pytest.mark.parametrize("fault", ["flipped", "truncated", "header alone", "not a tar"])
     def test_a_damaged_one(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, mode: str, fault: str) -> None:
-        plain = io.BytesIO()
-        with tarfile.open(fileobj=plain, mode="w") as tar:
-            info = tarfile.TarInfo(f"{TOP}/noise")
-            info.size = 1 << 16
-            # Not compressible: a change of any byte hits it.
-            tar.addfile(info, io.BytesIO(os.urandom(info.size)))
-        packed = {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(plain.getvalue())
+        # Not compressible: a change of any byte hits it.
+        plain = archives.tar(tmp_path / "plain", {f"{TOP}/noise": os.urandom(1 << 16)})
+        packed = {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(plain.read_bytes())
         middle = len(packed) // 2
         path = tmp_path / f"sdk.tar.{mode}"
         path.write_bytes(
@@ -489,13 +474,8 @@ class TestWhatIsNoArchive:
     def test_hard_links_to_themselves_or_to_nothing(
         self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, to: str
     ) -> None:
-        path = tmp_path / "sdk.tar"
-        with tarfile.open(path, "w") as tar:
-            for name, target in (("a", to), ("b", f"{TOP}/a")):
-                info = tarfile.TarInfo(f"{TOP}/{name}")
-                info.type, info.linkname = tarfile.LNKTYPE, target
-                tar.addfile(info)
-        self.refused(runtime, dpu, path)
+        links = {f"{TOP}/a": f"=> {to}", f"{TOP}/b": f"=> {TOP}/a"}
+        self.refused(runtime, dpu, archives.tar(tmp_path / "sdk.tar", links))
 
     def test_a_pipe_a_socket_and_a_device_are_not_opened(
         self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path

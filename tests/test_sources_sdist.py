@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from pathlib import Path
 
 import pytest
-from archives import Index, artifact
+from archives import Index, tar
 
 from toolchains.fetch.sdist import Sdists
 from toolchains.lockfile.lock import Artifact
@@ -29,17 +27,10 @@ def publish(index: Index, name: str, version: str, requires: list[str] | None = 
     project = index.folder / name
     project.mkdir(parents=True, exist_ok=True)
     file = project / f"{name}-{version}.tar.gz"
-    with tarfile.open(file, "w:gz") as tar:
-        setup = SETUP.format(name=name, version=version, requires=requires or []).encode()
-        for inner, content in (("setup.py", setup), ("PKG-INFO", b"Metadata-Version: 1.0\n")):
-            info = tarfile.TarInfo(f"{name}-{version}/{inner}")
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    made = artifact(file, kind="sdist", name=name, version=version)
-    page = project / "index.html"
-    before = page.read_text() if page.exists() else ""
-    page.write_text(f'{before}<a href="{file.name}#sha256={made.sha256}">{file.name}</a>\n')
-    return made
+    setup = SETUP.format(name=name, version=version, requires=requires or []).encode()
+    inside = {"setup.py": setup, "PKG-INFO": b"Metadata-Version: 1.0\n"}
+    tar(file, {f"{name}-{version}/{inner}": content for inner, content in inside.items()}, "w:gz")
+    return index.list(file, "sdist", name, version)
 
 
 def test_sources_are_resolved_and_what_they_need_is_told(index: Index, tmp_path: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from archives import tar
 
 from toolchains.cli import script_words, workplace
 from toolchains.cli.workplace import Place
@@ -38,15 +36,6 @@ sys.exit(7)
 def foundry(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT]
     return subprocess.run([*invoke, *words], input=stdin, capture_output=True, text=True, timeout=1200, check=False)
-
-
-def tar(path: Path, files: Mapping[str, bytes]) -> Path:
-    with tarfile.open(path, "w") as packed:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            packed.addfile(entry, io.BytesIO(content))
-    return path
 
 
 def wheel(folder: Path, *, needs: str = "") -> None:
