@@ -15,8 +15,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 import triton
+from arrays import compute
 from foundry_core.errors import UnsupportedOperation
-from foundry_core.ops.elementwise import ROWS, OnDpu
+from foundry_core.functions.table import F32_ONLY, FUNCTIONS
+from foundry_core.ops.elementwise import ROWS
 from foundry_core.ops.libdevice import NAMES
 from foundry_core.tensor import Tensor
 from triton.language.extra import libdevice
@@ -204,7 +206,7 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
 # Exact ones: what NumPy does in the type itself.
 SAME = {"fmod", "copysign", "remainder", "add_rn", "mul_rn", "sub_rn", "div_rn", "rcp_rn"}
 TERNARY = {"norm3d": 5.0, "rnorm3d": 6.0}
-REFUSED = ["normcdf", "normcdfinv", "erfcx", "j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1", "rsqrt_rn"]
+REFUSED = ["j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1", "rsqrt_rn"]
 TO_INTEGERS = ["llrint", "llround", "ilogb", "isnan", "isinf", "signbit"]
 CONVERSIONS = [
     f"{source}2{target}_{mode}"
@@ -212,60 +214,33 @@ CONVERSIONS = [
         ("float", "double"), ("int", "uint", "ll", "ull"), ("rn", "rz", "rd", "ru")
     )
 ]
-# What a DPU does, whose floats are software: all integer functions, and all that need no function of a library.
-DPU_HAS = {
-    "abs",
-    "rcp_rn",
-    "div_rn",
-    "add_rn",
-    "mul_rn",
-    "sub_rn",
-    "isnan",
-    "isinf",
-    "signbit",
-    "finitef",
-    "isfinited",
-    "saturatef",
-    "float_as_int",
-    "int_as_float",
-    "double_as_longlong",
-    "longlong_as_double",
-    "double2hiint",
-    "double2loint",
-    "hiloint2double",
-    "double2float_rn",
-    "ll2float_rn",
-    "uint2float_rn",
-    "clz",
-    "popc",
-    "ffs",
-    "brev",
-    "mulhi",
-    "hadd",
-    "rhadd",
-    "mul24",
-    "sad",
-    *(n for n in CONVERSIONS if n.endswith("rz")),
-    "add_rz",
-    *REFUSED,
+# What is basic arithmetic on every device, since OpenCL C has no such function.
+WITHOUT_LIBRARY = {
+    "rcbrt",
+    "rhypot",
+    "norm3d",
+    "rnorm3d",
+    "erfcx",
+    "erfinv",
+    "erfcinv",
+    "normcdf",
+    "normcdfinv",
+    *(f"{name}_{mode}" for name in ("add", "sub", "mul", "div", "rcp", "sqrt", "fma") for mode in ("rz", "rd", "ru")),
 }
-DPU_HAS_IN_F32 = {
-    *(name for row in ROWS if row.on_dpu in (OnDpu.EXPANDED, OnDpu.POWER_OF_TWO) for name in row.libdevice),
-    "fma",
-    *(n for n in CONVERSIONS if n.startswith("float")),
-}
-# MLIR's polynomials, which a DPU has for a library: log and log2 take subnormals for the smallest normal number, atan
-# and atan2 err by 16 ulp, atan2 also around infinities, erf loses the sign of zero.
-INEXACT_ON_DPU = {"log", "log2", "atan", "atan2", "erf"}
+# Of these, those that no other test runs.
+BITS = ["erfcx", "normcdf", "normcdfinv", "add_rz", "sub_rd", "mul_rd", "div_ru", "rcp_rz", "sqrt_ru", "fma_rd"]
+# Of f64, what a DPU does not have: their methods need a type twice as wide, or its fused multiply-add.
+NOT_ON_DPU_IN_F64 = {*F32_ONLY, "fma"}
 OF_INTEGERS = ["clz", "popc", "ffs", "brev", "mulhi", "hadd", "rhadd", "mul24", "sad"]
 TESTED = [
-    *(*UNARY, *BINARY, *TERNARY, *OF_INTEGERS, *TO_INTEGERS, *CONVERSIONS, *REFUSED),
-    *("finitef", "isfinited", "saturatef", "erfcinv", "nextafter", "ldexp", "fma", "add_rz"),
+    *(*UNARY, *BINARY, *TERNARY, *OF_INTEGERS, *TO_INTEGERS, *CONVERSIONS, *REFUSED, *BITS),
+    *("finitef", "isfinited", "saturatef", "erfcinv", "nextafter", "ldexp", "fma"),
     *("float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double"),
     *("double2hiint", "double2loint", "hiloint2double", "double2float_rn", "ll2float_rn", "uint2float_rn"),
 ]
 # Symbols that Triton gives another name, or that mean the same as one that is tested.
-SAME_AS = {"fabs": "abs", "scalbn": "ldexp", "powi": "pow", "norm4d": "norm3d", "rnorm4d": "rnorm3d"}
+SAME_AS = {"fabs": "abs", "scalbn": "ldexp", "powi": "pow", "norm4d": "norm3d", "rnorm4d": "rnorm3d", "pown": "pow"}
+SAME_AS |= {f"{name[:-1]}{mode}": name for name in BITS if name[-3:-1] == "_r" for mode in "zdu"}
 
 
 def arity(name: str) -> int:
@@ -304,11 +279,18 @@ def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray)
     def launch() -> None:
         getattr(kernels, name)[(triton.cdiv(out.size, BLOCK),)](*tensors, out.size, BLOCK=BLOCK)
 
-    if ON_DPU and name not in DPU_HAS and (arguments[0].dtype == np.float64 or name not in DPU_HAS_IN_F32):
+    if ON_DPU and name in NOT_ON_DPU_IN_F64 and arguments[0].dtype == np.float64:
         with pytest.raises(UnsupportedOperation, match=r"kernels.py:\d+.*a DPU has no library with that function"):
             launch()
         pytest.skip("refused on a DPU, by name")
     launch()
+    if name in FUNCTIONS and (ON_DPU or name in WITHOUT_LIBRARY):
+        # What NumPy computes, whose errors test_functions.py measures.
+        own = "pown" if name == "pow" and arguments[1].dtype.kind == "i" else name
+        expected = compute(own, "f32" if out.dtype == np.float32 else "f64", *arguments)
+        np.testing.assert_array_equal(out, expected)
+        usual = ~np.isnan(out)
+        np.testing.assert_array_equal(np.signbit(out[usual]), np.signbit(expected[usual]))
     return out
 
 
@@ -340,15 +322,9 @@ def drawn(low: float, high: float, dtype: Any, seed: int, count: int = 700) -> n
     return np.random.default_rng(seed).uniform(low, high, count).astype(dtype)
 
 
-def leave_out_where_inexact(name: str) -> None:
-    if ON_DPU and name in INEXACT_ON_DPU:
-        pytest.skip("not so exact on a DPU; test_operations.py has what it is")
-
-
 @pytest.mark.parametrize("type", FLOATS)
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_are_as_exact_as_opencl_promises(kernels: ModuleType, name: str, type: str) -> None:
-    leave_out_where_inexact(name)
     function, error, low, high = UNARY[name]
     dtype = FLOATS[type]
     x = np.concatenate([drawn(low, high, dtype, 1), np.array(SPECIAL).astype(dtype)])
@@ -372,7 +348,6 @@ def beside(value: float, low: float, high: float, dtype: Any) -> np.ndarray:
 @pytest.mark.parametrize("name", ["exp", "log", "log2", "sin", "cos", "tan", "cbrt", "atan", "tanh", "lgamma", "pow"])
 def test_a_special_value_changes_nothing_beside_it(kernels: ModuleType, name: str, type: str) -> None:
     """PoCL's functions of vectors have branches for all of a vector, and not all of them are right."""
-    leave_out_where_inexact(name)
     dtype, values = FLOATS[type], [value for value in [*SPECIAL, 1e-310, 5e-324, 1e300] if value != -1e-20]
     function, error, low, high = (UNARY | BINARY)[name]
     values = [value for value in values if not LARGEST.get(name, INF) < value < INF]
@@ -412,7 +387,6 @@ def pairs(low: float, high: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("type", FLOATS)
 @pytest.mark.parametrize("name", BINARY)
 def test_functions_of_two_arguments_are_as_exact_as_opencl_promises(kernels: ModuleType, name: str, type: str) -> None:
-    leave_out_where_inexact(name)
     function, error, low, high = BINARY[name]
     x, y = pairs(low, high, FLOATS[type])
     with np.errstate(all="ignore"):
@@ -432,6 +406,21 @@ def test_norms_neither_overflow_nor_vanish_on_the_way(kernels: ModuleType, name:
     reference = np.sqrt(x.astype(Wide) ** 2 + y.astype(Wide) ** 2 + z.astype(Wide) ** 2)
     # hypot's 4 ulp twice, of which the inner one counts in part; a division for the reciprocal.
     check(run(kernels, name, np.empty_like(x), x, y, z), reference if name == "norm3d" else 1 / reference, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "type"), [(name, type) for name in BITS for type in FLOATS if (name, type) != ("fma_rd", "f64")]
+)
+def test_functions_that_opencl_does_not_have_give_the_bits_of_their_arithmetic(
+    kernels: ModuleType, name: str, type: str
+) -> None:
+    """`run` compares them with NumPy's; test_functions.py says how exact these are."""
+    arguments = [
+        np.concatenate([np.array(SPECIAL), drawn(0, 1, np.float64, 17), drawn(-9, 9, np.float64, 18)])
+    ] * arity(name)
+    with np.errstate(all="ignore"):
+        x = [argument.astype(FLOATS[type]) for argument in arguments]
+    run(kernels, name, np.empty_like(x[0]), *x)
 
 
 @pytest.mark.parametrize("type", FLOATS)
@@ -628,9 +617,3 @@ def test_what_there_is_not_is_refused_by_name_and_line(kernels: ModuleType, name
     with pytest.raises(UnsupportedOperation, match=rf"tt.extern_elementwise at .*\.py:\d+ .*__nv_f?{name}") as caught:
         run(kernels, name, np.empty_like(x), x)
     assert caught.value.place.endswith(f"libdevice_kernels.py:{getattr(kernels, name).starting_line_number + 3}")
-
-
-def test_a_rounding_that_no_device_is_told_is_refused(kernels: ModuleType) -> None:
-    x = np.ones(10, np.float32)
-    with pytest.raises(UnsupportedOperation, match="__nv_fadd_rz"):
-        run(kernels, "add_rz", np.empty_like(x), x, x)

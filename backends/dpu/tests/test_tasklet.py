@@ -144,19 +144,28 @@ def test_more_tiles_than_wram_are_refused_with_both_numbers() -> None:
     assert int(re.findall(r"keeps (\d+)", str(error.value))[0]) >= 65536
 
 
-def test_a_function_that_no_dpu_has_is_refused_by_name_and_one_that_can_be_expanded_is_there() -> None:
-    body = """
+def test_a_function_is_in_the_module_once_however_often_it_is_used() -> None:
+    text = llvm(
+        lower("""
   %value = tt.load %x : tensor<1024x!tt.ptr<f32>>
-  %result = math.{name} %value : tensor<1024xf32>
+  %sine = math.sin %value : tensor<1024xf32>
+  %both = math.sin %sine : tensor<1024xf32>
+  tt.store %out, %both : tensor<1024x!tt.ptr<f32>>
+""")
+    )
+    assert len(re.findall(r"define internal float @__foundry_sin_f32", text)) == 1
+    assert len(re.findall(r"call float @__foundry_sin_f32", text)) >= 2
+
+
+def test_a_function_that_no_dpu_has_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedOperation, match=r"math\.sin .*sin of f64: a DPU has no library with that function"):
+        lower("""
+  %value = tt.load %x : tensor<1024x!tt.ptr<f32>>
+  %wide = arith.extf %value : tensor<1024xf32> to tensor<1024xf64>
+  %sine = math.sin %wide : tensor<1024xf64>
+  %result = arith.truncf %sine : tensor<1024xf64> to tensor<1024xf32>
   tt.store %out, %result : tensor<1024x!tt.ptr<f32>>
-"""
-    with pytest.raises(UnsupportedOperation, match=r"math\.log10"):
-        lower(body.format(name="log10"))
-    text = llvm(lower(body.format(name="exp")))
-    assert "define internal float @__triton_floorf" in text
-    assert "llvm.floor" not in text
-    assert "__triton_sqrtf" not in text
-    assert "define internal float @__triton_sqrtf" in llvm(lower(body.format(name="sqrt")))
+""")
 
 
 @pytest.mark.parametrize(("stride", "fetched_apart"), [(2, False), (16, False), (17, True)])

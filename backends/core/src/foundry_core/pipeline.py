@@ -153,11 +153,10 @@ def to_typed_llvm(mlir: str) -> str:
         ToolError: mlir-opt refused it.
         UnsupportedOperation: names what LLVM 12 does not know.
     """
-    from .mapping.tasklet.library import complete
     from .typed import to_typed_llvm as typed
 
     with deep_expressions():
-        return complete(typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT))
+        return typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT)
 
 
 def to_spirv(llvm: str) -> bytes:

@@ -24,12 +24,6 @@ _PASSES = (
     "canonicalize{region-simplify=normal},convert-arith-to-llvm,convert-cf-to-llvm,"
     "canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
 )
-# Before them, where there is no library of functions: MLIR's expansions, then its polynomials for f32 (a pass of the
-# name "test" because upstream has no other way to run them; they are what IREE and others compile with).
-_POLYNOMIALS = (
-    "llvm.func(math-expand-ops{ops=ceil,round,roundeven,rsqrt},test-math-polynomial-approximation,"
-    "math-expand-ops{ops=fma}),"
-)
 # PoCL 6 takes SPIR-V up to 1.2.
 _TRIPLE = "spirv64v1.2-unknown-unknown"
 # Integers that SPIR-V has, i1 being its Boolean. LLVM 22's SPIR-V backend widens others without masking: `& 7` of an i3
@@ -86,9 +80,8 @@ def mlir_to_llvm(mlir: str) -> str:
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
-    """MLIR in scf, arith, math and llvm dialects to the llvm dialect alone, in the generic form."""
-    passes = _PASSES.replace("convert-arith-to-llvm", "convert-math-to-llvm,convert-arith-to-llvm")
-    arguments = [f"--pass-pipeline=builtin.module({_POLYNOMIALS}{passes})", "--mlir-print-op-generic"]
+    """MLIR in scf, arith and llvm dialects to the llvm dialect alone, in the generic form."""
+    arguments = [f"--pass-pipeline=builtin.module({_PASSES})", "--mlir-print-op-generic"]
     return _run("mlir-opt", arguments, mlir).decode()
 
 

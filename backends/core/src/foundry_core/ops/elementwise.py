@@ -1,8 +1,9 @@
 """One row for each operation that computes element i of its result from elements i of its operands.
 
 All tables of such operations derive from these rows: which libdevice function is which operation (front/libdevice.py),
-how each is written (mapping/base/numeric.py), what a DPU has of it (mapping/tasklet/numeric.py), whether it may be
-computed twice (mapping/base/plan.py), and the parameters of tests. A new one is a row here and a test of its values.
+how each is written (mapping/base/numeric.py), whether it may be computed twice (mapping/base/plan.py), and the
+parameters of tests. A new one is a row here and a test of its values. A DPU, which has no library of functions, takes
+foundry_core/functions for it.
 
 A function that OpenCL has is one line:
 
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects import arith, math
@@ -47,15 +47,6 @@ if TYPE_CHECKING:
 Writer: TypeAlias = "Callable[[Numeric, Any, Sequence[Reg]], Reg]"
 
 
-class OnDpu(Enum):
-    """What a DPU, whose floats are software, has of an operation."""
-
-    SAME = "as everywhere"
-    EXPANDED = "on f32, as the polynomial that mlir-opt makes of it"
-    POWER_OF_TWO = "on f32, by way of exp"
-    REFUSED = "nothing"
-
-
 @dataclass(frozen=True)
 class Row:
     """An elementwise operation.
@@ -69,7 +60,6 @@ class Row:
         opencl: the OpenCL extended instruction that it is, if it is one.
         is_rounded: whether its result, computed in f32, has to be rounded where the type is narrower.
         is_costly: whether computing it twice costs more than keeping its result in memory.
-        on_dpu: what a DPU has of it.
     """
 
     operation: type[Operation]
@@ -79,7 +69,6 @@ class Row:
     opencl: str = ""
     is_rounded: bool = False
     is_costly: bool = False
-    on_dpu: OnDpu = OnDpu.SAME
 
 
 def _plain(operation: type[Operation]) -> Row:
@@ -91,10 +80,9 @@ def _float(
     operation: type[Operation],
     *symbols: str,
     is_costly: bool = False,
-    on_dpu: OnDpu = OnDpu.SAME,
 ) -> Row:
     """As _plain, on floats."""
-    return replace(_plain(operation), symbols=symbols, is_rounded=True, is_costly=is_costly, on_dpu=on_dpu)
+    return replace(_plain(operation), symbols=symbols, is_rounded=True, is_costly=is_costly)
 
 
 def _library(
@@ -103,14 +91,13 @@ def _library(
     *libdevice: str,
     symbols: Sequence[str] = (),
     is_costly: bool = True,
-    on_dpu: OnDpu = OnDpu.REFUSED,
 ) -> Row:
     """A function that OpenCL has under this name."""
 
     def write(n: Numeric, op: Operation, args: Sequence[Reg]) -> Reg:
         return n.library(opencl, args)
 
-    return Row(operation, write, libdevice, symbols, opencl, is_rounded=True, is_costly=is_costly, on_dpu=on_dpu)
+    return Row(operation, write, libdevice, symbols, opencl, is_rounded=True, is_costly=is_costly)
 
 
 def _turning(operation: type[Operation], name: str, fast: str) -> Row:
@@ -120,7 +107,7 @@ def _turning(operation: type[Operation], name: str, fast: str) -> Row:
 
 def _cheap(operation: type[Operation], opencl: str, *libdevice: str) -> Row:
     """A function that a device computes in an instruction or two."""
-    return _library(operation, opencl, *libdevice, is_costly=False, on_dpu=OnDpu.EXPANDED)
+    return _library(operation, opencl, *libdevice, is_costly=False)
 
 
 def _divided(operation: type[Operation]) -> Row:
@@ -177,7 +164,7 @@ ROWS: tuple[Row, ...] = (
     _float(arith.SubfOp, "fsub_rn", "dsub_rn"),
     _float(arith.MulfOp, "fmul_rn", "dmul_rn"),
     _float(arith.DivfOp, "fast_fdividef", is_costly=True),
-    _float(RemFOp, "fmod", "fmodf", is_costly=True, on_dpu=OnDpu.REFUSED),
+    replace(_float(RemFOp, "fmod", "fmodf", is_costly=True), write=lambda n, op, args: n.remainder(*args)),
     Row(arith.NegfOp, lambda n, op, args: n.text.unary(op.name, args[0])),
     Row(math.AbsFOp, lambda n, op, args: n.absolute(args[0]), ["fabs"]),
     Row(arith.MinnumfOp, lambda n, op, args: n.pick_number("olt", *args)),
@@ -201,33 +188,31 @@ ROWS: tuple[Row, ...] = (
         is_costly=True,
     ),
     # Functions.
-    _library(math.ExpOp, "exp", "exp", symbols=["fast_expf"], on_dpu=OnDpu.EXPANDED),
-    _library(math.Exp2Op, "exp2", "exp2", on_dpu=OnDpu.POWER_OF_TWO),
-    _library(math.ExpM1Op, "expm1", "expm1", on_dpu=OnDpu.EXPANDED),
-    _library(math.LogOp, "log", "log", symbols=["fast_logf"], on_dpu=OnDpu.EXPANDED),
-    _library(math.Log2Op, "log2", "log2", symbols=["fast_log2f"], on_dpu=OnDpu.EXPANDED),
+    _library(math.ExpOp, "exp", "exp", symbols=["fast_expf"]),
+    _library(math.Exp2Op, "exp2", "exp2"),
+    _library(math.ExpM1Op, "expm1", "expm1"),
+    _library(math.LogOp, "log", "log", symbols=["fast_logf"]),
+    _library(math.Log2Op, "log2", "log2", symbols=["fast_log2f"]),
     _library(math.Log10Op, "log10", "log10", symbols=["fast_log10f"]),
-    _library(math.Log1pOp, "log1p", "log1p", on_dpu=OnDpu.EXPANDED),
-    _library(math.SqrtOp, "sqrt", "sqrt", on_dpu=OnDpu.EXPANDED),
-    _library(math.RsqrtOp, "rsqrt", "rsqrt", on_dpu=OnDpu.EXPANDED),
+    _library(math.Log1pOp, "log1p", "log1p"),
+    _library(math.SqrtOp, "sqrt", "sqrt"),
+    _library(math.RsqrtOp, "rsqrt", "rsqrt"),
     _library(math.CbrtOp, "cbrt", "cbrt"),
     _library(math.PowFOp, "pow", "pow", symbols=["fast_powf"]),
-    # Not expanded: MLIR takes multiples of pi / 2 away with one f32 constant, which leaves no correct digit of large
-    # arguments. Nor sinh and cosh, which lose them near 0.
     _turning(math.SinOp, "sin", "fast_sinf"),
     _turning(math.CosOp, "cos", "fast_cosf"),
     _turning(math.TanOp, "tan", "fast_tanf"),
     _library(math.AsinOp, "asin", "asin"),
     _library(math.AcosOp, "acos", "acos"),
-    _library(math.AtanOp, "atan", "atan", on_dpu=OnDpu.EXPANDED),
-    _library(math.Atan2Op, "atan2", "atan2", on_dpu=OnDpu.EXPANDED),
+    _library(math.AtanOp, "atan", "atan"),
+    _library(math.Atan2Op, "atan2", "atan2"),
     _library(math.SinhOp, "sinh", "sinh"),
     _library(math.CoshOp, "cosh", "cosh"),
-    _library(math.TanhOp, "tanh", "tanh", symbols=["fast_tanhf"], on_dpu=OnDpu.EXPANDED),
+    _library(math.TanhOp, "tanh", "tanh", symbols=["fast_tanhf"]),
     _library(math.AsinhOp, "asinh", "asinh"),
     _library(math.AcoshOp, "acosh", "acosh"),
     _library(math.AtanhOp, "atanh", "atanh"),
-    _library(math.ErfOp, "erf", "erf", on_dpu=OnDpu.EXPANDED),
+    _library(math.ErfOp, "erf", "erf"),
     _cheap(math.FloorOp, "floor", "floor"),
     _cheap(math.CeilOp, "ceil", "ceil"),
     _cheap(math.TruncOp, "trunc", "trunc"),

@@ -6,14 +6,18 @@ in plain arithmetic here. What is in neither table is refused by name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from math import pi, sqrt
 from typing import TYPE_CHECKING
 
+from ..functions.table import F32_ONLY, FUNCTIONS
 from ..mapping.base.mlir import WIDTHS, Reg
 
 if TYPE_CHECKING:
     from ..mapping.base.numeric import Numeric
+
+
+_DIRECTED = re.compile(r"^(?:[fd](add|sub|mul|div|rcp|sqrt)|(fma)f?)(?=_r[zdu]$)")
 
 
 def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
@@ -21,11 +25,16 @@ def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
     name = symbol.removeprefix("__nv_")
     if name in _WHOLE:
         return _WHOLE[name](numeric, args)
-    if any(arg.elem == "f32" for arg in args):
+    single = any(arg.elem == "f32" for arg in args)
+    if single:
         name = name.removesuffix("f")
     if name in _OPENCL:
         return numeric.library(name, args)
-    return _FUNCTIONS[name](numeric, args) if name in _FUNCTIONS else None
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name](numeric, args)
+    # fadd_rd of f32, dadd_rd of f64; fmaf_rd and fma_rd.
+    name = _DIRECTED.sub(r"\1\2", name)
+    return numeric.own(name, args) if name in FUNCTIONS and (single or name not in F32_ONLY) else None
 
 
 def _bits(n: Numeric, x: Reg) -> Reg:
@@ -76,95 +85,11 @@ def _reciprocal(n: Numeric, x: Reg) -> Reg:
     return n.text.binary("arith.divf", _like(n, 1.0, x), x)
 
 
-def _norm(n: Numeric, args: Sequence[Reg]) -> Reg:
-    """Euclidean length: hypot does not overflow on the way."""
-    length = args[0]
-    for arg in args[1:]:
-        length = n.library("hypot", [length, arg])
-    return length
-
-
-def _inverse_norm(n: Numeric, args: Sequence[Reg]) -> Reg:
-    """Of numbers whose norm may be beyond the largest one a fraction is taken, and the result scaled back."""
-    t, one = n.text, _like(n, 1.0, args[0])
-    largest = n.absolute(args[0])
-    for arg in args[1:]:
-        largest = n.pick_number("ogt", largest, n.absolute(arg))
-    limit = _like(n, 2.0**100 if one.elem == "f32" else 2.0**1000, one)
-    scale = t.select(t.compare("ogt", largest, limit), _like(n, 0.25, one), one)
-    return t.binary("arith.mulf", _reciprocal(n, _norm(n, [t.binary("arith.mulf", arg, scale) for arg in args])), scale)
-
-
 def _saturate(n: Numeric, args: Sequence[Reg]) -> Reg:
     """To [0, 1]; NaN becomes 0."""
     x, zero, one = args[0], _like(n, 0.0, args[0]), _like(n, 1.0, args[0])
     positive = n.text.select(n.text.compare("ogt", x, zero), x, zero)
     return n.text.select(n.text.compare("olt", positive, one), positive, one)
-
-
-def _inverse_error_function(n: Numeric, args: Sequence[Reg]) -> Reg:
-    x = args[0]
-    t, one = n.text, _like(n, 1.0, x)
-    size = n.absolute(x)
-    found = _root_of_tail(n, t.binary("arith.subf", one, size), size, steps=2 if x.elem == "f32" else 3)
-    found = t.select(t.compare("oeq", size, one), _like(n, float("inf"), x), found)
-    found = t.select(t.compare("ugt", size, one), _like(n, float("nan"), x), found)
-    return _with_sign(n, found, x)
-
-
-def _inverse_complementary_error_function(n: Numeric, args: Sequence[Reg]) -> Reg:
-    x = args[0]
-    t, one, two = n.text, _like(n, 1.0, x), _like(n, 2.0, x)
-    tail = t.select(t.compare("ogt", x, one), t.binary("arith.subf", two, x), x)
-    found = _root_of_tail(n, tail, t.binary("arith.subf", one, tail), steps=3 if x.elem == "f32" else 5)
-    zero = _like(n, 0.0, x)
-    found = t.select(t.compare("oeq", tail, zero), _like(n, float("inf"), x), found)
-    found = t.select(t.compare("ult", tail, zero), _like(n, float("nan"), x), found)
-    return _with_sign(n, found, t.binary("arith.subf", one, x))
-
-
-def _with_sign(n: Numeric, magnitude: Reg, x: Reg) -> Reg:
-    """|magnitude| with the sign of x."""
-    t, bits = n.text, _bits(n, x)
-    sign = t.binary("arith.andi", bits, _like(n, -(1 << (WIDTHS[x.elem] - 1)), bits))
-    return t.cast("arith.bitcast", t.binary("arith.ori", _bits(n, n.absolute(magnitude)), sign), x.elem)
-
-
-def _root_of_tail(n: Numeric, tail: Reg, rest: Reg, *, steps: int) -> Reg:
-    """The y >= 0 with erfc(y) = tail, where tail is in (0, 1] and rest is 1 - tail.
-
-    Winitzki's closed form ("A handy approximation for the error function and its inverse", 2008), off by 0.2 % at most,
-    then Halley's method, which triples the correct digits a step: two suffice for f32 and three for f64 down to a tail
-    of 2^-53, three and five down to the smallest subnormal. What is left is the error of the device's erf and erfc: the
-    residual is taken from whichever of the two is small, so neither cancels.
-    """
-    t = n.text
-
-    def constant(value: float) -> Reg:
-        return _like(n, value, tail)
-
-    def times(a: Reg, b: Reg) -> Reg:
-        return t.binary("arith.mulf", a, b)
-
-    shape = 0.147
-    log = n.library("log", [times(tail, t.binary("arith.addf", constant(1.0), rest))])
-    half = t.binary("arith.addf", constant(2 / (pi * shape)), times(log, constant(0.5)))
-    minus = times(log, constant(-1 / shape))
-    root = n.library("sqrt", [t.binary("arith.addf", times(half, half), minus)])
-    # The difference of the two, without cancellation.
-    plain = t.binary("arith.subf", root, half)
-    quotient = t.binary("arith.divf", minus, t.binary("arith.addf", root, half))
-    y = n.library("sqrt", [t.select(t.compare("ogt", half, constant(0.0)), quotient, plain)])
-    for _ in range(steps):
-        near = t.binary("arith.subf", n.library("erf", [y]), rest)
-        far = t.binary("arith.subf", tail, n.library("erfc", [y]))
-        residual = t.select(t.compare("ogt", tail, constant(0.5)), near, far)
-        # exp(y^2) in two factors: it may be beyond the largest number where its product with the residual is not.
-        power = n.library("exp", [times(times(y, y), constant(0.5))])
-        newton = times(times(times(residual, constant(sqrt(pi) / 2)), power), power)
-        halley = t.binary("arith.divf", newton, t.binary("arith.addf", constant(1.0), times(y, newton)))
-        y = t.binary("arith.subf", y, halley)
-    return y
 
 
 # Floats to integers.
@@ -353,20 +278,12 @@ _FUNCTIONS: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
     "ldexp": _with_power("ldexp"),
     "scalbn": _with_power("ldexp"),
     "powi": _with_power("pown"),
-    "rcbrt": lambda n, args: _reciprocal(n, n.library("cbrt", args)),
-    "rhypot": _inverse_norm,
-    "norm3d": _norm,
-    "norm4d": _norm,
-    "rnorm3d": _inverse_norm,
-    "rnorm4d": _inverse_norm,
-    "erfinv": _inverse_error_function,
-    "erfcinv": _inverse_complementary_error_function,
     "ilogb": _exponent,
     "llrint": _to_integer("rint", 64),
     "llround": _to_integer("round", 64),
 }
 # The names on f64 of the functions that both types have.
-NAMES = frozenset((*_OPENCL, *_FUNCTIONS))
+NAMES = frozenset((*_OPENCL, *_FUNCTIONS, *FUNCTIONS))
 _ROUNDINGS = {"rn": "rint", "rz": "", "rd": "floor", "ru": "ceil"}
 # By the whole name.
 _WHOLE: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {

@@ -7,7 +7,7 @@ printing each as an object costs ten times as much as writing its line.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -184,6 +184,38 @@ class Text:
         self._declarations.setdefault(function, declared)
         self.line(f'llvm.call {convention}@"{function}"({names}) : ({types}) -> ()')
 
+    def call_own(
+        self,
+        function: str,
+        args: Sequence[Reg],
+        elem: str,
+        write: Callable[[Text, Sequence[Reg]], Reg],
+    ) -> Reg:
+        """Call a function on scalars that the module has itself.
+
+        Args:
+            elem: the type of its result.
+            write: writes its body to a Text of its own; called once in a module.
+        """
+        if function not in self._declarations:
+            self._declarations[function] = ""
+            inner = Text(self._conventions)
+            inner._declarations = self._declarations
+            parameters = [Reg(f"%a{number}", arg.elem) for number, arg in enumerate(args)]
+            result = write(inner, parameters)
+            head = ", ".join(f"{reg.name}: {reg.elem}" for reg in parameters)
+            self._declarations[function] = "\n".join(
+                [
+                    f'llvm.func internal {self._conventions.call}@"{function}"({head}) -> {elem} '
+                    "attributes {no_inline} {",
+                    *inner._body(),
+                    f"    llvm.return {result.name} : {elem}",
+                    "  }",
+                ]
+            )
+        types, names = ", ".join(arg.elem for arg in args), ", ".join(arg.name for arg in args)
+        return self.op(f'llvm.call {self._conventions.call}@"{function}"({names}) : ({types}) -> {elem}', elem)
+
     def define(self, name: str, text: str) -> None:
         """Have a function of this name in the module, by its text, which uses LLVM's types only."""
         self._declarations[name] = text
@@ -300,17 +332,28 @@ class Text:
         with self.nested(head):
             yield index
 
+    def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
+        """A loop that carries registers; what they are after so many turns."""
+        zero, one = self.integer(0, count.elem), self.integer(1, count.elem)
+        inside = [Reg(self.fresh(), value.elem, value.lanes) for value in values]
+        result = self.fresh()
+        types = ", ".join(value.type for value in values)
+        carried = ", ".join(f"{name.name} = {value.name}" for name, value in zip(inside, values, strict=True))
+        head = (
+            f"{result}:{len(values)} = scf.for {self.fresh()} = {zero.name} to {count.name} step {one.name} "
+            f"iter_args({carried}) -> ({types}) : {count.elem} {{"
+        )
+        with self.nested(head):
+            made = body(inside)
+            self.line(f"scf.yield {', '.join(value.name for value in made)} : {types}")
+        return [Reg(f"{result}#{place}", value.elem, value.lanes) for place, value in enumerate(values)]
+
     def choose(self, condition: Reg) -> Choice:
         """An scf.if with one result; see Choice."""
         return Choice(self, condition)
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
         """The module: declarations and one kernel with the lines so far as its body."""
-        constants = [
-            # MLIR writes a boolean without its type.
-            f"    {constant} = arith.constant {literal}" + ("" if type == "i1" else f" : {type}")
-            for (literal, type), constant in self._constants.items()
-        ]
         return "\n".join(
             [
                 f"{GLOBAL} = !llvm.ptr<{self._conventions.global_space}>",
@@ -318,14 +361,20 @@ class Text:
                 *(f"  {text}" for text in self._declarations.values()),
                 f"  llvm.func {self._conventions.kernel}@{name}({', '.join(parameters)}) attributes {{"
                 f"{self._conventions.attributes}}} {{",
-                *constants,
-                *(f"    {text}" for text in self._allocas),
-                *self._lines,
+                *self._body(),
                 "  }",
                 "}",
                 "",
             ]
         )
+
+    def _body(self) -> list[str]:
+        constants = [
+            # MLIR writes a boolean without its type.
+            f"    {constant} = arith.constant {literal}" + ("" if type == "i1" else f" : {type}")
+            for (literal, type), constant in self._constants.items()
+        ]
+        return [*constants, *(f"    {text}" for text in self._allocas), *self._lines]
 
 
 class Choice:

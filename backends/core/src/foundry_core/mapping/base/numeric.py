@@ -30,6 +30,7 @@ from ...dialects.arith import (
     UIToFPOp,
 )
 from ...errors import unsupported
+from ...functions.registers import inline
 from ...ops import libdevice
 from ...ops.elementwise import ELEMENTWISE, Row
 from .mlir import WIDTHS, Reg, Text
@@ -290,6 +291,11 @@ class Numeric:
         alone = (name, args[0].elem) in _ALONE
         return self.in_parts(lambda part: self._library(name, part), args, 1 if alone else None)
 
+    def own(self, name: str, args: Sequence[Reg]) -> Reg:
+        """A function of foundry_core.functions, in basic arithmetic."""
+        elem = next(arg.elem for arg in args if arg.is_float)
+        return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
+
     def _library(self, name: str, args: Sequence[Reg]) -> Reg:
         x = args[0]
         mangled = ""
@@ -310,6 +316,10 @@ class Numeric:
         t, half = self.text, lanes // 2
         results = [self.in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)]
         return t.joined(*results)
+
+    def remainder(self, x: Reg, y: Reg) -> Reg:
+        """What is left of a division of floats, with the sign of x."""
+        return self.text.binary("arith.remf", x, y)
 
     def turned(self, name: str, x: Reg) -> Reg:
         """sin, cos or tan; of a vector in f32, large numbers apart from others.

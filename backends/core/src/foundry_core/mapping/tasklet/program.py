@@ -60,10 +60,9 @@ _SHAPES = (
     _Shape(accumulators=8, dot_steps=4, unrolled=True),
     _Shape(accumulators=4, dot_steps=1, unrolled=False),
 )
-# The instructions of a DPU program, from its kernel's MLIR: for what every program has, for a line, and beside that for
-# a function that mlir-opt expands. The emulator's compiler counted, for 19 kernels of the tests, 0.6 to 1.1 times this;
-# where it unrolls loops itself, up to twice.
-_PROGRAM, _LINE, _FUNCTION = 300, 1.2, 130
+# The instructions of a DPU program, from its kernel's MLIR: for what every program has, and for a line. The emulator's
+# compiler counted, for 19 kernels of the tests, 0.6 to 1.1 times this; where it unrolls loops itself, up to twice.
+_PROGRAM, _LINE = 300, 1.2
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def _instructions(text: str) -> int:
     """About how many instructions a program with this kernel has; constants have no line of their own."""
     lines = [line.lstrip() for line in text.splitlines()]
     code = sum(line.startswith(("%", "llvm.", "scf.")) and " arith.constant " not in line for line in lines)
-    return round(_PROGRAM + _LINE * code + _FUNCTION * sum(" math." in line for line in lines))
+    return round(_PROGRAM + _LINE * code)
 
 
 class TaskletPlan(Plan):

@@ -1,0 +1,1 @@
+"""Functions of floats, each written once in basic arithmetic, for devices that have no library with them."""

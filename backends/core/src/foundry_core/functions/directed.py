@@ -1,0 +1,209 @@
+"""Arithmetic rounded towards zero (rz), downwards (rd) and upwards (ru).
+
+A result is an exact integer times a power of two, or such a one whose lowest bit says that more follows; `_packed`
+rounds it once. Sums go by what rounding them to nearest left out, which is a number itself (Dekker, 1971).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from .arithmetic import Arithmetic, Function
+from .remainders import nextafter
+from .rounding import root_and_rest
+from .value import Value
+
+MODES = ("rz", "rd", "ru")
+Parts = tuple[Value, Value]
+
+
+def _outwards(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
+    """1 if rounding goes away from zero, else 0, in an i64."""
+    if mode == "rz":
+        return m.word(0, like, 64)
+    yes, no = m.word(1, like, 64), m.word(0, like, 64)
+    return m.select(negative, yes, no) if mode == "rd" else m.select(negative, no, yes)
+
+
+def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponent: Value) -> Value:
+    """The float next to magnitude * 2^exponent, a 64-bit integer from 1 to 2^63 - 1, in a direction.
+
+    Args:
+        exponent: in 64 bits.
+    """
+    for by in (32, 16, 8, 4, 2, 1):
+        small = magnitude < 1 << (63 - by)
+        magnitude = m.select(small, magnitude << by, magnitude)
+        exponent = m.select(small, exponent - by, exponent)
+    # The highest bit is that of 2^62 now. Below the normal numbers, more bits go.
+    exponent = exponent + 62
+    lowest = 1 - m.bias
+    below = m.select(exponent < lowest, lowest - exponent, 0)
+    dropped = below + (62 - m.mantissa)
+    dropped = m.select(dropped > 63, 63, dropped)
+    kept = m.shift_right(magnitude, dropped)
+    inexact = m.select(m.equal(magnitude, kept << dropped), 0, m.word(1, magnitude, 64))
+    outwards = _outwards(m, mode, negative, magnitude)
+    kept = kept + (inexact & outwards)
+    field = m.select(exponent < lowest, lowest, exponent) + (m.bias - 1)
+    # With the highest bit of `kept` this is the field of infinities, or more.
+    field = m.select(field > 2 * m.bias, 2 * m.bias, field)
+    bits = (field << m.mantissa) + kept
+    limit = m.infinity_bits - 1
+    bits = m.select(bits > limit, outwards + limit, bits)
+    if m.width == 32:
+        bits = m.narrow(bits)
+    return m.flipped(m.number(bits), m.select(negative, m.word(m.sign, bits, m.width), 0))
+
+
+def _wide(m: Arithmetic, x: Value) -> Value:
+    """Bits of a float in an i64."""
+    return m.wide(x) if m.width == 32 else x
+
+
+def _mantissa(m: Arithmetic, x: Value) -> Parts:
+    """(mantissa, exponent), both in an i64, of the size of a finite number that is not 0; the mantissa is normal."""
+    size = m.absolute(x)
+    subnormal = size < 2.0 ** (1 - m.bias)
+    bits = _wide(m, m.bits(m.select(subnormal, size * 2.0 ** (m.mantissa + 1), size)))
+    exponent = (bits >> m.mantissa) - (m.bias + m.mantissa)
+    one = 1 << m.mantissa
+    return (bits & (one - 1)) | one, m.select(subnormal, exponent - (m.mantissa + 1), exponent)
+
+
+def _plain(m: Arithmetic, x: Value) -> Value:
+    """Whether a number is finite and not 0."""
+    size = m.absolute(x)
+    return m.select(size > 0.0, size, float("inf")) < float("inf")
+
+
+def _sticky(m: Arithmetic, rest: Value) -> Value:
+    """1 if something is left, else 0."""
+    return m.select(m.equal(rest, 0), 0, m.word(1, rest, 64))
+
+
+def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+    """x + y."""
+    found = x + y
+    swap = m.absolute(x) < m.absolute(y)
+    large, small = m.select(swap, y, x), m.select(swap, x, y)
+    # What rounding left out, exactly: no sum of this order overflows before the first does.
+    rest = small - (found - large)
+    infinity = float("inf")
+    finite = m.select(m.absolute(large) < infinity, 0.0, infinity)
+    # Finite numbers with an infinite sum: the largest number, or what is rounded outwards.
+    overflow = m.select(m.equal(m.absolute(found), infinity), finite, 1.0) < 1.0
+    rest = m.select(overflow, m.negative(found), rest)
+    inwards = m.flipped(rest, m.sign_of(found)) < 0.0
+    down = nextafter(m, found, m.constant(-infinity, x))
+    up = nextafter(m, found, m.constant(infinity, x))
+    if mode == "rz":
+        return m.select(inwards, m.select(found > 0.0, down, up), found)
+    if mode == "ru":
+        return m.select(rest > 0.0, up, found)
+    found = m.select(rest < 0.0, down, found)
+    # A sum of 0 is -0, unless both are 0.
+    both = m.equal(m.bits(x) | m.bits(y), 0)
+    zero = m.select(m.equal(found, 0.0), m.select(both, 1.0, 0.0 * m.absolute(found)), 1.0)
+    return m.select(zero < 1.0, -0.0, found)
+
+
+def subtract(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+    """x - y."""
+    return add(mode, m, x, m.negative(y))
+
+
+def multiply(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+    """x * y."""
+    plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
+    (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
+    if m.width == 32:
+        magnitude, exponent = a * b, e + f
+    else:
+        a, b = a << 10, b << 10
+        upper = m.upper_product(a, b)
+        # Of 126 bits the upper 62, and whether there are more.
+        magnitude = (upper << 1) | _sticky(m, a * b)
+        exponent = e + f + (64 - 20 - 1)
+    negative = (m.bits(x) ^ m.bits(y)) < 0
+    return m.select(plain, _packed(m, mode, negative, magnitude, exponent), x * y)
+
+
+def divide(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+    """x / y."""
+    plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
+    (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
+    quotient = m.divide(a, b)
+    rest = a - quotient * b
+    # As many bits at a time as a shifted remainder has room for.
+    step, count = (38, 1) if m.width == 32 else (10, 6)
+    for _ in range(count):
+        rest = rest << step
+        digit = m.divide(rest, b)
+        quotient, rest = (quotient << step) | digit, rest - digit * b
+    magnitude = (quotient << 1) | _sticky(m, rest)
+    negative = (m.bits(x) ^ m.bits(y)) < 0
+    return m.select(plain, _packed(m, mode, negative, magnitude, e - f - (step * count + 1)), x / y)
+
+
+def reciprocal(mode: str, m: Arithmetic, x: Value) -> Value:
+    """1 / x."""
+    return divide(mode, m, m.constant(1.0, x), x)
+
+
+def root(mode: str, m: Arithmetic, x: Value) -> Value:
+    """The square root."""
+    plain = m.select(_plain(m, x), x, -1.0) > 0.0
+    found, rest, exponent = root_and_rest(m, m.select(plain, x, 1.0))
+    magnitude = (_wide(m, found) << 1) | _sticky(m, _wide(m, rest))
+    scale = _wide(m, exponent) - (m.mantissa + 2)
+    packed = _packed(m, mode, m.constant(0.0, x) > x, magnitude, scale)
+    # 0, infinity and NaN are their own roots.
+    return m.select(plain, packed, m.select(x < 0.0, float("nan"), x))
+
+
+def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
+    """x * y + z of f32, with one rounding."""
+    nonzero = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
+    plain = m.select(nonzero, m.absolute(z), float("inf")) < float("inf")
+    (a, e), (b, f) = (_mantissa(m, m.select(plain, number, 1.0)) for number in (x, y))
+    alone = m.equal(z, 0.0)
+    c, g = _mantissa(m, m.select(plain, m.select(alone, 1.0, z), 1.0))
+    # The product from 2^60 to 2^62, the other number from 2^60 to 2^61: their sum fits.
+    product, e = (a * b) << 14, e + f - 14
+    other, g = m.select(alone, 0, c << 37), m.select(alone, e, g - 37)
+    difference = e - g
+    product_less = difference < 0
+    distance = m.select(product_less, 0 - difference, difference)
+    distance = m.select(distance > 63, 63, distance)
+    less = m.select(product_less, product, other)
+    moved = m.shift_right(less, distance)
+    moved = moved | _sticky(m, less - (moved << distance))
+    product, other = m.select(product_less, moved, product), m.select(product_less, other, moved)
+    exponent = m.select(product_less, g, e)
+    sign = m.bits(x) ^ m.bits(y)
+    unlike = (sign ^ m.bits(z)) < 0
+    total = m.select(unlike, product - other, product + other)
+    turned = total < 0
+    nothing = m.equal(total, 0)
+    magnitude = m.select(nothing, 1, m.select(turned, 0 - total, total))
+    negative = m.select(turned, sign ^ m.sign, sign) < 0
+    found = _packed(m, mode, negative, magnitude, exponent)
+    found = m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
+    # A product of 0 or none: the sum of two numbers.
+    return m.select(plain, found, add(mode, m, x * y, z))
+
+
+_OPERATIONS: dict[str, Callable[..., Value]] = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "div": divide,
+    "rcp": reciprocal,
+    "sqrt": root,
+    "fma": fused,
+}
+DIRECTED: dict[str, Function] = {
+    f"{name}_{mode}": partial(function, mode) for name, function in _OPERATIONS.items() for mode in MODES
+}

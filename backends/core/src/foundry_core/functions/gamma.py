@@ -1,0 +1,90 @@
+"""The gamma function and its logarithm, by Stirling's series.
+
+Below 4 the argument is taken 4 higher, and the result divided by the factors between. For negative numbers it is
+Euler's reflection.
+"""
+
+from __future__ import annotations
+
+from .arithmetic import Arithmetic
+from .exponential import exp2_of_sum
+from .logarithm import log
+from .power import Pair, fast_sum, log2_pair, product
+from .trigonometric import sinpi
+from .value import Value
+
+
+def _stirling(m: Arithmetic, size: Value) -> tuple[Pair, Value, Value]:
+    """(e, p, d) of a number above 0 and below 2^40: gamma of it is 2^(the sum of e) p / d."""
+    low = size < 4.0
+    x = m.select(low, size + 4.0, size)
+    # What the rounding of the sum left out.
+    lost = m.select(low, size - (x - 4.0), 0.0)
+    factors = size * (size + 1.0) * ((size + 2.0) * (size + 3.0))
+    log_high, log_low = log2_pair(m, x)
+    # (x - 1/2) log2 x - x log2 e
+    half = x - 0.5
+    high, rest = product(m, half, log_high)
+    scale, scale_low = m.split("log2e")
+    other, other_rest = product(m, x, m.constant(scale, x))
+    total, total_low = fast_sum(high, m.negative(other))
+    # Near 4 the second is as large as the first.
+    total_low = m.select(high > other, total_low, (high - (total + other)))
+    inverse = 1.0 / x
+    # The derivative of the logarithm, for what was lost.
+    slope = log_high - 0.7213475204444817 * inverse
+    total_low = total_low + (rest + half * log_low - (other_rest + x * scale_low) + lost * slope)
+    exponent = fast_sum(total, total_low)
+    return exponent, m.polynomial(inverse, "stirling"), m.select(low, factors, 1.0)
+
+
+def tgamma(m: Arithmetic, x: Value) -> Value:
+    """The gamma function of f32."""
+    size = m.absolute(x)
+    kept = m.select(size < 50.0, size, 50.0)
+    tiny = size < 2.0**-30
+    (high, low), scale, factors = _stirling(m, m.select(tiny, 1.0, kept))
+    positive = exp2_of_sum(m, high, low) * scale / factors
+    # gamma(-x) = -pi / (x sin(pi x) gamma(x)), gamma's power of two upside down: it may be infinite where this is not.
+    sine = m.negative(sinpi(m, kept))
+    # Where that power is too small, 2^24 of it comes last.
+    small = high > 100.0
+    power = exp2_of_sum(m, m.select(small, 24.0 - high, m.negative(high)), m.negative(low))
+    reflected = (
+        3.1415927410125732 / (kept * sine) * factors / scale * power * m.select(small, 2.0**-24, m.constant(1.0, x))
+    )
+    left = m.sign_of(x) < 0
+    found = m.select(left, reflected, positive)
+    found = m.select(m.equal(size, float("inf")), m.select(left, float("nan"), size), found)
+    # Whole numbers, but not 0, have none.
+    pole = m.select(left, m.absolute(sine), 1.0)
+    found = m.select(m.equal(pole, 0.0), float("nan"), found)
+    # Far to the left all results are 0; all numbers from 2^24 on are whole.
+    found = m.select(tiny, 1.0 / x, found)
+    return m.any_nan(found, x)
+
+
+def lgamma(m: Arithmetic, x: Value) -> Value:
+    """The logarithm of the size of the gamma function of f32."""
+    size = m.absolute(x)
+    infinity = float("inf")
+    large = size > 2.0**20
+    tiny = size < 2.0**-40
+    kept = m.select(large, 1.0, m.select(tiny, 1.0, size))
+    (high, low), scale, factors = _stirling(m, kept)
+    less, less_low = log2_pair(m, factors / scale)
+    total = high - less
+    back = total - high
+    total_low = (high - (total - back)) - (less + back) + (low - less_low)
+    two, two_low = m.split("ln2")
+    found, rest = product(m, total, m.constant(two, x))
+    found = found + (rest + total * two_low + total_low * two)
+    logarithm = log(m, m.select(tiny, 1.0, size))
+    found = m.select(large, size * (logarithm - 1.0), found)
+    # log(pi / (x sin(pi x))) less that.
+    sine = m.absolute(sinpi(m, kept))
+    reflected = log(m, 3.1415927410125732 / (kept * sine)) - found
+    found = m.select(m.sign_of(x) < 0, m.select(large, infinity, reflected), found)
+    found = m.select(tiny, m.negative(log(m, size)), found)
+    found = m.select(m.equal(size, infinity), size, found)
+    return m.any_nan(found, x)

@@ -1,0 +1,133 @@
+"""The arithmetic that functions are written in, as operations of MLIR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..mapping.base.mlir import Reg, Text
+from .arithmetic import Arithmetic
+from .table import FUNCTIONS
+from .value import Value, integer
+
+
+def call(text: Text, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
+    """Call a function of table.py on scalars; the module gets it when it is first called.
+
+    Args:
+        elem: the type of its floats, f32 or f64.
+        result: the type of what it gives, if that is another.
+    """
+
+    def write(inner: Text, parameters: Sequence[Reg]) -> Reg:
+        def further(other: str, *more: Value) -> Value:
+            return Value(inner, call(inner, other, elem, [number.reg for number in more]))
+
+        m = Registers(inner, elem, further, branches=True)
+        return FUNCTIONS[name](m, *(Value(inner, reg) for reg in parameters)).reg
+
+    return text.call_own(f"__foundry_{name}_{elem}", args, result or elem, write)
+
+
+def inline(text: Text, name: str, elem: str, args: Sequence[Reg], root: Callable[[Reg], Reg]) -> Reg:
+    """What a function of table.py gives on scalars or vectors, written where it is used.
+
+    Args:
+        root: writes a square root, correctly rounded.
+    """
+
+    def further(other: str, *more: Value) -> Value:
+        if other == "sqrt":
+            return Value(text, root(more[0].reg))
+        return FUNCTIONS[other](m, *more)
+
+    m = Registers(text, elem, further, branches=False)
+    return FUNCTIONS[name](m, *(Value(text, arg) for arg in args)).reg
+
+
+class Registers(Arithmetic):
+    """Writes a function's operations to a Text."""
+
+    def __init__(self, text: Text, elem: str, further: Callable[..., Value], *, branches: bool) -> None:
+        super().__init__(elem)
+        self._text = text
+        self._further = further
+        self._branches = branches
+
+    def _number(self, reg: Reg) -> Value:
+        return Value(self._text, reg)
+
+    def _cast(self, name: str, x: Value, elem: str) -> Value:
+        return self._number(self._text.cast(f"arith.{name}", x.reg, elem))
+
+    def equal(self, x: Value, y: Value | float) -> Value:
+        return x.compare("oeq", "eq", y)
+
+    def below(self, x: Value, y: Value | int) -> Value:
+        return x.compare("", "ult", y)
+
+    def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
+        if isinstance(x, Value):
+            y = x.like(y)
+        elif isinstance(y, Value):
+            x = y.like(x)
+        else:
+            x, y = self.constant(x, condition), self.constant(y, condition)
+        return self._number(self._text.select(condition.reg, x.reg, y.reg))
+
+    def choose(self, condition: Value, x: Callable[[], Value], y: Callable[[], Value]) -> Value:
+        if not self._branches:
+            return self.select(condition, x(), y())
+        choice = self._text.choose(condition.reg)
+        with choice.then():
+            choice.result(x().reg)
+        with choice.otherwise():
+            choice.result(y().reg)
+        return self._number(choice.end())
+
+    def repeat(self, count: int, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+        t = self._text
+        found = t.repeat(
+            t.integer(count, "i32"),
+            [value.reg for value in values],
+            lambda regs: [value.reg for value in body(*map(self._number, regs))],
+        )
+        return [self._number(reg) for reg in found]
+
+    def bits(self, x: Value) -> Value:
+        return self._cast("bitcast", x, f"i{self.width}")
+
+    def number(self, bits: Value) -> Value:
+        return self._cast("bitcast", bits, self.elem)
+
+    def shift_right(self, x: Value, by: Value | int) -> Value:
+        return x.binary("", "shrui", by)
+
+    def divide(self, x: Value, y: Value) -> Value:
+        return x.binary("", "divui", y)
+
+    def remainder(self, x: Value, y: Value) -> Value:
+        return x.binary("", "remui", y)
+
+    def wide(self, x: Value, *, signed: bool = True) -> Value:
+        return self._cast("extsi" if signed else "extui", x, "i64")
+
+    def narrow(self, x: Value) -> Value:
+        return self._cast("trunci", x, "i32")
+
+    def to_float(self, x: Value) -> Value:
+        return self._cast("sitofp", x, self.elem)
+
+    def to_wide(self, x: Value) -> Value:
+        return self._cast("fptosi", x, "i64")
+
+    def constant(self, value: float, like: Value) -> Value:
+        return self._number(self._text.floating(value, self.elem, like.reg.lanes))
+
+    def word(self, value: int, like: Value, width: int = 32) -> Value:
+        return self._number(integer(self._text, value, f"i{width}", like.reg.lanes))
+
+    def root(self, x: Value) -> Value:
+        return self._further("sqrt", x)
+
+    def call(self, name: str, *args: Value) -> Value:
+        return self._further(name, *args)

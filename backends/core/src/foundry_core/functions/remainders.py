@@ -1,0 +1,141 @@
+"""Remainders of divisions, the numbers beside a number, and powers of two as factors; all exact or rounded once."""
+
+from __future__ import annotations
+
+from .arithmetic import Arithmetic
+from .value import Value
+
+
+def _whole_parts(m: Arithmetic, size: Value) -> tuple[Value, Value]:
+    """(mantissa, exponent) of a number that is not negative: it is mantissa * 2^exponent, exponent at least 0.
+
+    In units of the smallest number, so that subnormal numbers have the exponent 0.
+    """
+    bits = m.bits(size)
+    field = m.shift_right(bits, m.mantissa)
+    normal = field > 0
+    mantissa = bits & ((1 << m.mantissa) - 1)
+    return m.select(normal, mantissa | (1 << m.mantissa), mantissa), m.select(normal, field - 1, 0)
+
+
+def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
+    """The remainder of f32 sizes x and y, y above 0, both finite, and the lowest bit of the quotient.
+
+    By long division, 32 bits of the quotient at a time, which suffices for the exponents of f32 in 9 steps.
+    """
+    x_mantissa, x_exponent = _whole_parts(m, x)
+    y_mantissa, y_exponent = _whole_parts(m, y)
+    left = x_exponent - y_exponent
+    smaller = left < 0
+    divisor = m.wide(y_mantissa)
+    start = m.wide(x_mantissa)
+    quotient = m.divide(start, divisor)
+    rest = start - quotient * divisor
+
+    def turn(rest: Value, odd: Value, left: Value) -> tuple[Value, ...]:
+        by = m.select(left > 32, 32, m.select(left < 0, 0, left))
+        moved = rest << m.wide(by)
+        quotient = m.divide(moved, divisor)
+        # Where nothing is left to do, the quotient's bit stays.
+        odd = m.select(left > 0, quotient & 1, odd)
+        return moved - quotient * divisor, odd, left - by
+
+    rest, odd, _ = m.repeat(8, [rest, quotient & 1, left], turn)
+    # Below y, and a multiple of its last place: a number of f32.
+    found = m.scaled(m.to_float(rest), y_exponent - 149)
+    return m.select(smaller, x, found), m.select(smaller, 0, m.narrow(odd))
+
+
+def fmod(m: Arithmetic, x: Value, y: Value) -> Value:
+    """x less a multiple of y, with the sign of x and smaller than y."""
+    size, divisor = m.absolute(x), m.absolute(y)
+    usual = _ordinary(m, size, divisor)
+    found, _ = _reduced(m, m.select(usual, size, 1.0), m.select(usual, divisor, 1.0))
+    return _edges(m, m.with_sign(found, m.sign_of(x)), x, y)
+
+
+def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
+    """x less the nearest multiple of y, of two the even one."""
+    size, divisor = m.absolute(x), m.absolute(y)
+    usual = _ordinary(m, size, divisor)
+    divisor = m.select(usual, divisor, 1.0)
+    rest, odd = _reduced(m, m.select(usual, size, 1.0), divisor)
+    # Whether more than half of the divisor is left: twice the rest may be infinite, the difference is exact.
+    over = divisor - rest
+    more = m.select(m.equal(odd, 1), rest >= over, rest > over)
+    found = m.select(more, m.negative(over), rest)
+    return _edges(m, m.flipped(found, m.sign_of(x)), x, y)
+
+
+def _ordinary(m: Arithmetic, size: Value, divisor: Value) -> Value:
+    """Whether the division is one of finite numbers by one that is not 0."""
+    infinity = float("inf")
+    return m.select(size < infinity, m.select(divisor > 0.0, divisor, infinity), infinity) < infinity
+
+
+def _edges(m: Arithmetic, found: Value, x: Value, y: Value) -> Value:
+    """What a remainder is where it is none: NaN, or x where y is infinite."""
+    infinity = float("inf")
+    found = m.select(m.equal(m.absolute(y), infinity), x, found)
+    found = m.select(m.equal(m.absolute(x), infinity), float("nan"), found)
+    found = m.select(m.equal(y, 0.0), float("nan"), found)
+    return m.any_nan(found, x, y)
+
+
+def nextafter(m: Arithmetic, x: Value, y: Value) -> Value:
+    """The number beside x in the direction of y."""
+    bits = m.bits(x)
+    up = m.select(m.sign_of(x) < 0, m.word(-1, x, m.width), 1)
+    step = m.select(x < y, up, 0 - up)
+    smallest = m.number(m.select(x < y, m.word(1, x, m.width), m.sign + 1))
+    found = m.select(m.equal(x, 0.0), smallest, m.number(bits + step))
+    return m.any_nan(m.select(m.equal(x, y), y, found), x, y)
+
+
+def ldexp(m: Arithmetic, x: Value, power: Value) -> Value:
+    """x * 2^power, rounded once."""
+    limit = int(m.pick(300, 2200))
+    power = m.select(power > limit, limit, m.select(power < -limit, -limit, power))
+    if m.width == 64:
+        power = m.wide(power)
+    # A subnormal number as a normal one first; then the exponent is added, and only a last factor may round.
+    subnormal = m.absolute(x) < 2.0 ** (1 - m.bias)
+    normal = m.select(subnormal, x * 2.0 ** (m.mantissa + 1), x)
+    power = m.select(subnormal, power - (m.mantissa + 1), power)
+    bits = m.bits(normal)
+    field = m.shift_right(bits, m.mantissa) & (2 * m.bias + 1)
+    sum = field + power
+    unscaled = bits & ~((2 * m.bias + 1) << m.mantissa)
+    within = m.number(unscaled | (sum << m.mantissa))
+    # Below the normal numbers: with an exponent 64 higher, and a factor of 2^-64, which rounds; far below it is 0.
+    raised = m.select(sum < -62, 1, sum + 64)
+    small = m.number(unscaled | (raised << m.mantissa)) * 2.0**-64
+    small = m.select(sum < -62, m.with_sign(m.constant(0.0, x), m.sign_of(x)), small)
+    large = m.with_sign(m.constant(float("inf"), x), m.sign_of(x))
+    found = m.select(sum < 1, small, m.select(sum > 2 * m.bias, large, within))
+    still = m.select(m.absolute(x) > 0.0, m.absolute(x), float("inf")) < float("inf")
+    return m.select(still, found, x)
+
+
+def logb(m: Arithmetic, x: Value) -> Value:
+    """The exponent, as a float."""
+    size = m.absolute(x)
+    subnormal = size < 2.0 ** (1 - m.bias)
+    bits = m.bits(m.select(subnormal, size * 2.0 ** (m.mantissa + 1), size))
+    exponent = m.shift_right(bits, m.mantissa) - m.bias
+    found = m.to_float(m.select(subnormal, exponent - (m.mantissa + 1), exponent))
+    found = m.select(m.equal(x, 0.0), -float("inf"), found)
+    return m.any_nan(m.select(m.equal(size, float("inf")), size, found), x)
+
+
+def fdim(m: Arithmetic, x: Value, y: Value) -> Value:
+    """x - y, or 0 if that is negative."""
+    return m.any_nan(m.select(x > y, x - y, 0.0), x, y)
+
+
+def pown(m: Arithmetic, x: Value, power: Value) -> Value:
+    """x to a whole power."""
+    # f32 may not have the number: its upper part is even, and what is left tells even from odd.
+    sign = m.sign_of(x)
+    size = m.call("pow", m.absolute(x), m.to_float(power))
+    return m.flipped(size, m.select(m.equal(power & 1, 1), sign, 0))

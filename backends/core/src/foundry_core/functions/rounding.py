@@ -1,0 +1,91 @@
+"""Rounding to whole numbers, square roots, and what else the bits of a number say; all exact or correctly rounded."""
+
+from __future__ import annotations
+
+from .arithmetic import Arithmetic
+from .value import Value
+
+
+def trunc(m: Arithmetic, x: Value) -> Value:
+    """The whole number towards zero."""
+    bits = m.bits(x)
+    exponent = (m.shift_right(bits, m.mantissa) & (2 * m.bias + 1)) - m.bias
+    # How many bits are behind the point; a shift by none of a number's bits is one by 0.
+    behind = m.mantissa - m.select(exponent < 0, 0, m.select(exponent > m.mantissa, m.mantissa, exponent))
+    kept = m.number(bits & (m.word(-1, x, m.width) << behind))
+    return m.select(exponent < 0, m.number(bits & m.sign), kept)
+
+
+def floor(m: Arithmetic, x: Value) -> Value:
+    """The whole number below."""
+    found = trunc(m, x)
+    return m.select(found > x, found - 1.0, found)
+
+
+def ceil(m: Arithmetic, x: Value) -> Value:
+    """The whole number above."""
+    found = trunc(m, x)
+    return m.select(found < x, m.with_sign(m.absolute(found + 1.0), m.sign_of(x)), found)
+
+
+def round(m: Arithmetic, x: Value) -> Value:
+    """The nearest whole number, halves away from zero."""
+    found = trunc(m, x)
+    size = m.absolute(found)
+    outwards = m.absolute(x - found) >= 0.5
+    return m.select(outwards, m.with_sign(size + 1.0, m.sign_of(x)), found)
+
+
+def rint(m: Arithmetic, x: Value) -> Value:
+    """The nearest whole number, halves to the even one."""
+    size = m.absolute(x)
+    limit = 2.0**m.mantissa
+    return m.select(size < limit, m.with_sign((size + limit) - limit, m.sign_of(x)), x)
+
+
+def root_and_rest(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
+    """(r, rest, k) of a finite number above 0: its root is r 2^(k - mantissa - 1), and a bit more if rest is not 0.
+
+    r has one bit more than a mantissa. It is found bit by bit.
+    """
+    more = int(m.pick(24, 54))
+    subnormal = x < 2.0 ** (1 - m.bias)
+    bits = m.bits(m.select(subnormal, x * 2.0**more, x))
+    exponent = (bits >> m.mantissa) - m.bias
+    one = 1 << m.mantissa
+    mantissa = ((bits & (one - 1)) | one) << (1 + (exponent & 1))
+
+    def turn(rest: Value, place: Value, twice: Value, root: Value) -> tuple[Value, ...]:
+        trial = twice + place
+        fits = trial <= rest
+        return (
+            m.select(fits, rest - trial, rest) << 1,
+            m.shift_right(place, 1),
+            m.select(fits, trial + place, twice),
+            m.select(fits, root + place, root),
+        )
+
+    zero = m.word(0, x, m.width)
+    rest, _, _, root = m.repeat(m.mantissa + 2, [mantissa, m.word(2 * one, x, m.width), zero, zero], turn)
+    return root, rest, m.select(subnormal, exponent - more, exponent) >> 1
+
+
+def sqrt(m: Arithmetic, x: Value) -> Value:
+    """The square root, correctly rounded."""
+    ordinary = m.select(x > 0.0, x, float("inf")) < float("inf")
+    root, rest, half = root_and_rest(m, x)
+    # The last bit says whether to round up, unless nothing is left: no root lies halfway between two numbers.
+    root = (root + m.select(m.equal(rest, 0), 0, root & 1)) >> 1
+    found = m.number(root + ((half + (m.bias - 1)) << m.mantissa))
+    # 0, infinity and NaN are their own roots.
+    return m.select(ordinary, found, m.select(x < 0.0, float("nan"), x))
+
+
+def rsqrt(m: Arithmetic, x: Value) -> Value:
+    """1 / sqrt(x)."""
+    return 1.0 / m.root(x)
+
+
+def copysign(m: Arithmetic, x: Value, y: Value) -> Value:
+    """|x| with the sign of y."""
+    return m.with_sign(m.absolute(x), m.sign_of(y))
