@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from arrays import FLOATS, compute
 # x86's extended precision has 64 bits of mantissa.
 Wide = np.longdouble
 INF, NAN = math.inf, math.nan
+# pi in extended precision.
+PI = Wide(math.pi) + Wide(1.2246467991473531772e-16)
 SPECIAL = [0.0, 1.0, 0.5, 1.5, 2.0, 2.5, 1e-3, 1e-20, 1e-40, 1e-45, 8388607.5, 16777217.0, 1e10, 3.4e38, INF, NAN]
 
 
@@ -32,7 +36,7 @@ def half_turns(function: Callable[[Any], Any], zero: float) -> Callable[[Any], A
 
     def turned(x: Any) -> Any:
         rest = np.fmod(x, Wide(2))
-        found = function(rest * (Wide(np.pi) + Wide(1.2246467991473531772e-16)))
+        found = function(rest * PI)
         return np.where(np.abs(rest) % 1 == zero, 0 * x if zero == 0 else 0, found)
 
     return turned
@@ -317,3 +321,168 @@ def test_a_root_rounded_in_a_direction_is_next_to_the_exact_one(elem: str, mode:
         exact, square = Fraction(float(value)), Fraction(float(root)) ** 2
         beside = Fraction(float(np.nextafter(root, dtype(0 if mode == "ru" else INF)))) ** 2
         assert beside < exact <= square if mode == "ru" else square <= exact < beside, value
+
+
+def error_function(x: float) -> tuple[Decimal, Decimal]:
+    """(erf, erfc) of a number from 0 to 30 to 40 digits, by a series of positive terms."""
+    getcontext().prec = 60 + int(x * x / 2)
+    exact = Decimal(x)
+    square = exact * exact
+    term, total, n = exact, exact, 0
+    while term > total.scaleb(-getcontext().prec - 2):
+        n += 1
+        term = term * 2 * square / (2 * n + 1)
+        total += term
+    pi = pi_to(getcontext().prec)
+    erf = 2 * total / (pi.sqrt() * square.exp())
+    return erf, 1 - erf
+
+
+@cache
+def pi_to(digits: int) -> Decimal:
+    """By Machin's formula."""
+    scale = 10 ** (digits + 10)
+
+    def arctangent_of_inverse(n: int) -> int:
+        total, term, k = 0, scale // n, 0
+        while term:
+            total += (-1) ** k * (term // (2 * k + 1))
+            term //= n * n
+            k += 1
+        return total
+
+    return Decimal(4 * (4 * arctangent_of_inverse(5) - arctangent_of_inverse(239))) / scale
+
+
+def tail(x: float, scaled: bool = False) -> Decimal:
+    """erfc, or e^(x^2) erfc(x), of a number from -30 to 30."""
+    erf, erfc = error_function(abs(x))
+    found = erfc if x >= 0 else 1 + erf
+    return found * (Decimal(x) * Decimal(x)).exp() if scaled else found
+
+
+def normal(x: float) -> Decimal:
+    """The standard normal distribution: erfc(-x / sqrt 2) / 2, by the series for x sqrt(1/2)."""
+    getcontext().prec = 60 + int(x * x / 2)
+    size = abs(Decimal(x))
+    term, total, n = size, size, 0
+    while term > total.scaleb(-getcontext().prec - 2) and term:
+        n += 1
+        term = term * size * size / (2 * n + 1)
+        total += term
+    half = total / ((2 * pi_to(getcontext().prec)).sqrt() * (size * size / 2).exp())
+    return Decimal("0.5") + (half if x >= 0 else -half)
+
+
+def wide(x: Decimal) -> Any:
+    """To extended precision."""
+    high = float(x)
+    return Wide(high) + Wide(float(x - Decimal(high)))
+
+
+ERRORS: dict[str, tuple[Callable[[float], Decimal], float, float, tuple[float, float], tuple[float, float]]] = {
+    "erf": (lambda x: error_function(abs(x))[0].copy_sign(Decimal(x)), 1.0, 1.0, (-4, 4), (-6, 6)),
+    "erfc": (tail, 3.0, 3.5, (-4, 10), (-6, 26)),
+    "erfcx": (lambda x: tail(x, scaled=True), 3.5, 4.0, (-9.3, 20), (-20, 20)),
+    "normcdf": (normal, 4.0, 5.0, (-14, 6), (-37, 9)),
+}
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("name", ERRORS)
+def test_the_error_functions_are_as_exact_as_stated(name: str, elem: str) -> None:
+    function, single, double, *ranges = ERRORS[name]
+    dtype, bound = FLOATS[elem], single if elem == "f32" else double
+    random = np.random.default_rng(7)
+    small = np.geomspace(1e-30, 1, 20)
+    near = random.uniform(-2.5, 2.5, 150)
+    x = np.concatenate([random.uniform(*ranges[elem == "f64"], 100), near, small, -small]).astype(dtype)
+    reference = np.array([wide(function(float(value))) for value in x])
+    check(name, compute(name, elem, x), reference, bound, x)
+    edges = np.array([0.0, INF, -INF, NAN], dtype)
+    expected = {"erf": [0, 1, -1, NAN], "erfc": [1, 0, 2, NAN], "erfcx": [1, 0, INF, NAN], "normcdf": [0.5, 1, 0, NAN]}
+    np.testing.assert_allclose(compute(name, elem, edges), np.array(expected[name], dtype), rtol=np.finfo(dtype).eps)
+
+
+def test_erfcx_of_large_numbers_is_that_of_its_asymptotic_series() -> None:
+    for elem, largest in (("f32", 3.4e38), ("f64", 1.7e308)):
+        x = np.geomspace(1e4, largest, 300).astype(FLOATS[elem])
+        exact = x.astype(Wide)
+        check("erfcx", compute("erfcx", elem, x), (1 - 1 / exact / exact / 2) / exact / np.sqrt(PI), 3.5, x)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+def test_inverses_of_the_error_functions_are_as_exact_as_stated(elem: str) -> None:
+    """The exact erfc of a result, against the argument: a relative error of the result makes one of known size."""
+    dtype, random = FLOATS[elem], np.random.default_rng(8)
+    least = 1e-44 if elem == "f32" else 1e-250
+    tails = np.concatenate([random.uniform(0, 1, 120), np.geomspace(least, 0.5, 60), 1 - np.geomspace(1e-7, 0.5, 30)])
+    tails = tails.astype(dtype)
+    for name, bound in (("erfcinv", 3.0), ("normcdfinv", 3.5), ("erfinv", 3.0)):
+        with np.errstate(all="ignore"):
+            found = compute(name, elem, tails)
+        for argument, result in zip(tails.tolist(), found.tolist(), strict=True):
+            with localcontext():
+                getcontext().prec = 60
+                if name == "normcdfinv":
+                    wrong = normal(result) - Decimal(argument)
+                    slope = (-Decimal(result) * Decimal(result) / 2).exp() / (2 * pi_to(60)).sqrt()
+                else:
+                    erf, erfc = error_function(abs(result))
+                    exact = (erf if result >= 0 else -erf) if name == "erfinv" else erfc if result >= 0 else 2 - erfc
+                    wrong = exact - Decimal(argument)
+                    slope = 2 * (-Decimal(result) * Decimal(result)).exp() / pi_to(60).sqrt()
+                ulp = Decimal(float(np.spacing(dtype(abs(result)))))
+                error = abs(wrong / slope) / ulp
+            assert error <= bound, (name, argument, result, error)
+    edges = np.array([0.0, 1.0, 2.0, -1.0, 3.0, NAN], dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(compute("erfcinv", elem, edges), np.array([INF, 0, -INF, NAN, NAN, NAN], dtype))
+        np.testing.assert_array_equal(compute("erfinv", elem, edges), np.array([0, INF, NAN, -INF, NAN, NAN], dtype))
+        expected = np.array([-INF, INF, NAN, NAN, NAN, NAN], dtype)
+        np.testing.assert_array_equal(compute("normcdfinv", elem, edges), expected)
+
+
+def test_the_gamma_functions_are_as_exact_as_stated() -> None:
+    """Against C's in f64, which err by a few of its ulp."""
+    random = np.random.default_rng(9)
+    spread = np.geomspace(1e-37, 1e36, 3000)
+    x = np.concatenate([random.uniform(-42, 36, 20000), random.uniform(-4, 4, 20000), spread, -np.geomspace(1e-37, 30)])
+    x = x.astype(np.float32)
+    x = x[(x > 0) | (x != np.floor(x))]
+    inside = x[np.abs(x) < 36]
+    check("tgamma", compute("tgamma", "f32", inside), np.array([gamma(float(v)) for v in inside]), 6, inside)
+    reference = np.array([math.lgamma(float(value)) for value in x])
+    check("lgamma", compute("lgamma", "f32", x), reference, 6, x, least=1.0)
+    edges = np.array([0.0, -0.0, -1.0, -2.0, INF, -INF, NAN, 1e-40, 3e38], np.float32)
+    expected = np.array([INF, -INF, NAN, NAN, INF, NAN, NAN, INF, INF], np.float32)
+    np.testing.assert_array_equal(compute("tgamma", "f32", edges), expected)
+    expected = np.array([INF, INF, INF, INF, INF, INF, NAN, 92.103, INF], np.float32)
+    np.testing.assert_allclose(compute("lgamma", "f32", edges), expected, rtol=1e-5)
+
+
+def gamma(x: float) -> float:
+    try:
+        return math.gamma(x)
+    except OverflowError:
+        return math.copysign(INF, x)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+def test_lengths_of_more_dimensions_are_as_exact_as_those_of_two(elem: str) -> None:
+    dtype, random = FLOATS[elem], np.random.default_rng(10)
+    scale = np.exp2(random.uniform(-120, 120, 20000))
+    x = [(random.uniform(-1, 1, 20000) * scale).astype(dtype) for _ in range(4)]
+    for count in (3, 4):
+        length = np.sqrt(sum(value.astype(Wide) ** 2 for value in x[:count]))
+        check(f"norm{count}d", compute(f"norm{count}d", elem, *x[:count]), length, 1.6, *x[:count])
+        check(f"rnorm{count}d", compute(f"rnorm{count}d", elem, *x[:count]), 1 / length, 2.8, *x[:count])
+
+
+def test_powers_of_f64_are_as_exact_as_stated() -> None:
+    random = np.random.default_rng(11)
+    x, y = random.uniform(0, 5, 400), random.uniform(-200, 200, 400)
+    with localcontext():
+        getcontext().prec = 50
+        reference = np.array([wide(Decimal(float(a)) ** Decimal(float(b))) for a, b in zip(x, y, strict=True)])
+    check("pow", compute("pow", "f64", x, y), reference, 2.0, x, y)

@@ -68,7 +68,7 @@ def lgamma(m: Arithmetic, x: Value) -> Value:
     """The logarithm of the size of the gamma function of f32."""
     size = m.absolute(x)
     infinity = float("inf")
-    large = size > 2.0**20
+    large = size > 2.0**26
     tiny = size < 2.0**-40
     kept = m.select(large, 1.0, m.select(tiny, 1.0, size))
     (high, low), scale, factors = _stirling(m, kept)
