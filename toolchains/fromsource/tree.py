@@ -1,7 +1,7 @@
 """From the source of an upstream project to its tree: verified, no more than is needed, patched, a tar in the store.
 
-    git commit        fetched by git (sources/git.py), kept in the store as a repository; files come out of its objects
-    source package    fetched by apt (sources/source_package.py); upstream's archives alone, debian/patches not applied
+    git commit        fetched by git (fetch/git.py), kept in the store as a repository; files come out of its objects
+    source package    fetched by apt (fetch/source_package.py); upstream's archives alone, debian/patches not applied
     folder            a clean checkout's commit; of anything else the files as they are
 
 A tree is named by what it is taken from, what is taken, and the patches. So nothing needs to be fetched to know whether
