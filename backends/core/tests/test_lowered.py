@@ -11,7 +11,7 @@ from foundry_core.front.structured import kernel
 from foundry_core.mapping.base.plan import Plan
 from foundry_core.mapping.workitem.program import lower
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.ops.elementwise import ROWS, Row
+from foundry_core.ops.elementwise import ELEMENTWISE, ROWS, SYMBOLS, Row
 from foundry_core.parse import parse
 from foundry_core.pipeline import WorkGroupTarget, to_mlir, to_tasklet_mlir, to_work_group_mlir
 from xdsl.builder import Builder
@@ -136,6 +136,12 @@ def test_a_dpu_has_a_function_of_its_own_for_every_one_of_a_library(row: Row) ->
     operands = "%x, %x" if name in ("math.atan2", "math.powf", "math.copysign") else "%x"
     text = structured(f"%y = {name} {operands} : tensor<64xf32>\n{store('%y', '%q')}")
     assert f'llvm.call @"__foundry_{row.opencl}_f32"' in to_tasklet_mlir(text).text.replace("  ", " ")
+
+
+def test_no_operation_and_no_symbol_is_in_two_rows() -> None:
+    assert len(ELEMENTWISE) == len(ROWS)
+    assert len(SYMBOLS) == sum(2 * len(row.libdevice) + len(row.symbols) for row in ROWS)
+    assert len({row.opencl for row in ROWS if row.opencl}) == sum(bool(row.opencl) for row in ROWS)
 
 
 @irdl_op_definition
