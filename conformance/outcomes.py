@@ -16,6 +16,9 @@ RULES = Path(__file__).with_name("rules.toml")
 _REFUSAL = ("foundry_core.errors", "UnsupportedOperation")
 # The first line of such a refusal, where it comes from another process: zen-compiler's.
 _REFUSED = re.compile(r"(?P<operation>[\w.]+)(?: at [^\n]*)? is not supported\b")
+# Characters of a reason; pytest's assertions quote what they compare.
+_SHOWN = 200
+# How an error of Triton's front end begins.
 _PLACE = re.compile(r"at \d+:\d+:$")
 # An assertion that fails in one of these is a defect of theirs, and says nothing of values.
 _COMPILERS = ("triton", "foundry_core", "triton_spirv_backend", "triton_dpu_backend", "triton_vsi_backend", "xdsl")
@@ -79,9 +82,9 @@ def judge(error: BaseException, rules: Sequence[Rule]) -> Outcome:
     # Of a file that cannot be imported pytest has an error of its own, without the reason.
     shown = chain[-1] if type(error).__name__ == "CollectError" else error
     lines = [line.strip() for line in str(shown).splitlines() if line.strip()]
-    # An error of Triton's front end starts with the place in the kernel, and quotes it.
+    # Triton's front end says where in the kernel, quotes that, and then says what is wrong.
     text = lines[-1 if _PLACE.match(lines[0]) else 0] if lines else ""
-    first = f"{type(shown).__name__}: {text}"
+    first = f"{type(shown).__name__}: {text}"[:_SHOWN]
     if _is_of_the_test(error):
         return Outcome("wrong", first)
     operation = next(filter(None, map(_refused, chain)), None)

@@ -283,7 +283,7 @@ def test_refused_and_not_applicable_tests_are_none(image: dict[str, Any]) -> Non
     image["records"] = events(good="pass", refused="refused", other="not applicable")
     results = conformance.conformance(Request.read("spirv"))
     assert json.loads((results / "results.json").read_text())["passed"] == 1
-    assert results.parts[-4:] == ("spirv", "conformance", "3.9.0+foundry.1", "language")
+    assert results.parts[-4:] == ("spirv", "conformance", "3.9.0+foundry.1", "own")
 
 
 def test_a_run_in_which_nothing_was_applicable_proves_nothing(image: dict[str, Any]) -> None:

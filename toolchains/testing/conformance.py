@@ -56,6 +56,8 @@ _PERIOD = 30
 # How many rows a table on the terminal has at most; results.json has all.
 _ROWS = 40
 _LAST = "outcomes.json"
+# The folder with the results of the project's own suite. Upstream's is called language, too.
+_OWN = "own"
 # Columns of tables in a log.
 _WIDTH = 160
 
@@ -97,7 +99,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
     request = _with_torch(request, folder)
     target = request.target
     engine, image = ensure.ensure_image(request)
-    results = proof.results_folder(request, f"{target.name}/conformance") / folder.stem
+    results = proof.results_folder(request, f"{target.name}/conformance") / (folder.stem if suite else _OWN)
     results.mkdir(parents=True, exist_ok=True)
     # Of a file's folder the modules that it may import, and not what else a user has there.
     copied = (
