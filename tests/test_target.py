@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -243,9 +244,12 @@ def test_a_target_that_is_not_there_is_refused_with_the_nearest(shown: Callable[
 def copied(tmp_path: Path, docker: Engine) -> Iterator[Path]:
     """A copy of this repository; images that are built of a target called NAME are removed at the end."""
     yield shutil.copytree(paths.ROOT, tmp_path / "repository", ignore=LEFT_OUT, symlinks=True)
-    for names, _ in docker.named(f"triton-foundry/{NAME}").values():
-        for name in names:
+    deadline = time.monotonic() + 60
+    # The engine may still be removing the last container, whose image then stays.
+    while (found := docker.named(f"triton-foundry/{NAME}")) and time.monotonic() < deadline:
+        for name in (name for names, _ in found.values() for name in names):
             docker.remove(name)
+        time.sleep(1)
 
 
 @pytest.mark.docker
