@@ -486,3 +486,67 @@ def test_powers_of_f64_are_as_exact_as_stated() -> None:
         getcontext().prec = 50
         reference = np.array([wide(Decimal(float(a)) ** Decimal(float(b))) for a, b in zip(x, y, strict=True)])
     check("pow", compute("pow", "f64", x, y), reference, 2.0, x, y)
+
+
+EULER = Decimal(
+    "0.57721566490153286060651209008240243104215933593992359880576723488486772677766467093694706329174674951463"
+)
+
+
+def bessel(name: str, number: float) -> Decimal:
+    """A Bessel function of a number above 0 and up to 100, by its ascending series (Abramowitz and Stegun, 9.1.10)."""
+    getcontext().prec = 60 + int(number)
+    order, x = int(name[-1]), Decimal(number)
+    square = x * x / 4 * (-1 if name[0] in "jy" else 1)
+    term = (x / 2) ** order
+    plain, harmonic, sums = Decimal(0), Decimal(0), [Decimal(0), Decimal(1) if order else Decimal(0)]
+    k = 0
+    while k < 10 or abs(term) > Decimal(10) ** -(50 + int(number)):
+        plain += term
+        harmonic += term * (sums[0] + sums[1] - 2 * EULER) / 2
+        k += 1
+        term = term * square / (k * (k + order))
+        sums = [sums[0] + Decimal(1) / k, sums[1] + Decimal(1) / (k + order)]
+    if name[0] != "y":
+        return plain
+    return (2 * ((x / 2).ln() * plain - harmonic) - (2 / x if order else 0)) / pi_to(getcontext().prec)
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [("j0", 8), ("j1", 6), ("y0", 8), ("y1", 10), ("cyl_bessel_i0", 4), ("cyl_bessel_i1", 4)],
+)
+def test_bessel_functions_are_as_exact_as_stated(name: str, bound: float) -> None:
+    """j and y in ulp of the wave's size, sqrt(2 / (pi x)), where they are less than that."""
+    random = np.random.default_rng(12)
+    above = random.uniform(8, 60, 150) if name[0] in "jy" else random.uniform(8, 91, 150)
+    x = np.concatenate([random.uniform(0, 8, 300), above, np.geomspace(1e-30, 1, 40)]).astype(np.float32)
+    reference = np.array([wide(bessel(name, float(value))) for value in x])
+    size = np.sqrt(2 / (PI * np.maximum(x.astype(Wide), 1))) if name[0] in "jy" else 0
+    with np.errstate(all="ignore"):
+        found = compute(name, "f32", x)
+        ulp = np.exp2(np.floor(np.log2(np.maximum(np.abs(reference), size))) - 23)
+    error = np.abs(found - reference) / ulp
+    assert np.all(error <= bound), (x[np.argmax(error)], np.max(error))
+    edges = np.array([0.0, INF, -1.0, NAN], np.float32)
+    expected = {
+        "j0": [1, 0, 0.7651977, NAN],
+        "j1": [0, 0, -0.4400506, NAN],
+        "y0": [-INF, 0, NAN, NAN],
+        "y1": [-INF, 0, NAN, NAN],
+        "cyl_bessel_i0": [1, INF, 1.2660659, NAN],
+        "cyl_bessel_i1": [0, INF, -0.5651591, NAN],
+    }
+    np.testing.assert_allclose(compute(name, "f32", edges), expected[name], rtol=1e-6)
+
+
+def test_bessel_functions_of_huge_numbers_are_waves_of_the_right_size_and_phase() -> None:
+    """j0^2 + y0^2 is 2 / (pi x), and y0 / j0 the tangent of x - pi / 4."""
+    x = np.geomspace(1e8, 3e38, 500).astype(np.float32)
+    j0, y0, j1, y1 = (compute(name, "f32", x).astype(Wide) for name in ("j0", "y0", "j1", "y1"))
+    size = 2 / (PI * x.astype(Wide))
+    np.testing.assert_allclose((j0 * j0 + y0 * y0) / size, 1, rtol=2e-6)
+    np.testing.assert_allclose((j1 * y0 - j0 * y1) / size, 1, rtol=2e-6)
+    rest = np.array([exactly_reduced(float(value)) for value in x]).astype(Wide)
+    np.testing.assert_allclose(j0 / np.sqrt(size), np.cos(rest - PI / 4), atol=2e-6)
+    np.testing.assert_allclose(y0 / np.sqrt(size), np.sin(rest - PI / 4), atol=2e-6)

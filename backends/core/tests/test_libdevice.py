@@ -206,7 +206,8 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
 # Exact ones: what NumPy does in the type itself.
 SAME = {"fmod", "copysign", "remainder", "add_rn", "mul_rn", "sub_rn", "div_rn", "rcp_rn"}
 TERNARY = {"norm3d": 5.0, "rnorm3d": 6.0}
-REFUSED = ["j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1", "rsqrt_rn"]
+BESSEL = ["j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1"]
+REFUSED = ["rsqrt_rn"]
 TO_INTEGERS = ["llrint", "llround", "ilogb", "isnan", "isinf", "signbit"]
 CONVERSIONS = [
     f"{source}2{target}_{mode}"
@@ -225,10 +226,23 @@ WITHOUT_LIBRARY = {
     "erfcinv",
     "normcdf",
     "normcdfinv",
+    *BESSEL,
     *(f"{name}_{mode}" for name in ("add", "sub", "mul", "div", "rcp", "sqrt", "fma") for mode in ("rz", "rd", "ru")),
 }
 # Of these, those that no other test runs.
-BITS = ["erfcx", "normcdf", "normcdfinv", "add_rz", "sub_rd", "mul_rd", "div_ru", "rcp_rz", "sqrt_ru", "fma_rd"]
+BITS = [
+    "erfcx",
+    "normcdf",
+    "normcdfinv",
+    "add_rz",
+    "sub_rd",
+    "mul_rd",
+    "div_ru",
+    "rcp_rz",
+    "sqrt_ru",
+    "fma_rd",
+    *BESSEL,
+]
 # Of f64, what a DPU does not have: their methods need a type twice as wide, or its fused multiply-add.
 NOT_ON_DPU_IN_F64 = {*F32_ONLY, "fma"}
 OF_INTEGERS = ["clz", "popc", "ffs", "brev", "mulhi", "hadd", "rhadd", "mul24", "sad"]
@@ -279,7 +293,7 @@ def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray)
     def launch() -> None:
         getattr(kernels, name)[(triton.cdiv(out.size, BLOCK),)](*tensors, out.size, BLOCK=BLOCK)
 
-    if ON_DPU and name in NOT_ON_DPU_IN_F64 and arguments[0].dtype == np.float64:
+    if ON_DPU and name in NOT_ON_DPU_IN_F64 - WITHOUT_LIBRARY and arguments[0].dtype == np.float64:
         with pytest.raises(UnsupportedOperation, match=r"kernels.py:\d+.*a DPU has no library with that function"):
             launch()
         pytest.skip("refused on a DPU, by name")
@@ -409,7 +423,7 @@ def test_norms_neither_overflow_nor_vanish_on_the_way(kernels: ModuleType, name:
 
 
 @pytest.mark.parametrize(
-    ("name", "type"), [(name, type) for name in BITS for type in FLOATS if (name, type) != ("fma_rd", "f64")]
+    ("name", "type"), [(name, type) for name in BITS for type in FLOATS if type == "f32" or name not in F32_ONLY]
 )
 def test_functions_that_opencl_does_not_have_give_the_bits_of_their_arithmetic(
     kernels: ModuleType, name: str, type: str
@@ -617,3 +631,10 @@ def test_what_there_is_not_is_refused_by_name_and_line(kernels: ModuleType, name
     with pytest.raises(UnsupportedOperation, match=rf"tt.extern_elementwise at .*\.py:\d+ .*__nv_f?{name}") as caught:
         run(kernels, name, np.empty_like(x), x)
     assert caught.value.place.endswith(f"libdevice_kernels.py:{getattr(kernels, name).starting_line_number + 3}")
+
+
+@pytest.mark.parametrize("name", ["j0", "fma_rd"])
+def test_what_there_is_in_f32_only_is_refused_in_f64(kernels: ModuleType, name: str) -> None:
+    x = np.ones(10)
+    with pytest.raises(UnsupportedOperation, match=rf"__nv_{name}.*f64"):
+        run(kernels, name, np.empty_like(x), *[x] * arity(name))

@@ -17,7 +17,7 @@ def exp(m: Arithmetic, x: Value) -> Value:
 
 def exp_of_sum(m: Arithmetic, x: Value, low: Value | None = None, power: int = 0) -> Value:
     """2^power e^(x + low), where low is small beside x or 1."""
-    x = _confined(m, x, m.pick(-105.0, -760.0), m.pick(90.0, 720.0))
+    x = _confined(m, x, m.pick(-105.0, -760.0), m.pick(105.0, 760.0))
     rest, exponent = _reduced(m, x, low)
     return m.scaled(1.0 + (rest + rest * rest * m.polynomial(rest, "exp")), exponent + power)
 

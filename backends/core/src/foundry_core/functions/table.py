@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from . import error, exponential, gamma, logarithm, power, remainders, rounding, trigonometric
+from . import bessel, error, exponential, gamma, logarithm, power, remainders, rounding, trigonometric
 from .arithmetic import Function
 from .directed import DIRECTED
 
 # Functions of f32 whose method does not reach f64.
 F32_ONLY = frozenset(
-    ["sin", "cos", "tan", "sinpi", "cospi", "atan", "atan2", "asin", "acos", "fmod", "remainder", "tgamma", "lgamma"]
+    [
+        "sin",
+        "cos",
+        "tan",
+        "sinpi",
+        "cospi",
+        "atan",
+        "atan2",
+        "asin",
+        "acos",
+        "fmod",
+        "remainder",
+        "tgamma",
+        "lgamma",
+        "j0",
+        "j1",
+        "y0",
+        "y1",
+        "cyl_bessel_i0",
+        "cyl_bessel_i1",
+    ]
     + [f"fma_{mode}" for mode in ("rz", "rd", "ru")]
 )
 FUNCTIONS: dict[str, Function] = {
     function.__name__: function
     for function in (
+        bessel.j0,
+        bessel.j1,
+        bessel.y0,
+        bessel.y1,
+        bessel.cyl_bessel_i0,
+        bessel.cyl_bessel_i1,
         error.erf,
         error.erfc,
         error.erfcx,

@@ -1,0 +1,122 @@
+"""Bessel functions of order 0 and 1, on f32.
+
+Up to 8, j and y are polynomials of the square, y beside its logarithm; above, they are Hankel's asymptotic form, waves
+of slowly changing amplitudes (Abramowitz and Stegun, "Handbook of mathematical functions", 9.1.13 and 9.2.5). i grows
+as e^x / sqrt(x), which leaves a polynomial of 1 / x (9.7.1).
+"""
+
+from __future__ import annotations
+
+from .arithmetic import Arithmetic
+from .exponential import exp_of_sum
+from .logarithm import log
+from .trigonometric import cos, sin
+from .value import Value
+
+_TWO_OVER_PI = 0.6366197723675814
+
+
+def _waves(m: Arithmetic, size: Value, order: int) -> tuple[Value, Value]:
+    """(j, y) of an order, of a number from 8 on."""
+    kept = m.select(size < float("inf"), size, 8.0)
+    sine, cosine = sin(m, kept), cos(m, kept)
+    part = 8.0 / kept
+    square = part * part
+    even = m.polynomial(square, f"hankel-p{order}")
+    odd = part * m.polynomial(square, f"hankel-q{order}")
+    scale = 0.5641895835477563 / m.root(kept)
+    if order == 0:
+        plus, minus = cosine + sine, sine - cosine
+    else:
+        plus, minus = sine - cosine, m.negative(sine + cosine)
+    j, y = (even * plus - odd * minus) * scale, (even * minus + odd * plus) * scale
+    infinite = m.equal(size, float("inf"))
+    return m.select(infinite, 0.0, j), m.select(infinite, 0.0, y)
+
+
+def _near(m: Arithmetic, size: Value, name: str) -> Value:
+    """A polynomial of the square, on [0, 8]."""
+    return m.polynomial(size * size * 0.03125 - 1.0, name)
+
+
+def _below(m: Arithmetic, size: Value) -> Value:
+    """A number, or 8."""
+    return m.select(size < 8.0, size, 8.0)
+
+
+def _j0_near(m: Arithmetic, size: Value) -> Value:
+    """j0 on [0, 8]; near 0, where it is 1, by what it differs from that."""
+    square = size * size
+    return m.choose(size < 2.0, lambda: 1.0 + square * m.polynomial(square, "j0-small"), lambda: _near(m, size, "j0"))
+
+
+def _j1_near(m: Arithmetic, size: Value) -> Value:
+    """j1 on [0, 8]; near 0, where it is half the number, by what it differs from that."""
+    square = size * size
+    small = m.polynomial(square, "j1-small")
+    return size * m.choose(size < 2.0, lambda: 0.5 + square * small, lambda: _near(m, size, "j1"))
+
+
+def j0(m: Arithmetic, x: Value) -> Value:
+    """The Bessel function of the first kind of order 0."""
+    size = m.absolute(x)
+    found = m.choose(size < 8.0, lambda: _j0_near(m, _below(m, size)), lambda: _waves(m, size, 0)[0])
+    return m.any_nan(found, x)
+
+
+def j1(m: Arithmetic, x: Value) -> Value:
+    """The Bessel function of the first kind of order 1."""
+    size = m.absolute(x)
+    found = m.choose(size < 8.0, lambda: _j1_near(m, _below(m, size)), lambda: _waves(m, size, 1)[0])
+    return m.any_nan(m.flipped(found, m.sign_of(x)), x)
+
+
+def _second_kind(m: Arithmetic, found: Value, x: Value) -> Value:
+    """What functions of the second kind are of 0, of negative numbers and of NaN."""
+    found = m.select(m.equal(x, 0.0), -float("inf"), found)
+    return m.select(x < 0.0, float("nan"), m.any_nan(found, x))
+
+
+def y0(m: Arithmetic, x: Value) -> Value:
+    """The Bessel function of the second kind of order 0."""
+
+    def near() -> Value:
+        size = _below(m, x)
+        return _TWO_OVER_PI * log(m, size) * _j0_near(m, size) + _near(m, size, "y0")
+
+    return _second_kind(m, m.choose(x < 8.0, near, lambda: _waves(m, m.absolute(x), 0)[1]), x)
+
+
+def y1(m: Arithmetic, x: Value) -> Value:
+    """The Bessel function of the second kind of order 1."""
+
+    def near() -> Value:
+        size = _below(m, x)
+        wave = log(m, size) * _j1_near(m, size) * _TWO_OVER_PI + size * _near(m, size, "y1")
+        return wave - _TWO_OVER_PI / size
+
+    return _second_kind(m, m.choose(x < 8.0, near, lambda: _waves(m, m.absolute(x), 1)[1]), x)
+
+
+def _growing(m: Arithmetic, size: Value, name: str) -> Value:
+    """i of a number from 8 on."""
+    kept = m.select(size < 8.0, 8.0, m.select(size < float("inf"), size, 1000.0))
+    # e^x may be infinite where it is not when divided by the root.
+    power = exp_of_sum(m, kept, power=-8)
+    return power * (m.polynomial(8.0 / kept, name) / m.root(kept)) * 256.0
+
+
+def cyl_bessel_i0(m: Arithmetic, x: Value) -> Value:
+    """The modified Bessel function of the first kind of order 0."""
+    size = m.absolute(x)
+    square = _below(m, size) * _below(m, size) * 0.015625
+    near = m.choose(size < 8.0, lambda: m.polynomial(square, "i0"), lambda: _growing(m, size, "i0-far"))
+    return m.any_nan(near, x)
+
+
+def cyl_bessel_i1(m: Arithmetic, x: Value) -> Value:
+    """The modified Bessel function of the first kind of order 1."""
+    size = m.absolute(x)
+    square = _below(m, size) * _below(m, size) * 0.015625
+    found = m.choose(size < 8.0, lambda: size * m.polynomial(square, "i1"), lambda: _growing(m, size, "i1-far"))
+    return m.any_nan(m.flipped(found, m.sign_of(x)), x)
