@@ -157,6 +157,21 @@ def test_what_a_target_refuses_is_named(outcomes: Any, error: Exception, expecte
     )
 
 
+def test_the_lowering_refuses_as_the_rules_expect(outcomes: Any) -> None:
+    """By the class that it has, and in the words that it uses."""
+    from foundry_core.errors import UnsupportedOperation
+
+    found = outcomes.judge(UnsupportedOperation("tt.scan", "kernels.py:3"), outcomes.read_rules())
+    assert (found.outcome, found.reason) == ("refused", "tt.scan")
+    sources = [path.read_text() for path in (paths.BACKENDS / "core" / "src").rglob("*.py")]
+    for words in (
+        "bytes of tiles in WRAM",
+        "KiB of tiles in private memory",
+        "KiB of tiles in memory that its work-items",
+    ):
+        assert any(words in text for text in sources), words
+
+
 def test_of_an_error_in_a_kernel_the_reason_is_shown_and_not_the_place(outcomes: Any) -> None:
     error = ValueError("at 9:18:\ndef kernel(x):\n    tl.load(x[10:])\n    ^\nunsupported tensor index: slice")
     assert outcomes.judge(error, ()).reason == "ValueError: unsupported tensor index: slice"
