@@ -49,36 +49,39 @@ def root_and_rest(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     r has one bit more than a mantissa. It is found bit by bit.
     """
     more = int(m.pick(24, 54))
-    subnormal = x < 2.0 ** (1 - m.bias)
-    bits = m.bits(m.select(subnormal, x * 2.0**more, x))
-    exponent = (bits >> m.mantissa) - m.bias
     one = 1 << m.mantissa
+    subnormal = m.bits(x) < one
+    bits = m.bits(m.choose(subnormal, lambda: x * 2.0**more, lambda: x))
+    exponent = (bits >> m.mantissa) - m.bias
     mantissa = ((bits & (one - 1)) | one) << (1 + (exponent & 1))
 
-    def turn(rest: Value, place: Value, twice: Value, root: Value) -> tuple[Value, ...]:
+    def turn(rest: Value, place: Value, twice: Value) -> tuple[Value, ...]:
         trial = twice + place
         fits = trial <= rest
         return (
             m.select(fits, rest - trial, rest) << 1,
             m.shift_right(place, 1),
             m.select(fits, trial + place, twice),
-            m.select(fits, root + place, root),
         )
 
-    zero = m.word(0, x, m.width)
-    rest, _, _, root = m.repeat(m.mantissa + 2, [mantissa, m.word(2 * one, x, m.width), zero, zero], turn)
-    return root, rest, m.select(subnormal, exponent - more, exponent) >> 1
+    # Of the root found so far, twice the number is what a further bit is compared with.
+    start = [mantissa, m.word(2 * one, x, m.width), m.word(0, x, m.width)]
+    rest, _, twice = m.repeat(m.mantissa + 2, start, turn)
+    return twice >> 1, rest, m.select(subnormal, exponent - more, exponent) >> 1
 
 
 def sqrt(m: Arithmetic, x: Value) -> Value:
     """The square root, correctly rounded."""
-    ordinary = m.select(x > 0.0, x, float("inf")) < float("inf")
+    bits = m.bits(x)
+    # In integers, since comparisons of floats are software on a DPU: above 0 and below infinity.
+    ordinary = m.below(bits - 1, m.infinity_bits - 1)
     root, rest, half = root_and_rest(m, x)
     # The last bit says whether to round up, unless nothing is left: no root lies halfway between two numbers.
     root = (root + m.select(m.equal(rest, 0), 0, root & 1)) >> 1
     found = m.number(root + ((half + (m.bias - 1)) << m.mantissa))
-    # 0, infinity and NaN are their own roots.
-    return m.select(ordinary, found, m.select(x < 0.0, float("nan"), x))
+    # 0, infinity and NaN are their own roots; negative is what is above -0 as an unsigned integer.
+    negative = m.below(m.word(m.sign, x, m.width), bits)
+    return m.select(ordinary, found, m.select(negative, float("nan"), x))
 
 
 def rsqrt(m: Arithmetic, x: Value) -> Value:
