@@ -255,7 +255,8 @@ class _Image:
             engine.sandbox(image.info.id, folders=places, seconds=_SECONDS) as container,
         ):
             line(f"limits: {container.limits}")
-            distributions.copy("pytest-xdist", Path(work))
+            for name in ("pytest-xdist", "hypothesis"):
+                distributions.copy(name, Path(work))
             shutil.copy(planned.__file__, work)
             container.copy_into(Path(work), f"{_INSIDE}/pytest")
             for name, folder in folders.items():

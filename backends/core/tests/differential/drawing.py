@@ -1,0 +1,595 @@
+"""Draws kernels with hypothesis.
+
+A section is a list of assignments, each of one operation on what was assigned before: hypothesis shrinks by leaving
+assignments out, and what the stored value does not depend on is not printed. What is drawn is defined: no division of
+integers by zero, no shift by the width or more, no address or condition that depends on what values.py calls open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from . import values
+from .program import SIZE, Branch, Compute, Context, Dataset, Kernel, Loop, Section, Shape, Step, Variable, binary, live
+from .values import F32, F64, FLOATS, I1, I32, INTEGERS, TYPES, Array, Type, Value
+
+Draw = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a target's kernels are drawn from.
+
+    Attributes:
+        without: operations that the target refuses for a documented reason; tests of refusals have them.
+        elements: of a tile, at most.
+        sections, steps: of a kernel and of a section, at most.
+        options: of a launch, one of which is drawn.
+    """
+
+    without: frozenset[str] = frozenset()
+    elements: int = 256
+    sections: int = 4
+    steps: int = 12
+    options: tuple[dict[str, Any], ...] = ({},)
+
+
+_FLOAT_LITERALS = ["0.0", "1.0", "-1.0", "0.5", "2.0", "3.0", "-0.0", "float('inf')", "-0.25"]
+_COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
+_FUNCTIONS = [name for name in values.LIMITS if name != "sqrt_rn"]
+
+
+@dataclass
+class _Builder:
+    """Draws steps into a list; `known` are the variables that they may use."""
+
+    draw: Draw
+    limits: Limits
+    tile: Shape
+    types: dict[str, Type]
+    known: list[Variable]
+    prefix: str
+    count: list[int] = field(default_factory=lambda: [0])
+    depth: int = 0
+    steps: list[Any] = field(default_factory=list)
+
+    def name(self) -> str:
+        self.count[0] += 1
+        return f"{self.prefix}{self.count[0]}"
+
+    def pick(self, choices: Sequence[Any]) -> Any:
+        return self.draw(st.sampled_from(list(choices)))
+
+    def flag(self) -> bool:
+        return bool(self.draw(st.booleans()))
+
+    def add(
+        self,
+        type: Type,
+        shape: Shape,
+        text: str,
+        uses: Sequence[Variable],
+        compute: Compute,
+        *,
+        safe: bool = False,
+        exact: bool = False,
+        arrays: tuple[str, ...] = (),
+        plain: bool = True,
+    ) -> Variable:
+        result = Variable(self.name(), type, shape, safe, exact)
+        names = tuple(each.name for each in uses)
+        self.steps.append(Step(result, text, names, compute, arrays, plain))
+        self.known.append(result)
+        return result
+
+    def variable(self, accept: Callable[[Variable], bool] = lambda _: True) -> Variable | None:
+        """One of those that are accepted: the last ones first, which hypothesis takes for the simplest."""
+        found = [each for each in reversed(self.known) if accept(each)]
+        return self.pick(found) if found else None
+
+    # Leaves
+
+    def load(self) -> Variable:
+        """A load; addresses are safe and within the array, masks are safe."""
+        array = self.pick(list(self.types))
+        kind = self.types[array]
+        offset, shape, index, uses = self.address()
+        masks = self.masks(shape)
+        kinds = ["none", "none", "n", "n"] + ["variable"] * bool(masks)
+        mask = self.mask(self.pick(kinds), masks, shape)
+        if mask is None:
+            text = f"tl.load({array} + {offset})"
+            return self.add(
+                kind, shape, text, uses, lambda known: Value(kind, known.inputs[array][index(known)]),
+                safe=True, exact=True, arrays=(array,),
+            )  # fmt: skip
+        literal = self.literal(kind) if self.draw(st.integers(0, 4)) else None
+        other = "" if literal is None else f", other={literal[0]}"
+
+        def masked(known: Context) -> Value:
+            taken = np.broadcast_to(known.variables[mask.name].data, shape)
+            where = np.where(taken, index(known), 0)
+            rest = np.zeros((), kind.numpy) if literal is None else literal[1].data
+            return Value(kind, np.where(taken, known.inputs[array][where], rest), open=~taken & (literal is None))
+
+        text = f"tl.load({array} + {offset}, mask={mask.name}{other})"
+        defined = literal is not None
+        return self.add(kind, shape, text, [*uses, mask], masked, safe=defined, exact=True, arrays=(array,))
+
+    def mask(self, kind: str, masks: Sequence[Variable], shape: Shape) -> Variable | None:
+        """A mask of tiles of this shape, or none."""
+        if kind == "none":
+            return None
+        if kind == "variable":
+            found: Variable = self.pick(masks)
+            return found
+        index = self.pick(
+            [each for each in self.leaves() if _fits(each.shape, shape) and bool(each.shape) == bool(shape)]
+        )
+        whole = self.flag() and index.shape == self.tile
+        size = int(np.prod(self.tile))
+        text = f"pid * {size} + {index.name} < n" if whole else f"{index.name} < n"
+
+        def below(known: Context) -> Value:
+            first = known.variables["pid"].data * size if whole else 0
+            return Value(I1, np.asarray(known.variables[index.name].data + first < known.variables["n"].data))
+
+        return self.add(I1, index.shape, text, [index], below, safe=True)
+
+    def leaves(self) -> list[Variable]:
+        names = ("pid", "i") if len(self.tile) == 1 else ("pid", "i", "r", "c")
+        return [each for each in self.known if each.name in names]
+
+    def masks(self, shape: Shape) -> list[Variable]:
+        """The variables that may be a mask of tiles of this shape; scalars seldom, which the interpreter refuses."""
+        scalars = not shape or self.draw(st.integers(0, 9)) == 9
+        found = [each for each in self.known if each.type == I1 and each.safe and _fits(each.shape, shape)]
+        return [each for each in found if each.shape or scalars]
+
+    def address(self) -> tuple[str, Shape, Callable[[Context], Array], list[Variable]]:
+        """Text, shape and meaning of an index between 0 and SIZE."""
+        size, full = int(np.prod(self.tile)), self.tile
+        assert size * 5 + 8 < SIZE
+        i = next(each for each in self.known if each.name == "i")
+        safe = [each for each in self.known if each.type.kind in "iu" and each.safe and each.name not in ("n", "m")]
+        kinds = ["linear", "linear", "strided", "reversed", "runtime", "scalar", "computed", "computed"]
+        match self.pick(kinds + ["rows"] * (len(full) == 2)):
+            case "linear":
+                return f"pid * {size} + i", full, lambda known: _at(known, "pid") * size + _at(known, "i"), [i]
+            case "strided":
+                step, first = self.pick([0, 2, 3, 5]), self.pick([0, 1, 7])
+                return f"i * {step} + {first}", full, lambda known: _at(known, "i") * step + first, [i]
+            case "reversed":
+                return f"({size - 1} - i)", full, lambda known: size - 1 - _at(known, "i"), [i]
+            case "runtime":
+                return "i * m", full, lambda known: _at(known, "i") * _at(known, "m"), [i]
+            case "rows":
+                across, down = self.pick([(1, full[1]), (full[0], 1), (1, full[1] + 3), (0, 1), (1, 0)])
+                text = f"r * {down} + c * {across}"
+                uses = [each for each in self.known if each.name in ("r", "c")]
+                return text, full, lambda known: _at(known, "r") * down + _at(known, "c") * across, uses
+            case "scalar":
+                first = self.pick([0, 3])
+                return f"pid + {first}", (), lambda known: np.asarray(_at(known, "pid") + first), []
+        index, least = self.pick(list(reversed(safe))), self.pick([1, 15, 63, 1023])
+        text = f"({index.name}{'.to(tl.int32)' if index.type.bits <= 16 else ''} & {least})"
+        return text, index.shape, lambda known: known.variables[index.name].data.astype(np.int64) & least, [index]
+
+    def literal(self, kind: Type) -> tuple[str, Value]:
+        """Text and value of a number of a type."""
+        if kind.kind == "f":
+            text = self.pick(_FLOAT_LITERALS)
+            return text, values.number(kind, float(eval(text)))
+        if kind.kind == "b":
+            taken = self.flag()
+            return str(taken), values.number(kind, taken)
+        info = np.iinfo(kind.numpy)
+        number = self.pick([1, 0, 2, 3, 7, 100, info.max] + ([-1, -3, info.min + 1] if info.min else []))
+        return (f"({number})" if number < 0 else str(number)), Value(kind, np.asarray(number, kind.numpy))
+
+    # Operations
+
+    def operand(self, kind: Type, shape: Shape | None = None) -> Variable:
+        """A variable of this type, cast if need be, that broadcasts to `shape`."""
+        fitting = [each for each in reversed(self.known) if shape is None or _fits(each.shape, shape)]
+        same = [each for each in fitting if each.type == kind]
+        if same and self.draw(st.integers(0, 3)):
+            found: Variable = self.pick(same)
+            return found
+        # i and pid fit everywhere or there is a scalar.
+        return self.cast(self.pick(fitting), kind)
+
+    def cast(self, a: Variable, kind: Type) -> Variable:
+        """`a` itself if it has the type already."""
+        if a.type == kind:
+            return a
+        if kind.kind == "b" or (a.type.kind == "f" and kind.kind in "iu"):
+            safe = a.safe and (a.type.kind != "f" or (kind.kind == "b" and a.exact))
+        else:
+            safe = a.safe
+        exact = a.type.kind != "f" or (a.exact and kind.kind == "f" and kind.bits >= a.type.bits)
+        if kind.name == "bf16" and a.type.bits == 64:
+            exact = False
+        # The interpreter has bf16 as integers of 16 bits; it converts them from and to f32 only.
+        plain = "bf16" not in (a.type.name, kind.name) or "f32" in (a.type.name, kind.name)
+        plain = plain or a.type.name == "bf16"  # by way of f32
+        text = f"{a.name}.to(tl.{kind.triton})"
+        return self.add(
+            kind, a.shape, text, [a], lambda known: values.cast(known.variables[a.name], kind),
+            safe=safe, exact=exact and kind.kind == "f", plain=plain,
+        )  # fmt: skip
+
+    def second(self, a: Variable) -> tuple[str, Compute, list[Variable]]:
+        """A second operand of a's type: a variable or a number."""
+        if self.draw(st.integers(0, 2)) == 0:
+            text, value = self.literal(a.type)
+            return text, lambda _: value, []
+        b = self.operand(a.type)
+        return b.name, lambda known: known.variables[b.name], [b]
+
+    def operation(self) -> Variable:
+        """A step of one operation on a variable."""
+        a = self.variable()
+        assert a is not None
+        if self.depth < 2 and self.draw(st.integers(0, 7)) == 7:
+            return self.loop(a) if self.flag() else self.branch(a)
+        names = ["cast", "where", "compare"]
+        if a.type.kind == "f":
+            names += ["+", "-", "*", "min", "max", "negate", "abs"]
+            if a.type in (F32, F64):
+                names += ["/", "%", "function", "function", "fma", "floor", "ceil", "clamp"]
+        elif a.type.kind in "iu":
+            names += ["+", "-", "*", "&", "|", "^", "//", "%", "<<", ">>", "min", "max", "abs", "invert"]
+            names += ["negate"] * (a.type.kind == "i") + ["umulhi"] * (a.type.bits >= 32)
+        else:
+            names += ["&", "|", "^", "invert"]
+        if a.type.kind != "b" and a.type.bits >= 32 and a.shape:
+            names += ["sum", "max_of", "min_of", "argmax", "argmin"] + ["xor_sum"] * (a.type.kind != "f")
+            names += ["cumsum"] * (a.type.kind != "f")
+        if a.type.kind in "iuf" and a.type.bits >= 16 and _float_of(a.type.bits).name not in self.limits.without:
+            names += ["bitcast"]
+        if a.shape == self.tile and len(a.shape) == 2:
+            names += ["trans"]
+        names += ["load"]
+        return self.named(self.pick([name for name in names if name not in self.limits.without]), a)
+
+    def named(self, name: str, a: Variable) -> Variable:
+        kind = a.type
+        plain = kind.name != "bf16"
+        match name:
+            case "load":
+                return self.load()
+            case "cast":
+                target = self.pick(
+                    [each for each in TYPES.values() if each != kind and each.name not in self.limits.without]
+                )
+                return self.cast(a, target)
+            case "where":
+                return self.where(a)
+            case "compare":
+                sign = self.pick(_COMPARISONS)
+                text, other, uses = self.second(a) if kind != I1 else self.variable_of(a)
+                safe = a.safe and all(each.safe for each in uses)
+                safe = safe and (kind.kind != "f" or (a.exact and all(each.exact for each in uses)))
+                compute = partial(_two, lambda x, y: values.compared(sign, x, y), a.name, other)
+                shape = _joined(a, *uses)
+                return self.add(I1, shape, f"{a.name} {sign} {text}", [a, *uses], compute, safe=safe, plain=plain)
+            case "+" | "-" | "*" | "/" | "&" | "|" | "^" | "//" | "%" | "<<" | ">>" | "min" | "max" | "umulhi":
+                return self.two(name, a, plain)
+            case "negate" | "abs" | "invert":
+                compute = {"negate": _negated, "abs": values.absolute, "invert": values.inverted}[name]
+                text = {"negate": f"-{a.name}", "abs": f"tl.abs({a.name})", "invert": f"~{a.name}"}[name]
+                # The sign of the type's own NaN and of bf16 in integers.
+                return self.add(
+                    kind, a.shape, text, [a], lambda known: compute(known.variables[a.name]),
+                    safe=a.safe, exact=a.exact, plain=plain,
+                )  # fmt: skip
+            case "function":
+                allowed = [each for each in _FUNCTIONS if each not in self.limits.without]
+                if kind == F64:
+                    allowed = [each for each in allowed if f"{each}_f64" not in self.limits.without]
+                each = self.pick([*allowed, "sqrt_rn"] if kind == F32 else allowed or ["floor"])
+                return self.unary(each, a)
+            case "floor" | "ceil":
+                return self.unary(name, a)
+            case "fma":
+                b, c = self.operand(kind), self.operand(kind)
+                text = f"tl.fma({a.name}, {b.name}, {c.name})"
+                return self.add(
+                    kind, _joined(a, b, c), text, [a, b, c],
+                    lambda known: values.fused(*(known.variables[each.name] for each in (a, b, c))), safe=False,
+                )  # fmt: skip
+            case "clamp":
+                b, c = "-1.0", self.pick(["1.0", "2.0"])
+
+                def clamped(known: Context) -> Value:
+                    x = known.variables[a.name]
+                    y = values.chosen("max", x, values.number(kind, -1.0))
+                    y = values.chosen("min", y, values.number(kind, float(c)))
+                    return Value(kind, y.data, y.error, y.fused, y.open | np.isnan(x.data))
+
+                return self.add(kind, a.shape, f"tl.clamp({a.name}, {b}, {c})", [a], clamped)
+            case "bitcast":
+                return self.bitcast(a)
+            case "trans":
+                rows, columns = self.tile
+                text = f"tl.reshape(tl.trans({a.name}), ({rows}, {columns}))"
+                if rows == columns:
+                    text = f"tl.trans({a.name})"
+                return self.add(
+                    kind, a.shape, text, [a], lambda known: _transposed(known.variables[a.name], (rows, columns)),
+                    safe=a.safe, exact=a.exact,
+                )  # fmt: skip
+            case "cumsum":
+                axis, reverse = self.draw(st.integers(0, len(a.shape) - 1)), self.flag()
+                text = f"tl.cumsum({a.name}, {axis}{', reverse=True' * reverse})"
+                return self.add(
+                    kind, a.shape, text, [a], lambda known: values.scanned(known.variables[a.name], axis, reverse),
+                    safe=a.safe,
+                )  # fmt: skip
+        return self.reduce(name, a)
+
+    def variable_of(self, a: Variable) -> tuple[str, Compute, list[Variable]]:
+        b = self.operand(a.type)
+        return b.name, lambda known: known.variables[b.name], [b]
+
+    def two(self, name: str, a: Variable, plain: bool) -> Variable:
+        """An operator, or a function of two, on a and something of the same type."""
+        kind = a.type
+        text, other, uses = self.second(a)
+        if kind.kind in "iu" and name in ("//", "%"):
+            if uses:  # between 1 and 16
+                text, raw = f"(({text} & 15) + 1)", other
+                other = lambda known: _small(raw(known), 15, 1)  # noqa: E731
+            else:
+                number = self.pick([1, 2, 3, 7, 16, 100] + ([-2, -3] if kind.kind == "i" else []))
+                text, fixed = f"({number})", Value(kind, np.asarray(number, kind.numpy))
+                other = lambda _: fixed  # noqa: E731
+        elif name in ("<<", ">>"):
+            if uses:
+                text, raw = f"({text} & {kind.bits - 1})", other
+                other = lambda known: _small(raw(known), kind.bits - 1, 0)  # noqa: E731
+            else:
+                number = self.draw(st.integers(0, kind.bits - 1))
+                text, fixed = str(number), Value(kind, np.asarray(number, kind.numpy))
+                other = lambda _: fixed  # noqa: E731
+        safe = a.safe and all(each.safe for each in uses) and kind.kind != "f"
+        shape = _joined(a, *uses)
+        function: Callable[[Value, Value], Value] = partial(binary, name)
+        written, exact = f"{a.name} {name} {text}", False
+        if name in ("min", "max"):
+            nan = kind.kind == "f" and self.flag()
+            extra = ", propagate_nan=tl.PropagateNan.ALL" * nan
+            written = f"tl.{name}imum({a.name}, {text}{extra})"
+            function = partial(values.chosen, name, propagate=nan)
+        elif name == "umulhi":
+            if not uses:
+                b = self.operand(kind)
+                text, other, uses = b.name, (lambda known: known.variables[b.name]), [b]
+                shape, safe = _joined(a, b), a.safe and b.safe
+            written = f"tl.umulhi({a.name}, {text})"
+        elif name == "%" and kind.kind == "f":
+            function = values.fractional_remainder
+        compute = partial(_two, function, a.name, other)
+        return self.add(kind, shape, written, [a, *uses], compute, safe=safe, exact=exact, plain=plain)
+
+    def where(self, a: Variable) -> Variable:
+        condition = self.variable(lambda each: each.type == I1 and each != a)
+        if condition is None:
+            index = self.pick([each for each in self.known if each.type == I32 and each.safe])
+            number = self.draw(st.integers(0, 9))
+            condition = self.add(
+                I1, index.shape, f"{index.name} < {number}", [index],
+                lambda known: Value(I1, np.asarray(known.variables[index.name].data < number)), safe=True,
+            )  # fmt: skip
+        text, other, uses = self.second(a) if a.type != I1 else self.variable_of(a)
+        chosen, first = condition, self.flag()
+        pair = f"{a.name}, {text}" if first else f"{text}, {a.name}"
+
+        def pick(known: Context) -> Value:
+            x, y = known.variables[a.name], other(known)
+            return values.selected(known.variables[chosen.name], *((x, y) if first else (y, x)))
+
+        return self.add(
+            a.type, _joined(a, chosen, *uses), f"tl.where({chosen.name}, {pair})", [chosen, a, *uses], pick,
+            safe=all(each.safe for each in (chosen, a, *uses)), exact=a.exact and all(each.exact for each in uses),
+        )  # fmt: skip
+
+    def unary(self, name: str, a: Variable) -> Variable:
+        text = f"tl.{name}({a.name})"
+        return self.add(a.type, a.shape, text, [a], lambda known: values.function(name, known.variables[a.name]))
+
+    def bitcast(self, a: Variable) -> Variable:
+        """Between an integer and a float; the bits of a NaN, and of what is not exact, are open."""
+        kind = TYPES[{16: "i16", 32: "i32", 64: "i64"}[a.type.bits]] if a.type.kind == "f" else _float_of(a.type.bits)
+
+        def cast(known: Context) -> Value:
+            x = known.variables[a.name]
+            open = x.open | ((x.error > 0) | np.isnan(values.wide(x))) if a.type.kind == "f" else x.open
+            return Value(kind, np.asarray(x.data).view(kind.numpy), open=open)
+
+        text = f"{a.name}.to(tl.{kind.triton}, bitcast=True)"
+        return self.add(
+            kind, a.shape, text, [a], cast, safe=a.safe and a.type.kind != "f", exact=a.type.kind != "f",
+        )  # fmt: skip
+
+    def reduce(self, name: str, a: Variable) -> Variable:
+        operation = {"max_of": "max", "min_of": "min"}.get(name, name)
+        axis = self.draw(st.integers(0, len(a.shape) - 1))
+        # The axis stays, with one element, so that the result broadcasts.
+        keep = len(a.shape) == 2 or self.flag()
+        kept = tuple(1 if dimension == axis else extent for dimension, extent in enumerate(a.shape))
+        shape = kept if keep else ()
+        kind = I32 if name in ("argmax", "argmin") else a.type
+        text = f"tl.{operation}({a.name}, {axis}{', keep_dims=True' * keep})"
+
+        def compute(known: Context) -> Value:
+            value = known.variables[a.name]
+            found = values.reduced(operation, value, axis)
+            if keep:
+                return found
+            flat = {
+                part: np.broadcast_to(getattr(found, part), kept).reshape(()) for part in ("error", "fused", "open")
+            }
+            return Value(kind, found.data.reshape(()), **flat)
+
+        return self.add(kind, shape, text, [a], compute, safe=a.safe and a.type.kind != "f")
+
+    def inside(self, extra: Sequence[Variable], count: int) -> _Builder:
+        """A builder of a nested block, which knows what is known here."""
+        builder = _Builder(
+            self.draw, self.limits, self.tile, self.types, [*self.known, *extra], self.prefix, self.count,
+            self.depth + 1,
+        )  # fmt: skip
+        for _ in range(self.draw(st.integers(0, count))):
+            builder.operation()
+        return builder
+
+    def last(self, a: Variable) -> Variable:
+        """a, and something that broadcasts to it, by an operator: a value of a's type and shape."""
+        b = self.operand(a.type, a.shape)
+        if a.type.kind == "b":
+            sign = self.pick(["&", "|", "^"])
+        else:
+            sign = self.pick(["+", "-", "*"] if a.type.kind == "f" else ["+", "-", "*", "^", "&", "|"])
+        compute = partial(_two, partial(binary, sign), a.name, lambda known: known.variables[b.name])
+        safe = a.safe and b.safe and a.type.kind != "f"
+        plain = a.type.name != "bf16"
+        return self.add(a.type, a.shape, f"{a.name} {sign} {b.name}", [a, b], compute, safe=safe, plain=plain)
+
+    def loop(self, a: Variable) -> Variable:
+        # What a loop makes of it is as safe as all that goes in, which is not known before: not at all.
+        result = Variable(self.name(), a.type, a.shape)
+        counter = Variable(self.name(), I32, (), safe=True)
+        body = self.inside([result, counter], 3)
+        update = body.last(result)
+        bounds = (self.pick(["0", "1", "pid"]), self.pick(["3", "m", "pid + 2", "0", "1"]), self.pick(["1", "2"]))
+        steps = live(body.steps, [update.name])
+        self.steps.append(Loop(result, a, counter, bounds, steps, update, ("pid", "m")))
+        self.known.append(result)
+        return result
+
+    def branch(self, a: Variable) -> Variable:
+        condition = self.variable(lambda each: each.type == I1 and each.shape == () and each.safe)
+        if condition is None or self.flag():
+            left, number = self.pick(["pid", "n", "m"]), self.draw(st.integers(0, 5))
+            sign = self.pick(["==", ">", "<="])
+            condition = self.add(
+                I1, (), f"{left} {sign} {number}", [],
+                lambda known: values.compared(sign, known.variables[left], values.number(I32, number)), safe=True,
+            )  # fmt: skip
+        sides, results = [], []
+        for _ in range(2):
+            builder = self.inside([], 2)
+            results.append(builder.last(a))
+            sides.append(live(builder.steps, [results[-1].name]))
+        result = Variable(self.name(), a.type, a.shape, all(each.safe for each in results))
+        self.steps.append(Branch(result, condition, (sides[0], sides[1]), (results[0], results[1])))
+        self.known.append(result)
+        return result
+
+
+def _at(known: Context, name: str) -> Array:
+    return known.variables[name].data.astype(np.int64)
+
+
+def _two(function: Callable[[Value, Value], Value], a: str, b: Compute, known: Context) -> Value:
+    return function(known.variables[a], b(known))
+
+
+def _negated(a: Value) -> Value:
+    return values.negated(a) if a.type.kind == "f" else Value(a.type, (-a.data).astype(a.type.numpy), open=a.open)
+
+
+def _small(a: Value, mask: int, plus: int) -> Value:
+    kind = a.type.numpy
+    return Value(a.type, ((a.data & kind.type(mask)) + kind.type(plus)).astype(kind), open=a.open)
+
+
+def _transposed(a: Value, shape: Shape) -> Value:
+    parts = {name: a.full(name).T.reshape(shape) for name in ("data", "error", "fused", "open")}
+    return Value(a.type, **parts)
+
+
+def _float_of(bits: int) -> Type:
+    return TYPES[f"f{bits}"]
+
+
+def _fits(shape: Shape, into: Shape) -> bool:
+    """Whether Triton broadcasts one shape to the other."""
+    if not shape:
+        return True
+    return len(shape) == len(into) and all(a in (1, b) for a, b in zip(shape, into, strict=True))
+
+
+def _joined(*variables: Variable) -> Shape:
+    return np.broadcast_shapes(*(each.shape for each in variables))
+
+
+def _section(draw: Draw, limits: Limits, tile: Shape, types: dict[str, Type], number: int) -> Section:
+    known = [Variable(name, I32, (), safe=True) for name in ("m", "n", "pid")]
+    known.append(Variable("f", F32, (), exact=True, safe=True))
+    if len(tile) == 2:
+        known += [Variable("r", I32, (tile[0], 1), safe=True), Variable("c", I32, (1, tile[1]), safe=True)]
+    known.append(Variable("i", I32, tile, safe=True))
+    builder = _Builder(draw, limits, tile, types, known, "abcdefgh"[number] + "_")
+    builder.load()
+    for _ in range(draw(st.integers(0, limits.steps))):
+        builder.operation()
+    value = builder.variable(lambda each: each.name.startswith(builder.prefix))
+    assert value is not None
+    size = int(np.prod(tile))
+    offsets: dict[str, tuple[str, Callable[[Context], Array]]] = {
+        "linear": (f"pid * {size} + i", lambda known: _at(known, "pid") * size + _at(known, "i")),
+        "spread": (f"(pid * {size} + i) * 2 + 1", lambda known: (_at(known, "pid") * size + _at(known, "i")) * 2 + 1),
+        "reversed": (
+            f"pid * {size} + ({size - 1} - i)",
+            lambda known: (_at(known, "pid") + 1) * size - 1 - _at(known, "i"),
+        ),
+    }
+    if len(tile) == 2:
+        text = f"pid * {size} + c * {tile[0]} + r"
+        offsets["columns"] = text, lambda known: _at(known, "pid") * size + _at(known, "c") * tile[0] + _at(known, "r")
+    if value.shape == ():
+        offsets = {"one": ("pid", lambda known: np.asarray(_at(known, "pid"))), **offsets}
+    layout = draw(st.sampled_from(list(offsets)))
+    shape = () if layout == "one" else tile
+    masks = builder.masks(shape)
+    kinds = ["none", "none"] + ["n"] * (layout != "one") + ["variable"] * bool(masks)
+    mask = builder.mask(draw(st.sampled_from(kinds)), masks, shape)
+    wanted = [value.name] + ([] if mask is None else [mask.name])
+    return Section(live(builder.steps, wanted), value, offsets[layout], mask, 2 * size if layout == "spread" else size)
+
+
+@st.composite
+def kernels(draw: Draw, limits: Limits) -> Kernel:
+    """Kernels within limits."""
+    extents = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    if draw(st.booleans()):
+        tile: Shape = (draw(st.sampled_from([each for each in extents if each <= limits.elements][2:])),)
+    else:
+        rows = draw(st.sampled_from([1, 2, 4, 16, 32]))
+        tile = (rows, draw(st.sampled_from([each for each in extents if each * rows <= limits.elements])))
+    allowed = [each for each in [*FLOATS, *INTEGERS, I1] if each.name not in limits.without]
+    names = [f"x{number}" for number in range(draw(st.integers(1, 3)))]
+    types = {f"{name}_{kind.name}": kind for name in names if (kind := draw(st.sampled_from(allowed)))}
+    count = draw(st.integers(1, limits.sections))
+    programs = draw(st.sampled_from([1, 2, 3]))
+    sections = tuple(_section(draw, limits, tile, types, number) for number in range(count))
+    size = int(np.prod(tile)) * programs
+    datasets = st.builds(
+        Dataset,
+        kind=st.sampled_from(["small", "special", "bits"]),
+        seed=st.integers(0, 999),
+        n=st.sampled_from([size - 3, 0, 5, 1, -1, size]),
+        m=st.sampled_from([3, 0, 5]),
+        f=st.sampled_from([1.5, 0.0, -2.0, 1e30]),
+    )
+    options = draw(st.sampled_from(list(limits.options)))
+    return Kernel(tile, programs, types, sections, tuple(draw(st.lists(datasets, min_size=1, max_size=3))), options)

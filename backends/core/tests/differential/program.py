@@ -1,0 +1,296 @@
+"""A kernel as steps, each of which has its text and its meaning in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .data import fill
+from .values import Array, Type, Value, arithmetic, integral
+
+# Elements of each array that is read. Addresses stay within.
+SIZE = 4096
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A name in the kernel.
+
+    Attributes:
+        safe: its value is never left open, so that it may become an address, a mask or a condition.
+        exact: a float whose error is always 0.
+    """
+
+    name: str
+    type: Type
+    shape: Shape
+    safe: bool = False
+    exact: bool = False
+
+
+@dataclass
+class Context:
+    """What a program knows: its variables by name, and the arrays that it reads."""
+
+    variables: dict[str, Value]
+    inputs: dict[str, Array]
+
+
+Compute = Callable[[Context], Value]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An assignment.
+
+    Attributes:
+        uses: the names that the text has.
+        arrays: those of inputs among them.
+        plain: whether Triton's interpreter computes it as the compiler does; see drawing.py for what it does not.
+    """
+
+    result: Variable
+    text: str
+    uses: tuple[str, ...]
+    compute: Compute
+    arrays: tuple[str, ...] = ()
+    plain: bool = True
+
+    def run(self, context: Context) -> None:
+        value = self.compute(context)
+        assert value.data.dtype == self.result.type.numpy, (self.text, value.data.dtype)
+        context.variables[self.result.name] = value
+
+    def lines(self, indent: str) -> list[str]:
+        return [f"{indent}{self.result.name} = {self.text}"]
+
+    def needs(self) -> set[str]:
+        return set(self.uses)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`for counter in range(...)` around steps, the last of which gives the accumulator its next value."""
+
+    result: Variable
+    start: Variable
+    counter: Variable
+    bounds: tuple[str, str, str]
+    body: tuple[Any, ...]
+    update: Variable
+    uses: tuple[str, ...]
+
+    def run(self, context: Context) -> None:
+        values = context.variables
+        values[self.result.name] = values[self.start.name]
+        known = {name: int(values[name].data) for name in self.uses}
+        first, last, step = (eval(text, {}, known) for text in self.bounds)
+        for turn in range(first, last, step):
+            values[self.counter.name] = Value(self.counter.type, np.asarray(turn, np.int32))
+            for each in self.body:
+                each.run(context)
+            values[self.result.name] = values[self.update.name]
+
+    def lines(self, indent: str) -> list[str]:
+        text = [f"{indent}{self.result.name} = {self.start.name}"]
+        text.append(f"{indent}for {self.counter.name} in range({', '.join(self.bounds)}):")
+        if any(self.counter.name in each.needs() for each in self.body):
+            # In the interpreter a counter is an int; assigned, it is a tensor.
+            text.append(f"{indent}    {self.counter.name} = {self.counter.name}")
+        for each in self.body:
+            text += each.lines(indent + "    ")
+        return [*text, f"{indent}    {self.result.name} = {self.update.name}"]
+
+    def needs(self) -> set[str]:
+        return {self.start.name, *self.uses} | set().union(*(each.needs() for each in self.body))
+
+
+@dataclass(frozen=True)
+class Branch:
+    """`if` of a scalar, with the result of either side."""
+
+    result: Variable
+    condition: Variable
+    sides: tuple[tuple[Any, ...], tuple[Any, ...]]
+    results: tuple[Variable, Variable]
+
+    def run(self, context: Context) -> None:
+        values = context.variables
+        side = 0 if bool(values[self.condition.name].data) else 1
+        for each in self.sides[side]:
+            each.run(context)
+        values[self.result.name] = values[self.results[side].name]
+
+    def lines(self, indent: str) -> list[str]:
+        text = []
+        for word, side, result in zip((f"if {self.condition.name}", "else"), self.sides, self.results, strict=True):
+            text.append(f"{indent}{word}:")
+            for each in side:
+                text += each.lines(indent + "    ")
+            text.append(f"{indent}    {self.result.name} = {result.name}")
+        return text
+
+    def needs(self) -> set[str]:
+        inner = set().union(*(each.needs() for side in self.sides for each in side))
+        return {self.condition.name, *(each.name for each in self.results)} | inner
+
+
+def live(steps: Sequence[Any], wanted: Iterable[str]) -> tuple[Any, ...]:
+    """Those of the steps that something in `wanted` depends on."""
+    needed, kept = set(wanted), []
+    for each in reversed(steps):
+        if each.result.name in needed:
+            kept.append(each)
+            needed |= each.needs()
+    return tuple(reversed(kept))
+
+
+def inner(steps: Iterable[Any]) -> Iterable[Step]:
+    """All assignments, those in loops and branches included."""
+    for each in steps:
+        match each:
+            case Loop():
+                yield from inner(each.body)
+            case Branch():
+                yield from inner([*each.sides[0], *each.sides[1]])
+            case _:
+                yield each
+
+
+@dataclass(frozen=True)
+class Section:
+    """Steps, and the store of one of their results.
+
+    Attributes:
+        offset: text and meaning of the index of each element in the output.
+        length: elements of the output that a program writes to, gaps included.
+    """
+
+    steps: tuple[Any, ...]
+    value: Variable
+    offset: tuple[str, Callable[[Context], Array]]
+    mask: Variable | None
+    length: int
+
+    @property
+    def plain(self) -> bool:
+        """Whether the interpreter computes all of it as the compiler does."""
+        return all(step.plain for step in inner(self.steps))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a launch is given: the kind of numbers and their seed, and the scalar arguments."""
+
+    kind: str
+    seed: int
+    n: int
+    m: int
+    f: float
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Sections over the same inputs.
+
+    Attributes:
+        tile: shape of the tile that a program has.
+        types: of the inputs, by name.
+    """
+
+    tile: Shape
+    programs: int
+    types: dict[str, Type]
+    sections: tuple[Section, ...]
+    datasets: tuple[Dataset, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> dict[str, Type]:
+        """Those that are read."""
+        read = {name for section in self.sections for step in inner(section.steps) for name in step.arrays}
+        return {name: kind for name, kind in self.types.items() if name in read}
+
+    def source(self) -> str:
+        """The module."""
+        outputs = [f"out{number}" for number in range(len(self.sections))]
+        parameters = ", ".join([*self.inputs, *outputs, "n", "m", "factor"])
+        lines = ["import triton", "import triton.language as tl", "", ""]
+        # Else each n and m that is 1, or a multiple of 16, makes another kernel to compile.
+        lines += ['@triton.jit(do_not_specialize=["n", "m"])', f"def kernel({parameters}):"]
+        # In the interpreter a float argument is a float; assigned, it is a tensor.
+        lines += ["    f = factor", "    pid = tl.program_id(0)"]
+        if len(self.tile) == 1:
+            lines.append(f"    i = tl.arange(0, {self.tile[0]})")
+        else:
+            lines.append(f"    r = tl.arange(0, {self.tile[0]})[:, None]")
+            lines.append(f"    c = tl.arange(0, {self.tile[1]})[None, :]")
+            lines.append(f"    i = r * {self.tile[1]} + c")
+        for number, section in enumerate(self.sections):
+            for step in section.steps:
+                lines += step.lines("    ")
+            mask = "" if section.mask is None else f", mask={section.mask.name}"
+            lines.append(f"    tl.store(out{number} + {section.offset[0]}, {section.value.name}{mask})")
+        return "\n".join(lines) + "\n"
+
+    def arrays(self, dataset: Dataset) -> dict[str, Array]:
+        """The inputs that are read."""
+        every = list(self.types)
+        return {
+            name: fill(dataset.kind, dataset.seed + every.index(name), kind.numpy, SIZE)
+            for name, kind in self.inputs.items()
+        }
+
+    def expected(self, dataset: Dataset) -> list[tuple[Value, Array]]:
+        """Of each output, its values, and which of them are written; the others have to stay as they were."""
+        inputs = self.arrays(dataset)
+        results = []
+        for section in self.sections:
+            size = section.length * self.programs
+            kind = section.value.type
+            out = Value(kind, np.zeros(size, kind.numpy), np.zeros(size), np.zeros(size), np.zeros(size, bool))
+            written = np.zeros(size, bool)
+            for pid in range(self.programs):
+                context = Context(self.leaves(pid, dataset), inputs)
+                with np.errstate(all="ignore"):
+                    for step in section.steps:
+                        step.run(context)
+                    _store(section, context, out, written)
+            results.append((out, written))
+        return results
+
+    def leaves(self, pid: int, dataset: Dataset) -> dict[str, Value]:
+        """The variables that every kernel has."""
+        from .values import F32, I32
+
+        found = {"pid": Value(I32, np.asarray(pid, np.int32)), "f": Value(F32, np.asarray(dataset.f, np.float32))}
+        found |= {"n": Value(I32, np.asarray(dataset.n, np.int32)), "m": Value(I32, np.asarray(dataset.m, np.int32))}
+        if len(self.tile) == 1:
+            found["i"] = Value(I32, np.arange(self.tile[0], dtype=np.int32))
+        else:
+            rows, columns = (np.arange(extent, dtype=np.int32) for extent in self.tile)
+            found["r"], found["c"] = Value(I32, rows[:, None]), Value(I32, columns[None, :])
+            found["i"] = Value(I32, (rows[:, None] * np.int32(self.tile[1]) + columns[None, :]).astype(np.int32))
+        return found
+
+
+def _store(section: Section, context: Context, out: Value, written: Array) -> None:
+    where = section.offset[1](context)
+    value = context.variables[section.value.name]
+    mask = np.ones(where.shape, bool)
+    if section.mask is not None:
+        mask = np.broadcast_to(context.variables[section.mask.name].data, where.shape)
+    index = where[mask]
+    assert not written[index].any() and np.unique(index).size == index.size
+    for name in ("data", "error", "fused", "open"):
+        getattr(out, name)[index] = np.broadcast_to(getattr(value, name), where.shape)[mask]
+    written[index] = True
+
+
+def binary(sign: str, a: Value, b: Value) -> Value:
+    """An operator of Triton on two values of a type."""
+    return arithmetic(sign, a, b) if a.type.kind == "f" else integral(sign, a, b)

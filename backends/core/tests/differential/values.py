@@ -1,0 +1,427 @@
+"""What a kernel computes, in NumPy, with what Triton leaves open: the reference of the differential tests.
+
+A value has three parts for each element. `data` is the result that every operation gives if it rounds once, in its own
+type. `error` is the distance from it that is allowed, from these rules only:
+
+- A product that is added may go into the sum unrounded (a fused multiply-add: TRITON_DEFAULT_FP_FUSION is on). `fused`
+  is by how much the product was rounded; it becomes part of the error when an addition takes the product.
+- A sum over a tile may be taken in any order: each partial sum is rounded, and none is larger than the sum of the
+  absolute values.
+- A function of math is as exact as OpenCL promises (OpenCL C 3.0, "ULP values").
+- The smaller or larger of 0.0 and -0.0 is either.
+
+Errors then propagate: a result of inexact operands may also be rounded to the other side, hence one ulp more. `open` is
+true where nothing is promised: integers of floats beyond their range, lanes that a mask without `other` leaves out, and
+what follows from an inexact number where a step lies within its error (a comparison, floor, a cast to an integer, an
+overflow). Where error is 0 and `open` is false, the result has to be equal, with the sign of its zero; every NaN is
+equal to every other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Type:
+    """An element type: its name in this package, in triton.language and in NumPy."""
+
+    name: str
+    triton: str
+    numpy: np.dtype[Any]
+    kind: str  # b, i, u or f
+    bits: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _types() -> dict[str, Type]:
+    found = {"i1": Type("i1", "int1", np.dtype(bool), "b", 1)}
+    for bits in (8, 16, 32, 64):
+        found[f"i{bits}"] = Type(f"i{bits}", f"int{bits}", np.dtype(f"i{bits // 8}"), "i", bits)
+        found[f"u{bits}"] = Type(f"u{bits}", f"uint{bits}", np.dtype(f"u{bits // 8}"), "u", bits)
+    for bits in (16, 32, 64):
+        found[f"f{bits}"] = Type(f"f{bits}", f"float{bits}", np.dtype(f"f{bits // 8}"), "f", bits)
+    found["bf16"] = Type("bf16", "bfloat16", np.dtype(ml_dtypes.bfloat16), "f", 16)
+    return found
+
+
+TYPES = _types()
+I1, I32, F32, F64 = TYPES["i1"], TYPES["i32"], TYPES["f32"], TYPES["f64"]
+INTEGERS = [each for each in TYPES.values() if each.kind in "iu"]
+FLOATS = [each for each in TYPES.values() if each.kind == "f"]
+
+
+@dataclass(frozen=True)
+class Value:
+    """Elements of a type; see the top of this file. The other arrays are of float64 and bool."""
+
+    type: Type
+    data: Array
+    error: Array = field(default_factory=lambda: np.zeros(()))
+    fused: Array = field(default_factory=lambda: np.zeros(()))
+    open: Array = field(default_factory=lambda: np.zeros((), bool))
+
+    def full(self, name: str) -> Array:
+        return np.broadcast_to(getattr(self, name), self.data.shape)
+
+
+def largest(type: Type) -> float:
+    return float(ml_dtypes.finfo(type.numpy).max)
+
+
+def ulp(type: Type, x: Array) -> Array:
+    """The distance from a number to the next larger one of a type, at each element of a float64 array."""
+    info = ml_dtypes.finfo(type.numpy)
+    with np.errstate(all="ignore"):
+        least = float(info.smallest_normal)
+        _, exponent = np.frexp(np.clip(np.abs(np.nan_to_num(x)), least, largest(type)))
+        return np.ldexp(1.0, exponent - 1 - info.nmant)
+
+
+def wide(value: Value) -> Array:
+    return value.data.astype(np.float64)
+
+
+def number(type: Type, literal: Any) -> Value:
+    with np.errstate(all="ignore"):
+        return Value(type, np.asarray(literal).astype(type.numpy))
+
+
+def _settled(type: Type, data: Array, error: Array, open: Array, uncertain: Array, fused: Any = 0.0) -> Value:
+    """A value of inexact operands: where it may be an infinity, or a NaN, as well as a number, it is open."""
+    x = data.astype(np.float64)
+    with np.errstate(all="ignore"):
+        border = uncertain & ~(np.abs(x) + error < largest(type))
+    error = np.where(uncertain & ~border, error, 0.0)
+    return Value(type, data, error, np.broadcast_to(np.asarray(fused, np.float64), np.shape(x)), open | border)
+
+
+def _loosened(value: Value) -> Array:
+    return np.asarray(value.error + value.fused)
+
+
+def arithmetic(sign: str, a: Value, b: Value) -> Value:
+    """+, -, * and / of two floats of a type."""
+    function = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[sign]
+    kind = a.type
+    ea, eb = (_loosened(a), _loosened(b)) if sign in "+-" else (a.error, b.error)
+    with np.errstate(all="ignore"):
+        data = function(a.data, b.data).astype(kind.numpy)
+        x, y, z = wide(a), wide(b), data.astype(np.float64)
+        uncertain = (ea > 0) | (eb > 0) | np.zeros(z.shape, bool)
+        if sign in "+-":
+            bound = ea + eb
+        elif sign == "*":
+            bound = np.abs(x) * eb + np.abs(y) * ea + ea * eb
+        else:
+            bound = (ea * np.abs(y) + np.abs(x) * eb) / (np.abs(y) * np.maximum(np.abs(y) - eb, 0.0))
+            bound = np.where(np.abs(y) <= eb, np.inf, bound)
+        bound = np.where(uncertain, np.nan_to_num(bound, nan=np.inf, posinf=np.inf), 0.0)
+        error = bound + np.where(uncertain, ulp(kind, np.abs(z) + np.where(np.isfinite(bound), bound, 0.0)), 0.0)
+        # A NaN of an operand that is one for certain stays one.
+        certain = (np.isnan(x) & ~(ea > 0)) | (np.isnan(y) & ~(eb > 0))
+        fused: Array = np.zeros(z.shape)
+        if sign == "*":
+            fused = np.abs(x * y - z) if kind.bits < 64 else np.where((x == 0) | (y == 0), 0.0, ulp(kind, z))
+            overflowed = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
+            fused = np.where(np.isfinite(z), fused, np.where(overflowed, np.inf, 0.0))
+    return _settled(kind, data, error, a.open | b.open, uncertain & ~certain, fused)
+
+
+def fused(a: Value, b: Value, c: Value) -> Value:
+    """a * b + c, rounded once."""
+    kind = a.type
+    with np.errstate(all="ignore"):
+        if kind.bits == 64:
+            data = np.vectorize(_fma, otypes=[np.float64])(a.data, b.data, c.data)
+        else:  # The product is exact in f64; its sum is rounded twice, by at most one ulp to the wrong side.
+            data = (wide(a) * wide(b) + wide(c)).astype(kind.numpy)
+        z = data.astype(np.float64)
+        plain = (a.error == 0) & (b.error == 0) & (c.error == 0) & (c.fused == 0)
+        bound = np.abs(wide(a)) * b.error + np.abs(wide(b)) * a.error + a.error * b.error + _loosened(c)
+        bound = np.nan_to_num(bound, nan=np.inf, posinf=np.inf)
+        error = np.where(plain & (z == 0), 0.0, np.where(plain, 0.0, bound) + ulp(kind, z))
+        certain = np.isnan(wide(a)) | np.isnan(wide(b)) | np.isnan(wide(c)) | (plain & ~np.isfinite(z))
+        overflows = np.isfinite(wide(a)) & np.isfinite(wide(b)) & np.isfinite(wide(c)) & ~np.isfinite(z)
+    return _settled(kind, data, error, a.open | b.open | c.open, (error > 0) & (~certain | overflows))
+
+
+def _fma(x: float, y: float, z: float) -> float:
+    """In whole numbers; math.fma is of Python 3.13, and raises where it should overflow."""
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        return float(np.float64(x) * np.float64(y) + np.float64(z))
+    from fractions import Fraction
+
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    if exact == 0:
+        return float(np.float64(x) * np.float64(y) + np.float64(z))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def fractional_remainder(a: Value, b: Value) -> Value:
+    """a % b of floats, which is exact."""
+    with np.errstate(all="ignore"):
+        data = np.fmod(a.data, b.data)
+    return Value(a.type, data, open=a.open | b.open | (a.error > 0) | (b.error > 0))
+
+
+def negated(a: Value) -> Value:
+    """-a, with the other sign also of zero; Triton until 3.6 subtracts from 0, which makes 0.0 of 0.0."""
+    return replace(a, data=np.negative(a.data))
+
+
+def absolute(a: Value) -> Value:
+    with np.errstate(all="ignore"):
+        return replace(a, data=np.abs(a.data))
+
+
+def chosen(function: str, a: Value, b: Value, propagate: bool = False) -> Value:
+    """The smaller or the larger of two."""
+    if a.type.kind != "f":
+        return Value(a.type, (np.minimum if function == "min" else np.maximum)(a.data, b.data), open=a.open | b.open)
+    pick = {("min", False): np.fmin, ("max", False): np.fmax, ("min", True): np.minimum, ("max", True): np.maximum}
+    with np.errstate(all="ignore"):
+        x, y = wide(a), wide(b)
+        data = pick[function, propagate](x, y).astype(a.type.numpy)
+        zeros = (x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y))
+        error = np.where(np.isnan(x), b.error, np.where(np.isnan(y), a.error, np.maximum(a.error, b.error)))
+        error = np.where(zeros, np.maximum(error, ulp(a.type, x * 0)), np.where(np.isnan(data.astype(float)), 0, error))
+    return Value(a.type, data, error, np.maximum(a.fused, b.fused), a.open | b.open)
+
+
+def selected(condition: Value, a: Value, b: Value) -> Value:
+    c = condition.data
+    parts = {name: np.where(c, getattr(a, name), getattr(b, name)) for name in ("data", "error", "fused", "open")}
+    parts["open"] = parts["open"] | condition.open
+    return Value(a.type, **parts)
+
+
+def compared(sign: str, a: Value, b: Value) -> Value:
+    functions = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal}
+    with np.errstate(all="ignore"):
+        data = np.not_equal(a.data, b.data) if sign == "!=" else functions[sign](a.data, b.data)
+        open = a.open | b.open
+        if a.type.kind == "f":
+            reach = a.error + b.error
+            open = open | ((reach > 0) & ~(np.abs(wide(a) - wide(b)) > reach) & ~np.isnan(wide(a) - wide(b)))
+    return Value(I1, np.asarray(data, bool), open=open)
+
+
+def integral(sign: str, a: Value, b: Value) -> Value:
+    """Integers (and booleans, of which only & | ^ are taken); divisors and shifts are in range."""
+    kind, x, y = a.type, a.data, b.data
+    with np.errstate(all="ignore"):
+        if sign in ("//", "%"):
+            # Towards zero, as in C; np.fmod does so for integers.
+            rest = np.fmod(x, y)
+            data = rest if sign == "%" else (x - rest) // y
+        elif sign == "umulhi":
+            data = _upper_half(kind, x, y)
+        else:
+            data = {
+                "+": np.add,
+                "-": np.subtract,
+                "*": np.multiply,
+                "&": np.bitwise_and,
+                "|": np.bitwise_or,
+                "^": np.bitwise_xor,
+                "<<": np.left_shift,
+                ">>": np.right_shift,
+            }[sign](x, y)
+    return Value(kind, data.astype(kind.numpy), open=a.open | b.open)
+
+
+def _upper_half(kind: Type, x: Array, y: Array) -> Array:
+    unsigned = np.dtype(f"u{kind.bits // 8}")
+    p, q = (np.asarray(each).astype(unsigned).astype(object) for each in (x, y))
+    return np.asarray((p * q) >> kind.bits, dtype=object).astype(unsigned).astype(kind.numpy)
+
+
+def inverted(a: Value) -> Value:
+    return replace(a, data=~a.data)
+
+
+def _nearest(x: Array, kind: Type) -> Array:
+    """float64 rounded once to nearest even; ml_dtypes rounds twice, by way of f32."""
+    info = ml_dtypes.finfo(kind.numpy)
+    _, exponent = np.frexp(x)
+    step = np.exp2(np.maximum(exponent - 1, info.minexp).astype(np.float64) - info.nmant)
+    rounded = np.where(np.isfinite(x), np.rint(x / step) * step, x)
+    rounded = np.where(np.abs(rounded) > largest(kind), np.copysign(np.inf, x), rounded)
+    return np.copysign(rounded, x).astype(kind.numpy)
+
+
+def cast(a: Value, to: Type) -> Value:
+    """As `.to` casts: integers keep their low bits, floats lose their fraction, numbers become the nearest float."""
+    with np.errstate(all="ignore"):
+        if to.kind == "b":
+            open = a.open
+            if a.type.kind == "f":
+                open = open | ((a.error > 0) & (np.abs(wide(a)) <= a.error))
+            return Value(to, a.data.astype(bool) if a.type.kind != "f" else wide(a) != 0, open=open)
+        if a.type.kind != "f":
+            if to.kind != "f":
+                return Value(to, a.data.astype(to.numpy), open=a.open)
+            if to.name == "bf16" and a.type.bits == 64:  # by way of f64 it is rounded twice
+                data = _nearest(a.data.astype(np.float64), to)
+                return Value(to, data, ulp(to, data.astype(np.float64)), open=a.open)
+            return Value(to, _nearest(wide(a), to) if to.bits == 16 else a.data.astype(to.numpy), open=a.open)
+        if to.kind == "f":
+            if to == a.type:
+                return a
+            data = a.data.astype(to.numpy) if to.bits > 16 else _nearest(wide(a), to)
+            exact = to.bits > a.type.bits
+            uncertain = np.asarray(a.error > 0)
+            error = a.error + (0.0 if exact else ulp(to, np.abs(wide(a)) + np.where(uncertain, a.error, 0.0)))
+            # A wider type may also keep an unrounded product.
+            return _settled(to, data, error, a.open, uncertain & ~np.isnan(wide(a)), a.fused if exact else 0.0)
+        low, high = (float(end(to)) for end in (_least, _most))
+        x = np.trunc(wide(a))
+        inside = (x >= low) & (x < high)
+        crossed = (a.error > 0) & (np.trunc(wide(a) - a.error) != np.trunc(wide(a) + a.error))
+        return Value(to, np.where(inside, x, 0).astype(to.numpy), open=a.open | ~inside | crossed)
+
+
+def _least(kind: Type) -> int:
+    return -(1 << (kind.bits - 1)) if kind.kind == "i" else 0
+
+
+def _most(kind: Type) -> int:
+    """The first number beyond the largest."""
+    return 1 << (kind.bits - (kind.kind == "i"))
+
+
+# Limits on the error in ulp, of f32 and of f64 (OpenCL C 3.0, table "ULP values"); sqrt_rn, floor, ceil are exact.
+LIMITS = {"exp": 3, "exp2": 3, "log": 3, "log2": 3, "sqrt": 3, "rsqrt": 2, "sin": 4, "cos": 4, "erf": 16, "sqrt_rn": 0}
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _rsqrt(x: Array) -> Array:
+    return np.asarray(1 / np.sqrt(x))
+
+
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "sqrt_rn": np.sqrt,
+    "rsqrt": _rsqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "erf": _erf,
+}
+
+
+def function(name: str, a: Value) -> Value:
+    """A function of math; see LIMITS. What NumPy computes in float64 adds an ulp there to the limit of f64."""
+    kind = a.type
+    with np.errstate(all="ignore"):
+        if name in ("floor", "ceil"):
+            step = np.floor if name == "floor" else np.ceil
+            moved = (a.error > 0) & (step(wide(a) - a.error) != step(wide(a) + a.error))
+            return Value(kind, step(a.data), np.where(moved, 0.0, 0.0), open=a.open | moved)
+        x = wide(a)
+        exact = _FUNCTIONS[name](x)
+        data = exact.astype(kind.numpy)
+        ends = [_FUNCTIONS[name](x - a.error), _FUNCTIONS[name](x + a.error)]
+        if name in ("sin", "cos"):
+            spread = np.asarray(a.error)
+            lost = np.zeros(x.shape, bool)
+        else:
+            spread = np.maximum(*(np.abs(end - exact) for end in ends))
+            lost = (a.error > 0) & ~(np.isfinite(ends[0]) & np.isfinite(ends[1]) & np.isfinite(exact)) & ~np.isnan(x)
+        spread = np.where(a.error > 0, np.nan_to_num(spread), 0.0)
+        step = ulp(kind, np.abs(exact) + spread)
+        slack = LIMITS[name] + 1 if name != "sqrt_rn" else 0
+        error = spread + np.where(a.error > 0, slack + 1, slack) * step
+        # Exact at these, and infinities and NaN are what they are.
+        error = np.where(np.isfinite(exact) & (slack > 0) | (a.error > 0), error, 0.0)
+        uncertain = np.asarray((error > 0) & np.isfinite(exact))
+        uncertain &= ~np.isnan(x)
+    return _settled(kind, data, error, a.open | lost, uncertain)
+
+
+def reduced(name: str, a: Value, axis: int) -> Value:
+    """tl.sum, tl.max, tl.min, tl.xor_sum and tl.argmax, tl.argmin over an axis, which is kept."""
+    open = np.any(a.full("open"), axis=axis, keepdims=True)
+    with np.errstate(all="ignore"):
+        if name in ("argmax", "argmin"):
+            pick = np.argmax if name == "argmax" else np.argmin
+            data = np.expand_dims(pick(a.data, axis=axis), axis).astype(np.int32)
+            if a.type.kind == "f":
+                # What order NaN has is open; so is which of two numbers within each other's error is the larger.
+                best = np.take_along_axis(wide(a), data.astype(np.int64), axis)
+                slack = a.full("error") + np.max(a.full("error"), axis=axis, keepdims=True)
+                near = (a.full("error") > 0) & (np.abs(wide(a) - best) <= slack)
+                open = open | np.any(np.isnan(wide(a)) | near, axis=axis, keepdims=True)
+            return Value(I32, data, open=open)
+        if name == "xor_sum":
+            return Value(a.type, np.bitwise_xor.reduce(a.data, axis=axis, keepdims=True), open=open)
+        if name in ("max", "min"):
+            return _extreme(name, a, axis, open)
+        if a.type.kind != "f":
+            return Value(a.type, np.add.reduce(a.data, axis=axis, keepdims=True, dtype=a.type.numpy), open=open)
+        x = wide(a)
+        data = np.sum(x, axis=axis, keepdims=True).astype(a.type.numpy)
+        total = np.sum(np.abs(x), axis=axis, keepdims=True)
+        loose = np.sum(a.full("error") + a.full("fused"), axis=axis, keepdims=True)
+        count = x.shape[axis]
+        # count - 1 additions, each of a number at most `total`; and 0.0 - 0.0 depends on the order if there are both.
+        error = loose + (count - 1) * ulp(a.type, total + loose) if count > 1 else loose
+        uncertain = np.isfinite(total) & (error > 0)
+        beyond = np.isfinite(total) & (total + error >= largest(a.type)) & (count > 1)
+        # An infinity among the addends stays one, whatever else overflows, unless the other one is made on the way.
+        finite = np.sum(np.where(np.isfinite(x), np.abs(x), 0.0), axis=axis, keepdims=True)
+        beyond |= np.isinf(data.astype(np.float64)) & (finite + loose >= largest(a.type))
+        beyond |= ~np.isfinite(loose)
+    return _settled(a.type, data, error, open | beyond, uncertain)
+
+
+def _extreme(name: str, a: Value, axis: int, open: Array) -> Value:
+    if a.type.kind != "f":
+        reduce = np.maximum if name == "max" else np.minimum
+        return Value(a.type, reduce.reduce(a.data, axis=axis, keepdims=True), open=open)
+    reduce = np.fmax if name == "max" else np.fmin
+    x = wide(a)
+    data = reduce.reduce(x, axis=axis, keepdims=True)
+    error = np.max(a.full("error"), axis=axis, keepdims=True)
+    error = np.where(data == 0, np.maximum(error, ulp(a.type, data * 0)), np.where(np.isnan(data), 0.0, error))
+    return Value(a.type, data.astype(a.type.numpy), error, open=open)
+
+
+def scanned(a: Value, axis: int, reverse: bool) -> Value:
+    """tl.cumsum of integers."""
+    data = np.flip(a.data, axis) if reverse else a.data
+    open = np.flip(a.full("open"), axis) if reverse else a.full("open")
+    data, open = np.cumsum(data, axis=axis, dtype=a.type.numpy), np.logical_or.accumulate(open, axis=axis)
+    return Value(
+        a.type, *((np.flip(data, axis),) if reverse else (data,)), open=np.flip(open, axis) if reverse else open
+    )
+
+
+def differences(found: Array, expected: Value) -> Array:
+    """Where a result is not what it has to be."""
+    kind, open = expected.type, expected.full("open")
+    if kind.kind != "f":
+        return np.asarray((found != expected.data) & ~open)
+    x, y = found.astype(np.float64), wide(expected)
+    with np.errstate(all="ignore"):
+        same = (x == y) & ((np.signbit(x) == np.signbit(y)) | (expected.error > 0)) | (np.isnan(x) & np.isnan(y))
+        near = (expected.error > 0) & (np.abs(x - y) <= expected.error)
+    return np.asarray(~(same | near | open))
