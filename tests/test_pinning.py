@@ -576,7 +576,7 @@ class TestTheVerb:
         assert self.printed(console).rstrip().endswith("unchanged")
 
     def test_an_unknown_component_names_the_known(self, world: World, console: Console) -> None:
-        with pytest.raises(UsageError, match=r"(?s)nowhere.*library, peer, tools, triton"):
+        with pytest.raises(UsageError, match=r"(?s)nowhere.*library, peer, plain, tools, triton, variant"):
             pinning.resolve(world.store, console, "nowhere")
 
     def test_update_that_fails_leaves_the_lock(self, world: World, console: Console) -> None:

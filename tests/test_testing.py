@@ -117,6 +117,8 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
     early = {"at the start": "os._exit(0)", "in the process that counts": CONFTEST}.get(ending, "")
     (tests / "conftest.py").write_text(f"import os\n{early}\n")
     shutil.copy(planned.__file__, work)
+    # These tests may run in a worker of pytest-xdist, too.
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [
             sys.executable,
@@ -135,7 +137,7 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(work), planned.VARIABLE: f"{work}/planned.txt", "END": "1"},
+        env={**outside, "PYTHONPATH": str(work), planned.VARIABLE: f"{work}/planned.txt", "END": "1"},
     )
     wrong = suites.incomplete(work / "planned.txt", work / "junit.xml")
     assert (done.returncode == 0) == (ending != "in a test")
