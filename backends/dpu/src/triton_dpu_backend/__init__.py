@@ -1,4 +1,4 @@
-"""A Triton backend for UPMEM DPUs; Triton finds it by its entry point, nothing needs importing.
+"""A Triton backend for UPMEM DPUs. Triton finds it by its entry point; no import is needed.
 
 `profile` collects what launches cost: `with triton_dpu_backend.profile() as launches: kernel[grid](...)`.
 """

@@ -1,4 +1,4 @@
-"""From Triton's IR to a DPU program, in the stages that Triton's cache shows: ttir, tile, mlir, llir, dpu."""
+"""Compile Triton's IR to a DPU program, in the stages that Triton's cache shows: ttir, tile, mlir, llir, dpu."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .artifact import STACK_BYTES
 from .counts import MOST_DPUS, count
 from .legalize import skipped
 
-# The most tasklets and the clock of the two kinds of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
+# The most tasklets of each kind of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
 MOST_TASKLETS = {"v1A": 24, "v1B": 16}
-# What the fingerprint covers in addition to this package: the tools between TTIR and a DPU program.
+# The fingerprint covers these tools between TTIR and a DPU program, in addition to this package.
 _PROGRAMS = ("mlir-opt", "opt", "dpu-upmem-dpurte-clang")
 
 
 @dataclass(frozen=True)
 class DpuOptions(ProgramOptions):
-    """What a launch may set by keyword, as `kernel[grid](..., num_dpus=4)`. A program is one tasklet's work here.
+    """Options that a launch may set by keyword: `kernel[grid](..., num_dpus=4)`. A program is the work of one tasklet.
 
     Attributes:
-        num_dpus: over how many DPUs a launch spreads its programs; None leaves it to the driver (see driver.py).
-        num_tasklets: the most tasklets on a DPU. Fewer are taken if a program's tiles leave no room in WRAM for them.
+        num_dpus: number of DPUs that a launch spreads its programs over; None: the driver decides (see driver.py).
+        num_tasklets: the most tasklets on a DPU. Fewer run if WRAM has no room for the tiles of so many.
     """
 
     backend_name: str = "dpu"
@@ -46,7 +46,7 @@ def target(kind: str = "v1A") -> GPUTarget:
 
 
 class DpuBackend(ProgramBackend):
-    """Triton's view of the compiler."""
+    """The compiler, as Triton's runtime sees it."""
 
     binary_ext = "dpu"
     options_type = DpuOptions
@@ -71,19 +71,19 @@ class DpuBackend(ProgramBackend):
         return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if skipped() else ''}"
 
 
-# The stages. Each imports the lowering when it is called: a kernel out of Triton's cache does not pay for the import.
+# The stages. Each imports the lowering when it is called, so that a kernel from Triton's cache does not load it.
 
 
 def make_structured(module: Any, metadata: dict[str, Any]) -> str:
     """Run the stage tile: the kernel in structured form."""
     structured = make_tile(module, metadata)
-    # The driver shards arrays by it, and of a compiled kernel it sees the metadata alone.
+    # The driver shards arrays by this form, and has only the metadata of a compiled kernel.
     metadata["structured"] = structured
     return structured
 
 
 def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -> str:
-    """Run the stage mlir: one tasklet's work, in MLIR's own dialects.
+    """Run the stage mlir: the work of one tasklet, in MLIR's own dialects.
 
     The lowering estimates the length of the program. If the estimate leaves a doubt whether the program fits into IRAM,
     the program is built, and lowered to the shortest form if it does not fit.
@@ -119,7 +119,7 @@ def make_program(llir: str, metadata: dict[str, Any]) -> bytes:
     """Run the stage dpu: the linked DPU program.
 
     Raises:
-        ToolError: the SDK's compiler refused it; too long a program for IRAM, for instance.
+        ToolError: the SDK's compiler refused it, for instance because the program is too long for IRAM.
     """
     from .artifact.build import build
 
@@ -135,7 +135,7 @@ def _note_tasklets(metadata: dict[str, Any], num_tasklets: int, reached: dict[st
 
 
 def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
-    """Return whether a program is short enough for IRAM; the later stages report any other error."""
+    """Return whether a program is short enough for IRAM. The later stages report any other error."""
     try:
         make_program(make_llir(mlir, metadata), metadata)
     except ToolError as error:

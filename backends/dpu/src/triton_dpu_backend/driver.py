@@ -1,16 +1,17 @@
-"""Launches kernels on DPUs; Triton's view of them.
+"""Launch kernels on DPUs, and describe the DPUs to Triton.
 
-On how many DPUs a launch runs, the first of these that is given says; never on more than it has programs:
+The first of these that is given sets the number of DPUs of a launch. It is never more than the number of programs:
     num_dpus= of the launch, or of the triton.Config that it uses
-    TRITON_DPU_NUM_DPUS, a variable at the top of the kernel's Python file, or in the environment; not two values
-    without any: one DPU for 11 programs, which fill its pipeline, and at most 64, a rank
+    TRITON_DPU_NUM_DPUS, as a variable at the top of the kernel's Python file or in the environment; if both are set,
+        they must be equal
+    otherwise one DPU for 11 programs, which fill its pipeline, and at most 64 DPUs, which are one rank
 
 Environment:
-    TRITON_DPU_SHARD: how arguments are spread over DPUs against what the analysis of their addresses found, by the
-        parameters' names: `x=replicated,y=sharded` (see plan.py).
-    TRITON_DPU_VERBOSE: 1 shows of each launch, on standard error, what is sharded or replicated, why, and the bytes.
-    TRITON_DPU_MRAM_BYTES: how much of a DPU's 64 MiB to use, to see how a launch behaves on larger arrays.
-    UPMEM_HOME: the SDK; without it the one whose dpu-pkg-config is on PATH.
+    TRITON_DPU_SHARD: how arguments are spread over DPUs, instead of what the analysis of their addresses found. It
+        uses the parameters' names: `x=replicated,y=sharded` (see plan.py).
+    TRITON_DPU_VERBOSE: 1 prints for each launch, on standard error, what is sharded or replicated, why, and the bytes.
+    TRITON_DPU_MRAM_BYTES: how much of a DPU's 64 MiB to use, to test how a launch behaves on larger arrays.
+    UPMEM_HOME: the SDK. Default: the SDK whose dpu-pkg-config is on PATH.
 
 A launch returns when the kernel has finished and the caller's arrays have its results. Arguments may be
 foundry_core.tensor.Tensor (NumPy), torch CPU tensors, or anything with `data_ptr`, `dtype` and `untyped_storage`.
@@ -42,21 +43,21 @@ if TYPE_CHECKING:
     from .launcher import DpuLauncher, Program
 
 _WRAM_BYTES = 64 << 10
-# Hz, of a v1A (UPMEM's product sheet).
+# Clock of a v1A in Hz (UPMEM's product sheet).
 _CLOCK = 350e6
-# More than any num_warps, which changes nothing here.
+# More than any num_warps, which has no effect here.
 _THREADS = 1 << 10
 
 
 def launcher(src: Any, metadata: Any) -> DpuLauncher:
-    """Return what launches a compiled kernel, imported at its first use: Triton imports every plugin at its start."""
+    """Return the launcher of a compiled kernel. It is imported at first use: Triton imports every plugin at start."""
     from .launcher import DpuLauncher
 
     return DpuLauncher(src, metadata)
 
 
 class DpuUtils:
-    """What Triton's runtime asks of a driver about devices and binaries."""
+    """Answers what Triton's runtime asks a driver about devices and binaries."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Describe one DPU."""
@@ -68,15 +69,15 @@ class DpuUtils:
         }
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
-        """Keep the DPU program in a file, from which dpu_load takes it when the kernel is launched.
+        """Write the DPU program to a file, from which dpu_load reads it when the kernel is launched.
 
         Returns:
-            see foundry_core.driver.handles; module and function are the Program.
+            See foundry_core.driver.handles; module and function are the Program.
         """
         from .launcher import Program
 
         path = Path(_folder(), f"{name[:80]}-{hashlib.sha256(kernel).hexdigest()[:16]}")
-        # By rename: another thread may be at the same, or launch it already.
+        # Renamed into place, because another thread may write the same file, or launch it already.
         beside = path.with_name(f"{path.name}-{threading.get_ident()}")
         beside.write_bytes(kernel)
         beside.replace(path)
@@ -84,23 +85,23 @@ class DpuUtils:
         return handles(program, program, _THREADS)
 
     def unload_module(self, module: Program) -> None:
-        """Keep the file until the process ends: another kernel may have the same program."""
+        """Do nothing: the file stays until the process ends, because another kernel may have the same program."""
 
 
 @functools.cache
 def _folder() -> str:
-    """Return the folder of DPU programs of this process and those that it forks; removed when this process ends."""
+    """Return the folder of DPU programs of this process and its forks. It is removed when this process ends."""
     folder, owner = tempfile.mkdtemp(prefix="triton-dpu-"), os.getpid()
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     return folder
 
 
 class DpuDriver(SynchronousDriver):
-    """The DPUs of this machine, as Triton's runtime sees them: one device, of which a launch takes what it wants."""
+    """The DPUs of this machine, for Triton's runtime: one device, of which a launch uses as many DPUs as it needs."""
 
-    # What every report of the project asks a driver with a model for.
+    # The project's reports call this for each driver that has a cost model.
     profile = staticmethod(launches.profile)
-    # An MRAM address.
+    # C's type of an MRAM address.
     pointer = "uint32_t"
 
     def __init__(self) -> None:
@@ -114,11 +115,11 @@ class DpuDriver(SynchronousDriver):
 
     @property
     def last_launch(self) -> LaunchCost | None:
-        """What the launch that finished last cost; its cycles and DMA bytes are modelled."""
+        """The cost of the last launch that finished. Its cycles and DMA bytes are modelled."""
         return launches.last()
 
     def ran(self) -> Ran:
-        """Describe what launches run on, for reports; the number of DPUs is the last launch's."""
+        """Describe what launches run on, for reports. The number of DPUs is that of the last launch."""
         from .host.dpus import is_emulator
 
         found = sdk.find()
@@ -127,7 +128,7 @@ class DpuDriver(SynchronousDriver):
         if is_emulator():
             kind, cycles = Kind.EMULATOR, "; cycles are modelled"
         else:
-            # The SDK's own way to choose its simulator.
+            # The SDK selects its simulator by these variables, too.
             profile = os.environ.get("UPMEM_PROFILE_BASE", "") + os.environ.get("UPMEM_PROFILE", "")
             kind, cycles = Kind.SIMULATOR if "simulator" in profile else Kind.HARDWARE, ""
         return Ran(
@@ -149,8 +150,9 @@ def benchmark(
 ) -> float | list[float]:
     """Measure a configuration for triton.autotune: milliseconds of DPU time, without transfers.
 
-    On the emulator that is modelled cycles at a DPU's clock, the same each time, so once is enough; the wall time of
-    an emulation says nothing about DPUs. With the vendor's SDK it is triton.testing.do_bench's wall time.
+    On the emulator this is the modelled cycles divided by a DPU's clock. They are the same each time, so one run is
+    enough; the wall time of an emulation says nothing about DPUs. With the vendor's SDK it is the wall time of
+    triton.testing.do_bench.
     """
     with launches.profile() as made:
         call()

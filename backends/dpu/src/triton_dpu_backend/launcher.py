@@ -1,4 +1,4 @@
-"""One compiled kernel on DPUs: its arguments, its plan, its rounds."""
+"""Launch a compiled kernel on DPUs: pass its arguments, plan the launch, run its rounds."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SHARD = "TRITON_DPU_SHARD"
 VERBOSE = "TRITON_DPU_VERBOSE"
 MRAM = "TRITON_DPU_MRAM_BYTES"
 
-# A rank. More DPUs than that run only if they are asked for.
+# DPUs of a rank. More DPUs than this run only if the user asks for them.
 _MOST_DPUS = 64
-# A DPU's pipeline is full with so many tasklets (UPMEM SDK; PrIM, arXiv 2105.03814).
+# So many tasklets fill a DPU's pipeline (UPMEM SDK; PrIM, arXiv 2105.03814).
 _FULL_PIPELINE = 11
-# Plans that a kernel remembers, for launches on the same arrays.
+# Number of plans that a kernel keeps for later launches on the same arrays.
 _REMEMBERED = 64
 
 _GRID = "DPU_GRID"
@@ -46,7 +46,7 @@ _PROGRAM_FIELDS = struct.Struct("@6I")
 _NO_ROOM = "the arrays of this launch do not fit into MRAM"
 
 pool = Pool()
-# The DPUs are one resource: launches from several threads take turns.
+# The DPUs are one resource: launches from several threads run one after the other.
 _turn = threading.Lock()
 
 
@@ -73,10 +73,10 @@ class DpuLauncher(SynchronousLauncher[Program]):
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
         types = self.parameters.types
-        # By its number, the size of a pointer's elements.
+        # Size of the elements of each pointer, by the pointer's index.
         self._pointers = {i: scalars.element(type).bytes for i, type in enumerate(types) if type.startswith("*")}
-        # C's layout: every field at a multiple of its size, and a uint64 behind them (artifact/arguments.py writes the
-        # struct that the DPU program has; their sizes are compared when it is loaded).
+        # C's layout: every field is at a multiple of its size, and a uint64 follows. artifact/arguments.py writes the
+        # struct of the DPU program; the two sizes are compared when the program is loaded.
         codes = ["I" if type.startswith("*") else scalars.passed(type).code for type in types]
         self._fields = struct.Struct("@" + "".join(codes) + "Q")
         self._convert = {i: scalars.passed(type).convert for i, type in enumerate(types) if i not in self._pointers}
@@ -114,7 +114,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         launches.note(cost)
 
     def _dpus(self, programs: int) -> tuple[int, str]:
-        """Return how many DPUs to run on, and where that number comes from."""
+        """Return the number of DPUs to run on, and what set that number."""
         environment = os.environ.get(NUM_DPUS, "")
         outside = None
         try:
@@ -141,7 +141,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         return (programs, "one for each program") if programs < count else (count, reason)
 
     def _load(self, dpus: Dpus, program: Program) -> tuple[int, int]:
-        """Load the program if it is not loaded; return the MRAM address and the bytes that are left for arrays."""
+        """Load the program if it is not loaded. Return the address and size (bytes) of the MRAM for arrays."""
         if dpus.load(program.path):
             arguments = dpus.symbol(_ARGUMENTS)
             if arguments.size != self._fields.size:
@@ -192,7 +192,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         heap: int,
         program: Program,
     ) -> list[tuple[int, int, Stats | None]]:
-        """Run all rounds; return for each the bytes sent and received, and what it cost."""
+        """Run all rounds. Return for each the bytes sent and received, and what it cost."""
         done = []
         try:
             for one in planned.rounds:
@@ -202,21 +202,21 @@ class DpuLauncher(SynchronousLauncher[Program]):
                 dpus.launch()
                 done.append((sent, receive(dpus, one), dpus.stats()))
         except DpuError as error:
-            # Whatever state they are in, the next launch must not start from it.
+            # The state of the DPUs is unknown. The next launch must not use them.
             pool.drop(dpus)
             error.add_note(f"in {program.kernel}, round {len(done) + 1} of {len(planned.rounds)}, on {dpus.count} DPUs")
             raise
         return done
 
     def _pack(self, one: Round, values: Sequence[Any], heap: int, count: int) -> list[bytes]:
-        """Return DPU_INPUT_ARGUMENTS of each DPU."""
+        """Return the DPU_INPUT_ARGUMENTS of each DPU."""
         fields = list(values)
         regions = {i: region for region in one.regions for i in region.arguments}
         packed = []
         for k in range(count):
             for i, region in regions.items():
                 held = region.held[k]
-                # A shard's pointer may lie before its data: addresses on a DPU are modulo 2^32.
+                # A shard's pointer may be before its data: addresses on a DPU are modulo 2^32.
                 behind = values[i].data_ptr() - held.low if held is not None else 0
                 fields[i] = (heap + region.offset + behind) % (1 << 32)
             packed.append(self._fields.pack(*fields, 0))
@@ -256,7 +256,7 @@ def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:
 
 
 def _cost(rounds: Sequence[Stats | None]) -> dict[str, int | None]:
-    """Sum what the rounds of a launch cost, as LaunchCost names it."""
+    """Sum what the rounds of a launch cost, in the fields of LaunchCost."""
     slowest, summed = ("cycles", "dma_cycles"), ("instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers")
     known = [stats for stats in rounds if stats is not None]
     if len(known) < len(rounds):

@@ -1,4 +1,4 @@
-"""What launches on DPUs cost: modelled cycles and bytes of each."""
+"""Record what launches on DPUs cost: modelled cycles and bytes of each launch."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class LaunchCost:
 
     Attributes:
         kernel: its name.
-        programs: in the grid.
-        dpus: on how many it ran.
-        tasklets: on each of them.
-        rounds: how often the DPUs were started.
-        sent_bytes, received_bytes: between the host and all DPUs' MRAM.
+        programs: number of programs in the grid.
+        dpus: number of DPUs that it ran on.
+        tasklets: number of tasklets on each DPU.
+        rounds: how many times the DPUs were started.
+        sent_bytes, received_bytes: copied between the host and the MRAM of all DPUs.
         seconds: wall time of the launch, transfers included, on this machine.
-        cycles: of the slowest DPU, summed over rounds. This and what follows is modelled, never measured; all of it is
-            None where the DPUs have no model to ask, as with the vendor's SDK.
+        cycles: of the slowest DPU, summed over rounds. This field and those below are modelled, never measured. All of
+            them are None if the DPUs have no cost model, as with the vendor's SDK.
         instructions: of all DPUs.
         dma_read_bytes, dma_write_bytes: between MRAM and WRAM, of all DPUs.
-        dma_transfers: how many, of all DPUs.
-        dma_cycles: in which the DMA engine was busy, of the DPU where it was most, summed over rounds.
+        dma_transfers: number of transfers of all DPUs.
+        dma_cycles: cycles in which the DMA engine was busy, of the DPU with the most, summed over rounds.
     """
 
     kernel: str

@@ -1,14 +1,15 @@
-"""dpu-legalize: what the kernel leaves open (ids, copies of any length, large allocas) becomes what a DPU does.
+"""Run dpu-legalize, which replaces what a kernel leaves open (ids, copies of any length, large allocas) by DPU code.
 
-The pass is run by an LLVM `opt` that has it and that reads typed pointers: the one that UPMEM_OPT names, a build of the
-UPMEM fork for instance, else `opt` on PATH, which in the image is LLVM 14's with the pass as a plugin.
+The pass needs an LLVM `opt` that contains it and reads typed pointers. UPMEM_OPT names one, for instance a build of
+the UPMEM fork. The default is the `opt` on PATH, which in the image is LLVM 14's with the pass as a plugin.
 
 Environment:
     UPMEM_OPT: path of the `opt` to use.
-    TRITON_DPU_SKIP_LEGALIZE=1: leave the kernel as it is. Its IR can be looked at and legalised by hand; a DPU program
-        cannot be linked of it.
-    TRITON_DPU_FORCE_LEGALIZE=1: a failure of opt is an error. It always is: the flag is taken because scripts set it.
-    TRITON_DPU_VERBOSE=1: say on standard error which opt is used.
+    TRITON_DPU_SKIP_LEGALIZE=1: leave the kernel as it is. Its IR can be inspected and legalised by hand; a DPU program
+        cannot be linked from it.
+    TRITON_DPU_FORCE_LEGALIZE=1: accepted because scripts set it. A failure of opt is an error even without it. It may
+        not be combined with TRITON_DPU_SKIP_LEGALIZE=1.
+    TRITON_DPU_VERBOSE=1: print on standard error which opt is used.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from foundry_core.programs import locate
 
 
 def skipped() -> bool:
-    """Return whether kernels are left as they are."""
+    """Return whether kernels are left as they are, without legalisation."""
     return os.environ.get("TRITON_DPU_SKIP_LEGALIZE") == "1"
 
 
@@ -31,10 +32,10 @@ def legalize(ir: str, num_tasklets: int) -> str:
 
     Args:
         ir: typed-pointer LLVM IR as foundry_core.typed writes it.
-        num_tasklets: for how many tasklets there must be scratch memory.
+        num_tasklets: how many tasklets need scratch memory.
 
     Raises:
-        ToolError: no opt, or it refused the kernel.
+        ToolError: there is no opt, or it refused the kernel.
     """
     if skipped():
         if os.environ.get("TRITON_DPU_FORCE_LEGALIZE") == "1":
@@ -51,7 +52,7 @@ def legalize(ir: str, num_tasklets: int) -> str:
         done = subprocess.run(command, input=ir, capture_output=True, text=True, check=False)
     except OSError as error:
         raise ToolError(f"UPMEM_OPT={opt} cannot be run: {error.strerror}") from error
-    if "'-dpu-legalize'" in done.stderr:  # LLVM's words for an option that it does not know
+    if "'-dpu-legalize'" in done.stderr:  # LLVM's message for an unknown option
         advice = "unset UPMEM_OPT to use the installed opt, or set it to one with the pass"
         raise ToolError(f"UPMEM_OPT={opt} has no pass dpu-legalize; {advice}")
     if done.returncode != 0:

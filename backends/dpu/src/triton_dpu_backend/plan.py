@@ -1,10 +1,11 @@
-"""Which DPU runs which programs of a grid, and which bytes of each array it needs for that.
+"""Plan which DPU runs which programs of a grid, and which bytes of each array it needs for them.
 
-A launch is cut into parts of neighbouring programs, one a DPU, and into more rounds than one where a part's arrays do
-not fit into MRAM. In a part, each array is present from the first byte to the last that the part's programs may reach
-(foundry_core.footprint): sharded. Where that cannot be told, or where the caller wants it so, all of it is: replicated.
+A launch is divided into parts of neighbouring programs, one part per DPU. If the arrays of a part do not fit into MRAM,
+the launch has several rounds. In a part, an array is sharded: it is present from the first to the last byte that the
+part's programs may reach (foundry_core.footprint). If those bytes are unknown, or if the caller asks for it, the whole
+array is present: it is replicated.
 
-Arrays lie in every DPU's MRAM at the same places, so that one transfer serves all DPUs. Arguments whose bytes overlap
+Arrays have the same addresses in every DPU's MRAM, so that one transfer serves all DPUs. Arguments whose bytes overlap
 on any DPU share one copy there, which keeps aliased and in-place arguments right.
 """
 
@@ -17,13 +18,13 @@ from itertools import pairwise
 
 from foundry_core.footprint import Footprint, Span
 
-# Bytes. An address in MRAM is the host's modulo this, so that what the compiler was told of a pointer's alignment
-# (Triton tells it of multiples of 16) is true there; a multiple of the 8 that transfers and DMAs want.
+# Bytes. An address in MRAM equals the host's address modulo this, so that the alignment of a pointer that the compiler
+# was told (Triton tells it of multiples of 16) is true in MRAM. It is a multiple of the 8 that transfers and DMAs need.
 ALIGNMENT = 16
 
 
 class MemoryExceeded(Exception):
-    """Arrays that one DPU's programs need at the same time are larger than its MRAM."""
+    """The arrays that the programs of one DPU need at the same time are larger than its MRAM."""
 
 
 class Placement(StrEnum):
@@ -35,7 +36,7 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True)
 class Placed:
-    """How one array is spread, in words why, and whether DPUs get the whole allocation."""
+    """How one array is spread, the reason in words, and whether each DPU gets the whole allocation."""
 
     placement: Placement
     why: str
@@ -44,12 +45,12 @@ class Placed:
 
 @dataclass(frozen=True)
 class Array:
-    """The memory behind a pointer argument, as host addresses.
+    """The memory of a pointer argument, as host addresses.
 
     Attributes:
-        name: of the parameter.
-        address: where the argument points.
-        low, high: of the allocation that it points into; a kernel may reach nothing else.
+        name: the parameter's name.
+        address: the address that the argument points to.
+        low, high: bounds of the allocation that it points into. A kernel may reach nothing else.
         item_bytes: size of an element.
     """
 
@@ -70,18 +71,18 @@ class Interval:
 
 @dataclass(frozen=True)
 class Region:
-    """Arguments that share memory in MRAM, usually one.
+    """Arguments that share memory in MRAM; usually only one.
 
     Attributes:
         arguments: the parameters' indices.
-        offset: where it starts in MRAM, in bytes behind the heap's start.
+        offset: where it starts in MRAM, in bytes from the heap's start.
         size: bytes, a multiple of ALIGNMENT, the same on every DPU.
-        held: on each DPU, the host's bytes that lie there; `low` is a multiple of ALIGNMENT and lies at `offset`. None
-            where the DPU's programs reach nothing.
-        memory: the allocation that all of it belongs to.
+        held: for each DPU, the host's bytes that are in this region. `low` is a multiple of ALIGNMENT and is stored at
+            `offset`. None if the DPU's programs reach nothing.
+        memory: the allocation that contains all of the region.
         sent: whether the DPUs need its contents.
-        writes: on each DPU, what its programs may have written; intervals apart from each other.
-        item_bytes: size of an element, 1 where arguments of several types share memory.
+        writes: for each DPU, what its programs may have written; intervals that do not overlap.
+        item_bytes: size of an element, 1 if arguments of several types share memory.
     """
 
     arguments: tuple[int, ...]
@@ -96,10 +97,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Round:
-    """What one launch of the DPUs does.
+    """What the DPUs do between one start and their end.
 
     Attributes:
-        programs: of each DPU, the first one and how many.
+        programs: for each DPU, the first program and the number of programs.
         regions: the arrays in MRAM.
     """
 
@@ -109,7 +110,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Plan:
-    """All of a launch, and for each array how it is spread, and the most bytes that a DPU has of it."""
+    """A whole launch: its rounds, and for each array how it is spread and the most bytes that one DPU has of it."""
 
     rounds: tuple[Round, ...]
     placements: Mapping[int, tuple[Placed, int]]
@@ -125,19 +126,20 @@ def plan(
     capacity: int,
     wanted: Mapping[str, Placement],
 ) -> Plan:
-    """Cut a launch into rounds and parts.
+    """Divide a launch into rounds and parts.
 
     Args:
         arrays: the pointer arguments, by their parameter's index.
-        footprints: of the parts between bounds, as foundry_core.footprint.Footprints.of has it.
-        programs: in the grid, at least one.
-        dpus: how many there are, at most one a program.
-        heap: the MRAM address from which on there is room.
-        capacity: bytes of that room.
-        wanted: placements by a parameter's name; others are sharded where they can be.
+        footprints: returns the footprints of the parts between bounds, as foundry_core.footprint.Footprints.of does.
+        programs: number of programs in the grid, at least one.
+        dpus: number of DPUs, at most one per program.
+        heap: the first MRAM address that is free.
+        capacity: number of free bytes from there.
+        wanted: placements by parameter name. All other arrays are sharded if they can be.
 
     Raises:
-        MemoryExceeded: one program alone reaches more than `capacity`; or an argument is wanted sharded and cannot be.
+        MemoryExceeded: one program alone reaches more than `capacity`, or `wanted` says sharded for an argument that
+            cannot be.
     """
     rounds = 1
     while True:
@@ -154,7 +156,7 @@ def plan(
             return Plan(tuple(made), {i: (placements[i], _largest(made, i)) for i in arrays})
         if parts == programs:
             raise MemoryExceeded(_too_large(arrays, made, placements, capacity))
-        # Shares shrink with their number, replicated arrays do not: this many rounds at least.
+        # Shards shrink with more rounds, replicated arrays do not. Therefore this is a lower bound for the rounds.
         rounds = max(rounds + 1, rounds * need // capacity)
 
 
@@ -176,7 +178,7 @@ def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Place
 
 
 def _unknown(array: Array, span: Span) -> bool:
-    """Return whether a span says nothing: a kernel stays in the allocation, so one beyond both ends is a guess."""
+    """Return whether a span is only a guess: it goes beyond both ends of the allocation, which no kernel does."""
     return span.is_all or (array.address + span.low < array.low and array.address + span.high > array.high)
 
 
@@ -186,7 +188,7 @@ def _hull(part: Footprint) -> tuple[int, int] | None:
 
 
 def _interval(array: Array, span: Span | None, whole: bool) -> Interval | None:
-    """Return the host addresses of a span, within the array's allocation; None if it has none."""
+    """Return the host addresses of a span within the array's allocation; None if there are none."""
     if span is None:
         return None
     if whole:
@@ -204,7 +206,7 @@ def _round(
     dpus: int,
     heap: int,
 ) -> Round:
-    """Return the arrays of one round. With fewer parts than DPUs the last ones have no work."""
+    """Return one round and its arrays. If there are fewer parts than DPUs, the last DPUs have no work."""
     whole = {i for i in arrays if placements[i].whole}
 
     def reached(spans: Mapping[int, Span | None]) -> dict[int, Interval]:
@@ -232,7 +234,7 @@ def _together(one: Mapping[int, Interval], other: Mapping[int, Interval]) -> dic
 
 
 def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) -> list[list[int]]:
-    """Group arguments whose bytes overlap on a DPU; groups whose hulls then overlap are joined, too."""
+    """Group arguments whose bytes overlap on a DPU. Groups whose hulls overlap after that are joined, too."""
     groups = [[i] for i in arguments]
     changed = True
     while changed:
@@ -246,7 +248,7 @@ def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) ->
 
 
 def _of(part: Mapping[int, Interval], members: Sequence[int]) -> Interval | None:
-    """Return what one DPU has of a group: everything from the first byte to the last."""
+    """Return what one DPU has of a group: all bytes from the first to the last."""
     found = [part[i] for i in members if i in part]
     return Interval(min(f.low for f in found), max(f.high for f in found)) if found else None
 

@@ -1,8 +1,8 @@
-"""Copy arrays to and from MRAM as planned: send to all DPUs at once, gather from those that wrote.
+"""Copy arrays to and from MRAM as planned: send to all DPUs at once, and read from those that wrote.
 
-What DPUs write does not come back all the same way. Bytes that only one DPU can have written are copied as they are.
-Where several may have written, each DPU's bytes are compared with what was sent to it, and those that changed are
-taken: that is what a store leaves behind, and what nobody stored keeps its value.
+Bytes that only one DPU can have written are copied as they are. Where several DPUs may have written, each DPU's bytes
+are compared with the bytes that were sent to it, and only changed bytes are copied. So a store has its effect, and
+bytes that no program stored keep their value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .host.dpus import HEAP, Dpus
 from .plan import Interval, Region, Round
 
-# What fills the last bytes of a transfer next to an array: NaN as a float of any size, as MRAM has it in the emulator.
+# Fills the bytes next to an array in a transfer. It is a NaN as a float of any size, as in the emulator's MRAM.
 _BESIDE = np.uint16(0x7FFA)
 _Bytes = npt.NDArray[np.uint8]
 
@@ -43,7 +43,7 @@ def _inside(low: int, high: int, memory: Interval) -> bool:
 
 
 def send(dpus: Dpus, one: Round) -> int:
-    """Copy what a round's programs need to the DPUs; return how many bytes."""
+    """Copy what a round's programs need to the DPUs. Return the number of bytes."""
     sent = 0
     for region in one.regions:
         if not region.sent or region.size == 0:
@@ -66,9 +66,9 @@ def send(dpus: Dpus, one: Round) -> int:
 
 
 def receive(dpus: Dpus, one: Round) -> int:
-    """Copy what a round's programs wrote from the DPUs into the caller's arrays; return how many bytes came."""
+    """Copy what a round's programs wrote from the DPUs into the caller's arrays. Return the number of bytes."""
     received = 0
-    # First all of it, then the comparison: an array may be in several regions, and none may see another's results.
+    # Save all old bytes before storing any: an array may be in several regions, and is compared with its old value.
     contested = _contested([interval for region in one.regions for writes in region.writes for interval in writes])
     before = [(interval, view(interval).copy()) for interval in contested]
     for region in one.regions:
@@ -98,7 +98,7 @@ def receive(dpus: Dpus, one: Round) -> int:
 
 
 def _window(region: Region) -> tuple[int, int] | None:
-    """Return (offset from the region's start, bytes) of what any DPU may have written; None for nothing."""
+    """Return (offset from the region's start, size), in bytes, of what any DPU may have written; None for nothing."""
     ends = [
         (interval.low - held.low, interval.high - held.low)
         for held, writes in zip(region.held, region.writes, strict=True)
@@ -112,7 +112,7 @@ def _window(region: Region) -> tuple[int, int] | None:
 
 
 def _contested(writes: Sequence[Interval]) -> list[Interval]:
-    """Return the stretches in which writes of several DPUs overlap."""
+    """Return the intervals in which writes of several DPUs overlap."""
     found: list[Interval] = []
     stretch: Interval | None = None
     several = False
@@ -133,13 +133,13 @@ def _touches(interval: Interval, others: Sequence[Interval]) -> bool:
 
 
 def _store(interval: Interval, new: _Bytes, before: Sequence[tuple[Interval, _Bytes]], item_bytes: int) -> None:
-    """Store what a DPU has at an interval into the caller's memory."""
+    """Store the bytes that a DPU has for an interval into the caller's memory."""
     for stretch, old in before:
         if stretch.low <= interval.low and interval.high <= stretch.high:
             was = old[interval.low - stretch.low :][: len(new)]
             here = view(interval)
             if interval.low % item_bytes == 0 and len(new) % item_bytes == 0:
-                # Whole elements, so that one that several DPUs store is one DPU's and no mixture.
+                # Compare whole elements, so that an element that several DPUs store is from one DPU, never a mixture.
                 wide: Any = np.dtype(f"u{item_bytes}")
                 here, new, was = here.view(wide), new.view(wide), was.view(wide)
             np.copyto(here, new, where=new != was)

@@ -1,1 +1,1 @@
-"""A Triton backend for OpenCL devices that take SPIR-V; Triton finds it by its entry point, nothing needs importing."""
+"""A Triton backend for OpenCL devices that accept SPIR-V. Triton finds it by its entry point; no import is needed."""

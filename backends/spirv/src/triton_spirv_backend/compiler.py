@@ -1,4 +1,4 @@
-"""From Triton's IR to SPIR-V, in the stages that Triton's cache shows: ttir, tile, mlir, llir, spv."""
+"""Compile Triton's IR to SPIR-V, in the stages that Triton's cache shows: ttir, tile, mlir, llir, spv."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton.backends.compiler import GPUTarget
 
 @dataclass(frozen=True)
 class SpirvOptions(ProgramOptions):
-    """What a launch may set by keyword: only the shared options. A program is one work-item here."""
+    """Options that a launch may set by keyword: only the shared ones. A program is one work-item."""
 
     backend_name: str = "spirv"
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
@@ -33,10 +33,10 @@ def target(device: WorkItemTarget) -> GPUTarget:
 
 
 def device(target: GPUTarget) -> WorkItemTarget:
-    """Invert `target`; without c, calls are as WorkItemTarget has them by default.
+    """Invert `target`. If the name has no `c`, calls are those of WorkItemTarget's default.
 
     Raises:
-        ValueError: no such name.
+        ValueError: `target` is not a valid name.
     """
     arch = _ARCH.fullmatch(target.arch)
     if arch is None:
@@ -46,7 +46,7 @@ def device(target: GPUTarget) -> WorkItemTarget:
 
 
 class SpirvBackend(ProgramBackend):
-    """Triton's view of the compiler."""
+    """The compiler, as Triton's runtime sees it."""
 
     binary_ext = "spv"
     options_type = SpirvOptions
@@ -62,11 +62,11 @@ class SpirvBackend(ProgramBackend):
         return f"{self.target.arch}-{compiler_fingerprint()}"
 
 
-# The stages. Each imports the lowering when it is called: a kernel out of Triton's cache does not pay for the import.
+# The stages. Each imports the lowering when it is called, so that a kernel from Triton's cache does not load it.
 
 
 def make_mlir(structured: str, metadata: dict[str, Any], *, work_item: WorkItemTarget) -> str:
-    """Run the stage mlir: one work-item's work, in MLIR's own dialects."""
+    """Run the stage mlir: the work of one work-item, in MLIR's own dialects."""
     from foundry_core.pipeline import to_mlir
 
     return to_mlir(structured, work_item)

@@ -1,10 +1,10 @@
-"""Launches kernels on an OpenCL device; Triton's view of the device.
+"""Launch kernels on an OpenCL device, and describe the device to Triton.
 
 Environment:
-    FOUNDRY_SPIRV_DEVICE: the device to use, by its number among all OpenCL devices or by a part of its or its
-        platform's name. Without it: the first one that takes SPIR-V.
-    FOUNDRY_SPIRV_MEMORY: how kernels reach the caller's arrays, `svm` or `buffer` (see foundry_core.opencl). Without
-        it: zero-copy where the device allows, else buffers.
+    FOUNDRY_SPIRV_DEVICE: the device to use: its number among all OpenCL devices, or a part of its name or of its
+        platform's name. Default: the first device that accepts SPIR-V.
+    FOUNDRY_SPIRV_MEMORY: how kernels access the caller's arrays, `svm` or `buffer` (see foundry_core.opencl).
+        Default: zero-copy if the device supports it, else buffers.
 
 A launch returns when the kernel has finished. Arguments may be foundry_core.tensor.Tensor (NumPy), torch CPU tensors,
 or anything with `data_ptr`, `dtype` and `untyped_storage`.
@@ -32,20 +32,20 @@ MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
 
 
 def choose_device() -> cl.Device:
-    """Return the device that the environment names.
+    """Return the device that the environment selects.
 
     Raises:
-        DeviceError: there is none; lists what there is.
+        DeviceError: there is no such device; the message lists the available devices.
     """
     return find(os.environ.get(DEVICE_VARIABLE, ""), variable=DEVICE_VARIABLE)
 
 
 @functools.cache
 def open_device() -> Device:
-    """Return the device that the environment names, opened once a process.
+    """Return the device that the environment selects. Each process opens it once.
 
     Raises:
-        DeviceError: there is none, or it cannot do what the environment asks.
+        DeviceError: there is no such device, or it does not support what the environment asks for.
     """
     memory = os.environ.get(MEMORY_VARIABLE, "")
     if memory and memory not in list(Memory):
@@ -70,7 +70,7 @@ class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
 
 
 class SpirvDriver(OpenCLDriver):
-    """The one OpenCL device of a process, as Triton's runtime sees it."""
+    """The OpenCL device of a process, for Triton's runtime."""
 
     def __init__(self) -> None:
         # A program is one work-item.
@@ -92,9 +92,9 @@ class SpirvDriver(OpenCLDriver):
         try:
             opened = open_device().cl
         except DeviceError:
-            # Only in compile-only mode does Triton get here without a device: any one will do.
+            # Triton calls this without a device only in compile-only mode. Any target will do then.
             return target(WorkItemTarget())
         vector_bytes = 4 * opened.native_vector_width_float
-        # Without the instruction, LLVM calls C's fma instead: right, and slow.
+        # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
         intrinsics = is_pocl(opened) and has_fma(opened)
         return target(WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(opened))))

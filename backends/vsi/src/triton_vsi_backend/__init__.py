@@ -1,7 +1,7 @@
 """A Triton backend for VeriSilicon's GPGPUs and NPUs.
 
-Triton finds it by its entry point, as torch finds what torch.compile needs of it. Importing it does the same where they
-do not, as Triton before 3.3: it costs nothing, and imports neither.
+Triton finds it by its entry point, and torch finds the registration for torch.compile in the same way. Releases without
+entry points, such as Triton before 3.3, need an import of this package. The import is cheap: it imports neither.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A kernel's command buffers, made by the library that zen-compiler wrote with the kernel.
+"""Generate a kernel's command buffers with the library that zen-compiler wrote for the kernel.
 
 The library has C functions:
 
@@ -7,10 +7,10 @@ The library has C functions:
                                  int8_t *out)
     bool generate_dma_command(size_t index, PARAMETERS, int gx, int gy, int gz, SHAPES, int8_t *out)
 
-PARAMETERS are the kernel's: pointers as void *, to the first element in host memory, scalars as their C type, i1 as a
-byte, 16-bit floats as their bits. SHAPES are one `const size_t *` for each pointer, the extents of its tensor. A call
-fills `out` for the whole grid, 256 bytes a program, x fastest, and returns whether it could. The vendor's documents
-leave open what `out` spans and what is returned when; that is our reading.
+PARAMETERS are the kernel's: a pointer is a void * to the first element in host memory; a scalar has its C type, an i1
+is a byte, and a 16-bit float is passed as its bits. SHAPES are one `const size_t *` for each pointer: the sizes of its
+tensor. A call fills `out` for the whole grid, 256 bytes per program, x fastest, and returns whether it succeeded. The
+vendor's documents do not say how large `out` is and what is returned when; this is our interpretation.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Commands:
 
     Args:
         library: the file, <kernel>_cmd_gen.so.
-        types: Triton's types of what is passed to the kernel.
-        most_bytes: of one buffer on the device.
+        types: Triton's types of the arguments that are passed to the kernel.
+        most_bytes: the largest size of one buffer on the device.
 
     Attributes:
-        matmuls, dmas: how many buffers the kernel takes of each kind.
+        matmuls, dmas: number of buffers of each kind that the kernel takes.
 
     Raises:
         VsiError: the file is not such a library.
@@ -71,18 +71,18 @@ class Commands:
 
     @property
     def count(self) -> int:
-        """How many buffers the kernel takes behind the grid."""
+        """Number of buffers that the kernel takes after the grid."""
         return self.matmuls + self.dmas
 
     def make(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> list[npt.NDArray[np.uint8]]:
-        """Return the buffers for a launch: matmul's, then DMA's, each 256 bytes for each program.
+        """Return the buffers of a launch: matmul's, then DMA's, each with 256 bytes per program.
 
         Args:
             grid: programs along x, y and z, none of them 0.
             arguments: a tensor for each pointer, a number for each scalar.
 
         Raises:
-            VsiError: a buffer is larger than the device can have, or the library refuses.
+            VsiError: a buffer is larger than the device allows, or the library refuses.
         """
         if not self.count:
             return []
@@ -119,9 +119,9 @@ class Commands:
 
 
 def c_type(type: str) -> Any:
-    """Return what ctypes calls a parameter of a Triton type.
+    """Return the ctypes type of a parameter of a Triton type.
 
     Raises:
-        ScalarTypeError: a kernel cannot take such a number.
+        ScalarTypeError: a kernel cannot take a scalar of this type.
     """
     return ctypes.c_void_p if type.startswith("*") else getattr(ctypes, f"c_{passed(type).c_type.removesuffix('_t')}")

@@ -1,12 +1,12 @@
-"""From Triton's IR to SPIR-V by way of zen-compiler, in the stages that Triton's cache shows: ttir, spv.
+"""Compile Triton's IR to SPIR-V with zen-compiler, in the stages that Triton's cache shows: ttir, spv.
 
-zen-compiler's other output, the library that makes a kernel's command buffers, is in the same folder as
-<kernel>_cmd_gen.so. It is not a stage, because Triton reads stages as text or knows them as the binary.
+zen-compiler's other output is the library that generates a kernel's command buffers. It is in the same folder, as
+<kernel>_cmd_gen.so. It is not a stage, because Triton reads a stage as text unless it is the binary.
 
-Environment, read when a kernel is compiled, unless the launch says otherwise by keyword (enable_tc=True):
+Environment, read when a kernel is compiled. A keyword of the launch (enable_tc=True) comes first:
     VSI_ENABLE_TC: 1 sends matrix multiplications to the tensor core.
     VSI_ENABLE_MULTI_ENGINES: 1 lets the DMA engines work in parallel with the shader cores.
-    VSI_ENABLE_MULTI_THREADS: 1 spreads a program over num_warps * 32 work-items; otherwise it is one.
+    VSI_ENABLE_MULTI_THREADS: 1 spreads a program over num_warps * 32 work-items; otherwise a program is one work-item.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SWITCHES = {
 
 @dataclass(frozen=True)
 class VsiOptions(ProgramOptions):
-    """What a launch may set by keyword, as `kernel[grid](..., num_warps=8, dump_standalone=True)`.
+    """Options that a launch may set by keyword: `kernel[grid](..., num_warps=8, dump_standalone=True)`.
 
     Attributes:
-        enable_tc, enable_multi_engines, enable_multi_threads: as the environment says, see above.
-        dump_standalone: write the kernel and a C++ launcher into $VSI_DUMP_DIR/<kernel> at a launch.
+        enable_tc, enable_multi_engines, enable_multi_threads: by default as the environment says, see above.
+        dump_standalone: at a launch, write the kernel and a C++ launcher into $VSI_DUMP_DIR/<kernel>.
     """
 
     backend_name: str = "vsi"
@@ -56,17 +56,17 @@ class VsiOptions(ProgramOptions):
 
     @property
     def threads(self) -> int:
-        """Work-items that share a program."""
+        """Work-items of each program."""
         return self.num_warps * self.warp_size if self.enable_multi_threads else 1
 
 
 def target() -> GPUTarget:
-    """Return Triton's name for the device; zen-compiler makes the same code for all of them."""
+    """Return Triton's name for the device. zen-compiler generates the same code for all devices."""
     return GPUTarget("vsi", "gpgpu", _WARP)
 
 
 class VsiBackend(ProgramBackend):
-    """Triton's view of the compiler."""
+    """The compiler, as Triton's runtime sees it."""
 
     binary_ext = "spv"
     options_type = VsiOptions
@@ -79,11 +79,11 @@ class VsiBackend(ProgramBackend):
         return options
 
     def get_codegen_implementation(self, options: Any = None) -> dict[str, Any]:
-        # The least that the tensor core multiplies: m, n, k.
+        # The smallest product of the tensor core: m, n, k.
         return {"min_dot_size": lambda lhs, rhs: (16, 16, 8)}
 
     def add_stages(self, stages: dict[str, Any], options: VsiOptions, language: Any = None) -> None:
-        # zen-compiler decides what a `while` without effects means: no barriers are added to keep it.
+        # zen-compiler decides what a `while` without effects means. No barriers are added to keep such a loop.
         stages["ttir"] = clean_up
         stages["spv"] = functools.partial(make_spirv, options=options)
 
@@ -92,13 +92,13 @@ class VsiBackend(ProgramBackend):
 
 
 def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) -> bytes:
-    """Run the stage spv: the kernel, and what Triton's runtime and the launcher want to know of it.
+    """Run the stage spv: return the kernel, and note in the metadata what Triton's runtime and the launcher need.
 
     Raises:
-        MissingError: a piece of the SDK is not there.
+        MissingError: a piece of the SDK does not exist.
         ZenCompilerError: zen-compiler refused the kernel.
     """
-    # Imported by its first use: a kernel out of Triton's cache does not pay for it.
+    # Imported at first use, so that a kernel from Triton's cache does not load it.
     from foundry_core.pipeline import written_arguments
     from triton.runtime.cache import get_cache_manager
 
@@ -111,7 +111,7 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
     get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)
     metadata["name"] = name
     metadata["shared"] = 0
-    # zen-compiler may know operations that foundry_core does not: then any argument may be written.
+    # zen-compiler may know operations that foundry_core does not know. Then any argument may be written.
     metadata["written"] = written_arguments(ttir)
     metadata["threads"] = options.threads
     if not options.enable_multi_threads:
@@ -120,14 +120,15 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
 
 
 def cmd_gen_name(kernel: str) -> str:
-    """Return the name in Triton's cache of the library that makes a kernel's commands, shortened as Triton does."""
+    """Return the name that the library for a kernel's commands has in Triton's cache, shortened as Triton does."""
     return f"{kernel[:150]}_cmd_gen.so"
 
 
 def compiler_fingerprint() -> str:
     """Identify everything between TTIR and SPIR-V, except missing programs, which fail when they are needed.
 
-    The SDK's pieces count by content. The reference zen-compiler is foundry_core and LLVM's tools, so they count too.
+    The SDK's pieces are identified by content. The reference zen-compiler is foundry_core with LLVM's tools, so these
+    are included, too.
     """
     found = []
     for piece in (pieces.zen_compiler, pieces.bridge):

@@ -1,12 +1,12 @@
-"""Which OpenCL device kernels run on: one whose driver is in the SDK.
+"""Choose the OpenCL device that kernels run on: one whose driver is in the SDK.
 
-PyOpenCL has its own loader, which finds drivers in the system's folder of vendors and does not use
-LD_LIBRARY_PATH. So the SDK's drivers are added to the system's while it looks for drivers, once a process.
+PyOpenCL has its own loader. It finds drivers in the system's vendors folder and does not use LD_LIBRARY_PATH.
+Therefore the SDK's drivers are added to the system's while it looks for drivers, once per process.
 
 Environment:
-    VSI_SDK_DIR: the SDK; libraries in its folder drivers/ that are OpenCL drivers are used.
-    FOUNDRY_VSI_DEVICE: the device, by its number among all OpenCL devices or by a part of its or its platform's name;
-        it need not be of the SDK then. Without it: the first one of the SDK that takes SPIR-V.
+    VSI_SDK_DIR: the SDK; those libraries in its folder drivers/ that are OpenCL drivers are used.
+    FOUNDRY_VSI_DEVICE: the device: its number among all OpenCL devices, or a part of its name or its platform's name.
+        Such a device need not be of the SDK. Default: the first device of the SDK that accepts SPIR-V.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 DEVICE_VARIABLE = "FOUNDRY_VSI_DEVICE"
 
-# Where the two common loaders look for drivers: ocl-icd's folder of .icd files, Khronos' list of libraries.
+# Where the two common loaders look for drivers: ocl-icd in a folder of .icd files, Khronos' in a list of libraries.
 _VENDORS_VARIABLE = "OCL_ICD_VENDORS"
 _LIBRARIES_VARIABLE = "OCL_ICD_FILENAMES"
 _SYSTEM_VENDORS = "/etc/OpenCL/vendors"
-# The entry point of cl_khr_icd, by which a loader reaches a driver; and words that only loaders have in them.
+# The entry point of cl_khr_icd, through which a loader calls a driver, and strings that only loaders contain.
 _ENTRY = b"clIcdGetPlatformIDsKHR"
 _LOADERS = (_VENDORS_VARIABLE.encode(), _LIBRARIES_VARIABLE.encode())
 
@@ -44,11 +44,11 @@ _GetPlatforms = ctypes.CFUNCTYPE(
 
 
 def choose_device() -> cl.Device:
-    """Return the device that the environment names.
+    """Return the device that the environment selects.
 
     Raises:
         MissingError: no SDK is named, or it has no OpenCL driver.
-        DeviceError: no device can be used; lists what there is.
+        DeviceError: no device can be used; the message lists the available devices.
     """
     wanted = os.environ.get(DEVICE_VARIABLE, "")
     folder = pieces.drivers()
@@ -78,7 +78,7 @@ def choose_device() -> cl.Device:
 
 @functools.cache
 def open_device() -> Device:
-    """Return the device that the environment names, opened once a process.
+    """Return the device that the environment selects. Each process opens it once.
 
     Raises:
         MissingError, DeviceError: as choose_device.
@@ -94,13 +94,13 @@ def open_device() -> Device:
 def _load(folder: Path | None) -> frozenset[int]:
     """Let PyOpenCL find the drivers in `folder` as well as the system's; return the handles of their platforms.
 
-    Platform handles are the drivers' own, also where they are reached by a loader.
+    Platform handles are the drivers' own handles, even if a loader is in between.
     """
     libraries = [] if folder is None else icds(folder)
     with _announced(libraries):
         import pyopencl as cl
 
-        with suppress(cl.Error):  # the loader's way to say that there is no driver
+        with suppress(cl.Error):  # this is how the loader says that there is no driver
             cl.get_platforms()
     return frozenset(handle for library in libraries for handle in _platforms(library))
 
@@ -115,7 +115,7 @@ def icds(folder: Path) -> list[Path]:
 
 
 def _is_driver(path: Path) -> bool:
-    """Return whether a file contains the entry point's name and is not a loader, which contains it, too."""
+    """Return whether a file contains the entry point's name and is not a loader. Loaders contain the name, too."""
     if not path.stat().st_size:
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -123,7 +123,7 @@ def _is_driver(path: Path) -> bool:
 
 
 def _platforms(library: Path) -> list[int]:
-    """Return the handles of a driver's platforms; none if it does not load, which a loader also ignores silently."""
+    """Return the handles of a driver's platforms; none if it does not load. A loader also ignores such a driver."""
     try:
         loaded = ctypes.CDLL(str(library))
         address = loaded.clGetExtensionFunctionAddress
@@ -144,7 +144,7 @@ def _platforms(library: Path) -> list[int]:
 
 @contextmanager
 def _announced(libraries: list[Path]) -> Iterator[None]:
-    """Set an environment in which OpenCL's loaders find `libraries` and the drivers that they would find anyway."""
+    """Set an environment in which OpenCL's loaders find `libraries` and the drivers that they would find without it."""
     if not libraries:
         yield
         return

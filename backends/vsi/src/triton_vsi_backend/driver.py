@@ -1,9 +1,9 @@
-"""Triton's view of a VeriSilicon device.
+"""Describe a VeriSilicon device to Triton.
 
-devices.py says how it is chosen, pieces.py where the compiler is, compiler.py what changes the code that is made.
+devices.py says how the device is chosen, pieces.py where the compiler is, compiler.py which variables change the code.
 
 A launch returns when the kernel has finished. Arguments may be foundry_core.tensor.Tensor (NumPy), torch tensors on the
-CPU or on the device type vsi, whose memory the host sees, or anything with `data_ptr`, `dtype`, `shape` and
+CPU or on the device type vsi (whose memory the host can access), or anything with `data_ptr`, `dtype`, `shape` and
 `untyped_storage`.
 """
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 def launcher(src: Any, metadata: Any) -> VsiLauncher:
-    """Return what launches a compiled kernel, imported at its first use: Triton imports every plugin at its start."""
+    """Return the launcher of a compiled kernel. It is imported at first use: Triton imports every plugin at start."""
     from .launcher import VsiLauncher
 
     return VsiLauncher(src, metadata)
 
 
 class VsiDriver(OpenCLDriver):
-    """The one device of a process, as Triton's runtime sees it."""
+    """The device of a process, for Triton's runtime."""
 
     def __init__(self) -> None:
         super().__init__(target().warp_size)
@@ -70,10 +70,10 @@ class VsiDriver(OpenCLDriver):
     def get_active_torch_device(self) -> torch.device:
         import torch
 
-        # With its number, as tensors on it have one: programs compare their devices with this.
+        # With its number, as the devices of tensors have one: programs compare those with this one.
         return torch.device("vsi", torch.vsi.current_device()) if hasattr(torch, "vsi") else torch.device("cpu")
 
     @property
     def last_launch(self) -> LaunchedCommands | None:
-        """The launch that finished last; None before the first."""
+        """The last launch that finished; None before the first."""
         return launches.last()

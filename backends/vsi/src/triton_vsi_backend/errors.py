@@ -1,4 +1,4 @@
-"""What fails on the way to a VeriSilicon device, or on one."""
+"""Errors of compiling for a VeriSilicon device and of running on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from foundry_core.failure import Failure
 
 
 class VsiError(Failure):
-    """A kernel cannot be compiled for the device or launched on it: what failed, why, and the next thing to do."""
+    """A kernel cannot be compiled for the device or launched on it. Says what failed, why, and what to do next."""
 
 
 class MissingError(VsiError):
@@ -14,4 +14,4 @@ class MissingError(VsiError):
 
 
 class ZenCompilerError(VsiError):
-    """zen-compiler did not compile a kernel; says why in its own words."""
+    """zen-compiler did not compile a kernel. The message quotes its output."""

@@ -1,4 +1,4 @@
-"""One compiled kernel on the device: its arguments, its command buffers, and its folder where one is asked for."""
+"""Launch a compiled kernel on the device: pass its arguments and command buffers, and dump it if that is requested."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MOST_PROGRAMS = 2**31 - 1
 class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
     """Launches one compiled kernel.
 
-    The kernel takes what is passed of the Triton function's arguments, the grid's x, y and z, then its command buffers.
+    The kernel takes the passed arguments of the Triton function, the grid's x, y and z, then its command buffers.
 
     Args:
         src: Triton's source object.
-        metadata: of the compiled kernel: its name, its options, the place of its files.
+        metadata: of the compiled kernel: its name, its options, the location of its files.
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
@@ -42,7 +42,7 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
         self._source_name = src.name
         self._launcher: Launcher | None = None
         self._commands: Commands | None = None
-        # Where it was dumped last; "" after nothing could be written.
+        # The folder of the last dump; "" if no folder was named.
         self._dumped: str | None = None
 
     def prepare(self, function: tuple[Any, str]) -> None:

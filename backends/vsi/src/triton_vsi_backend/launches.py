@@ -1,4 +1,4 @@
-"""What the last launch was: how many work-items a program had, how many commands were made for it."""
+"""A record of the last launch: how many work-items a program had, and how many commands were generated."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from foundry_core.launches import LaunchLog
 
 
 class LaunchedCommands(NamedTuple):
-    """One launch of a kernel, and the commands that were made for it.
+    """One launch of a kernel, and the commands that were generated for it.
 
     Attributes:
         kernel: its name.
         grid: programs along x, y and z.
-        threads: work-items that shared a program: the local size along x.
-        matmuls, dmas: command buffers that the kernel was given, of each kind.
-        command_bytes: in all of them.
+        threads: work-items of each program: the local size along x.
+        matmuls, dmas: number of command buffers of each kind that the kernel got.
+        command_bytes: total size of these buffers.
     """
 
     kernel: str

@@ -1,9 +1,9 @@
 """Find the pieces of VeriSilicon's SDK that the plugin calls.
 
 Environment:
-    VSI_ZEN_COMPILER_PATH: the program zen-compiler; without it the one in this package, which is there if the wheel was
+    VSI_ZEN_COMPILER_PATH: the program zen-compiler. Default: the one in this package, which exists if the wheel was
         built with it.
-    VSI_ZEN_TC_BRIDGE_PATH: libZenTCBridge.so, with the same default.
+    VSI_ZEN_TC_BRIDGE_PATH: libZenTCBridge.so, with the same kind of default.
     VSI_SDK_DIR: the SDK, whose folder drivers/ has the OpenCL driver.
 """
 
@@ -25,7 +25,7 @@ def zen_compiler() -> Path:
     """Return the program that compiles kernels.
 
     Raises:
-        MissingError: it does not exist, is not a file, or may not be run.
+        MissingError: it does not exist, is not a file, or is not executable.
     """
     path = _piece("zen-compiler", COMPILER_VARIABLE, _PACKAGE / "bin" / "zen-compiler")
     if not os.access(path, os.X_OK):
@@ -36,7 +36,7 @@ def zen_compiler() -> Path:
 
 
 def bridge() -> Path:
-    """Return the library that knows the tensor core's commands, whose path zen-compiler needs.
+    """Return the library for the tensor core's commands. zen-compiler needs its path.
 
     Raises:
         MissingError: it does not exist, or is not a file.

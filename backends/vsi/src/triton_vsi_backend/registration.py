@@ -1,4 +1,4 @@
-"""Puts the backend into Triton's table where Triton does not do so itself: before 3.3 it knows no entry points."""
+"""Register the backend with Triton before 3.3, which does not use entry points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TRITON = "triton.backends"
 
 
 def register() -> None:
-    """Register now if Triton is imported, else when it has been; not if it will look for backends itself."""
+    """Register now if Triton is imported, else when it is imported. Do nothing if Triton finds backends by itself."""
     if _TRITON in sys.modules:
         _add(sys.modules[_TRITON])
     else:
@@ -32,7 +32,7 @@ def _add(triton_backends: ModuleType) -> None:
 
 
 class _AfterTriton(importlib.abc.MetaPathFinder):
-    """Registers once, when Triton's table has been imported."""
+    """Registers the backend once, after Triton's table of backends was imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""zen-compiler as a function from TTIR to a kernel and the library that makes its command buffers."""
+"""Run zen-compiler as a function from TTIR to a kernel and the library that generates its command buffers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CAPABILITIES = (
 EXTENSIONS = ("SPV_KHR_storage_buffer_storage_class", "SPV_VSI_TC_inst")
 
 _MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
-# Of what zen-compiler says, what an error shows: the first messages name the cause.
+# How many characters of zen-compiler's output an error shows. The first messages name the cause.
 _SHOWN = 6000
 
 
@@ -52,7 +52,7 @@ class Compiled:
 
     Attributes:
         spirv: the kernel.
-        cmd_gen: a shared library, see commands.py.
+        cmd_gen: a shared library; see commands.py.
     """
 
     spirv: bytes
@@ -63,7 +63,7 @@ def command(ttir: Path, spirv: Path, cmd_gen: Path, *, threads: int, switches: S
     """Return the command line that compiles a file; VeriSilicon's backend builds the same one.
 
     Raises:
-        MissingError: zen-compiler or its bridge is not there.
+        MissingError: zen-compiler or its bridge does not exist.
     """
     return [
         str(pieces.zen_compiler()),
@@ -88,15 +88,15 @@ def compile_ttir(ttir: str, *, name: str, threads: int, switches: Switches) -> C
 
     Args:
         ttir: Triton's IR, with source lines.
-        name: the kernel's, for the files and for messages.
-        threads: work-items that share a program.
+        name: the kernel's name, for files and messages.
+        threads: work-items of each program.
         switches: the pipelines to run.
 
     Raises:
-        MissingError: zen-compiler or its bridge is not there.
-        ZenCompilerError: it refused the kernel, died, could not be started, or left no output.
+        MissingError: zen-compiler or its bridge does not exist.
+        ZenCompilerError: zen-compiler refused the kernel, died, could not be started, or left no output.
     """
-    # A name of a file may have 255 bytes.
+    # A file name may have at most 255 bytes.
     stem = name[:150]
     with TemporaryDirectory(prefix="triton-vsi-") as folder:
         source, spirv, library = (Path(folder, f"{stem}{end}") for end in (".ttir", ".spv", "_cmd_gen.so"))

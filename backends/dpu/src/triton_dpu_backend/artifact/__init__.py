@@ -1,4 +1,4 @@
-"""What stands between a kernel in LLVM IR and a program that a DPU runs: entry point, arguments, build, host runner."""
+"""Turn a kernel in LLVM IR into a program that a DPU runs: entry point, arguments, build, host runner."""
 
-# What the SDK gives a tasklet by default. Tiles are not on the stack: dpu-legalize moves them to WRAM of their own.
+# The SDK's default stack of a tasklet. Tiles are not on the stack: dpu-legalize moves them to other WRAM.
 STACK_BYTES = 1024

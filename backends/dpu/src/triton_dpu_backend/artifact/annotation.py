@@ -1,4 +1,4 @@
-"""Facts about a kernel in its kernel.ll: named metadata, which LLVM's tools keep.
+"""Store facts about a kernel in its kernel.ll, as named metadata, which LLVM's tools keep.
 
 !triton.dpu = !{!0, !1}
 !0 = !{!"num_tasklets", !"16"}
@@ -18,7 +18,7 @@ _ESCAPE = re.compile(r"\\([0-9A-Fa-f]{2})")
 
 
 def annotate(ir: str, facts: Mapping[str, str]) -> str:
-    """Return the IR with these facts, by name, instead of those that it had."""
+    """Return the IR with these facts, by name. They replace all facts that it had."""
     ir = _NAMED.sub("", ir).rstrip()
     first = 1 + max((int(number) for number in _NUMBERED.findall(ir)), default=-1)
     nodes = [
@@ -30,7 +30,7 @@ def annotate(ir: str, facts: Mapping[str, str]) -> str:
 
 
 def facts(ir: str) -> dict[str, str]:
-    """Return the facts of annotate(), by name; none if this project's compiler did not make the IR."""
+    """Return the facts that annotate() stored, by name; none if this project's compiler did not generate the IR."""
     named = _NAMED.search(ir)
     if named is None:
         return {}

@@ -1,7 +1,7 @@
-"""The C around a kernel: the structs through which a host passes arguments and grid, for the DPU and for the host.
+"""Write the C code around a kernel: the structs that carry arguments and grid, for the DPU and for the host.
 
 triton_args.h   the structs, on the DPU
-triton_args.c   their definitions, and what else a kernel's module and its wrapper leave undefined
+triton_args.c   their definitions, and all other symbols that a kernel's module and its wrapper leave undefined
 host_args.h     the same structs, on the host
 """
 
@@ -103,8 +103,8 @@ def dpu_source(kernel: Kernel, tasklets: int | None = None) -> str:
     """Return triton_args.c.
 
     Args:
-        kernel: what it is for.
-        tasklets: the most that the kernel's IR has scratch memory for (see signature.tasklets); None: any number.
+        kernel: the kernel.
+        tasklets: the most that the kernel's IR has scratch memory for (see signature.tasklets); None: no limit.
     """
     most = "" if tasklets is None else _MOST.format(tasklets=tasklets)
     return _DPU_SOURCE.format(name=kernel.name, most=most)

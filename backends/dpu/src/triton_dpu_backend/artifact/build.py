@@ -1,7 +1,7 @@
-"""From a kernel's LLVM IR to a DPU program, with the SDK's compiler: entry point and arguments are added.
+"""Build a DPU program from a kernel's LLVM IR with the SDK's compiler. Entry point and arguments are added.
 
-As TritonPIM builds it: each part compiled by itself, `.eh_frame` removed (nothing on a DPU unwinds, and the section
-would lie in MRAM), then linked.
+The steps are those of TritonPIM: each part is compiled separately, `.eh_frame` is removed (nothing on a DPU unwinds,
+and the section would occupy MRAM), then all parts are linked.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from .wrapper import wrapper
 
 _COMPILER = "dpu-upmem-dpurte-clang"
 _OBJCOPY = "llvm-objcopy"
-# Of a DPU; v1B has 16.
+# Of a v1A DPU; v1B has 16.
 MOST_TASKLETS = 24
 
 
 def build(kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work: Path) -> Path:
-    """Make a DPU program of a kernel.
+    """Build a DPU program from a kernel.
 
     Args:
         kernel_ll: legalised, typed-pointer LLVM IR.
         name: the kernel in it.
-        num_tasklets: how many run it, 1 to 24; no more than it was legalised for.
+        num_tasklets: number of tasklets that run it, 1 to 24; at most the number that it was legalised for.
         stack_size: of each tasklet, bytes.
-        work: an existing folder; sources, objects and the program are left there.
+        work: an existing folder. Sources, objects and the program stay there.
 
     Returns:
-        The program, an ELF file that dpu_load takes.
+        The program, an ELF file for dpu_load.
 
     Raises:
-        SignatureError: the IR is not whole, not of the dialect, or has no such kernel.
-        ToolError: no SDK is there, or one of its tools failed; carries what it said.
+        SignatureError: the IR is truncated, not of the dialect, or has no such kernel.
+        ToolError: there is no SDK, or one of its tools failed; the message has the tool's output.
     """
     if not 1 <= num_tasklets <= MOST_TASKLETS:
         raise ToolError(f"a DPU cannot run {num_tasklets} tasklets: it has 1 to {MOST_TASKLETS}")
@@ -52,7 +52,7 @@ def build(kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work
 
 
 def link(work: Path, *, num_tasklets: int, stack_size: int) -> Path:
-    """Make a DPU program of a folder with kernel.ll, wrapper.ll, triton_args.h and triton_args.c; as build()."""
+    """Build a DPU program from a folder with kernel.ll, wrapper.ll, triton_args.h and triton_args.c; see build()."""
     compiler = tool(_COMPILER)
     defines = [f"-DNR_TASKLETS={num_tasklets}", f"-DSTACK_SIZE_DEFAULT={stack_size}"]
     objects = []
@@ -66,9 +66,9 @@ def link(work: Path, *, num_tasklets: int, stack_size: int) -> Path:
 
 
 def tool(name: str) -> Path:
-    """Return the path of a program of the SDK: in UPMEM_HOME/bin, else in the folder of dpu-upmem-dpurte-clang on PATH.
+    """Return the path of a program of the SDK: in UPMEM_HOME/bin, else next to the dpu-upmem-dpurte-clang on PATH.
 
-    Beside it, because an image has more than one llvm-objcopy on PATH.
+    The compiler's folder is used, because an image has more than one llvm-objcopy on PATH.
 
     Raises:
         ToolError: there is no SDK, or it lacks the program.

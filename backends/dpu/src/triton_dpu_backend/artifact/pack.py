@@ -1,15 +1,15 @@
-"""An artifact: a folder with all that is needed to build and run a kernel where only the SDK and a C compiler are.
+"""Write an artifact: a folder that needs only the SDK and a C compiler to build and run a kernel.
 
     kernel.ll  wrapper.ll  triton_args.h  triton_args.c      the DPU program
     host_args.h  host_runner.c                               the host program
-    meta.json                                                what they were made from
+    meta.json                                                what they were generated from
 
-meta.json has TritonPIM's keys (kernel, arg_count, out_indices, num_dpus when the script says it, args, passed_args) and
+meta.json has TritonPIM's keys (kernel, arg_count, out_indices, args, passed_args; num_dpus if the script sets it) and
 
     num_tasklets   tasklets to build with, and the most that kernel.ll has scratch memory for
-    stack_size     of each, bytes
-    block          by how many elements the stores of neighbouring programs are apart, if that is one constant: the
-                   default grid of host_runner.c is then ceil(n / block); null if --grid must be given
+    stack_size     bytes per tasklet
+    block          how many elements apart the stores of neighbouring programs are, if that is one constant; the default
+                   grid of host_runner.c is then ceil(n / block). null if --grid must be given
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .script import ScriptError, default_dpus, kernel_ir
 from .signature import Kernel, Parameter, parse, tasklets
 from .wrapper import wrapper
 
-# What dpu-legalize replaces.
+# The symbols that dpu-legalize replaces.
 _OPEN = re.compile(r"@__triton_(program_id|num_programs)\b")
-# How many tasklets run a kernel of which nothing is known: 11 fill the pipeline, 16 every kind of DPU has.
+# Tasklets of a kernel about which nothing is known: 11 fill the pipeline, and every kind of DPU has 16.
 _TASKLETS = 16
 
 
 @dataclass(frozen=True)
 class Packed:
-    """What an artifact was made of: the kernel, the indices of its results, the default number of DPUs."""
+    """What an artifact was made from: the kernel, the indices of its results, the default number of DPUs."""
 
     kernel: Kernel
     outs: list[int]
@@ -44,16 +44,16 @@ class Packed:
 
 
 def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, kernel: str = "") -> Packed:
-    """Run a Triton script and make an artifact of its kernel.
+    """Run a Triton script and write an artifact of its kernel.
 
     Args:
-        script: takes `--out PATH` and writes LLVM IR there.
-        artifact: the folder to write; made if it is not there.
-        outs: indices of the arrays that are results; all that the kernel writes, if None.
+        script: accepts `--out PATH` and writes LLVM IR there.
+        artifact: the folder to write; created if it does not exist.
+        outs: indices of the arrays that are results; None for all that the kernel writes.
         kernel: its name; may be empty if the IR has only one.
 
     Raises:
-        ScriptError: see script.kernel_ir and script.default_dpus; or an index is not that of an array it writes.
+        ScriptError: see script.kernel_ir and script.default_dpus; or an index in `outs` is not of an array it writes.
         SignatureError: see signature.parse.
     """
     ir = kernel_ir(script)
@@ -62,7 +62,7 @@ def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, k
 
 
 def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Packed:
-    """Write the artifact of a kernel whose IR exists; as pack().
+    """Write the artifact of a kernel whose IR exists; see pack().
 
     Raises:
         ScriptError: dpu-legalize was not run on the IR; or see pack().
@@ -106,7 +106,7 @@ def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> d
 
 
 def _outs(kernel: Kernel, outs: Collection[int] | None, facts: Mapping[str, str]) -> list[int]:
-    """Return the arrays that are results; check them if it is known which arrays the kernel writes."""
+    """Return the indices of the result arrays. Check them if it is known which arrays the kernel writes."""
     arrays = [parameter.index for parameter in kernel.passed if parameter.is_pointer]
     code = facts.get("reach")
     written = [i for i in arrays if code is None or f"writes({i}, " in code or f"writes_any({i})" in code]

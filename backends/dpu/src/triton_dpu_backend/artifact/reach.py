@@ -1,17 +1,17 @@
-"""What each program of a kernel reaches in memory, as C: the kernel's own address arithmetic, without its data.
+"""Write C code that computes what each program of a kernel reaches in memory, without the program's data.
 
-A host that has no Python shards arrays by it: it runs the C for each program of a grid, and is told which elements the
-program's loads and stores reach. Scalars, loops and branches are computed as the kernel computes them, as far as they
-come from its arguments and program ids; an access whose address or condition comes from data reaches everything.
+A host that has no Python shards arrays with it: it runs the C code for each program of a grid, and learns which
+elements the program's loads and stores reach. Scalars, loops and branches are computed as in the kernel, if they
+depend only on its arguments and program ids. An access whose address or condition depends on data may reach everything.
 
-The C is the body of a function. What it uses is in host_runner.c:
+The C code is the body of a function. It uses these names of host_runner.c:
 
-    int64_t argument[], program[3], grid[3]   the integer arguments by parameter index; where we are
+    int64_t argument[], program[3], grid[3]   the integer arguments by parameter index; the current program and grid
     struct span, span_at, span_along, span_around
-                                              elements from the lowest to the highest: one, and what a stride, or a
-                                              stride around a modulus, makes of it
+                                              elements from the lowest to the highest: a single one, and its extension
+                                              by a stride, or by a stride with a modulus
     reads, writes, reads_any, writes_any      called for each access, with the parameter's index
-    quotient, remainder_of                    of signed numbers; 0 where there is none
+    quotient, remainder_of                    of signed numbers; 0 if undefined
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Reach:
     """What the programs of a kernel reach.
 
     Attributes:
-        code: the C.
-        block: by how many elements the stores of neighbouring programs are apart, where programs differ along x only
-            and that is one constant for all stores: such a kernel needs ceil(n / block) programs. Else None.
+        code: the C code.
+        block: how many elements apart the stores of neighbouring programs are, if programs differ along x only and that
+            is one constant for all stores. Such a kernel needs ceil(n / block) programs. Else None.
     """
 
     code: str
     block: int | None
 
     def facts(self) -> dict[str, str]:
-        """What of it goes into a kernel's IR (see annotation.py)."""
+        """Return the facts to store in the kernel's IR (see annotation.py)."""
         return {"reach": self.code} | ({"block": str(self.block)} if self.block is not None else {})
 
 
@@ -63,14 +63,14 @@ def reach(structured: str) -> Reach:
 
 @dataclass(frozen=True)
 class _Pointer:
-    """A pointer that is so many elements (C) behind a parameter."""
+    """A pointer at an offset (C code, in elements) from a parameter."""
 
     parameter: int
     offset: str
 
 
 class _Writer:
-    """Writes the C of a kernel. A value that it knows is C (a name or a number) or a pointer; data is not known."""
+    """Writes the C code of a kernel. A known value is C code (a name or a number) or a pointer; data is not known."""
 
     def __init__(self, body: Block) -> None:
         self.lines: list[str] = []
@@ -105,7 +105,7 @@ class _Writer:
         return found if isinstance(found, str) else None
 
     def _numbers(self, values: Sequence[SSAValue]) -> list[str] | None:
-        """The C of each value; None if one of them is not known."""
+        """Return the C code of each value; None if one of them is not known."""
         found = [number for value in values if (number := self._number(value)) is not None]
         return found if len(found) == len(values) else None
 
@@ -149,7 +149,7 @@ class _Writer:
             self._write(f"const int64_t {name} = {code};")
             self._values[op.results[0]] = name
 
-    # Control flow. What a branch or a loop hands on is a variable, if it is known in each branch and after each turn.
+    # Control flow. A result of a branch or loop is a variable, if it is known in each branch and after each iteration.
 
     def _if(self, op: scf.IfOp) -> None:
         condition = self._number(op.cond)
@@ -194,7 +194,7 @@ class _Writer:
     def _settled(
         self, results: Sequence[SSAValue], write: Callable[[Sequence[str | None]], list[int]]
     ) -> Sequence[str | None]:
-        """Have something written with a variable a result, and again without those that turn out not to be known."""
+        """Run `write` with a variable for each result, and again without those that turn out to be unknown."""
         names = [self._name() if _bits(result.type) is not None else None for result in results]
         while True:
             before = len(self.lines), dict(self._values)
@@ -212,7 +212,7 @@ class _Writer:
                 self._write(f"int64_t {name} = {value};")
 
     def _assign(self, names: Sequence[str | None], block: Block) -> list[int]:
-        """Assign what a block hands on, all at once: one's new value may be another's old one.
+        """Assign the values that a block yields, all at once: a new value may be the old value of another variable.
 
         Returns:
             Which variables cannot be assigned to, because data decides their value.
@@ -233,7 +233,7 @@ class _Writer:
     # Accesses.
 
     def _anywhere(self, op: Operation) -> None:
-        """Control that data decides: what is in there may reach anything."""
+        """Handle control flow that depends on data: an access inside may reach anything."""
         for inner in op.walk():
             if isinstance(inner, tile.Access):
                 self._any(inner)
@@ -246,7 +246,7 @@ class _Writer:
                 self._write(f"{verb}_any({parameter});")
 
     def _parameters(self, pointer: SSAValue) -> list[int]:
-        """Into which parameters' memory a pointer may point."""
+        """Return the parameters whose memory a pointer may point into."""
         while isinstance(pointer.owner, tt.AddPtrOp | tt.BitcastOp):
             pointer = pointer.owner.operands[0]
         if isinstance(pointer, BlockArgument) and pointer.block is self._body:
@@ -260,7 +260,7 @@ class _Writer:
         if span is None or not isinstance(pointer, _Pointer):
             self._any(op)
             return
-        # The mask of a single element is a number; any other leaves out elements of which nothing is known here.
+        # The mask of a single element is a number. Any other mask leaves out elements that are not known here.
         condition = self._number(op.mask) if op.mask is not None else None
         exact = "1"
         if op.mask is not None and condition is None:
@@ -274,7 +274,7 @@ class _Writer:
                 self._write(f"{verb}({pointer.parameter}, span, {exact});")
 
     def _span(self, op: tile.Access, shape: Sequence[int]) -> list[str] | None:
-        """Where an access starts, and a line for each of its axes; None if data decides it."""
+        """Return the start of an access, and a line for each of its axes; None if they depend on data."""
         start = self._number(op.start)
         if start is None or op.gather is not None:
             return None
@@ -302,13 +302,13 @@ def _verbs(op: tile.Access) -> list[str]:
 
 
 def _refuse_memory(op: Operation) -> None:
-    """Refuse an operation that is no tile.Access and reaches memory; what is in its regions is looked at apart."""
+    """Refuse an operation that reaches memory and is not a tile.Access. Its regions are checked separately."""
     if not op.regions and (reads(op) or writes(op)):
         raise unsupported(op, "what it reaches in memory is not known")
 
 
 def _bits(type: Attribute) -> int | None:
-    """Width of a scalar integer that an int64_t holds; None for every other type."""
+    """Return the width of a scalar integer that fits in an int64_t; None for every other type."""
     match type:
         case IntegerType() if type.width.data in _WIDTHS:
             return int(type.width.data)
@@ -319,14 +319,14 @@ def _bits(type: Attribute) -> int | None:
 
 
 def _literal(number: int, bits: int | None) -> str:
-    """C of a constant. A set i1 may be written as -1; there is no literal for the least int64_t."""
+    """Return C code for a constant. A set i1 may be written as -1; C has no literal for the least int64_t."""
     if bits == 1:
         return str(number & 1)
     return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"
 
 
 def _signed(code: str, bits: int) -> str:
-    """A number brought back to so many bits."""
+    """Return C code that wraps a number to a signed one of this many bits."""
     match bits:
         case 1:
             return f"({code} & 1)"
@@ -337,12 +337,12 @@ def _signed(code: str, bits: int) -> str:
 
 
 def _unsigned(number: str, bits: int) -> str:
-    """A signed number of so many bits, read as an unsigned one."""
+    """Return C code that reads a signed number of this many bits as an unsigned one."""
     return f"(uint{max(bits, 8)}_t){number}"
 
 
 def _expression(op: Operation, numbers: Sequence[str]) -> str | None:
-    """C of an operation on numbers; None if there is none."""
+    """Return C code for an operation on numbers; None if there is none."""
     bits, source = _bits(op.results[0].type), _bits(op.operands[0].type)
     if bits is None or source is None:
         return None
@@ -354,7 +354,7 @@ def _expression(op: Operation, numbers: Sequence[str]) -> str | None:
         case SelectOp():
             return f"({numbers[0]} ? {numbers[1]} : {numbers[2]})"
         case ExtSIOp():
-            # A set i1 is 1 here, and all ones when its sign is extended.
+            # A set i1 is 1 here. Its sign extension has all bits set.
             return f"-{numbers[0]}" if source == 1 else numbers[0]
         case ExtUIOp():
             return f"(int64_t){_unsigned(numbers[0], source)}"
@@ -368,7 +368,7 @@ def _expression(op: Operation, numbers: Sequence[str]) -> str | None:
 
 
 def _block(body: Block) -> int | None:
-    """See Reach.block."""
+    """Return the value of Reach.block."""
     distances = set()
     for op in body.walk():
         match op:
@@ -386,7 +386,7 @@ def _block(body: Block) -> int | None:
 
 
 def _per_program(value: SSAValue) -> int | None:
-    """By how much a number, or a pointer in elements, grows from one program to the next; None if by no constant."""
+    """Return how much a number, or a pointer in elements, grows per program; None if that is not one constant."""
     if isinstance(value, BlockArgument):
         return 0 if isinstance(value.block.parent_op(), tt.FuncOp) else None
     match value.owner:

@@ -1,4 +1,4 @@
-"""The host program of an artifact: a table of its kernel's parameters in C, then the text that all artifacts share."""
+"""Write the host program of an artifact: a table of the kernel's parameters in C, then common code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from importlib.resources import files
 from ..counts import MOST_DPUS
 from .signature import Kernel, Parameter
 
-# The name of the DPU program, which is in the runner's folder.
+# The name of the DPU program's file, which is in the runner's folder.
 PROGRAM = "kernel.dpu"
-# The files of host_runner/, in the order in which they make one translation unit.
+# The files of host_runner/, in their order in one translation unit.
 _PARTS = ("state", "reach", "options", "arrays", "planning", "dpus", "results")
 
 _HEAD = """\
@@ -66,7 +66,7 @@ static void reach(const int64_t *program, const int64_t *grid)
 
 @dataclass(frozen=True)
 class Dpus:
-    """How many DPUs a launch uses by default, and where that number is from."""
+    """The default number of DPUs of a launch, and what set it."""
 
     count: int
     source: str
@@ -79,7 +79,7 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
         kernel: its signature.
         outs: indices of the arrays that are results.
         dpus: the default; one DPU if None.
-        facts: what the compiler tells of it (annotation.facts). Without `reach` each DPU gets all of each array.
+        facts: what the compiler stored about it (annotation.facts). Without `reach`, each DPU gets all of each array.
     """
     code = facts["reach"] if "reach" in facts else _everything(kernel, outs)
     head = _HEAD.format(
@@ -98,7 +98,7 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
 
 
 def _everything(kernel: Kernel, outs: Collection[int]) -> str:
-    """Return the reach of an unknown kernel: it writes its outputs and reads the rest, anywhere."""
+    """Return the reach of an unknown kernel: it may write all of its outputs and read all other arrays."""
     return "\n".join(
         f"{'writes' if parameter.index in outs else 'reads'}_any({parameter.index});"
         for parameter in kernel.passed

@@ -1,6 +1,6 @@
-"""A user's Triton script: read its number of DPUs without running it, and run it for the IR of its kernel.
+"""Read the number of DPUs from a user's Triton script without running it; run the script for the IR of its kernel.
 
-A script takes `--out PATH` and writes the kernel's LLVM IR there.
+A script accepts `--out PATH` and writes the kernel's LLVM IR there.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _KEYWORD = "num_dpus"
 
 
 class ScriptError(ValueError):
-    """A script that cannot be run, writes no IR, or contradicts itself."""
+    """A script cannot be run, writes no IR, or contradicts itself."""
 
 
 def default_dpus(source: str, kernel: str) -> Dpus | None:
-    """Return how many DPUs a script asks for.
+    """Return the number of DPUs that a script asks for.
 
-    The launch `kernel[grid](..., num_dpus=4)` comes first, then `triton.Config(..., num_dpus=4)`, then a top-level
-    `TRITON_DPU_NUM_DPUS = 4`. A number is a literal or a top-level constant.
+    The first of these counts: the launch `kernel[grid](..., num_dpus=4)`, then `triton.Config(..., num_dpus=4)`, then a
+    top-level `TRITON_DPU_NUM_DPUS = 4`. A number is a literal or a top-level constant.
 
     Returns:
-        None if the script has none of them, or the first that it has cannot be read without running the script.
+        None if the script has none of them, or if the first of them cannot be read without running the script.
 
     Raises:
         ScriptError: two of the same kind disagree, one is not a number of DPUs, or the script is not Python.
@@ -101,12 +101,12 @@ def kernel_ir(script: Path) -> str:
     """Run a script and return the LLVM IR that it writes.
 
     Environment:
-        TRITON_PY: the Python that runs it; this one by default.
-        TRITON_SRC: a source tree of Triton that is to be used instead of the installed one.
-        TRITON_CACHE_DIR: Triton's cache; a temporary one by default, since the usual place may not be writable.
+        TRITON_PY: the Python that runs the script; the current one by default.
+        TRITON_SRC: a source tree of Triton to use instead of the installed one.
+        TRITON_CACHE_DIR: Triton's cache; a temporary folder by default, since the usual place may not be writable.
 
     Raises:
-        ScriptError: it failed (what it printed is on stderr), or wrote nothing; or UPMEM_OPT names nothing to run.
+        ScriptError: the script failed (its output is on stderr) or wrote nothing, or UPMEM_OPT names no program.
     """
     if not script.is_file():
         raise ScriptError(f"there is no script {script}")
@@ -115,7 +115,7 @@ def kernel_ir(script: Path) -> str:
         raise ScriptError(f"UPMEM_OPT={opt} is not a program; unset it to use the installed opt")
     with tempfile.TemporaryDirectory() as work:
         out = Path(work, "kernel.ll")
-        # Verbose as TritonPIM is: which opt legalises.
+        # Print which opt legalises the kernel, as TritonPIM does.
         env = {"TRITON_CACHE_DIR": str(Path(work, "cache")), "TRITON_DPU_VERBOSE": "1"} | os.environ | _source_tree()
         command = [os.environ.get("TRITON_PY") or sys.executable, str(script), "--out", str(out)]
         try:

@@ -1,6 +1,6 @@
-"""The signature of a kernel, read from its typed-pointer LLVM IR: what a host passes to it, and where.
+"""Read the signature of a kernel from its typed-pointer LLVM IR: what a host passes to it, and at which offsets.
 
-Needs nothing but Python, so that a wrapper can be generated where neither Triton nor LLVM is.
+This needs only Python, so that a wrapper can be generated on a machine without Triton and LLVM.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from foundry_core.scalars import PASSED
 
-# MRAM. What is in the other one are pointers that Triton adds for itself and that a kernel here never uses.
+# MRAM's address space. The other one has pointers that Triton adds for itself and that a kernel here never uses.
 MRAM = 255
 INTERNAL = 1
-# The struct of arguments ends with a uint64 of no meaning, so that its size is a multiple of 8 and never 0.
+# The struct of arguments ends with an unused uint64, so that its size is a multiple of 8 and never 0.
 _PAD = 8
-# An MRAM address, whatever it points to.
+# C's type and size of an MRAM address, whatever it points to.
 _ADDRESS = ("uint32_t", 4)
-# Scalars as LLVM calls them: C's type, and bytes. LLVM's integers have no sign; C's signed types stand for both.
+# Scalars by their LLVM type: C's type and bytes. LLVM's integers have no sign; C's signed types represent both.
 _SCALARS = {row.llvm: (row.c_type, row.bytes) for row in PASSED.values() if not row.carrier.startswith("u")}
 _POINTER = re.compile(r"(?P<element>[^*]+?)(?:\s*addrspace\((?P<space>\d+)\))?\s*\*")
 _DEFINE = re.compile(r'^define\b[^@\n]*@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[-\w.$]+))\s*\(', re.MULTILINE)
@@ -27,7 +27,7 @@ _SCRATCH = re.compile(r"^@__triton_scratch_\S* = internal global \[(\d+) x ", re
 
 
 class SignatureError(ValueError):
-    """LLVM IR that no kernel can be called from: not whole, not of the dialect, or without the kernel asked for."""
+    """The LLVM IR has no callable kernel: it is truncated, not of the dialect, or lacks the requested kernel."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Parameter:
     """One parameter of a kernel.
 
     Attributes:
-        index: its place among the kernel's parameters, from 0; what `--arg 3=100` means by 3.
-        llvm_type: as written: `float addrspace(255)*`.
+        index: its position among the kernel's parameters, from 0: the 3 of `--arg 3=100`.
+        llvm_type: as in the IR: `float addrspace(255)*`.
         addrspace: of a pointer; None for a scalar.
-        element: LLVM's type of what a pointer points to; None for a scalar.
-        element_bytes: its size; 0 for a scalar.
-        c_type: of the field that carries it: a scalar's own, uint32_t for an MRAM address.
-        bytes: of that field.
-        field: its place among the fields of DPU_INPUT_ARGUMENTS; None if it is not passed.
-        offset: of that field, bytes from the start of DPU_INPUT_ARGUMENTS; None if it is not passed.
+        element: the LLVM type that a pointer points to; None for a scalar.
+        element_bytes: size of that type; 0 for a scalar.
+        c_type: type of the field that carries it: a scalar's own type, uint32_t for an MRAM address.
+        bytes: size of that field.
+        field: its position among the fields of DPU_INPUT_ARGUMENTS; None if it is not passed.
+        offset: of that field, in bytes from the start of DPU_INPUT_ARGUMENTS; None if it is not passed.
     """
 
     index: int
@@ -58,18 +58,18 @@ class Parameter:
 
     @property
     def is_pointer(self) -> bool:
-        """Whether it is a pointer, to whatever memory."""
+        """Whether it is a pointer, in any address space."""
         return self.addrspace is not None
 
     @property
     def passed(self) -> bool:
-        """Whether the host gives it a value. Triton's internal pointers are null."""
+        """Whether the host passes a value for it. Triton's internal pointers are null."""
         return self.field is not None
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by name with its parameters, and how many bytes DPU_INPUT_ARGUMENTS has with its pad."""
+    """A kernel: its name, its parameters, and the size of DPU_INPUT_ARGUMENTS in bytes with the padding."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -77,7 +77,7 @@ class Kernel:
 
     @property
     def passed(self) -> tuple[Parameter, ...]:
-        """The parameters that the host gives values, in the order of their fields."""
+        """The parameters that the host passes values for, in the order of their fields."""
         return tuple(parameter for parameter in self.parameters if parameter.passed)
 
 
@@ -90,7 +90,7 @@ def parse(ir: str, name: str = "") -> Kernel:
 
     Raises:
         SignatureError: the IR is truncated, has opaque pointers or casts between address spaces, has no such kernel
-            (names those that it has), or the kernel has a parameter that a host cannot pass.
+            (the message names those that it has), or the kernel has a parameter that a host cannot pass.
     """
     found = dict(_definitions(ir))
     if not found:
@@ -110,13 +110,13 @@ def parse(ir: str, name: str = "") -> Kernel:
 
 
 def tasklets(ir: str) -> int | None:
-    """Return for how many tasklets the IR has scratch memory; None if it needs none and any number may run it."""
+    """Return the number of tasklets that the IR has scratch memory for; None if it needs none (any number may run)."""
     found = _SCRATCH.search(ir)
     return int(found[1]) if found else None
 
 
 def _definitions(ir: str) -> Iterator[tuple[str, int]]:
-    """Yield each function that can be called from outside, and where its parameters start."""
+    """Yield each function that can be called from outside, and the position where its parameters start."""
     for match in _DEFINE.finditer(ir):
         if not re.search(r"\b(internal|private)\b", match[0].split("@")[0]):
             yield match["quoted"] or match["plain"], match.end()
@@ -133,7 +133,7 @@ def _balanced(text: str, start: int) -> tuple[str, int]:
 
 
 def _check_whole(ir: str, name: str, start: int) -> None:
-    # In printed IR nothing but the end of a function is a line of its own that starts with a brace.
+    # In printed IR, only the end of a function is a line that starts with a closing brace.
     ends, follows = re.compile(r"^\}", re.MULTILINE).search(ir, start), _DEFINE.search(ir, start)
     if ends is None or (follows and follows.start() < ends.start()):
         raise SignatureError(
@@ -180,7 +180,7 @@ def _kernel(name: str, written: list[str]) -> Kernel:
 
 
 def _parameter(kernel: str, index: int, text: str, field: int, end: int) -> Parameter:
-    """Read one parameter; its field, if it has one, lies at or after `end`."""
+    """Read one parameter. Its field, if it has one, is at or after `end`."""
     what = f"parameter {index} of @{kernel}, {text},"
     pointer = _POINTER.match(text)
     if pointer is None:

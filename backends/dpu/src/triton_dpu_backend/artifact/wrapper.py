@@ -1,7 +1,7 @@
-"""The entry point of a DPU program, in LLVM IR: every tasklet runs the kernel for its share of the DPU's programs.
+"""Write the entry point of a DPU program in LLVM IR: every tasklet runs the kernel for its share of the programs.
 
-The host writes into DPU_GRID the whole grid and which of its programs, counted in linear order (x fastest), this DPU
-has; tasklet t takes the first one plus t, and from there each NR_TASKLETS-th.
+The host writes the whole grid into DPU_GRID, and which of its programs, counted in linear order (x fastest), this DPU
+runs. Tasklet t runs program first + t, and every NR_TASKLETS-th program after it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from .signature import Kernel, Parameter
 TRIPLE = "dpu-upmem-dpurte"
 DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
 
-# What of the module does not depend on the kernel. Program ids are read from __triton_program, one row a tasklet: x, y,
-# z, linear. All tasklets write the same into __triton_grid, each before it reads it: no barrier is needed. Of more
-# tasklets than triton_args.c was compiled for, those beyond do nothing.
+# The part of the module that does not depend on the kernel. Program ids are read from __triton_program, one row per
+# tasklet: x, y, z, linear. All tasklets write the same values into __triton_grid, each before it reads them, so no
+# barrier is needed. If there are more tasklets than triton_args.c was compiled for, the additional ones do nothing.
 _MODULE = """\
 ; Entry point of every tasklet: runs @{name} for its share of the programs that DPU_GRID gives this DPU.
 ; Generated from the signature of @{name}; edits are lost.
@@ -88,9 +88,9 @@ done:
 
 
 def wrapper(kernel: Kernel) -> str:
-    """Return the module with the entry point `main` that calls a kernel; typed-pointer IR, for LLVM 11 to 14.
+    """Return the module with the entry point `main` that calls a kernel, as typed-pointer IR for LLVM 11 to 14.
 
-    It is linked with the kernel's own module and with triton_args.c, which defines the globals that it names.
+    It is linked with the kernel's own module and with triton_args.c, which defines the globals that it uses.
     """
     fields = [_field(parameter) for parameter in kernel.passed] + ["i64"]
     loads = [line for parameter in kernel.passed for line in _load(parameter)]
@@ -120,7 +120,7 @@ def _field(parameter: Parameter) -> str:
 
 
 def _load(parameter: Parameter) -> list[str]:
-    """Read one argument. The struct's layout is C's, and with this datalayout LLVM's."""
+    """Return the instructions that read one argument. With this datalayout, C and LLVM lay out the struct equally."""
     type, value = _field(parameter), f"%arg{parameter.index}"
     field = f"getelementptr inbounds (%arguments, %arguments* @DPU_INPUT_ARGUMENTS, i32 0, i32 {parameter.field})"
     load = f"load {type}, {type}* {field}, align {parameter.bytes}"

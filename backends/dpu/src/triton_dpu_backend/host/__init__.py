@@ -1,1 +1,1 @@
-"""DPUs from Python: dpu.h behind a shim in C, built once against the SDK that is installed, called by ctypes."""
+"""Control DPUs from Python: a C shim over dpu.h, built once against the installed SDK and called with ctypes."""

@@ -1,4 +1,4 @@
-"""A set of DPUs: load a program, copy to all of them and back, run, ask what it cost."""
+"""Control a set of DPUs: load a program, copy to and from MRAM, run, and read the cost."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .errors import DpuError
 from .sdk import shim
 
 MRAM_BYTES = 64 << 20
-# Whose address is where MRAM that a program leaves free begins; transfers name it (DPU_MRAM_HEAP_POINTER_NAME).
+# The address of this symbol is the start of the MRAM that a program leaves free (DPU_MRAM_HEAP_POINTER_NAME).
 HEAP = "__sys_used_mram_end"
 _STATS = ("cycles", "instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers", "dma_cycles")
-# DPUs are allocated by the rank, however few are asked for.
+# DPUs are allocated in whole ranks, even for a few DPUs.
 _RANK = 64
-# How many ranks a process keeps for launches to come: enough for one that changes its mind about the number of DPUs.
+# Ranks that a process keeps for later launches: enough for a process that changes its number of DPUs.
 _KEPT_RANKS = 4
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """Where a variable of a DPU program is, and its bytes."""
+    """The location of a variable of a DPU program, and its size in bytes."""
 
     address: int
     size: int
@@ -36,7 +36,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Stats:
-    """What one launch cost, in the emulator's model; of each DPU."""
+    """The cost of one launch in the emulator's model, for each DPU."""
 
     cycles: npt.NDArray[np.uint64]
     instructions: npt.NDArray[np.uint64]
@@ -50,13 +50,13 @@ class Dpus:
     """DPUs that run one program together.
 
     Raises:
-        DpuError: the machine does not have so many.
+        DpuError: the machine does not have as many DPUs.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.heap = 0
-        """The MRAM address from which on the loaded program leaves MRAM free."""
+        """The first MRAM address that the loaded program leaves free."""
         self._program: Path | None = None
         self._set = ctypes.c_void_p()
         self._call("triton_dpu_allocate", count, ctypes.byref(self._set), what=f"{count} DPUs cannot be allocated")
@@ -93,18 +93,18 @@ class Dpus:
         return Symbol(address.value, size.value)
 
     def send(self, symbol: str, offset: int, size: int, sources: Sequence[int]) -> None:
-        """Copy `size` bytes to `offset` behind a symbol: to DPU i from host address sources[i], 0 for none."""
+        """Copy `size` bytes to `offset` bytes after a symbol: to DPU i from host address sources[i], 0 for none."""
         self._transfer(1, symbol, offset, size, sources)
 
     def send_each(self, symbol: str, contents: Sequence[bytes]) -> None:
-        """Set a variable of the DPU program: DPU i gets contents[i], all of one length, a multiple of 8."""
+        """Set a variable of the DPU program: DPU i gets contents[i]. All have one length, a multiple of 8."""
         size = len(contents[0])
         together = np.frombuffer(b"".join(contents), np.uint8)
         first = together.ctypes.data
         self.send(symbol, 0, size, [first + size * i for i in range(self.count)])
 
     def receive(self, symbol: str, offset: int, size: int, targets: Sequence[int]) -> None:
-        """Copy `size` bytes from `offset` behind a symbol: of DPU i to host address targets[i], 0 for none."""
+        """Copy `size` bytes from `offset` bytes after a symbol: from DPU i to host address targets[i], 0 for none."""
         self._transfer(0, symbol, offset, size, targets)
 
     def _transfer(self, to_dpus: int, symbol: str, offset: int, size: int, buffers: Sequence[int]) -> None:
@@ -121,15 +121,15 @@ class Dpus:
         )
 
     def launch(self) -> None:
-        """Run the loaded program on all DPUs, to its end.
+        """Run the loaded program on all DPUs until it ends.
 
         Raises:
-            DpuError: a DPU is in fault; carries what it logged.
+            DpuError: a DPU is in fault; the message has its log.
         """
         self._call("triton_dpu_launch", self._set, what="the DPU program failed")
 
     def stats(self) -> Stats | None:
-        """Return what the last launch cost; None if the DPUs have no model that says so."""
+        """Return what the last launch cost; None if the DPUs have no cost model."""
         numbers = np.zeros((self.count, len(_STATS)), np.uint64)
         known = ctypes.c_int()
         self._call(
@@ -148,7 +148,7 @@ def _ranks(count: int) -> int:
 
 
 class Pool:
-    """The DPU sets of a process: allocated when first asked for, kept for the next launch on as many."""
+    """The DPU sets of a process. A set is allocated at its first use and kept for later launches on as many DPUs."""
 
     def __init__(self) -> None:
         self._sets: OrderedDict[int, Dpus] = OrderedDict()
@@ -158,7 +158,7 @@ class Pool:
         """Return a set of `count` DPUs, with the program that was loaded last, if any.
 
         Raises:
-            DpuError: there are not so many, or this process was forked from one that has used DPUs.
+            DpuError: the machine does not have as many DPUs, or this process was forked from one that has used DPUs.
         """
         if self._process is None:
             self._process = os.getpid()

@@ -1,4 +1,4 @@
-"""What fails between a launch and the DPUs."""
+"""Errors between a launch and the DPUs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from foundry_core.failure import Failure
 
 
 class DpuError(Failure):
-    """What failed on the way to DPUs or on one, why, and the next thing to do."""
+    """Something failed on the way to DPUs or on one. Says what, why, and what to do next."""
 
 
 class SdkError(DpuError):

@@ -1,7 +1,7 @@
-"""Find the UPMEM SDK, or its emulator; build the shim over its dpu.h once and keep it.
+"""Find the UPMEM SDK or its emulator; build the shim over its dpu.h once and keep it.
 
-Found by `dpu-pkg-config`, in UPMEM_HOME/bin or on PATH. The shim (runtime.c) is compiled with `cc` and kept in Triton's
-cache folder, by the digest of its source, of the flags and of the library, so that another SDK gets another one.
+`dpu-pkg-config` in UPMEM_HOME/bin or on PATH finds the SDK. The shim (runtime.c) is compiled with `cc` and kept in
+Triton's cache folder, by the digest of its source, the flags and the library, so that another SDK gets another shim.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sdk:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where its libraries are."""
+        """The folders of its libraries."""
         return tuple(flag.removeprefix("-L") for flag in self.link if flag.startswith("-L"))
 
 
@@ -48,7 +48,7 @@ def locate() -> Path | None:
 
 
 def missing() -> str:
-    """Say why `locate` finds nothing, and what to do."""
+    """Return why `locate` finds nothing, and what to do."""
     home = os.environ.get(_HOME)
     where = f"not in {_HOME}={home}/bin" if home else f"not on PATH, and {_HOME} is not set"
     return f"{PKG_CONFIG} is {where}: install the UPMEM SDK or its emulator, or work in the dpu image"
@@ -121,7 +121,7 @@ _FUNCTIONS: dict[str, list[object]] = {
 
 
 def _cache_folder() -> Path:
-    # As Triton finds it; triton itself is not asked, so that the shim serves without it.
+    # The same folder as Triton's. triton is not imported, so that the shim works without it.
     folder = Path(os.environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -147,5 +147,5 @@ def _compile(command: Sequence[str], made: Path) -> None:
         done = subprocess.run([compiler, *command, "-o", str(new)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SdkError("the shim over dpu.h does not compile", why=done.stderr.strip()[-4000:])
-        # Whole or not at all: another process may be making the same one.
+        # Written completely or not at all: another process may build the same shim.
         new.replace(made)

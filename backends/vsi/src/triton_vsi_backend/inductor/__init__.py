@@ -1,13 +1,13 @@
 """torch.compile on device `vsi`: register the device and the code generator of its kernels with PyTorch.
 
-PyTorch has no public interface for that, so what it was run with is written down (`RELEASES`), and with any other
-release compiling for `vsi` is refused. Nothing here touches torch.compile on other devices.
+PyTorch has no public interface for this. `RELEASES` lists the releases that it was run with; with any other release,
+compiling for `vsi` is refused. Nothing here changes torch.compile on other devices.
 
-`arrange()` imports nothing; it is called by `import torch` (entry point torch.backends, see pyproject.toml) and by
-importing the package. `register()` runs when PyTorch's compiler and vpex have been imported: not before, because the
-compiler takes seconds, and because Triton imports its backends while PyTorch's compiler imports Triton.
+`arrange()` imports nothing. It is called by `import torch` (entry point torch.backends, see pyproject.toml) and by the
+import of this package. `register()` runs after PyTorch's compiler and vpex were imported. It does not import them,
+because the compiler's import takes seconds, and because Triton imports its backends while the compiler imports Triton.
 
-`register_device()` runs before that, as soon as PyTorch has its table of devices: has_triton() looks there.
+`register_device()` runs earlier, as soon as PyTorch's table of devices exists, because has_triton() reads that table.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
-# The releases of torch, and of Triton with each, that this was run with.
+# The releases of torch that this was run with, and the release of Triton with each.
 RELEASES = {"2.6": "3.2"}
-# The last part of PyTorch's compiler to be imported, its table of devices, and what makes the device type.
+# The module of PyTorch's compiler that is imported last, its table of devices, and the module with the device type.
 _COMPILER = "torch._inductor.compile_fx"
 _TABLE = "torch._dynamo.device_interface"
 _DEVICE = "vpex"
 
 
 class UnknownRelease(NotImplementedError):
-    """This release of PyTorch may differ from those that the registration was written for."""
+    """The registration was not written for this release of PyTorch, which may differ."""
 
 
 def arrange() -> None:
-    """Call `register()` as soon as PyTorch's compiler and vpex are imported; now, if they are."""
+    """Call `register()` as soon as PyTorch's compiler and vpex are imported, which may be now."""
     if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())
     _register_if_ready()
 
 
 def register_device() -> bool:
-    """Register device `vsi` with dynamo, so that has_triton() finds it; a second time does nothing.
+    """Register device `vsi` with dynamo, so that has_triton() finds it. A second call does nothing.
 
     Returns:
-        Whether it is registered now. It cannot be as long as there is no torch.vsi, and is not for other releases.
+        Whether the device is registered now. It is not while there is no torch.vsi, and not with other releases.
     """
     import torch
     from torch._dynamo.device_interface import device_interfaces, register_interface_for_device
@@ -54,16 +54,16 @@ def register_device() -> bool:
         from .interface import VsiInterface
 
         register_interface_for_device("vsi", VsiInterface)
-        # It remembers an answer from before there was a vsi.
+        # has_triton caches an answer from the time before vsi was registered.
         has_triton.cache_clear()
     return True
 
 
 def register() -> bool:
-    """Register device `vsi` with dynamo and Inductor; a second time does nothing.
+    """Register device `vsi` with dynamo and Inductor. A second call does nothing.
 
     Returns:
-        Whether torch.compile knows `vsi` now. It cannot as long as there is no torch.vsi: import vpex first.
+        Whether torch.compile knows `vsi` now. It does not while there is no torch.vsi: import vpex first.
     """
     import torch
     import torch._inductor.compile_fx
@@ -84,12 +84,12 @@ def register() -> bool:
     from .codegen import VsiDeviceOps, VsiScheduling
 
     register_device()
-    # PyTorch loads its own overrides into an empty table only.
+    # PyTorch loads its own overrides only into an empty table.
     common.get_device_op_overrides("cpu")
     common.register_device_op_overrides("vsi", VsiDeviceOps())
     utils.GPU_TYPES.append("vsi")
     utils.GPU_KERNEL_BIN_EXTS["vsi"] = ".spv"
-    # It remembers an answer from before there was a vsi.
+    # get_gpu_type caches an answer from the time before vsi was registered.
     utils.get_gpu_type.cache_clear()
     matmul.register()
     common.register_backend_for_device("vsi", VsiScheduling, PythonWrapperCodegen)
@@ -104,7 +104,7 @@ def _register_if_ready() -> None:
 
 
 class _Refusal:
-    """Raises an error with the reason in the place of a scheduling and of a wrapper's code generator."""
+    """Raises an error with the reason, in place of a scheduling class and of a wrapper's code generator."""
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         import torch
@@ -120,7 +120,7 @@ class _Refusal:
 
 
 class _Watch(MetaPathFinder):
-    """Checks again, when a module that it waits for has been imported, whether all of them are."""
+    """Checks after the import of each module that it waits for whether all of them are imported."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in (_COMPILER, _TABLE, _DEVICE):
@@ -134,7 +134,7 @@ class _Watch(MetaPathFinder):
 
 
 class _ThenRegister(Loader):
-    """A module's loader, after whose work `register()` may be due."""
+    """A module's loader, followed by the registration that the module makes possible."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -143,11 +143,11 @@ class _ThenRegister(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # Until here it stood in for the module's own, which some ask things of later.
+        # Until here this loader replaced the module's own, which other code may use later.
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        # The module counts as one that is being imported until its loader returns.
+        # A module counts as being imported until its loader returns.
         if module.__name__ == _COMPILER:
             register()
         elif module.__name__ == _TABLE:

@@ -1,4 +1,4 @@
-"""What Inductor generates for `vsi`: Triton kernels of what the compiler lowers, and calls of torch.vsi around them."""
+"""Generate code for `vsi` with Inductor: Triton kernels of what the compiler lowers, and calls of torch.vsi."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REFUSED = (BackendFeature.SCAN, BackendFeature.SORT, BackendFeature.BUCKETIZE, 
 
 
 class VsiDeviceOps(DeviceOpOverrides):  # type: ignore[misc]
-    """Lines of the Python that calls the kernels."""
+    """Lines of Python in the code that calls the kernels."""
 
     def import_get_raw_stream_as(self, name: str) -> str:
         return f"from triton_vsi_backend.inductor.interface import VsiInterface\n{name} = VsiInterface.get_raw_stream"
@@ -27,14 +27,14 @@ class VsiDeviceOps(DeviceOpOverrides):  # type: ignore[misc]
 
 
 class VsiKernel(TritonKernel):  # type: ignore[misc]
-    """Without assertions that indices are within bounds, which the compiler refuses; on ROCm Triton leaves them out."""
+    """A kernel without assertions on indices, which the compiler refuses. On ROCm, Triton leaves them out, too."""
 
     def check_bounds(self, expr: Any, size: Any, lower: bool, upper: bool) -> None:
         pass
 
 
 class VsiScheduling(TritonScheduling):  # type: ignore[misc]
-    """Triton kernels without what the compiler refuses: scans, sorting, and many tensors' loops in one kernel."""
+    """Triton kernels without what the compiler refuses: scans, sorting, and loops over many tensors in one kernel."""
 
     kernel_type = VsiKernel
     backend_features: ClassVar[dict[BackendFeature, None]] = {

@@ -1,4 +1,4 @@
-"""What torch.compile asks of a device at run time: `torch.vsi`, and for kernels what Triton's driver says."""
+"""Answer what torch.compile asks about a device at run time, from `torch.vsi` and Triton's driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch._dynamo.device_interface import DeviceInterface
 
 
 class Properties(NamedTuple):
-    """Of a device, as Inductor reads them."""
+    """Properties of a device, as Inductor reads them."""
 
     multi_processor_count: int
     warp_size: int
@@ -22,14 +22,14 @@ def _driver() -> Any:
 
 
 class VsiInterface(DeviceInterface):  # type: ignore[misc]
-    """Of torch.vsi it needs what every device's module has, so that it fits vpex and its stand-in; see also below."""
+    """Uses of torch.vsi only what every device's module has, so that it works with vpex and with its stand-in."""
 
     device = torch.vsi.device
     Event = getattr(torch.vsi, "Event", torch.Event)
     Stream = getattr(torch.vsi, "Stream", torch.Stream)
 
     class Worker:
-        """Asked in processes that only compile."""
+        """What processes that only compile ask for."""
 
         @staticmethod
         def set_device(device: int) -> None:
@@ -52,7 +52,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
 
     @staticmethod
     def index(device: Any) -> int:
-        """Return the number of a device, given as number, name, torch.device or None for the current one."""
+        """Return the number of a device, given as a number, a name, a torch.device, or None for the current device."""
         found = device if device is None or isinstance(device, int) else torch.device(device).index
         return torch.vsi.current_device() if found is None else found
 
@@ -64,7 +64,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
 
     @staticmethod
     def maybe_exchange_device(device: int) -> int:
-        """Exchange the device; a negative one changes nothing."""
+        """Exchange the current device; a negative number changes nothing."""
         return torch.vsi.current_device() if device < 0 else VsiInterface.exchange_device(device)
 
     @staticmethod
@@ -77,7 +77,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
 
     @staticmethod
     def get_compute_capability(device: Any = None) -> int | str:
-        """Return what Inductor puts into the target that it compiles for: the driver's own."""
+        """Return what Inductor puts into the target that it compiles for: the architecture that the driver names."""
         return _driver().get_current_target().arch  # type: ignore[no-any-return]
 
     @staticmethod
@@ -85,7 +85,7 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
         return True
 
 
-# Asked for only by code that uses streams or measures memory; without them PyTorch's own say that they are not there.
+# Only code that uses streams or measures memory asks for these. Without them, PyTorch's own methods raise an error.
 for _name in ("stream", "current_stream", "set_stream", "memory_allocated"):
     if hasattr(torch.vsi, _name):
         setattr(VsiInterface, _name, staticmethod(getattr(torch.vsi, _name)))

@@ -1,7 +1,7 @@
-"""Matrix products in compiled code: a Triton kernel of our own, where the device has no products of its own.
+"""Compute matrix products in compiled code by a Triton kernel, if the device has no products of its own.
 
-Inductor leaves them to the library of the device, and offers Triton kernels beside that for CUDA only. A device without
-such a library would compute them on the CPU: this kernel takes their place, with what comes after fused into it.
+Inductor calls the device's library for products, and offers Triton kernels as an alternative on CUDA only. A device
+without such a library would compute products on the CPU. This kernel replaces that, and fuses the operations after it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch._inductor.virtualized import V
 
 aten = torch.ops.aten
 
-# Rows and columns that a program computes and the depth that it takes at a time; less where the product is smaller, but
-# at least what tl.dot takes.
+# Rows and columns that a program computes, and the depth of one step. They are smaller for smaller products, but at
+# least the minimum of tl.dot.
 _BLOCK_M, _BLOCK_N, _BLOCK_K = 32, 64, 32
 _LEAST = 16
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -63,7 +63,7 @@ _SOURCE = """
 
 
 def grid(*sizes: Any) -> tuple[int, int, int]:
-    """Return the programs for a product of sizes [batch,] m, n, and the blocks' sizes; generated code calls it."""
+    """Return the number of programs for sizes [batch,] m, n and the block sizes. Generated code calls it."""
     *batch, m, n, blocks = sizes
     return -(-m // blocks["BLOCK_M"]) * -(-n // blocks["BLOCK_N"]), *(batch or [1]), 1
 
@@ -72,7 +72,7 @@ _TEMPLATE = TritonTemplate(name="vsi_matmul", grid=grid, source=_SOURCE)
 
 
 def register() -> None:
-    """Take over aten's products on vsi, unless the device registered them with PyTorch."""
+    """Compute aten's products on vsi with our kernel, unless the device registered its own with PyTorch."""
     if any(
         torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1") for name in ("aten::mm", "aten::mm.out")
     ):
@@ -99,7 +99,7 @@ def _mm(a: Any, b: Any, *, layout: Any = None) -> Any:
 
 
 def _addmm(summand: Any, a: Any, b: Any, *, alpha: float = 1, beta: float = 1, layout: Any = None) -> Any:
-    if beta == 0:  # then a NaN in the summand counts for nothing, and our epilogue would multiply it
+    if beta == 0:  # then a NaN in the summand must not count, but our epilogue would multiply it
         return None
     m, n, k, layout, a, b, summand = mm_args(a, b, summand, layout=layout)
     epilogue = addmm_epilogue(layout.dtype, alpha, beta)
@@ -107,7 +107,7 @@ def _addmm(summand: Any, a: Any, b: Any, *, alpha: float = 1, beta: float = 1, l
 
 
 def _product(sizes: Sequence[Any], layout: Any, inputs: tuple[Any, ...], **options: Any) -> Any:
-    """Return the node of a product in Inductor's graph, or None if the kernel does not compute it."""
+    """Return the node of a product in Inductor's graph, or None if the kernel does not support it."""
     if layout.dtype not in _TYPES or any(input.get_dtype() != layout.dtype for input in inputs):
         return None
     if any(V.graph.sizevars.statically_known_equals(size, 0) for size in (*sizes, *layout.size)):
@@ -130,5 +130,5 @@ def _product(sizes: Sequence[Any], layout: Any, inputs: tuple[Any, ...], **optio
         BATCHED=len(layout.size) == 3,
         **options,
     )
-    # A product so large that its offsets need 64 bits is refused.
+    # A product that needs 64-bit offsets is refused.
     return choices[0].output_node() if refusal is None else None

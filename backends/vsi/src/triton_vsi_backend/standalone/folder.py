@@ -1,4 +1,4 @@
-"""Writes a compiled kernel into a folder: what it was compiled from, what it was compiled to, and its launcher."""
+"""Write a compiled kernel into a folder: its source IR, its binaries, and its launcher."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def dump(
     threads: int,
     names: Sequence[str] = (),
 ) -> Path:
-    """Write a kernel and its launcher into a folder; files of an older dump are replaced, all others stay.
+    """Write a kernel and its launcher into a folder. Files of an older dump are replaced; all other files stay.
 
-    A file is there whole or not at all. The launcher's source comes last and goes first, so that a folder with one has
-    all files of one dump; dumps of two processes into one folder take turns.
+    A file is written completely or not at all. The launcher's source is removed first and written last, so that a
+    folder that has one has all files of one dump. Two processes that dump into one folder wait for each other.
 
     Args:
-        folder: where to, made if needed: $VSI_DUMP_DIR/<kernel>.
+        folder: the folder to write, created if needed: $VSI_DUMP_DIR/<kernel>.
         name: the kernel's name in the SPIR-V.
         parameters: Triton's types of what is passed to it, in order: "*fp32", "i32", ...
-        irs: the kernel on its way, by file name suffix: {"ttir": "module { ... }"}; files <name>.<suffix>. Where the
-            TTIR is among them, the launcher refuses scalars that this kernel was not compiled for (see source.py).
+        irs: the kernel's intermediate forms by file suffix: {"ttir": "module { ... }"}; written as <name>.<suffix>.
+            If the TTIR is among them, the launcher refuses scalars that it was not compiled for (see source.py).
         spirv: the kernel, <name>.spv.
-        cmd_gen: the shared library that makes its command buffers, <name>_cmd_gen.so.
-        num_warps: as recorded by the compiler; 0 where a program is one work-item.
-        threads: work-items a program: num_warps * 32, or 1.
-        names: what the Python function calls the parameters; for messages of the launcher.
+        cmd_gen: the shared library that generates its command buffers, <name>_cmd_gen.so.
+        num_warps: as recorded by the compiler; 0 if a program is one work-item.
+        threads: work-items per program: num_warps * 32, or 1.
+        names: the parameters' names in the Python function, for the launcher's messages.
 
     Returns:
         The launcher's source, <name>_standalone.cpp.
 
     Raises:
-        ValueError: `name` is not an identifier, no launcher could take a parameter of such a type from a file, or
+        ValueError: `name` is not an identifier, no launcher could read an argument of such a type from a file, or
             `threads` is neither 1 nor `num_warps` * 32.
         OSError: the folder cannot be written.
     """
@@ -66,7 +66,7 @@ def dump(
 
 @contextmanager
 def _turn(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the system takes back from a process that dies."""
+    """Hold the folder's lock. The system releases it if the process dies."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -81,7 +81,7 @@ def _write(path: Path, content: str | bytes) -> None:
         try:
             file.write(data)
             file.close()
-            # As any other new file would have it; what NamedTemporaryFile makes is the owner's alone.
+            # The permissions of any new file. NamedTemporaryFile makes files that only the owner may read.
             mask = os.umask(0)
             os.umask(mask)
             Path(file.name).chmod(0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""What a kernel's parameter is in a .npy file and in C++: read off its Triton type and the kernel's TTIR."""
+"""Describe a kernel's parameter in a .npy file and in C++, from its Triton type and the kernel's TTIR."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from foundry_core.scalars import Scalar, ScalarTypeError, element, passed
 
 @dataclass(frozen=True)
 class Element:
-    """A type that a file can hold elements of.
+    """A type of elements that a .npy file can hold.
 
     Attributes:
-        c_type: a scalar of it, as kernel and cmd_gen.so take it: i1 as a byte, 16-bit floats as their bits.
-        bytes: its size.
-        descrs: what NumPy calls it in a file.
-        numpy: what to convert to with NumPy.
+        c_type: the type of a scalar for the kernel and cmd_gen.so: a byte for i1, the bits for 16-bit floats.
+        bytes: the size of an element.
+        descrs: NumPy's names of the type in a file.
+        numpy: the NumPy type to convert to.
     """
 
     c_type: str
@@ -34,7 +34,7 @@ def _element(row: Scalar) -> Element:
     if not row.dtype:
         return Element(in_std, row.bytes, (bits.str,), f"its bits as np.{bits}")
     if type := getattr(ml_dtypes, row.dtype, None):
-        # ml_dtypes writes types of its own, such as '<V2', which NumPy alone reads, and writes again, as '|V2'.
+        # ml_dtypes writes types such as '<V2', which NumPy alone reads as well; NumPy writes them back as '|V2'.
         descrs = (np.dtype(type).str, f"|V{row.bytes}", bits.str)
         return Element(in_std, row.bytes, descrs, f"ml_dtypes.{row.dtype}, or its bits as np.{bits}")
     name = "bool_" if row.bits == 1 else row.dtype
@@ -47,9 +47,9 @@ class Parameter:
 
     Attributes:
         type: Triton's type, "*fp32" or "i32".
-        name: what the Python function calls it.
-        element: the type itself, of a pointer what it points to.
-        divisor: the kernel was compiled for multiples of it; 1 for any number.
+        name: the parameter's name in the Python function.
+        element: the type itself; for a pointer, the type that it points to.
+        divisor: the kernel was compiled for multiples of this number; 1 for any number.
     """
 
     type: str
@@ -63,10 +63,10 @@ class Parameter:
 
 
 def parameter(type: str, name: str, divisor: int = 1) -> Parameter:
-    """Return what a parameter of a Triton type is.
+    """Return the description of a parameter of a Triton type.
 
     Raises:
-        ValueError: no file could hold an argument of that type.
+        ValueError: no file can hold an argument of this type.
     """
     try:
         row = element(type) if type.startswith("*") else passed(type)
@@ -76,22 +76,22 @@ def parameter(type: str, name: str, divisor: int = 1) -> Parameter:
 
 
 def divisors(ttir: str, kernel: str, count: int) -> list[int]:
-    """Return what each parameter is a multiple of by the kernel's signature (tt.divisibility); 1 if it does not say.
+    """Return which number each parameter is a multiple of, by the kernel's signature (tt.divisibility); 1 if unknown.
 
-    The text is searched, not parsed: TTIR that only VeriSilicon's compiler understands is to be dumped too.
+    The text is searched, not parsed, so that TTIR that only VeriSilicon's compiler understands can be dumped, too.
 
     Args:
-        ttir: the kernel as Triton prints it, one line from `tt.func` to the body; "" knows of nothing.
+        ttir: the kernel as Triton prints it, one line from `tt.func` to the body; with "" all divisors are 1.
         kernel: its name.
         count: how many parameters it has.
 
     Raises:
-        ValueError: the signature has another number of parameters.
+        ValueError: the signature has a different number of parameters.
     """
     found = re.search(rf"^ *tt\.func (?:public )?@\"?{re.escape(kernel)}\"?\((.*)$", ttir, re.MULTILINE)
     if found is None:
         return [1] * count
-    # A % starts a parameter and nothing else in there.
+    # Inside the parentheses, a % occurs only at the start of a parameter.
     written = found[1].split("%")[1:]
     if len(written) != count:
         raise ValueError(f"{kernel} takes {len(written)} arguments by its TTIR and {count} by its signature")

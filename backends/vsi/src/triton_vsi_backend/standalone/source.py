@@ -1,4 +1,4 @@
-"""Makes the C++ source of a kernel's launcher: launcher.cpp.in with npy.h and what is this kernel's own put in."""
+"""Generate the C++ source of a kernel's launcher from launcher.cpp.in, npy.h and the facts about this kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WARP = 32
 def launcher(
     *, name: str, parameters: Sequence[str], names: Sequence[str], num_warps: int, threads: int, ttir: str | bytes
 ) -> str:
-    """Return the C++ source; arguments as `dump` takes them.
+    """Return the C++ source. The arguments are those of `dump`.
 
     Raises:
         ValueError: see `dump`.
@@ -70,7 +70,7 @@ def launcher(
 
 
 def _list(items: Sequence[str]) -> str:
-    """Fill lines with as many items as fit; a type and its * stay together."""
+    """Fill lines with as many items as fit. A type and its * stay on one line."""
     joined = ", ".join(item.replace(" ", "\0") for item in items)
     return textwrap.fill(joined, 120, initial_indent=" " * 8, subsequent_indent=" " * 8).replace("\0", " ")
 
@@ -83,5 +83,5 @@ def _initializer(each: Parameter) -> str:
 
 
 def _literal(text: str) -> str:
-    """Write a string of C++; JSON's escapes are C++'s, except beyond ASCII, which stays as it is."""
+    """Write a C++ string literal. JSON's escapes are valid in C++; characters beyond ASCII stay as they are."""
     return json.dumps(text, ensure_ascii=False)
