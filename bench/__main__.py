@@ -1,7 +1,7 @@
-"""All measurements of the active backend in one run: `python bench [--only NAME]`.
+"""Run all measurements of the active backend: `python bench [--only NAME]`.
 
-With e2e/ on PYTHONPATH, whose supervise.py runs and reports them. Which backend that is, Triton says
-(TRITON_DEFAULT_BACKEND where several are installed); the key `bench` of its target's file names the module.
+e2e/ must be on PYTHONPATH: its supervise.py runs and reports the measurements. Triton names the active backend
+(TRITON_DEFAULT_BACKEND, if several are installed). The key `bench` of the target's file names the module to measure.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 
 from report import Case, run_script
 
-# Seconds for a measurement, which is many launches of several candidates.
+# Seconds for one measurement, which launches several candidates many times.
 LIMIT = 3600
 
 
 def cases() -> Iterator[Case]:
     import settings
 
-    # It needs what the target's image has, and is imported there only.
+    # The module needs packages that only the target's image has, so it is imported in workers only.
     for name, measure in import_module(settings.load()["bench"]).MEASUREMENTS.items():
         yield Case("bench", name, lambda measure=measure: taken(measure))  # type: ignore[misc]
 
 
 def taken(measure: Callable[[], Any]) -> dict[str, Any]:
-    """Measure; the numbers, and the tables for the terminal."""
+    """Run a measurement and return its numbers, and the tables for the terminal."""
     measurements = list(measure())
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)

@@ -1,4 +1,4 @@
-"""vec_add in f32, n = 2^25: Triton's kernel against the same loop in OpenCL C, on the same device and arrays."""
+"""Measure vec_add in f32, n = 2^25: Triton's kernel against the same loop in OpenCL C, on the same device and data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""vsi against the spirv target: the same kernels on the same device, compiled by zen-compiler and within the process.
+"""Compare vsi with the spirv target: the same kernels on the same device, compiled by zen-compiler and in the process.
 
-Needs the spirv plugin beside vsi's. What vsi's modes make of a kernel is timed too, and is not in the ratios: there the
-device, a CPU, does the work of a tensor core and of many threads, which it has not.
+The spirv plugin must be installed next to vsi's plugin. Kernels in vsi's modes are timed too, but the ratios leave them
+out: the device is a CPU, which does the work of a tensor core and of many threads without having either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from vec_add import add_kernel
 
 OURS, PEER = "vsi", "spirv"
 MODES: dict[str, dict[str, bool]] = {"TC": {"enable_tc": True}, "threads": {"enable_multi_threads": True}}
-# One that neither target is bad at.
+# A block size that is good for both targets.
 MODES_BLOCK = (64, 64, 32)
 
 
@@ -40,7 +40,7 @@ def _driver(target: str) -> Any:
 
 @contextmanager
 def _active(target: str) -> Iterator[None]:
-    """Kernels that are launched for the first time are compiled for this target, and stay so."""
+    """Make Triton compile for this target those kernels that are launched for the first time in the context."""
     before = triton.runtime.driver.active
     triton.runtime.driver.set_active(_driver(target))
     try:
@@ -58,7 +58,7 @@ class Candidates:
     def add(
         self, target: str, what: str, kernel: Any, launch: Callable[[Any], object], check: Callable[[], bool]
     ) -> None:
-        """`launch` is given a copy of the kernel, since a kernel knows one target."""
+        """Check and add the launch of a copy of the kernel: a copy, because a kernel is compiled for one target."""
         name = f"{target}, {what}"
         copy = triton.jit(kernel.fn)
         self.launches[name] = functools.partial(launch, copy)
@@ -83,7 +83,7 @@ def _against(times: Mapping[str, Times]) -> dict[str, float]:
 
 
 def launch() -> Measurement:
-    """What a launch costs the host, of one small program and of none; with a command to make and pass, too."""
+    """Time the host's part of a launch: one small program, no program, and with a command to create and pass."""
     block = latency.BLOCK
     x, y, total = (aligned(block) for _ in range(3))
     tensors = Tensor(x), Tensor(y), Tensor(total)
@@ -114,7 +114,7 @@ def launch() -> Measurement:
 
 
 def vec_add() -> Measurement:
-    """The addition of `bench spirv` by both targets."""
+    """Measure the addition of `bench spirv` on both targets."""
     x, y, total = (aligned(addition.LENGTH) for _ in range(3))
     tensors, expected = (Tensor(x), Tensor(y), Tensor(total)), x + y
     candidates = Candidates()
@@ -146,7 +146,7 @@ def vec_add() -> Measurement:
 
 
 def multiply() -> Measurement:
-    """The multiplication of `bench spirv` by both targets."""
+    """Measure the multiplication of `bench spirv` on both targets."""
     a, b, c = (aligned(multiplication.SIZE, multiplication.SIZE) for _ in range(3))
     exact = a.astype(np.float64) @ b.astype(np.float64)
     allowed = allowed_error(a, b, exact, np.float32)
@@ -183,7 +183,7 @@ def _by(block: Sequence[int]) -> str:
 
 
 def first() -> list[Measurement]:
-    """The first launch in a process by both targets, which take turns; of each kernel."""
+    """Measure each kernel's first launch in a process; the two targets take turns."""
     measurements = []
     for kernel in first_launch.KERNELS:
         cold: dict[str, list[first_launch.Timing]] = {OURS: [], PEER: []}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def aligned(*shape: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    """A page-aligned array of random numbers in [0, 1)."""
+    """Return a page-aligned array of random numbers in [0, 1)."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.empty(size + mmap.PAGESIZE, np.uint8)
     start = -raw.__array_interface__["data"][0] % mmap.PAGESIZE

@@ -10,15 +10,16 @@ import numpy as np
 import pyopencl as cl
 from triton_spirv_backend.driver import open_device
 
-# Values of CLBlast's enumerations, clblast_c.h.
+# Values of the enumerations in CLBlast's clblast_c.h.
 _ROW_MAJOR = 101
 _NOT_TRANSPOSED = 111
 
 
 def sgemm(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], object]:
-    """A callable that computes C = A B and returns when C is ready.
+    """Return a callable that computes C = A B and returns when C is ready.
 
-    The matrices are in OpenCL buffers over the arrays' own memory, set up once and not timed: CLBlast takes no SVM.
+    The matrices are OpenCL buffers in the arrays' own memory, because CLBlast does not accept SVM. Creating the buffers
+    is not timed.
     """
     library = ctypes.CDLL("libclblast.so.1")
     device = open_device()

@@ -1,8 +1,8 @@
-"""How long the first launch of a kernel takes in a process of its own, with empty caches and with filled ones.
+"""Measure how long the first launch of a kernel takes in a new process, with empty caches and with filled ones.
 
-Run as a script it is that process: `python first_launch.py vec_add` prints four numbers, the seconds that imports took,
-those from the call of the kernel to its return, and how many of the latter passed before there was TTIR, and from TTIR
-to what the device takes.
+As a script, this file is that process: `python first_launch.py vec_add` prints four numbers. They are the seconds that
+the imports took, the seconds from the kernel's call to its return, and the parts of the latter until TTIR existed and
+from TTIR to the binary that the device takes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 class Timing(NamedTuple):
-    """One process's times in seconds, as the module's first lines have them."""
+    """The times of one process in seconds; the module's docstring defines them."""
 
     imported: float
     launched: float
@@ -90,10 +90,10 @@ def spawn(kernel: str, caches: Path, **variables: str) -> Timing:
     """Launch a kernel in a new process.
 
     Args:
-        caches: a folder for all that compilers keep.
-        variables: of its environment, beside this process's.
+        caches: the folder for all compilers' caches.
+        variables: environment variables to set in addition to this process's.
     """
-    # Triton's cache, PoCL's, and PyOpenCL's, which honours the XDG folder.
+    # The caches of Triton, of PoCL, and of PyOpenCL, which honours the XDG folder.
     folders = {
         "TRITON_CACHE_DIR": str(caches / "triton"),
         "POCL_CACHE_DIR": str(caches / "pocl"),

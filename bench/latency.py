@@ -1,4 +1,4 @@
-"""What a launch costs the host: from the call of a kernel to its return."""
+"""Measure what a launch costs the host: the time from a kernel's call to its return."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vec_add import add_kernel
 BLOCK = 64
 ROUNDS = 200
 BATCH = 20
-# A kernel that does what add_kernel does for one block, launched without Triton.
+# The same work as add_kernel for one block, launched without Triton.
 _SOURCE = """
 __attribute__((reqd_work_group_size(1, 1, 1)))
 kernel void add(global const float *x, global const float *y, global float *sum, int n, int gx, int gy, int gz) {
@@ -25,7 +25,7 @@ kernel void add(global const float *x, global const float *y, global float *sum,
 
 
 def measure() -> Measurement:
-    """Time a launch of one small program, a launch of none, and the same kernel through PyOpenCL alone."""
+    """Time a launch of one small program, a launch of no program, and the same kernel through PyOpenCL alone."""
     x, y, total = (aligned(BLOCK) for _ in range(3))
     tensors = Tensor(x), Tensor(y), Tensor(total)
     device = open_device()

@@ -1,4 +1,4 @@
-"""Timing that can be compared: the candidates take turns, so that a change of the machine's speed meets all of them."""
+"""Comparable timing: the candidates take turns, so that a change of the machine's speed affects all of them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Times:
 
     @staticmethod
     def of(seconds: list[float]) -> Times:
-        """Summary of single runs."""
+        """Return the summary of single runs."""
         return Times(min(seconds), statistics.median(seconds), len(seconds))
 
 
 def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int, batch: int = 1) -> dict[str, Times]:
     """Time every candidate `rounds` times, one after the other in each round.
 
-    A timed turn follows one of the same candidate that is not: what the candidate before left in the caches, and its
-    threads that still spin (OpenBLAS's do for some 20 ms), must not be on the bill of the next.
+    Each timed turn follows an untimed turn of the same candidate. So a candidate is not slowed down by what the
+    previous one left in the caches, or by its threads that still spin (OpenBLAS's spin for some 20 ms).
 
     Args:
         candidates: what to time, by name; each returns when its work is done.
         rounds: how many times each is timed.
-        batch: calls that one timing spans, for calls too short for the clock; times are for one call.
+        batch: number of calls in one timing, for calls too short for the clock; times are for one call.
     """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):
@@ -45,9 +45,10 @@ def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int, 
 
 
 def ratios(label: str, ours: list[Times], peers: list[Times]) -> dict[str, float]:
-    """How many times faster the best of ours is than the best of the peers, by medians and by minima.
+    """Return how many times faster our best candidate is than the best peer, by medians and by minima.
 
-    Where other work disturbs the machine, the minima say more about the code, the medians more about the day.
+    If other work disturbs the machine, the minima say more about the code, and the medians more about the machine's
+    load.
     """
     return {
         f"{label}, {name}": min(getattr(times, name) for times in peers) / min(getattr(times, name) for times in ours)

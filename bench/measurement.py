@@ -1,4 +1,4 @@
-"""What the verb `bench` prints and stores: for each measurement its rows, its ratios and what the project aims at."""
+"""What the verb `bench` prints and stores: for each measurement its rows, its ratios and the project's aim."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Row:
     """One candidate.
 
     Attributes:
-        label: what it is.
-        times: wall-clock times, where they were taken.
+        label: name of the candidate.
+        times: wall-clock times, if they were measured.
         rate: in the measurement's unit.
-        cycles: of the slowest DPU, modelled by the emulator, where that is what is compared.
+        cycles: of the slowest DPU, modelled by the emulator, if cycles are compared.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Measurement:
         unit: of the rates, as "GB/s".
         ratios: comparisons within this run, by label; larger is better for us.
         beyond: how many seconds we take more than a peer of this run, by label; smaller is better.
-        aim: what the project aims at, in words.
+        aim: the project's aim, in words.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Measurement:
     aim: str = ""
 
     def table(self) -> str:
-        """For the terminal."""
+        """Return the table for the terminal."""
         lines = [self.title]
         for row in self.rows:
             columns = [f"  {row.label:<58}"]

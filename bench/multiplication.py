@@ -1,4 +1,4 @@
-"""matmul in f32, 1024^3: Triton's tutorial kernel against CLBlast on the same device and against NumPy's OpenBLAS."""
+"""Measure matmul in f32, 1024^3: Triton's tutorial kernel against CLBlast on the same device and NumPy's OpenBLAS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured of a target that runs on an OpenCL device."""
+"""List the measurements of a target that runs on an OpenCL device."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Runs a folder of Triton tests in worker processes: `python conformance`, with e2e/ and pytest on PYTHONPATH.
+"""Run a folder of Triton tests in worker processes: `python conformance`, with e2e/ and pytest on PYTHONPATH.
 
-The process that is started runs no test. It owns the results (e2e/supervise.py), and has as many workers as there are
-processors. A worker that a test ends, or that is ended because a test takes too long, loses that test only.
+The main process runs no test. It owns the results (e2e/supervise.py), and starts as many workers as there are
+processors. If a test ends its worker, or if a worker is stopped because a test takes too long, only that test is lost.
 
-Variables: FOUNDRY_SUITE is the folder or the file with the tests.
+Environment: FOUNDRY_SUITE is the folder or the file with the tests.
 """
 
 from __future__ import annotations

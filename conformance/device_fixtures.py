@@ -1,7 +1,7 @@
-"""A pytest plugin: what upstream's tests of Triton expect of their conftest.py and of torch, for tensors on the CPU.
+"""A pytest plugin that provides what upstream's Triton tests expect of their conftest.py and of torch, on the CPU.
 
-It is given to pytest by the worker, and is not written into the folder with the tests. A conftest.py there that defines
-the same fixtures takes precedence.
+The worker passes the plugin to pytest; nothing is written into the folder with the tests. If a conftest.py in that
+folder defines the same fixtures, that conftest.py takes precedence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HAS_TORCH = importlib.util.find_spec("torch") is not None
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "interpreter: Triton's interpreter runs it, too")
-    # An option of upstream's conftest.py, whose default is a GPU.
+    # An option of upstream's conftest.py, whose default is a GPU device.
     if hasattr(config.option, "device"):
         config.option.device = _DEVICE
 
@@ -31,20 +31,20 @@ def device() -> str:
 
 @pytest.fixture
 def fresh_triton_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A cache that is empty, for one test."""
+    """Use an empty cache for one test."""
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     return str(tmp_path)
 
 
 @pytest.fixture
 def fresh_knobs() -> Iterator[Any]:
-    """Triton's settings as they are without variables, but for where compilers are."""
+    """Yield Triton's settings as without environment variables, except those that locate compilers."""
     yield from _knobs({"build", "nvidia", "amd"})
 
 
 @pytest.fixture
 def fresh_knobs_including_libraries() -> Iterator[Any]:
-    """Triton's settings as they are without variables."""
+    """Yield Triton's settings as without environment variables."""
     yield from _knobs(set())
 
 
@@ -60,7 +60,7 @@ def _knobs(kept: set[str]) -> Iterator[Any]:
 
 @pytest.fixture
 def with_allocator() -> Iterator[None]:
-    """Memory for kernels that ask the host for some."""
+    """Allocate memory for kernels that request it from the host."""
     import torch
     import triton
     from triton.runtime._allocation import NullAllocator
@@ -82,7 +82,7 @@ if _HAS_TORCH:
         from torch.overrides import TorchFunctionMode
 
         class OnCpu(TorchFunctionMode):
-            """Makes tensors on the CPU where a test that was written for one kind of device names "cuda"."""
+            """Makes tensors on the CPU when a test names "cuda" because it was written for one kind of device."""
 
             def __torch_function__(
                 self,
@@ -104,7 +104,7 @@ if _HAS_TORCH:
 
     @pytest.fixture(autouse=True)
     def foundry_tensors_on_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """torch without a GPU: tensors are on the CPU, and there is nothing to wait for."""
+        """Make torch work without a GPU: tensors are on the CPU, and torch.cuda.synchronize does nothing."""
         import torch
 
         monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)

@@ -1,4 +1,4 @@
-"""What became of a test that did not pass: refused, not applicable, wrong or an error; the rules are in rules.toml."""
+"""Classify a test that did not pass: refused, not applicable, wrong or an error; rules.toml has the rules."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any
 
 RULES = Path(__file__).with_name("rules.toml")
 
-# The kind of error by which our lowering refuses an operation; looked for by name, so that this needs no Triton.
+# The exception by which our lowering refuses an operation. It is compared by name, so that Triton is not needed here.
 _REFUSAL = ("foundry_core.errors", "UnsupportedOperation")
-# The first line of such a refusal, where it comes from another process: zen-compiler's.
+# The first line of a refusal that comes from another process, zen-compiler.
 _REFUSED = re.compile(r"(?P<operation>[\w.]+)(?: at [^\n]*)? is not supported\b")
-# Characters of a reason; pytest's assertions quote what they compare.
+# Maximum number of characters of a reason; pytest's assertions quote the values that they compare.
 _SHOWN = 200
 # How an error of Triton's front end begins.
 _PLACE = re.compile(r"at \d+:\d+:$")
-# An assertion that fails in one of these is a defect of theirs, and says nothing of values.
+# An assertion that fails in one of these packages is a defect of that package; it says nothing about values.
 _COMPILERS = ("triton", "foundry_core", "triton_spirv_backend", "triton_dpu_backend", "triton_vsi_backend", "xdsl")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a test.
+    """The result of a test.
 
     Attributes:
         outcome: "pass", "refused", "not applicable", "wrong" or "error".
-        reason: the refused operation, why it is not applicable, or the first line of the error.
+        reason: the refused operation, why the test is not applicable, or the first line of the error.
     """
 
     outcome: str
@@ -43,9 +43,9 @@ class Rule:
 
     Attributes:
         outcome: "refused" or "not applicable".
-        reason: for people; may name groups of `error`: `{type}`.
+        reason: text for people; may use the names of groups in `error`: `{type}`.
         operation: the name of the refused operation; None if the rule is not about refusals.
-        error: matches the type and the text of the error, as "KeyError: 'ttgir'"; None if any will do.
+        error: pattern for the type and the text of the error, like "KeyError: 'ttgir'"; None matches any error.
     """
 
     outcome: str
@@ -54,7 +54,7 @@ class Rule:
     error: str | None = None
 
     def match(self, operation: str | None, text: str) -> Outcome | None:
-        """Return the outcome if the rule fits a refused operation, or the text of an error."""
+        """Return the outcome if the rule matches a refused operation, or the text of an error."""
         if self.operation is not None and self.operation != operation:
             return None
         found = re.search(self.error, text) if self.error is not None else None
@@ -77,12 +77,13 @@ def read_rules(path: Path = RULES) -> tuple[Rule, ...]:
 
 
 def judge(error: BaseException, rules: Sequence[Rule]) -> Outcome:
-    """Say what an exception that ended a test means. An assertion of the test's own is `wrong`, whatever it says."""
+    """Return the outcome of a test that an exception ended. A failed assertion of the test itself is always `wrong`."""
     chain = list(_chain(error))
-    # Of a file that cannot be imported pytest has an error of its own, without the reason.
+    # If a file cannot be imported, pytest raises a CollectError without the reason; the end of the chain has the
+    # reason.
     shown = chain[-1] if type(error).__name__ == "CollectError" else error
     lines = [line.strip() for line in str(shown).splitlines() if line.strip()]
-    # Triton's front end says where in the kernel, quotes that, and then says what is wrong.
+    # Triton's front end prints the place in the kernel first, then quotes it, then gives the message.
     text = lines[-1 if _PLACE.match(lines[0]) else 0] if lines else ""
     first = f"{type(shown).__name__}: {text}"[:_SHOWN]
     if _is_of_the_test(error):
@@ -96,22 +97,22 @@ def judge(error: BaseException, rules: Sequence[Rule]) -> Outcome:
 
 
 def _is_of_the_test(error: BaseException) -> bool:
-    """Whether a test says that it failed: by an assertion, by pytest.fail, or by pytest.raises without an error."""
-    # torch raises an AssertionError where it has no CUDA. Its comparisons are in torch.testing.
+    """Return whether the test itself failed: by an assertion, by pytest.fail, or by pytest.raises without an error."""
+    # torch raises an AssertionError if it has no CUDA. torch's comparisons are in torch.testing.
     module = _module(error.__traceback__)
     elsewhere = module.partition(".")[0] in _COMPILERS or module.startswith("torch.cuda")
     return type(error).__name__ == "Failed" or (isinstance(error, AssertionError) and not elsewhere)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, and those that it came from."""
+    """Yield an exception, and the exceptions that caused it."""
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _refused(error: BaseException) -> str | None:
-    """The operation that an exception refuses."""
+    """Return the operation that an exception refuses."""
     if any((kind.__module__, kind.__name__) == _REFUSAL for kind in type(error).__mro__):
         operation: Any = getattr(error, "operation", "")
         return str(operation)
@@ -121,7 +122,7 @@ def _refused(error: BaseException) -> str | None:
 
 
 def _module(trace: TracebackType | None) -> str:
-    """The name of the module of the function that raised."""
+    """Return the name of the module whose function raised the error."""
     name = ""
     while trace is not None:
         name = str(trace.tb_frame.f_globals.get("__name__", ""))

@@ -1,7 +1,7 @@
-"""A worker that runs pytest's tests: it says which there are, then runs those that it is told to, one at a time.
+"""A worker that runs tests with pytest: it lists the tests, then runs each one that it is told to run.
 
-Which tests there are is found out file by file, each in a child of its own: a file may end the process that imports it.
-A file that cannot be imported counts as one test of the name COLLECTION, which tells why.
+The tests of each file are collected in a child process, because a file may end the process that imports it. A file that
+cannot be imported counts as one test with the name COLLECTION, whose result has the reason.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from report import Case, Channel
 from supervise import LIST
 
 COLLECTION = "collection"
-# Seconds in which the tests of a file must be known. A file whose import takes longer is reported as a time-out.
+# Seconds for collecting the tests of a file. A file whose import takes longer is reported as a time-out.
 _COLLECT = 300
-# Characters of an error's text that are kept: its end, which has the message.
+# Maximum number of characters of an error's text; its end is kept, because it has the message.
 _KEPT = 8000
 
 
 def serve(suite: str) -> int:
-    """Answer on standard output until standard input ends; returns pytest's exit status.
+    """Answer on standard output until standard input ends, and return pytest's exit status.
 
     Args:
         suite: a folder with tests, or a file.
@@ -41,20 +41,20 @@ def serve(suite: str) -> int:
     root = suite if Path(suite).is_dir() else str(Path(suite).parent)
     options = [f"--rootdir={root}", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal", suite]
     status = pytest.main(options, plugins=[device_fixtures, Session(channel, suite)])
-    # Whether tests failed, or whether there are any, is for the process that owns the results.
+    # The process that owns the results judges failed tests and an empty suite.
     fine = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
     return 0 if status in fine else int(status)
 
 
 class Session:
-    """A pytest plugin: it answers requests where pytest would run all tests one after the other."""
+    """A pytest plugin that answers requests, where pytest would run all tests one after the other."""
 
     def __init__(self, channel: Channel, suite: str) -> None:
         self._channel = channel
         self._suite = Path(suite)
         self._rules = read_rules()
         self._known: dict[str, tuple[dict[str, pytest.Item], Outcome | None]] = {}
-        # The last exception in a test or in importing a file, and why a file was left out.
+        # The last exception in a test or in importing a file, and the reason if a file was skipped.
         self._error: BaseException | None = None
         self._skipped = ""
 
@@ -86,7 +86,7 @@ class Session:
             self._skipped = _skip_reason(report)
 
     def _files(self, session: pytest.Session) -> list[str]:
-        """The files with tests, by their names below pytest's root."""
+        """Return the names of the files with tests, relative to pytest's root."""
         patterns = session.config.getini("python_files")
         root = session.config.rootpath
         if self._suite.is_file():
@@ -95,7 +95,7 @@ class Session:
         return sorted(path.relative_to(root).as_posix() for path in found)
 
     def _collect(self, session: pytest.Session, file: str) -> tuple[dict[str, pytest.Item], Outcome | None]:
-        """A file's tests by their names, and what is wrong with it as a whole."""
+        """Return a file's tests by name, and the error that concerns the file as a whole."""
         self._error, self._skipped = None, ""
         found = session.perform_collect([str(session.config.rootpath / file)])
         items = {item.nodeid.partition("::")[2]: item for item in found if isinstance(item, pytest.Item)}
@@ -146,7 +146,7 @@ def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def _in_child(work: Callable[[], list[str]]) -> list[str]:
-    """What a function returns in a forked child; [COLLECTION] if it raises, dies or takes too long."""
+    """Return what a function returns in a forked child; [COLLECTION] if it raises, dies or takes too long."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -156,7 +156,7 @@ def _in_child(work: Callable[[], list[str]]) -> list[str]:
             with os.fdopen(writer, "w") as file:
                 json.dump(found, file)
         finally:
-            # Nothing of the parent may run a second time.
+            # The parent's cleanup must not run a second time.
             os._exit(0)
     os.close(writer)
     text, end = b"", time.monotonic() + _COLLECT

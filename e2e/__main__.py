@@ -1,7 +1,7 @@
-"""Everything in one report: `python e2e [--only TEXT]`.
+"""Run all checks into one report: `python e2e [--only TEXT]`.
 
-Every target proves vec_add, matmul and the modes. The modules that the key `proof` of a target's file names have more
-for that target: `cases()` yields them. A module's `in_modes(cases)`, if it has one, changes vec_add's and matmul's.
+Every target runs vec_add, matmul and the modes. The key `proof` of a target's file names modules with more cases for
+that target: their `cases()` yields them. If such a module has `in_modes(cases)`, it transforms vec_add's and matmul's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from report import Case, run_script
 
 
 def cases() -> Iterator[Case]:
-    # Imported in workers only: the process that reports needs no Triton.
+    # Imported in workers only, because the reporting process needs no Triton.
     import matmul
     import modes
     import settings

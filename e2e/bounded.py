@@ -1,8 +1,8 @@
-"""How far a computation in floating point may be off: torch's operators on pairs of a value and a bound of its error.
+"""Error bounds of floating-point computations: torch's operators on pairs of a value and a bound of its error.
 
-A function written with torch's operators is run on `Bounded` tensors instead. Each operator adds up what the errors of
-its inputs make of its result, to first order, and its own: what OpenCL C allows the function in f32, and the rounding
-to the type that the tensors have.
+A function written with torch's operators runs on `Bounded` tensors instead. Each operator propagates the errors of its
+inputs to its result, to first order, and adds its own error: the error that OpenCL C allows the function in f32, and
+the rounding to the type of the tensors.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 
 import torch
 
-# ULPs of f32 that a device may be off by (OpenCL C specification, "Relative Error as ULPs", full profile).
+# Allowed error of a device in ULPs of f32 (OpenCL C specification, "Relative Error as ULPs", full profile).
 _ULPS = {"exp": 3, "tanh": 5, "erf": 16, "rsqrt": 2, "log1p": 2, "sin": 4, "division": 2.5}
 _ULP = 2.0**-23
-# f32 below this may be flushed to zero.
+# Smaller f32 values may be flushed to zero.
 _LEAST = 2.0**-126
 
 
 @dataclass
 class Bounded:
-    """A tensor in float64, and how far at most a tensor of `dtype` that a device computed is from it.
+    """A tensor in float64, and the largest distance of a tensor of `dtype` that a device computed for it.
 
     Attributes:
-        value, error: float64, of one shape.
-        dtype: what every intermediate result may be rounded to.
+        value, error: float64, of the same shape.
+        dtype: the type to which every intermediate result may be rounded.
     """
 
     value: torch.Tensor
@@ -35,11 +35,11 @@ class Bounded:
 
     @classmethod
     def exact(cls, tensor: torch.Tensor) -> Bounded:
-        """A tensor that the device has as it is."""
+        """Return a tensor whose values the device has exactly."""
         return cls(tensor.double(), torch.zeros_like(tensor, dtype=torch.float64), tensor.dtype)
 
     def relative(self) -> float:
-        """The unit roundoff of the type."""
+        """Return the unit roundoff of the type."""
         return torch.finfo(self.dtype).eps / 2
 
     def _rounded(self, value: torch.Tensor, error: torch.Tensor, ulps: float = 0.5) -> Bounded:
@@ -48,7 +48,7 @@ class Bounded:
         return Bounded(value, error + own + least, self.dtype)
 
     def _other(self, other: Bounded | float) -> Bounded:
-        """A number of the program's is rounded to f32 on the device."""
+        """Return an operand as Bounded; the device rounds a Python number to f32."""
         if isinstance(other, Bounded):
             return other
         value = torch.tensor(other, dtype=torch.float64)
@@ -75,7 +75,7 @@ class Bounded:
         return self._rounded(value, error, _ULPS["division"])
 
     def __matmul__(self, other: Bounded) -> Bounded:
-        """Products and sums in f32 in any order: 2 k roundings, none of more than the sum of the absolute products."""
+        """Multiply in f32, in any order: 2 k roundings, each at most half an ulp of the sum of absolute products."""
         size = self.value.abs() @ other.value.abs()
         error = self.error @ other.value.abs() + self.value.abs() @ other.error
         return self._rounded(self.value @ other.value, error + self.value.shape[-1] * _ULP * size)
@@ -89,7 +89,7 @@ class Bounded:
 
 
 def _smooth(function: Any, slope: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Bounded], Bounded]:
-    """A function of one element, with its derivative."""
+    """Return the bounded form of a function of one element, given its derivative."""
 
     def bounded(x: Bounded) -> Bounded:
         return x._rounded(function(x.value), x.error * slope(x.value).abs(), _ULPS[function.__name__])
@@ -106,12 +106,12 @@ def _relu(x: Bounded) -> Bounded:
 
 
 def _sigmoid(x: Bounded) -> Bounded:
-    """As 1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x))."""
     return x._other(1.0) / (torch.exp(-x) + 1.0)  # type: ignore[arg-type, operator]
 
 
 def _softmax(x: Bounded, dim: int) -> Bounded:
-    """As exp(x - max) / sum, where the sum of n positive terms in any order is rounded n times by less than itself."""
+    """Compute exp(x - max) / sum. A sum of n positive terms is rounded n times; each partial sum is at most the sum."""
     powers = torch.exp(x._rounded(x.value - x.value.amax(dim, keepdim=True), 2 * x.error))  # type: ignore[arg-type]
     value, error = (part.sum(dim, keepdim=True) for part in (powers.value, powers.error))  # type: ignore[attr-defined]
     return powers / Bounded(value, error + x.value.shape[dim] * _ULP * value, x.dtype)  # type: ignore[return-value, operator]

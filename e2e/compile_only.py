@@ -1,4 +1,4 @@
-"""Compile-only mode: Triton's cache has the IR up to the stage that was named, and nothing was launched.
+"""Check compile-only mode: Triton's cache has the IR up to the named stage, and nothing was launched.
 
 TRITON_COMPILE_ONLY=ttir python e2e/compile_only.py
 """

@@ -1,4 +1,4 @@
-"""Fewer cases than the cross product, and still every value with every other: pairwise covering."""
+"""Pairwise covering: fewer cases than the cross product, and still every value with every other value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def pairs(**axes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Choices of one value an axis, such that any two values of different axes meet in at least one choice.
+    """Return choices of one value per axis, such that any two values of different axes meet in at least one choice.
 
     Greedy and deterministic: each choice starts from a pair that has not met yet, then takes, axis by axis, the value
     that makes the most new pairs meet. The number of choices is close to the product of the two longest axes.

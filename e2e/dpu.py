@@ -1,7 +1,7 @@
-"""What is particular to DPUs: any number of them, arrays larger than one DPU's share, and TritonPIM's three flows.
+"""Cases for DPUs only: any number of DPUs, arrays larger than one DPU's share, and TritonPIM's three flows.
 
-The flows are run by the command lines that TritonPIM documents, in a copy of its folder as the container has it at
-/mnt/host_cwd (backends/dpu/tritonpim); results are compared with NumPy.
+The flows run the command lines that TritonPIM documents, in a copy of its folder (backends/dpu/tritonpim), which the
+container has at /mnt/host_cwd. Results are compared with NumPy.
 
     python e2e/dpu.py [--only TEXT]
 """
@@ -24,14 +24,14 @@ from guarded import Guarded
 from report import Case, run_script
 
 HOST_CWD = Path("/mnt/host_cwd")
-# A divisor of the work, neighbours of one, primes, a rank.
+# A divisor of the work, its neighbours, primes, a rank.
 DPUS = (1, 2, 3, 7, 16, 33, 64)
-# Three arrays of so many floats take three times a DPU's MRAM.
+# Three float arrays of this length need three times a DPU's MRAM.
 LARGE = 2**24
 
 
 def add_on(dpus: int, n: int, block: int) -> float:
-    """vec_add in f32 on a number of DPUs; returns the error, which is 0."""
+    """Run vec_add in f32 on a number of DPUs, and return the error, which must be 0."""
     x, y = vec_add.operands(n, np.float32)
     output = Guarded((n,), np.float32, fence=block)
     vec_add.add_kernel[(triton.cdiv(n, block),)](
@@ -47,7 +47,7 @@ def add_on(dpus: int, n: int, block: int) -> float:
 
 
 def multiply_on(dpus: int) -> float:
-    """matmul on a number of DPUs that need not divide its 63 programs; returns the error as a share of its bound."""
+    """Run matmul on a number of DPUs that need not divide its 63 programs; return the error as a share of its bound."""
     m, n, k = 100, 130, 70
     a, b = (np.random.default_rng(dpus).uniform(-1, 1, shape).astype(np.float32) for shape in ((m, k), (k, n)))
     c = Guarded((m, n), np.float32, fence=4096, padding=3)
@@ -61,7 +61,7 @@ def multiply_on(dpus: int) -> float:
 
 
 def with_dpus(dpus: int, launch: Callable[[], None]) -> None:
-    """Launch with TRITON_DPU_NUM_DPUS set, the third way to say on how many."""
+    """Launch with TRITON_DPU_NUM_DPUS set, the third way to give the number of DPUs."""
     os.environ["TRITON_DPU_NUM_DPUS"] = str(dpus)
     try:
         launch()
@@ -71,7 +71,7 @@ def with_dpus(dpus: int, launch: Callable[[], None]) -> None:
 
 
 def lines(text: str, folder: Path) -> str:
-    """What command lines print, run in a folder that stands for /mnt/host_cwd."""
+    """Run command lines in a folder that replaces /mnt/host_cwd, and return their output."""
     done = subprocess.run(
         ["bash", "-ec", text.replace(str(HOST_CWD), str(folder))], cwd=folder, capture_output=True, text=True
     )
@@ -102,21 +102,21 @@ bin/vec_add_host 100003
 
 
 def flow_a(folder: Path) -> None:
-    """A program in the dpu dialect; its host program checks each element and what lies behind."""
+    """Run a program in the dpu dialect; its host program checks each element and the memory behind the result."""
     (folder / "bin").mkdir(exist_ok=True)
     said = lines(FLOW_A, folder)
     assert said.count("100003") >= 1 and "warning" not in said, said
 
 
 def flow_b(folder: Path) -> None:
-    """A Triton kernel by its LLVM IR."""
+    """Run a Triton kernel from its LLVM IR."""
     lines("./scripts/host_triton_ir.sh", folder)
     said = lines("cd /mnt/host_cwd\nNR_DPUS=5 ./scripts/container_triton_run.sh 100003", folder)
     assert said == "C = A + B: 100003 elements, 98 programs on 5 of 5 DPUs, all right\n", said
 
 
 def flow_c(folder: Path) -> None:
-    """A Triton kernel as an artifact, on data from files."""
+    """Run a Triton kernel as an artifact, on data from files."""
     lines("./scripts/host_triton_pack.py --artifact-dir ./artifacts/add --out-indices 2", folder)
     a, b = (np.random.default_rng(seed).random(100_003, np.float32) for seed in (1, 2))
     a.tofile(folder / "a.bin")
@@ -129,7 +129,7 @@ def flow_c(folder: Path) -> None:
     np.testing.assert_array_equal(np.fromfile(folder / "c.bin", np.float32), a + b)
 
 
-# In the llvm dialect as releases 11 to 14 write it: MLIR's pointers have types, too.
+# The llvm dialect as LLVM 11 to 14 write it: pointers have types in MLIR as well.
 TYPED = """
 func @twice(%pointer: !llvm.ptr<i32>) {
   %value = llvm.load %pointer : !llvm.ptr<i32>
@@ -148,7 +148,7 @@ opt -O2 -S legal.ll -o -
 
 
 def typed_llvm(bin: Path) -> str:
-    """mlir-opt, mlir-translate and opt of a typed-pointer LLVM, one after the other; returns which LLVM that is."""
+    """Run mlir-opt, mlir-translate and opt of a typed-pointer LLVM in turn, and return that LLVM's version."""
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, "twice.mlir").write_text(TYPED)
         said = lines(f"PATH={bin}:$PATH\n{TYPED_LINES}", Path(scratch))
@@ -165,7 +165,7 @@ def cases() -> Iterator[Case]:
     yield Case("dpus", f"vec_add n={LARGE}, three times a DPU's MRAM, on one", lambda: add_on(1, LARGE, 2048))
     opt = Path(os.environ["UPMEM_OPT"])
     if (opt.parent / "mlir-opt").is_file():
-        # Built from source: all kernels above and below are legalised by its opt.
+        # This LLVM was built from source; its opt legalises all kernels of this report.
         yield Case("upmem-llvm", "mlir-opt, mlir-translate and opt with dpu-legalize", lambda: typed_llvm(opt.parent))
     for name, flow in (("A", flow_a), ("B", flow_b), ("C", flow_c)):
         yield Case("flows", f"TritonPIM's flow {name}", lambda flow=flow: in_a_copy(flow))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Memory that tells what a kernel did to it: poisoned before, fenced on both sides, padded between the rows."""
+"""Memory that shows what a kernel wrote: poisoned before the launch, fenced on both sides, padded between the rows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# All bits set is a NaN in every floating-point format; as an integer it would be -1, a likely result, so integers get
-# another pattern.
+# All bits set is a NaN in every floating-point format. As an integer it is -1, a likely result, so integers get another
+# pattern.
 _POISON_FLOAT = 0xFF
 _POISON_INTEGER = 0xA5
 _ALIGNMENT = 64
 
 
 class WrongMemory(AssertionError):
-    """A kernel stored where it must not."""
+    """A kernel stored to memory that it must not write."""
 
 
 class Guarded:
@@ -24,10 +24,10 @@ class Guarded:
     Args:
         shape: of `array`.
         dtype: NumPy dtype of the elements.
-        fence: elements before and after the array that belong to nobody; at least what a missing mask would overrun.
+        fence: elements before and after the array that nothing may write; at least what a missing mask would overrun.
         layout: "row" (last index varies fastest) or "column" (first index does), for two dimensions.
         padding: elements between the end of a row (of a column) and the next one.
-        offset: elements by which the array misses the alignment of the allocation.
+        offset: number of elements by which the array misses the alignment of the allocation.
     """
 
     def __init__(

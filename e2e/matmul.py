@@ -1,10 +1,10 @@
-"""Matrix multiplication as Triton's third tutorial writes it: grouped ordering, masked edges, any strides.
+"""Matrix multiplication as in Triton's third tutorial: grouped ordering, masked edges, any strides.
 
 Products are summed in f32. A sum of K products in any order and with or without fused multiply-add differs from the
 exact one by at most gamma(K) * (|A| |B|), where gamma(K) = K u / (1 - K u) and u = 2^-24 (Higham, Accuracy and
-Stability of Numerical Algorithms, 2nd edition, section 3.1); products of two f16 values are exact in f32 and make it no
-worse. The result is then rounded to C's type, by at most half a unit in the last place. The exact product is NumPy's in
-float64, whose own error, 2^-29 of the allowed one, is neglected. Each element must stay within its own bound.
+Stability of Numerical Algorithms, 2nd edition, section 3.1). Products of two f16 values are exact in f32, so they keep
+this bound. The result is then rounded to C's type, by at most half a unit in the last place. NumPy computes the exact
+product in float64; its error, 2^-29 of the allowed one, is neglected. Each element must stay within its own bound.
 
     python e2e/matmul.py [--only TEXT]
 """
@@ -35,7 +35,7 @@ DTYPES: dict[str, tuple[Any, Any]] = {
 LAYOUTS = ("row", "column")
 BLOCKS = (16, 32, 64, 128)
 GROUPS = (1, 3, 8)
-# Elements between the rows; 0 makes a matrix contiguous.
+# Padding between the rows in elements; 0 makes a matrix contiguous.
 PADDINGS = (0, 5)
 
 
@@ -58,7 +58,7 @@ def matmul_kernel(
     BLOCK_SIZE_K: tl.constexpr,
     GROUP_SIZE_M: tl.constexpr,
 ):
-    # Programs are numbered so that a group of GROUP_SIZE_M rows of blocks shares its columns of B.
+    # Programs are numbered so that a group of GROUP_SIZE_M rows of blocks uses the same columns of B.
     pid = tl.program_id(axis=0)
     num_pid_m = tl.cdiv(M, BLOCK_SIZE_M)
     num_pid_n = tl.cdiv(N, BLOCK_SIZE_N)
@@ -100,7 +100,7 @@ def launch(
     kernel: Any = matmul_kernel,
     **options: Any,
 ) -> None:
-    """C = A B on the device; `block` is what a program computes and steps by: rows, columns, depth."""
+    """Compute C = A B on the device; `block` has the rows and columns of a program, and the depth of a step."""
     (m, k), (_, n) = a.shape, b.shape
     tensors = Tensor(a), Tensor(b), Tensor(c)
     strides = [stride for tensor in tensors for stride in tensor.stride()]
@@ -120,7 +120,7 @@ def launch(
 
 
 def allowed_error(a: npt.NDArray[Any], b: npt.NDArray[Any], exact: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
-    """The bound of the module's first lines, for each element of C."""
+    """Return the bound of the module's docstring for each element of C."""
     unit = 2.0**-24
     depth = a.shape[1]
     bound = depth * unit / (1 - depth * unit) * (np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))
@@ -131,10 +131,10 @@ def allowed_error(a: npt.NDArray[Any], b: npt.NDArray[Any], exact: npt.NDArray[A
 
 
 def refused_rightly(refused: LoweringError, block: tuple[int, int, int]) -> str:
-    """A device whose memory for tiles is small must refuse what does not fit, with the numbers, and nothing else.
+    """Check that a device with little memory refused only a block that does not fit, and that the error has the sizes.
 
-    A DPU has 64 KiB of WRAM for everything. Of the blocks above, the tiles of A, B and C in f32 take 56 KiB or less,
-    which leaves room for the rest, or 64 KiB or more.
+    A DPU has 64 KiB of WRAM for everything. Among the blocks above, the tiles of A, B and C in f32 take either at most
+    56 KiB, which leaves enough for the rest, or at least 64 KiB.
     """
     m, n, k = block
     tiles = 4 * (m * k + k * n + m * n)
@@ -157,7 +157,7 @@ def check(
     block_k: int,
     group: int,
 ) -> float | str:
-    """Multiply on the device and compare; returns the largest error as a share of its bound, or that it was refused."""
+    """Multiply on the device and compare; return the largest error as a share of its bound, or the refusal."""
     m, n, k = shape
     dtype_in, dtype_out = DTYPES[dtype]
     fence = 128 * (max(shape) + padding)
@@ -186,9 +186,9 @@ def check(
 
 
 def cases() -> Iterator[Case]:
-    """Every pair of a shape, types, layouts, block sizes and a group size.
+    """Yield cases that cover every pair of a shape, types, layouts, block sizes and a group size.
 
-    A name like `rcr+` says: A by rows, B by columns, C by rows, padded.
+    A name like `rcr+` means: A by rows, B by columns, C by rows, padded.
     """
     for choice in pairs(
         shape=SHAPES,

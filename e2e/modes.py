@@ -1,6 +1,6 @@
-"""Triton's modes that every target has, each in a process of its own: compiling without running.
+"""Triton's modes that every target has, each in its own process: compiling without running.
 
-Needs the patches of this project (patches/triton): a Triton without them fails here.
+They need this project's patches (patches/triton): the cases fail with a Triton without these patches.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ HERE = Path(__file__).resolve().parent
 
 
 def cases() -> Iterator[Case]:
-    """Compile-only mode."""
+    """Yield the case of compile-only mode."""
     yield Case("modes", "TRITON_COMPILE_ONLY=ttir on a machine without a device", compile_only)
 
 
 def compile_only() -> None:
-    """See compile_only.py; OCL_ICD_VENDORS hides the OpenCL devices."""
+    """Run compile_only.py; OCL_ICD_VENDORS hides the OpenCL devices."""
     with tempfile.TemporaryDirectory() as cache:
         run_other("compile_only.py", TRITON_COMPILE_ONLY="ttir", TRITON_CACHE_DIR=cache, OCL_ICD_VENDORS=cache)
 
 
 def run_other(name: str, *arguments: str, **variables: str | None) -> None:
-    """Run another script of this folder; it must succeed.
+    """Run another script of this folder; the script must succeed.
 
     Args:
-        variables: for its environment; None removes one.
+        variables: environment variables to set; None removes one.
     """
     env = {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
     for variable, value in variables.items():

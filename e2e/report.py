@@ -1,6 +1,6 @@
-"""What a case is, and the process that runs cases: a worker of supervise.py, which reports them.
+"""Defines a case, and the process that runs cases: a worker of supervise.py, which reports them.
 
-The device that ran stands in every report, as the active driver describes it: a result without it means nothing.
+Every report names the device that ran, as the active driver describes it, because a result without it means nothing.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from supervise import LIMIT, WORKER, main
 
 @dataclass(frozen=True)
 class Case:
-    """One check: a kernel, its parameters, and what runs it.
+    """One check: a kernel, its parameters, and the function that runs it.
 
     Attributes:
         suite: the kernel's name.
-        name: the parameters, as `n=7 block=64 f32`.
-        run: launches and checks; returns the largest error as a share of what is allowed (0 for an exact result),
-            None where nothing was computed, in words what happened instead and is right as well, or what was measured,
-            with its table; raises AssertionError with an explanation if the result is wrong.
-        variables: of the environment that it needs; a case with any runs in a process of its own kind, beside others.
-        anywhere: it says the same with every release of Triton; --not-anywhere leaves it out.
+        name: the parameters, like `n=7 block=64 f32`.
+        run: launches and checks. Returns the largest error as a share of the allowed one (0 for an exact result), None
+            if nothing was computed, a text that describes another correct outcome, or the measured numbers with their
+            table. Raises AssertionError with an explanation if the result is wrong.
+        variables: environment variables that the case needs; such a case runs in another process, at the same time.
+        anywhere: the case gives the same result with every release of Triton; --not-anywhere leaves it out.
     """
 
     suite: str
@@ -42,15 +42,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a case.
+    """The result of a case.
 
     Attributes:
-        seconds: of wall time, with compiling the kernel, the reference and the comparison.
+        seconds: wall time, including compiling the kernel, the reference and the comparison.
         error: what the case's `run` returned.
-        modelled: what its launches cost, where the device is an emulator that has a model of that: cycles of the
-            slowest DPU, bytes moved by DMA. Never measured.
-        failure: why it failed, None if it passed.
-        data: what was measured, with its table.
+        modelled: the cost of its launches if the device is an emulator with a cost model: cycles of the slowest DPU,
+            bytes moved by DMA. Never measured.
+        failure: the reason of the failure; None if the case passed.
+        data: the measured numbers, with their table.
     """
 
     seconds: float
@@ -61,7 +61,7 @@ class Result:
 
 
 def run_script(title: str, cases: Callable[[], Iterable[Case]], *, exact: bool = False, limit: int = LIMIT) -> None:
-    """The last line of a script: supervise its cases, or run them as a worker, then exit with the status.
+    """Supervise a script's cases, or run them as a worker, then exit with the status. It is the last line of a script.
 
     Args:
         title: for people.
@@ -75,10 +75,10 @@ def run_script(title: str, cases: Callable[[], Iterable[Case]], *, exact: bool =
 
 
 class Channel:
-    """A worker's side of supervise.Worker: says which cases there are, and answers for those that it is told to run.
+    """A worker's side of supervise.Worker: lists the cases, and answers for those that it is told to run.
 
-    To be made before anything else prints: from then on, what kernels, compilers and libraries print is no result, and
-    what they read is no case.
+    It must be created before anything prints. From then on, output of kernels, compilers and libraries is not taken for
+    a result, and they cannot read the requests.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Channel:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         with Path(os.devnull).open() as nothing:
             os.dup2(nothing.fileno(), sys.stdin.fileno())
-        # Where memory runs out, a worker is to die, and not the process that reports it.
+        # If memory runs out, the kernel must kill a worker, and not the process that reports it.
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
 
@@ -95,9 +95,9 @@ class Channel:
         """Answer until there are no more requests.
 
         Args:
-            listed: the cases that there are; empty if this worker was not asked.
-            find: returns what runs the case of this suite and name, and returns its result. What it loads for that is
-                not counted as the case's time.
+            listed: all cases; empty if this worker was not asked for them.
+            find: returns a function that runs the case of this suite and name, and returns its result. The time of
+                loading the case is not counted.
         """
         import triton
 
@@ -115,7 +115,7 @@ class Channel:
 
 
 def serve(cases: Callable[[], Iterable[Case]]) -> None:
-    """Say which cases there are, then run those that standard input names."""
+    """List the cases, then run those that standard input names."""
     channel = Channel()
     listed = list(cases())
     known = {(case.suite, case.name): case for case in listed}
@@ -143,7 +143,7 @@ def run(case: Case) -> Result:
 
 
 def _launches() -> AbstractContextManager[list[Any]]:
-    """What the driver tells of each launch, if it can tell anything."""
+    """Return a context that yields what the driver reports of each launch; an empty list if it reports nothing."""
     import triton
 
     profile: Callable[[], AbstractContextManager[list[Any]]] | None

@@ -1,6 +1,6 @@
-"""What the file of the active target says about its checks: toolchains/targets/NAME.toml.
+"""Read the settings for checks from the active target's file, toolchains/targets/NAME.toml.
 
-In a container, ./foundry puts the file of the container's target at the same place next to e2e/ as in a checkout.
+In a container, ./foundry puts the file of the container's target at the same place relative to e2e/ as in a checkout.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def load() -> Mapping[str, Any]:
 
 
 def check_refusal(refused: Exception, dtype: str) -> str:
-    """Check that an element type was refused which the target must refuse, and by the right error.
+    """Check that the target must refuse this element type, and that it raised the expected error.
 
     Returns:
-        What is said of it in the report.
+        The text for the report.
 
     Raises:
         AssertionError: the target's file does not list the type, or the error does not match what it says.

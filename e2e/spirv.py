@@ -1,4 +1,4 @@
-"""What is particular to spirv: the variable that selects it in triton-spirv."""
+"""Cases for spirv only: the variable that selects it in triton-spirv."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def cases() -> Iterator[Case]:
 
 
 def selected_by_variable() -> None:
-    """The reference's own check, on some of the cases."""
+    """Run the reference's own check on some of the cases."""
     run_other("vec_add.py", "--only", "n=1000 ", TRITON_DEFAULT_BACKEND=None, TRITON_SPIRV_BACKEND="1")

@@ -1,13 +1,13 @@
-"""Runs the cases of a script in worker processes, and owns what is reported of them.
+"""Run the cases of a script in worker processes, and own their results.
 
-A kernel may end or damage the process that it runs in. So this process runs none, and imports neither Triton nor a
-device's library. A worker is the same script with --worker: it says which cases there are, then runs those that it is
-told to, one at a time. If it dies, or a case takes too long, that case is an error and another worker goes on with the
-next. Cases that need variables of the environment have workers with these, which work at the same time; a script may
-also have several workers for the cases that need none.
+A kernel may end or damage the process that it runs in. So this process runs no kernel, and imports neither Triton nor a
+device's library. A worker is the same script with --worker: it lists the cases, then runs those that it is told to run,
+one at a time. If a worker dies, or a case takes too long, that case is an error, and another worker continues with the
+next case. Cases that need environment variables have workers with these variables, which run at the same time. A script
+may also have several workers for the cases that need none.
 
-With --records, standard output carries a line of JSON for each event, written when it happens: first the plan, at last
-the end. Who reads that knows which case was running if nothing follows (toolchains/testing/verdict.py).
+With --records, standard output has one line of JSON per event, written when the event happens: first the plan, at last
+the end. If the output stops, its reader knows which case was running (toolchains/testing/verdict.py).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from threading import Lock
 from typing import Any, ClassVar
 
 WORKER = "--worker"
-# Given to the one worker that is asked which cases there are.
+# Passed to the one worker that is asked for the list of cases.
 LIST = "--list"
-# The exit status when there was no case to run. As pytest has it; unlike 1 and 2, Python itself never exits with it.
+# The exit status if there was no case to run. pytest uses the same; Python itself never exits with it, unlike 1 and 2.
 NONE = 5
-# Seconds for a case, and for a worker's start. The slowest case takes about a minute on two processors.
+# Seconds for a case, and for starting a worker. The slowest case takes about a minute on two processors.
 LIMIT = 600
-# prctl(2): whether other processes of the same user may look into this one.
+# prctl(2): whether other processes of the same user may read and write this process's memory and files.
 _PR_SET_DUMPABLE = 4
-# Where the kernel counts what it killed for lack of memory, and the limit; cgroups of version 1 and 2.
+# Files in which the kernel counts the processes that it killed for lack of memory, and the limit; cgroups v1 and v2.
 _COUNTERS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
 _LIMITS = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max")
 _POLL = 0.2
@@ -53,10 +53,10 @@ Variables = tuple[tuple[str, str], ...]
 
 
 class WorkerError(Exception):
-    """A worker did not do what it was told to.
+    """A worker failed to do what it was told.
 
     Attributes:
-        outcome: "crash", "time-out", or "error" for an answer that is none.
+        outcome: "crash", "time-out", or "error" for an invalid answer.
     """
 
     def __init__(self, text: str, outcome: str = "error") -> None:
@@ -65,10 +65,10 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A process that knows the script's cases and runs them on request; it is ended with all that it started.
+    """A process that lists the script's cases and runs them on request; stop() also ends what it started.
 
     Raises:
-        WorkerError: it did not say which cases there are.
+        WorkerError: it did not list the cases.
     """
 
     alive: ClassVar[set[Worker]] = set()
@@ -95,18 +95,18 @@ class Worker:
             raise
 
     def run(self, key: Key) -> dict[str, Any]:
-        """Run a case; returns its result without its name.
+        """Run a case, and return its result without its name.
 
         Raises:
-            WorkerError: the process ended, took too long, or answered something else. It must not be used any more.
+            WorkerError: the process ended, took too long, or gave another answer. The worker must not be used any more.
         """
-        # Nobody can answer before the case was sent.
+        # The token is new, so nobody can answer before the request was sent.
         token = secrets.token_hex(8)
         self._kills = _kills()
         with suppress(BrokenPipeError):
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps([token, *key]).encode() + b"\n")
-        # What it loads for the case does not count: the limit is for the case itself.
+        # Loading does not count: the limit is for the case itself.
         if self._read(max(self._limit, LIMIT)) != {"token": token, "ready": True}:
             raise WorkerError("something other than an answer to this case was written to the worker's results")
         answer = self._read(self._limit)
@@ -118,7 +118,7 @@ class Worker:
         return result
 
     def end(self) -> str:
-        """Let the process end by itself; returns what went wrong in that, or nothing."""
+        """Let the process end by itself; return the error that it ended with, or an empty text."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -130,7 +130,7 @@ class Worker:
         return f"the worker {_ended(status)} after its last case" if status else ""
 
     def stop(self) -> None:
-        """End the process, and what it started."""
+        """Kill the process and the processes that it started."""
         self.alive.discard(self)
         self.kill()
         self._process.wait()
@@ -144,14 +144,15 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def _read(self, limit: float) -> dict[str, Any]:
-        """The next line that the process writes, in at most `limit` seconds."""
+        """Return the next line that the process writes within `limit` seconds."""
         assert self._process.stdout is not None
         end = time.monotonic() + limit
         while b"\n" not in self._rest:
             if time.monotonic() > end:
                 self.stop()
                 raise WorkerError(f"it was ended: the limit on time is {limit:g} s", "time-out")
-            # First, so that what it wrote before it ended is read. Its children may hold the pipe open.
+            # Check this first, so that output before the exit is still read. Children of the process may hold the pipe
+            # open.
             status = self._process.poll()
             chunk = b""
             if select.select([self._process.stdout], [], [], 0 if status is not None else _POLL)[0]:
@@ -172,7 +173,7 @@ class Worker:
 
 
 class Report:
-    """What is said of the cases: a table for people, and records where they are asked for."""
+    """The report of the cases: a table for people, and records if they were requested."""
 
     def __init__(self, title: str, records: bool) -> None:
         self._title = title
@@ -183,7 +184,7 @@ class Report:
         self.faults: list[str] = []
 
     def say(self, text: str) -> None:
-        # Standard output is for the records, if there are any.
+        # With records, standard output is only for them.
         print(text, file=sys.stderr if self._records else sys.stdout, flush=True)
 
     def record(self, **event: Any) -> None:
@@ -222,13 +223,13 @@ class Report:
 
 
 def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 1) -> int:
-    """Run the cases of this script, sys.argv[0], and report.
+    """Run the cases of this script, sys.argv[0], and report the results.
 
     Args:
         title: for people.
         exact: whether --only is the whole name of a case.
-        limit: seconds for a case, if --limit does not say otherwise.
-        workers: how many run the cases that need no variables.
+        limit: seconds for a case, unless --limit is given.
+        workers: number of workers for the cases that need no variables.
 
     Returns:
         The exit status: 0 if all passed, 1 if any failed, NONE if there was none to run.
@@ -239,7 +240,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
     parser.add_argument("--limit", type=float, default=limit, help="seconds for a case")
     parser.add_argument("--records", action="store_true", help="write a line of JSON for each event; see supervise.py")
     options = parser.parse_args()
-    # No worker may write to this process's output through /proc.
+    # Workers must not write to this process's output through /proc.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     report = Report(title, options.records)
     try:
@@ -276,7 +277,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
             for done in lanes_done:
                 done.result()
         except BaseException:
-            # Interrupted. Workers have sessions of their own, which a terminal's keys do not reach.
+            # Interrupted. Workers have their own sessions, so keys of the terminal do not reach them.
             for worker in list(Worker.alive):
                 worker.kill()
             os._exit(130)
@@ -287,7 +288,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
 
 
 def _lane(keys: deque[Key], variables: Variables, worker: Worker | None, *, limit: float, report: Report) -> None:
-    """Run cases one after the other, in one worker as long as it lives; other lanes may take from the same cases."""
+    """Run cases in turn, in one worker as long as it lives; other lanes may take cases from the same queue."""
     key: Key | None = None
     while keys:
         try:
@@ -321,7 +322,7 @@ def _ended(status: int) -> str:
 
 
 def _kills() -> int:
-    """How many processes the kernel killed for lack of memory in this container."""
+    """Return how many processes the kernel killed in this container for lack of memory."""
     counted = (re.findall(r"^oom_kill (\d+)$", text, re.MULTILINE) for text in _texts(_COUNTERS))
     return sum(map(int, itertools.chain.from_iterable(counted)))
 
@@ -341,7 +342,7 @@ def _texts(paths: Sequence[str]) -> list[str]:
 
 
 def row(result: Mapping[str, Any]) -> str:
-    """A result as a row of the table."""
+    """Return a result as a row of the table."""
     if result.get("data"):
         return f"{result['data']['table']}\n"
     if result["failure"] is None:

@@ -1,11 +1,11 @@
-"""torch.compile on the device type vsi: what Inductor generates runs through the plugin and matches eager PyTorch.
+"""torch.compile on the device type vsi: Inductor's kernels run through the plugin, and results match eager PyTorch.
 
-Eager PyTorch computes on the CPU in float64, from the same inputs. What a result may be off by is computed beside it,
-see bounded.py; twice that is allowed, for the terms of higher order.
+Eager PyTorch computes on the CPU in float64 from the same inputs. bounded.py computes the allowed error of each
+element; twice this bound is allowed, to cover the terms of higher order.
 
-A case passes only if kernels of Inductor's were launched by the plugin, and nothing was computed by the CPU in the
-device's place, where the device can tell: the reference vpex does, which also fills new memory with NaN and notices
-stores beside a tensor.
+A case passes only if the plugin launched kernels of Inductor's, and the CPU computed nothing in the device's place. The
+latter is checked if the device reports it: the reference device vpex does. vpex also fills new memory with NaN, and
+detects stores outside a tensor.
 
     python e2e/torch_compile.py [--only TEXT]
 """
@@ -33,12 +33,12 @@ if importlib.util.find_spec("vpex"):
     import vpex  # noqa: F401 - makes torch.vsi
     from triton_vsi_backend.launcher import VsiLauncher
 
-# What a first-order bound is multiplied by.
+# The factor for a first-order bound.
 HIGHER_ORDER = 2
 
 
 def chain(x: Any, y: Any) -> Any:
-    """Elementwise, with functions that networks have between their products."""
+    """Compute elementwise functions that are common between the products of networks."""
     gate = torch.sigmoid(x) * torch.tanh(y)
     return torch.relu(gate + torch.exp(-(x * x)) * torch.rsqrt(y * y + 1.0)) - torch.log1p(torch.abs(x)) * torch.sin(y)
 
@@ -56,7 +56,7 @@ def gelu(x: Any) -> Any:
 
 
 def mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
-    """Two layers, weights as torch.nn.Linear has them, GELU between."""
+    """Compute two layers with GELU between them, weights as torch.nn.Linear has them."""
     return gelu(x @ w1.t() + b1) @ w2.t() + b2
 
 
@@ -65,10 +65,10 @@ def attention(q: Any, k: Any, v: Any) -> Any:
 
 
 def gradients(x: Any, w1: Any, b1: Any, w2: Any, g: Any) -> Any:
-    """Of g's product with relu(x w1' + b1) w2', with respect to w1, b1, w2, written out for the bounds."""
+    """Return the gradients of g's product with relu(x w1' + b1) w2' for w1, b1 and w2, written out for the bounds."""
     inner = x @ w1.t() + b1
     hidden = torch.relu(inner)
-    # Where rounding decides whether relu is 0, either may be.
+    # If rounding decides whether relu is 0, both results are correct.
     undecided = inner.value.abs() <= HIGHER_ORDER * inner.error
     active = Bounded((inner.value > 0).double(), undecided.double(), inner.dtype)
     back = (g @ w2) * active
@@ -81,7 +81,7 @@ def gradients(x: Any, w1: Any, b1: Any, w2: Any, g: Any) -> Any:
 
 @contextmanager
 def kernels_run() -> Iterator[list[str]]:
-    """The names of the kernels that the plugin's launchers run, whatever instance of its driver they are of."""
+    """Record the names of the kernels that the plugin's launchers run, for any instance of its driver."""
     launch, ran = VsiLauncher.__call__, []
 
     def counted(self: Any, *arguments: Any) -> None:
@@ -94,9 +94,9 @@ def kernels_run() -> Iterator[list[str]]:
 
 @contextmanager
 def on_the_device() -> Iterator[None]:
-    """What is called in here runs as kernels of Inductor's, or the case fails.
+    """Check that calls within this context run as kernels of Inductor's; otherwise the case fails.
 
-    It has been compiled before: a compiler that folds constants may ask the CPU.
+    The function must be compiled before, because a compiler that folds constants may compute on the CPU.
     """
     fallbacks = getattr(torch.vsi, "fallbacks", dict)
     damaged = getattr(torch.vsi, "damaged_blocks", lambda: 0)
@@ -111,10 +111,10 @@ def on_the_device() -> Iterator[None]:
 
 
 def share_of_allowed(result: torch.Tensor, eager: torch.Tensor, bound: Bounded) -> float:
-    """The largest error as a share of what is allowed.
+    """Return the largest error as a share of the allowed error.
 
     Raises:
-        AssertionError: an element is off by more, or is of the wrong type or shape.
+        AssertionError: an element has a larger error than allowed, or the result has the wrong type or shape.
     """
     assert result.dtype == bound.dtype and result.shape == eager.shape, f"{result.dtype} {result.shape}"
     torch.testing.assert_close(bound.value, eager, rtol=1e-12, atol=1e-12)
@@ -133,10 +133,10 @@ def share_of_allowed(result: torch.Tensor, eager: torch.Tensor, bound: Bounded) 
 
 
 def check(function: Any, sets: Sequence[Sequence[torch.Tensor]], *, dynamic: bool = False) -> float:
-    """Run a compiled function on each of several sets of inputs; returns the largest error as a share of the allowed.
+    """Run a compiled function on each of several sets of inputs; return the largest error as a share of the allowed.
 
     Args:
-        dynamic: compile once for all sizes; the second set and those after it must not compile again.
+        dynamic: compile once for all sizes; the second and later sets must not compile again.
     """
     torch._dynamo.reset()  # it takes so many shapes of a function, and then no more
     compiled = torch.compile(function, dynamic=dynamic, fullgraph=True)
@@ -156,7 +156,7 @@ def check(function: Any, sets: Sequence[Sequence[torch.Tensor]], *, dynamic: boo
 
 
 def there(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor on the device with the strides and the offset that it has here."""
+    """Copy a tensor to the device, with the same strides and offset."""
     storage = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
     return storage.to("vsi").as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
@@ -167,7 +167,7 @@ def numbers(*shapes: tuple[int, ...], dtype: torch.dtype, scale: float = 1.0) ->
 
 
 def layers(batch: int, wide: int, hidden: int, narrow: int, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Inputs of `mlp`, weights so that each layer keeps the size of what comes in."""
+    """Return inputs of `mlp`; the weights are scaled so that each layer keeps the magnitude of its input."""
     x, b1, b2 = numbers((batch, wide), (hidden,), (narrow,), dtype=dtype)
     (w1,), (w2,) = (
         numbers((hidden, wide), dtype=dtype, scale=wide**-0.5),
@@ -188,7 +188,7 @@ def broadcast() -> float:
 
 
 def strided() -> float:
-    """One tensor that starts off any alignment, and one that is transposed."""
+    """Run with one tensor that starts at an unaligned address, and one that is transposed."""
     x, y = numbers((5 * 71 + 3,), (71, 5), dtype=torch.float32)
     return check(chain, [[x[3:].view(5, 71), y.t()]])
 
@@ -204,7 +204,7 @@ def in_place() -> float:
 
 
 def trained() -> float:
-    """Forward and backward through torch.nn's modules; gradients from autograd's graph, compiled too."""
+    """Run forward and backward through torch.nn's modules; gradients come from autograd's graph, compiled too."""
     batch, wide, hidden, narrow = 19, 33, 65, 7
     x, w1, b1, w2, _ = layers(batch, wide, hidden, narrow, torch.float32)
     (g,) = numbers((batch, narrow), dtype=torch.float32)
@@ -238,7 +238,7 @@ def _like(bound: Bounded, tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
 
 
 def from_caches() -> str:
-    """A second process takes the graph and the kernels from Inductor's cache, although Triton's is gone."""
+    """Check that a second process takes the graph and the kernels from Inductor's cache if Triton's is deleted."""
     script = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 import torch, torch_compile
@@ -259,7 +259,7 @@ print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["triton_bu
 
 
 def cases() -> Iterator[Case]:
-    """Nothing in an image without torch."""
+    """Yield the cases; an image without torch has none."""
     if importlib.util.find_spec("torch") is None or not hasattr(torch, "vsi"):
         return
     f32, f16, bf16 = torch.float32, torch.float16, torch.bfloat16

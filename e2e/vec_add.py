@@ -1,10 +1,9 @@
-"""Vector addition as Triton's first tutorial writes it, for every element type, many lengths and block sizes.
+"""Vector addition as in Triton's first tutorial, for every element type, many lengths and block sizes.
 
-The result must be exact: equal, bit for bit but for the payload of a NaN, to the sum computed in float64 (integers:
-modulo 2^bits) and rounded once. For f16, bf16 and f32 the sum in float64 rounded to the type is the correctly rounded
-sum, because float64 has more than twice their precision plus two bits; for f64 it is NumPy's own addition, which IEEE
-754 defines.
-
+The result must be exact: bit for bit equal to the sum computed in float64 (integers: modulo 2^bits) and rounded once;
+only the payload of a NaN may differ. For f16, bf16 and f32, the float64 sum rounded to the type is the correctly
+rounded sum, because float64 has more than twice their precision plus two bits. For f64 it is NumPy's own addition,
+which IEEE 754 defines.
     python e2e/vec_add.py [--only TEXT]
 """
 
@@ -36,7 +35,7 @@ DTYPES: dict[str, Any] = {
     "i32": np.int32,
     "i64": np.int64,
 }
-# Whether pointers are multiples of 16 bytes decides how Triton specialises a kernel.
+# Triton specialises a kernel by whether its pointers are multiples of 16 bytes.
 OFFSETS = (0, 1)
 
 
@@ -53,7 +52,7 @@ def add_kernel(x_ptr, y_ptr, output_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 def operands(n: int, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Two vectors of random numbers, and where there is room the pairs whose sum is special."""
+    """Return two vectors of random numbers, with pairs whose sum is special if the vectors are long enough."""
     random = np.random.default_rng(n)
     kind = np.dtype(dtype)
     if kind.kind == "i":
@@ -78,7 +77,7 @@ def operands(n: int, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], npt.NDArra
 
 
 def expected_sum(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The one right answer, see the module's first lines."""
+    """Return the one correct result; see the module's docstring."""
     with np.errstate(over="ignore", invalid="ignore"):
         if x.dtype.kind == "i":
             return x + y
@@ -86,7 +85,7 @@ def expected_sum(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def check(n: int, block: int, dtype: str, offset: int) -> float | str:
-    """Add two vectors of `n` elements on the device and compare; returns the error, 0, or that it was refused."""
+    """Add two vectors of `n` elements on the device and compare; return the error, which is 0, or the refusal."""
     inputs = [Guarded((n,), DTYPES[dtype], fence=block, offset=offset) for _ in range(2)]
     output = Guarded((n,), DTYPES[dtype], fence=block, offset=offset)
     for guarded, values in zip(inputs, operands(n, DTYPES[dtype]), strict=True):
@@ -112,7 +111,7 @@ def check(n: int, block: int, dtype: str, offset: int) -> float | str:
 
 
 def cases() -> Iterator[Case]:
-    """Every pair of a length, a block size, an element type and an alignment."""
+    """Yield cases that cover every pair of a length, a block size, an element type and an alignment."""
     for choice in pairs(n=LENGTHS, block=BLOCKS, dtype=tuple(DTYPES), offset=OFFSETS):
         yield Case(
             "vec_add",

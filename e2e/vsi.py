@@ -1,10 +1,10 @@
-"""What is particular to vsi: its modes, the vendor's examples, the two ways to install the plugin, dumped launchers.
+"""Cases for vsi only: its modes, the vendor's examples, the two ways to install the plugin, dumped launchers.
 
-The modes are what the documented variables make of every kernel of vec_add and matmul. That a mode was in effect is
-seen by what was launched: how many work-items shared a program, how many commands were made for the tensor core.
+The documented variables select a mode for every kernel of vec_add and matmul. The launch shows whether the mode was in
+effect: how many work-items shared a program, and how many commands for the tensor core were created.
 
-Examples, installations and launchers are run by the command lines that VeriSilicon documents, in a copy of the plugin's
-folder as the container has it at /foundry/triton_vsi_backend.
+Examples, installations and launchers run the command lines that VeriSilicon documents, in a copy of the plugin's
+folder, which the container has at /foundry/triton_vsi_backend.
 
     python e2e/vsi.py [--only TEXT]
 """
@@ -32,7 +32,7 @@ from foundry_core.tensor import Tensor
 from report import Case, run_script
 
 HERE = Path(__file__).resolve().parent
-# Where ./foundry puts the plugin's sources, else the checkout that this file is in.
+# ./foundry puts the plugin's sources here. Without it, the sources are those of the checkout of this file.
 FURNISHED = Path("/foundry/triton_vsi_backend")
 PLUGIN = FURNISHED if FURNISHED.is_dir() else HERE.parent / "backends" / "vsi"
 
@@ -42,7 +42,7 @@ MODES = {
     "TC": {TC: "1", THREADS: "0"},
     "threads": {TC: "0", THREADS: "1"},
 }
-# Triton's default number of warps, and how many work-items a warp is.
+# Triton's default number of warps, and the number of work-items in a warp.
 WARPS, WARP = 4, 32
 COMMAND_BYTES = 256
 
@@ -51,10 +51,10 @@ COMMAND_BYTES = 256
 
 
 def in_modes(cases: Iterable[Case]) -> Iterator[Case]:
-    """The cases in each of the modes.
+    """Yield the cases in each of the modes.
 
-    What TC and multi-threads do to a kernel has nothing to do with Triton's release, which only writes its TTIR: every
-    release shows it with one case of each type, one release with all cases.
+    The effect of TC and multi-threads on a kernel does not depend on Triton's release, which only writes the TTIR. So
+    every release runs one case of each type, and one release runs all cases.
     """
     cases = list(cases)
     for mode, variables in MODES.items():
@@ -72,12 +72,12 @@ def in_modes(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def type_of(case: Case) -> str:
-    """The element types in a case's name."""
+    """Return the element types in a case's name."""
     return next(word for word in case.name.split() if word in {**vec_add.DTYPES, **matmul.DTYPES})
 
 
 def seen_in_effect(case: Case) -> float | str | None:
-    """Run a case; the mode that the environment names must show in what was launched last."""
+    """Run a case; the last launch must show that the mode selected by the environment was in effect."""
     driver = triton.runtime.driver.active
     before = driver.last_launch
     outcome = case.run()
@@ -103,10 +103,10 @@ def seen_in_effect(case: Case) -> float | str | None:
 
 
 def lines(text: str, folder: Path, **variables: str | None) -> str:
-    """What command lines print, run in a folder.
+    """Run command lines in a folder, and return their output.
 
     Args:
-        variables: for the environment; None removes one.
+        variables: environment variables to set; None removes one.
     """
     env = {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
     for name, value in variables.items():
@@ -118,7 +118,7 @@ def lines(text: str, folder: Path, **variables: str | None) -> str:
 
 
 def in_a_copy(flow: Callable[[Path], None]) -> None:
-    """Run something where `cd triton_vsi_backend` works, with empty caches."""
+    """Run a function in a folder where `cd triton_vsi_backend` works, with empty caches."""
     with tempfile.TemporaryDirectory(prefix="vsi-") as scratch:
         folder = Path(scratch, "triton_vsi_backend")
         shutil.copytree(PLUGIN, folder, ignore=shutil.ignore_patterns("__pycache__", "*.whl"))
@@ -126,7 +126,7 @@ def in_a_copy(flow: Callable[[Path], None]) -> None:
 
 
 def example(name: str, mode: str) -> None:
-    """One of VeriSilicon's examples, as its first line says; it checks itself."""
+    """Run one of VeriSilicon's examples as its first line says; the example checks its result."""
 
     def flow(scratch: Path) -> None:
         said = lines(f"python {name}.py", scratch / "triton_vsi_backend" / "examples", **MODES[mode])
@@ -138,7 +138,7 @@ def example(name: str, mode: str) -> None:
     in_a_copy(flow)
 
 
-# An environment over this one: what is installed into it wins.
+# An environment on top of this one: packages that are installed into it take precedence.
 ENVIRONMENT = """
 python -m venv --without-pip env
 echo {below} > env/{packages}/zz_below.pth
@@ -151,7 +151,7 @@ EDITABLE = """
 cd triton_vsi_backend
 pip3 --python ../env/bin/python install --no-build-isolation --editable .
 """
-# No network, and nothing of the running user's configuration.
+# No network, and no configuration of the user.
 OFFLINE = {
     "PIP_NO_INDEX": "1",
     "PIP_NO_CACHE_DIR": "1",
@@ -166,7 +166,7 @@ print(triton_vsi_backend.__file__, pieces.zen_compiler(), pieces.bridge(), sep="
 
 
 def environment(scratch: Path) -> Path:
-    """Make a new environment, in which the packages of this one are found after its own; returns their folder."""
+    """Create an environment whose own packages precede the packages of this one; return the folder of its packages."""
     packages = Path("lib", f"python{sysconfig.get_python_version()}", "site-packages")
     below = "'" + "\n".join(path for path in sys.path if Path(path).is_dir()) + "'"
     lines(ENVIRONMENT.format(below=below, packages=packages), scratch)
@@ -174,7 +174,7 @@ def environment(scratch: Path) -> Path:
 
 
 def installed(scratch: Path, **variables: str | None) -> list[Path]:
-    """Where the new environment has the plugin, the compiler and the bridge; a TC matmul runs with them first."""
+    """Run a TC matmul, and return where the new environment has the plugin, the compiler and the bridge."""
     settings = {"PATH": f"{scratch}/env/bin:{os.environ['PATH']}", "TRITON_CACHE_DIR": str(scratch / "cache"), TC: "1"}
     said = lines("python matmul.py", scratch / "triton_vsi_backend" / "examples", **settings, **variables)
     where = [Path(line) for line in lines(f"python -c '{WHERE}'", scratch, **settings, **variables).splitlines()]
@@ -183,10 +183,10 @@ def installed(scratch: Path, **variables: str | None) -> list[Path]:
 
 
 def wheel(scratch: Path) -> None:
-    """README: `pip3 wheel`, with compiler and bridge in the wheel; then used without the variables that name them."""
+    """README: `pip3 wheel` with compiler and bridge in the wheel; it works without the variables that name them."""
     packages = environment(scratch)
     lines(WHEEL, scratch, **OFFLINE)
-    # The image has this version of the plugin, without the two files.
+    # The image has this version of the plugin too, but without the two files.
     install = "pip3 --python env/bin/python install --force-reinstall triton_vsi_backend/triton_vsi_backend-*.whl"
     lines(install, scratch, **OFFLINE)
     shutil.move(scratch / "triton_vsi_backend" / "src", scratch / "elsewhere")
@@ -196,7 +196,7 @@ def wheel(scratch: Path) -> None:
 
 
 def editable(scratch: Path) -> None:
-    """README: an editable installation runs the sources in the folder, with what the variables name."""
+    """README: an editable installation runs the sources in the folder, and the files that the variables name."""
     environment(scratch)
     lines(EDITABLE, scratch, **OFFLINE)
     named = [Path(os.environ[f"VSI_ZEN_{piece}_PATH"]) for piece in ("COMPILER", "TC_BRIDGE")]
@@ -207,7 +207,7 @@ def editable(scratch: Path) -> None:
     assert lines("python -c 'import triton_vsi_backend as t; print(t.EDITED)'", scratch, **variables) == "True\n"
 
 
-# VeriSilicon's README, and the shorter line of their documents.
+# The line of VeriSilicon's README, and the shorter line of their documents.
 BUILD_LINES = {
     "libc++": "clang++ -Og -glldb -std=c++17 -stdlib=libc++ -fuse-ld=lld {kernel}_standalone.cpp "
     "-o {kernel}_standalone -I ${{VSI_SDK_DIR}}/include -L ${{VSI_SDK_DIR}}/lib -lOpenCL",
@@ -221,10 +221,10 @@ export LD_LIBRARY_PATH=${{VSI_SDK_DIR}}/lib
 
 
 def standalone(line: str) -> float:
-    """matmul's kernel dumped, built and launched without Python, in the mode of the environment.
+    """Dump matmul's kernel, build it and launch it without Python, in the mode of the environment.
 
-    Returns the largest error as a share of its bound, as matmul.check does. Launched on other numbers than Triton was,
-    since an output that was lying there must not do.
+    Returns the largest error as a share of its bound, like matmul.check. The launch uses other numbers than Triton's
+    launch, so that output left by Triton's launch does not pass.
     """
     m, n, k, block = 100, 72, 40, (32, 16, 16)
     kernel, random = "matmul_kernel", np.random.default_rng(7)
@@ -246,13 +246,13 @@ def standalone(line: str) -> float:
         lines(BUILD_LINES[line].format(kernel=kernel), folder)
         a, b, c = arrays = numbers()
         strides = [stride for array in arrays for stride in Tensor(array).stride()]
-        # Triton makes constants of integers that are 1.
+        # Triton turns integer arguments with the value 1 into constants.
         scalars = [np.int32(value) for value in (m, n, k, *strides) if value != 1]
         (folder / "inputs").mkdir()
         for index, argument in enumerate([*arrays, *scalars]):
             np.save(folder / f"inputs/arg_{index}.npy", argument)
         warps = WARPS if os.environ[THREADS] == "1" else 0
-        # No Python starts with such a home.
+        # With this PYTHONHOME no Python can start.
         lines(LAUNCH.format(kernel=kernel, grid=grid, warps=warps), folder, PYTHONHOME="/nowhere")
         outputs = sorted(path.name for path in (folder / "outputs").iterdir())
         assert outputs == [f"arg_{index}.npy" for index in range(3)], outputs

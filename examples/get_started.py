@@ -19,7 +19,7 @@ import triton.language as tl
 from foundry_core.tensor import Tensor
 
 BLOCK_SIZE = 1024
-# Each element is read twice and written once, in f32.
+# An addition reads two f32 elements and writes one.
 BYTES_PER_ELEMENT = 3 * 4
 
 
@@ -33,18 +33,18 @@ def add_kernel(x_ptr, y_ptr, output_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 def launch(x: Any, y: Any, output: Any, n_elements: int) -> None:
-    """output = x + y."""
+    """Compute output = x + y."""
     add_kernel[(triton.cdiv(n_elements, BLOCK_SIZE),)](x, y, output, n_elements, BLOCK_SIZE=BLOCK_SIZE)
 
 
 def arrays(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two arrays of random numbers, and one for the result that a kernel has to overwrite."""
+    """Return two arrays of random numbers, and one for the result, filled with NaN that a kernel must overwrite."""
     x, y = np.random.default_rng(0).random((2, size), np.float32)
     return x, y, np.full(size, np.nan, np.float32)
 
 
 def additions(size: int) -> dict[str, tuple[np.ndarray, Callable[[], object]]]:
-    """For each provider the array that its addition writes, and the addition."""
+    """Return each provider's result array and its addition."""
     x, y, output = arrays(size)
     by_numpy = np.full_like(output, np.nan)
     found = {"numpy": (by_numpy, lambda: np.add(x, y, out=by_numpy))}
@@ -61,17 +61,17 @@ def additions(size: int) -> dict[str, tuple[np.ndarray, Callable[[], object]]]:
 
 
 def largest_difference(size: int) -> tuple[str, float]:
-    """The provider that Triton is compared with, torch if it is there, and the largest difference to it."""
+    """Return the provider that Triton is compared with (torch if installed), and the largest difference from it."""
     found = additions(size)
     for _, add in found.values():
         add()
     reference = "torch" if "torch" in found else "numpy"
-    # NaN, which is what an element is that nobody wrote, is larger than every difference.
+    # An element that was never written is NaN, which is larger than every difference.
     return reference, float(np.max(np.abs(found["triton"][0] - found[reference][0])))
 
 
 def gigabytes_per_second(size: int, provider: str) -> tuple[float, float, float]:
-    """Median, lowest and highest throughput of one addition."""
+    """Return the median, lowest and highest throughput of one addition."""
     _, add = additions(size)[provider]
     quantiles = [0.5, 0.2, 0.8]
     median, low, high = triton.testing.do_bench(add, quantiles=quantiles, warmup=5, rep=20)
@@ -87,7 +87,7 @@ def main() -> None:
     words.add_argument("--sizes", type=int, nargs="+", default=[2**power for power in range(12, 23)])
     sizes = words.parse_args().sizes
     providers = list(additions(1))
-    # One more than a multiple of the block, so that the last program has a mask.
+    # One element more than a multiple of the block, so that the last program needs a mask.
     reference, difference = largest_difference(96 * BLOCK_SIZE + 1)
     print(triton.runtime.driver.active.ran())
     print(f"The maximum difference between {reference} and triton is {difference}")

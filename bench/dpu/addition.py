@@ -1,4 +1,4 @@
-"""vec_add in int32: against the bound that DMA sets, over more and more DPUs, and against one element at a time."""
+"""Measure vec_add in int32: against the DMA bound, on 1 to 64 DPUs, and against one element at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from . import bounds, peers
 from .modelled import MEGA, Timed, best, launched, row
 
 LENGTH = 2**20
-# What one DPU's MRAM just holds: 48 of 64 MiB.
+# The largest length whose three arrays fit into one DPU's MRAM: 48 of 64 MiB.
 LONG = 2**22
 BLOCKS = (128, 256, 512, 1024)
 DPUS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def add(length: int, dpus: int, block: int) -> Timed:
-    """One launch of e2e's kernel; the result is compared."""
+    """Launch e2e's kernel once and compare the result."""
     random = np.random.default_rng(length)
     x, y = (random.integers(-(2**31), 2**31, length, np.int32) for _ in range(2))
     total = np.full_like(x, -1)
@@ -33,7 +33,7 @@ def add(length: int, dpus: int, block: int) -> Timed:
 
 
 def measure() -> list[Measurement]:
-    """One DPU against its bound, 1 to 64 DPUs for two lengths, TritonPIM's way."""
+    """Measure one DPU against its bound, 1 to 64 DPUs for two lengths, and TritonPIM's way of copying."""
     candidates = [add(LENGTH, 1, block) for block in BLOCKS]
     ours = best(candidates)
     block = BLOCKS[candidates.index(ours)]

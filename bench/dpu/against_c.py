@@ -1,4 +1,4 @@
-"""PrIM's GEMV and reduction, of its shapes for one rank: Triton's kernels against hand-written C on the same DPUs."""
+"""Compare Triton's GEMV and reduction, in PrIM's shapes for one rank, with hand-written C on the same DPUs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ DPUS = 64
 # PrIM's strong scaling on one rank (table 3 of arXiv 2105.03814): 8192 x 1024 elements, and 6.3 M of 8 bytes.
 ROWS, COLUMNS = 8192, 1024
 ELEMENTS = 6_291_456
-# Rows of a program and columns of a step; 8192 rows are 8 for each of 1024 tasklets.
+# Rows of a program and columns of a step. 8192 rows are 8 rows for each of 1024 tasklets.
 GEMV_BLOCKS = ((2, 256), (4, 128), (4, 256), (8, 64), (8, 128))
-# Elements of a step; a program takes what one of 1024 tasklets has to do, which is 6144.
+# Elements of a step. A program takes the share of one of 1024 tasklets, which is 6144 elements.
 SUM_BLOCKS = (32, 64, 128, 256)
 TASKLETS = 16
 
 
 def gemv() -> Measurement:
-    """y = A x in int32."""
+    """Measure y = A x in int32."""
     random = np.random.default_rng(ROWS)
     a = random.integers(-1000, 1000, (ROWS, COLUMNS), np.int32)
     x = random.integers(-1000, 1000, COLUMNS, np.int32)
@@ -44,7 +44,7 @@ def gemv() -> Measurement:
 
 
 def reduction() -> Measurement:
-    """The sum of int64; the host adds what the programs found, as it adds what the DPUs found in PrIM."""
+    """Measure the sum of int64; the host adds the programs' sums, as it adds the DPUs' sums in PrIM."""
     values = np.random.default_rng(ELEMENTS).integers(-(2**40), 2**40, ELEMENTS, np.int64)
     chunk = ELEMENTS // (DPUS * TASKLETS)
     candidates: list[Timed] = []

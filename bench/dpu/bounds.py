@@ -1,4 +1,4 @@
-"""What a DPU could do at best, computed from published throughputs (hardware.toml), in cycles."""
+"""Upper limits of a DPU's speed, computed from published throughputs (hardware.toml), in cycles."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _HARDWARE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("hardware.tom
 
 
 def addition(elements: int) -> float:
-    """Cycles that one DPU's DMA engine needs for a vector addition of int32: two reads and a write an element."""
+    """Return the cycles of one DPU's DMA engine for an int32 vector addition: two reads and a write per element."""
     return float(elements / _HARDWARE["vec_add_bound"] * _HARDWARE["frequency_mhz"])
 
 
 def operation(dtype: str, name: str) -> float:
-    """Cycles of the pipeline for one operation alone.
+    """Return the cycles that the pipeline needs for one operation alone.
 
-    PrIM's loop takes frequency / MOPS cycles an element when all 11 stages are busy; what is not the operation is
-    5 instructions. So an int32 multiplication is 350 / 10.3 - 5 = 29 cycles, a float one 350 / 1.9 - 5 = 179.
+    With all 11 stages busy, PrIM's loop takes frequency / MOPS cycles an element; 5 instructions of the loop are not
+    the operation. So an int32 multiplication takes 350 / 10.3 - 5 = 29 cycles, a float one 350 / 1.9 - 5 = 179.
     """
     loop = _HARDWARE["frequency_mhz"] / _HARDWARE["mops"][dtype][name]
     return float(loop - _HARDWARE["loop_instructions"])
 
 
 def multiplication(dtype: str, m: int, n: int, k: int, dpus: int) -> float:
-    """Cycles for an m x k by k x n matrix product if DPUs did nothing but multiply and add, one instruction a cycle."""
+    """Return the cycles of an m x k by k x n product if DPUs only multiply and add, at one instruction a cycle."""
     return m * n * k * (operation(dtype, "multiply") + operation(dtype, "add")) / dpus

@@ -1,7 +1,7 @@
-"""Triton kernels as one writes them for a DPU: a program is one tasklet's work, its blocks are DMA transfers.
+"""Triton kernels in the style that suits a DPU: a program is the work of one tasklet, and its blocks are DMA transfers.
 
-Blocks of some hundred bytes make DMA efficient, and all tiles of all tasklets share 64 KiB. PrIM's shapes are multiples
-of the blocks, so that no element needs a mask. Nothing here is of one backend.
+Blocks of a few hundred bytes make DMA efficient, and all tiles of all tasklets share 64 KiB. PrIM's shapes are
+multiples of the blocks, so no element needs a mask. The kernels are independent of the backend.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import triton.language as tl
 
 @triton.jit
 def sum_kernel(x_ptr, partial_ptr, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
-    """One partial sum a program, over CHUNK elements, of which BLOCK is a part."""
+    """Compute one partial sum per program, over CHUNK elements, in steps of BLOCK elements."""
     pid = tl.program_id(0)
     start = pid * CHUNK
     total = tl.zeros((BLOCK,), dtype=tl.int64)
@@ -24,7 +24,7 @@ def sum_kernel(x_ptr, partial_ptr, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def sum_blocks_kernel(x_ptr, partial_ptr, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
-    """The same with a scalar accumulator: each block is summed as it comes."""
+    """Compute the same partial sums with a scalar accumulator: each block is reduced when it is loaded."""
     pid = tl.program_id(0)
     start = pid * CHUNK
     total = tl.zeros((), dtype=tl.int64)
@@ -36,7 +36,7 @@ def sum_blocks_kernel(x_ptr, partial_ptr, CHUNK: tl.constexpr, BLOCK: tl.constex
 
 @triton.jit
 def gemv_kernel(a_ptr, x_ptr, y_ptr, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """ROWS elements of y = A x a program; a block of x serves all of its rows. The blocks divide A."""
+    """Compute ROWS elements of y = A x per program; all rows use the same block of x. The blocks divide A evenly."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, COLUMNS)
     total = tl.zeros((ROWS,), dtype=tl.int32)
@@ -57,7 +57,7 @@ def matmul_rows_kernel(
     COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """COLUMNS elements of a row of C = A B a program, which int32 can do as well: tl.dot takes no int32.
+    """Compute COLUMNS elements of a row of C = A B per program. It supports int32, which tl.dot does not.
 
     A step reads DEPTH pieces of rows of B and DEPTH elements of A. COLUMNS divides N, and DEPTH divides K.
     """

@@ -1,4 +1,4 @@
-"""What is measured of the dpu target. All cycles are modelled: the emulator counts them, nobody has timed hardware."""
+"""List the measurements of the dpu target. All cycles are modelled by the emulator; no hardware was measured."""
 
 from __future__ import annotations
 

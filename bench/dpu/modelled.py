@@ -1,4 +1,4 @@
-"""Modelled cycles of Triton's launches, and rows that show them."""
+"""Modelled cycles of Triton's launches, and the table rows that show them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEGA = 1e6
 
 @dataclass(frozen=True)
 class Timed:
-    """One way to do the work, its modelled cycles, and the launch if it is Triton's."""
+    """One way to do the work, its modelled cycles, and the launch if Triton launched it."""
 
     label: str
     cycles: int
@@ -21,10 +21,10 @@ class Timed:
 
 
 def launched(label: str, call: Callable[[], object]) -> Timed:
-    """What one launch costs; `call` makes exactly one and checks its result.
+    """Return the cost of one launch; `call` must make exactly one launch and check its result.
 
     Raises:
-        RuntimeError: the DPUs do not say what a launch cost, as with the vendor's SDK.
+        RuntimeError: the DPUs do not report the cost of a launch, as with the vendor's SDK.
     """
     with profile() as launches:
         call()
@@ -35,10 +35,10 @@ def launched(label: str, call: Callable[[], object]) -> Timed:
 
 
 def row(timed: Timed, *, work: float = 0.0, frequency: float = 350e6) -> Row:
-    """A row of the table; the rate is `work` a modelled second."""
+    """Return a row of the table; the rate is `work` per modelled second."""
     return Row(timed.label, cycles=timed.cycles, rate=work * frequency / timed.cycles if work else None)
 
 
 def best(candidates: Iterable[Timed]) -> Timed:
-    """The one with the fewest cycles."""
+    """Return the candidate with the fewest cycles."""
     return min(candidates, key=lambda timed: timed.cycles)

@@ -1,4 +1,4 @@
-"""The hand-written C programs in peers/, built with the SDK that is on PATH and run on its DPUs."""
+"""Build the hand-written C programs in peers/ with the SDK on PATH, and run them on its DPUs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TASKLETS = 16
 
 
 def cycles(kind: str, size: str, dpus: int, *, tasklets: int = TASKLETS) -> int:
-    """Modelled cycles of the slowest DPU; the program has checked its result.
+    """Return the modelled cycles of the slowest DPU; the program has checked its result.
 
     Args:
         kind: va, element, red or gemv; see peers/peers_host.c.
-        size: elements in all, or ROWSxCOLUMNS.
-        dpus: how many share the work.
-        tasklets: on each of them.
+        size: total number of elements, or ROWSxCOLUMNS.
+        dpus: number of DPUs that share the work.
+        tasklets: number of tasklets on each DPU.
     """
     folder = Path(_folder().name)
     program = folder / f"{kind}_{tasklets}"
@@ -29,7 +29,7 @@ def cycles(kind: str, size: str, dpus: int, *, tasklets: int = TASKLETS) -> int:
 
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    # It lives as long as the process.
+    # The folder exists as long as the process.
     return tempfile.TemporaryDirectory()
 
 

@@ -1,4 +1,4 @@
-"""How fast the emulator is: wall time on this machine, and how many modelled cycles of DPUs pass in a second of it."""
+"""Measure the emulator's speed: wall time on this machine, and modelled DPU cycles per second of wall time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS = 5
 
 
 def measure() -> list[Measurement]:
-    """vec_add of 2^24 int32 on 64 DPUs, the first launch (which allocates and loads) apart from those after it."""
+    """Time vec_add of 2^24 int32 on 64 DPUs: the first launch, which allocates and loads, and later launches."""
     random = np.random.default_rng(LENGTH)
     x, y = (random.integers(-(2**31), 2**31, LENGTH, np.int32) for _ in range(2))
     expected = x + y

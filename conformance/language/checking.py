@@ -1,4 +1,4 @@
-"""What the tests share: operands with special values, poisoned outputs, kernels of one expression, comparisons."""
+"""Shared by the tests: operands with special values, poisoned outputs, kernels of one expression, comparisons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNSIGNED: dict[str, Any] = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, 
 INTEGERS = SIGNED | UNSIGNED
 DTYPES = FLOATS | INTEGERS
 BLOCK = 128
-# No multiple of the block: the last program is masked.
+# Not a multiple of the block, so the last program is masked.
 N = 300
 
 _TEMPLATE = """
@@ -41,13 +41,13 @@ def kernel({pointers}, out_ptr, n, BLOCK: tl.constexpr):
 
 @functools.cache
 def elementwise(expression: str, names: str) -> Any:
-    """A kernel that computes an expression of these operands, element by element; `names` as "a b"."""
+    """Return a kernel that computes an expression of these operands element by element; `names` is like "a b"."""
     text = _TEMPLATE.format(
         pointers=", ".join(f"{name}_ptr" for name in names.split()),
         loads="\n".join(f"    {name} = tl.load({name}_ptr + i, mask=inside)" for name in names.split()),
         expression=expression,
     )
-    # Triton reads a kernel's source from its file.
+    # Triton reads a kernel's source from a file.
     path = Path(tempfile.mkdtemp(), "generated.py")
     path.write_text(text)
     spec = importlib.util.spec_from_file_location("generated", path)
@@ -58,7 +58,7 @@ def elementwise(expression: str, names: str) -> Any:
 
 
 def compute(expression: str, dtype: npt.DTypeLike, **operands: Array) -> Guarded:
-    """What an expression of operands of one length comes to, in memory of this type."""
+    """Compute an expression of operands of equal length, and return the result in memory of this type."""
     count = next(iter(operands.values())).size
     out = Guarded((count,), dtype, fence=BLOCK)
     kernel = elementwise(expression, " ".join(operands))
@@ -78,12 +78,12 @@ def _argument(value: Any) -> Any:
 
 
 def poisoned(*shape: int, dtype: npt.DTypeLike) -> Guarded:
-    """Memory for a result, which nothing but the right stores makes right."""
+    """Return memory for a result, filled with a pattern that is never a correct result."""
     return Guarded(shape, dtype, fence=BLOCK)
 
 
 def operand(dtype: npt.DTypeLike, seed: int, count: int = N, *, special: bool = True) -> Array:
-    """Random numbers, and among them the ends of the range, zeros of both signs, subnormals, infinities and NaN."""
+    """Return random numbers mixed with the ends of the range, both zeros, subnormals, infinities and NaN."""
     random = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     if kind.kind in "iu":
@@ -96,18 +96,19 @@ def operand(dtype: npt.DTypeLike, seed: int, count: int = N, *, special: bool = 
         tiny, least, most = float(info.smallest_normal), float(info.smallest_subnormal), float(info.max)
         ends = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, most, -most, tiny, least, -least]
     if special:
-        # Each with each, where two operands have the same ends at other places.
+        # Two operands have the same special values in different order, so that each value meets each other one.
         places = random.permutation(count)[: len(ends) ** 2]
         found[places] = np.resize(np.array(ends, kind) if seed % 2 else np.repeat(ends, len(ends)), places.size)
     return found
 
 
 def check(out: Guarded, reference: Array, *, ulp: float = 0.0) -> None:
-    """Compare with the exact result: equal after one rounding, zeros' signs too, or within some ulp of it.
+    """Compare with the exact result: equal after one rounding, with the signs of zeros, or within some ulp of it.
 
     Args:
         reference: float64 for floating-point numbers, or the type of the output.
-        ulp: allowed distance in units in the last place of the output's type, on top of half of one for the rounding.
+        ulp: allowed distance in units in the last place of the output's type, in addition to half an ulp for the
+            rounding.
     """
     out.check_fences("the output")
     found = out.array
@@ -131,7 +132,7 @@ def check(out: Guarded, reference: Array, *, ulp: float = 0.0) -> None:
 
 
 def last_place(reference: Array, dtype: npt.DTypeLike) -> Array:
-    """The distance from a number to the next one of its type, at each element."""
+    """Return the distance from each element to the next number of its type."""
     info = ml_dtypes.finfo(dtype)
     with np.errstate(all="ignore"):
         exponent = np.floor(np.log2(np.maximum(np.abs(reference.astype(np.float64)), float(info.smallest_normal))))
@@ -140,7 +141,7 @@ def last_place(reference: Array, dtype: npt.DTypeLike) -> Array:
 
 
 def difference(found: Array, expected: Array, wrong: Array) -> str:
-    """The first elements that are wrong, in words."""
+    """Describe the first wrong elements."""
     places = np.argwhere(wrong)
     first = ", ".join(f"{tuple(map(int, at))}: {found[tuple(at)]}, not {expected[tuple(at)]}" for at in places[:4])
     return f"{len(places)} of {found.size} elements are wrong; {first}"

@@ -27,12 +27,12 @@ def test_float_arithmetic_is_rounded_once(expression: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", QUOTIENTS)
 @pytest.mark.parametrize(("expression", "ulp"), [("a / b", 2.5), ("tl.div_rn(a, b)", 0)])
 def test_quotients(expression: str, ulp: float, dtype: str) -> None:
-    """A plain quotient as exact as OpenCL's, which is that of the hardware; div_rn is rounded once."""
+    """A plain quotient is as exact as OpenCL's, and so is the hardware's; div_rn is rounded once."""
     if "div_rn" in expression and dtype == "f64":
         expression = "a / b"
     a, b = operand(FLOATS[dtype], 1), operand(FLOATS[dtype], 2)
     if ulp:
-        # OpenCL's bound is for results and operands that are normal numbers.
+        # OpenCL's bound holds only if results and operands are normal numbers.
         limit = 1e18
         a, b = (
             np.where(np.isfinite(x) & (np.abs(x) < limit) & (np.abs(x) > 1 / limit), x, 1).astype(x.dtype)
@@ -58,7 +58,7 @@ def test_integer_division_truncates_as_in_c(expression: str, dtype: str) -> None
     a, b = operand(INTEGERS[dtype], 1), operand(INTEGERS[dtype], 2)
     b[b == 0] = 3
     if dtype in SIGNED:
-        # The one quotient that the type does not have.
+        # The only quotient that the type cannot represent.
         b[(a == np.iinfo(a.dtype).min) & (b == -1)] = 2
     wide = [(int(x), int(y)) for x, y in zip(a, b, strict=True)]
     quotients = [abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) for x, y in wide]
@@ -94,7 +94,7 @@ def test_umulhi_is_the_upper_half_of_the_product(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_fma_is_rounded_once(dtype: str) -> None:
-    """Operands whose product needs all bits, so that a rounding in between would be seen."""
+    """Use operands whose product needs all bits, so that an intermediate rounding would show."""
     kind: Any = FLOATS[dtype]
     a = operand(kind, 1, special=False)
     b = operand(kind, 2, special=False)

@@ -20,7 +20,7 @@ OPERATIONS: dict[str, Any] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
-# Of floating-point numbers Triton's front end takes sums of all types, and extremes of those with 32 bits and more.
+# Triton's front end accepts floating-point sums of all types, and minima and maxima of 32 bits and more.
 CASES = [
     (op, dtype)
     for op in OPERATIONS
@@ -51,7 +51,7 @@ def accumulate(x, out, n, OP: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.conste
 
 @pytest.mark.parametrize(("op", "dtype"), CASES)
 def test_programs_accumulate_into_the_same_elements(op: str, dtype: str) -> None:
-    """Small whole numbers, whose sums are exact in every type and in any order."""
+    """Use small whole numbers, whose sums are exact in every type and in any order."""
     n, bins = 500, 7
     x = np.random.default_rng(15).integers(0 if dtype[0] == "u" else -3, 4, n).astype(DTYPES[dtype])
     start = np.arange(bins).astype(DTYPES[dtype])

@@ -19,17 +19,17 @@ PAIRS = [(source, target) for source in DTYPES for target in DTYPES if source !=
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_conversion(source: str, target: str) -> None:
-    """Integers wrap around, floating-point numbers are rounded to nearest, to an integer towards zero."""
+    """Integers wrap around; floating-point numbers round to nearest, or towards zero if the target is an integer."""
     a = operand(DTYPES[source], 1)
     if source in FLOATS and target in INTEGERS:
-        # What the type does not have gives any number.
+        # A value outside the target type's range has no defined result.
         limits = np.iinfo(DTYPES[target])
         wide = a.astype(np.float64)
         inside = np.isfinite(wide) & (wide > max(limits.min, -(2.0**62))) & (wide < min(limits.max, 2.0**62))
         a = np.where(inside, a, np.array(1, a.dtype))
     with np.errstate(all="ignore"):
         if source in INTEGERS and target in ("f16", "bf16", "f32"):
-            # By way of an integer that is odd where it was inexact, so that nothing is rounded twice.
+            # Convert by way of an integer that is made odd if bits were dropped, so that nothing is rounded twice.
             reference = np.array([_rounded(int(value), DTYPES[target]) for value in a], DTYPES[target])
         else:
             reference = a.astype(np.float64).astype(DTYPES[target]) if source in FLOATS else a.astype(DTYPES[target])
@@ -37,7 +37,7 @@ def test_conversion(source: str, target: str) -> None:
 
 
 def _rounded(value: int, dtype: type) -> float:
-    """An integer as the nearest number of a type."""
+    """Return the number of a type that is nearest to an integer."""
     magnitude = abs(value)
     drop = max(0, magnitude.bit_length() - 50)
     kept = magnitude >> drop
@@ -77,7 +77,7 @@ def test_every_fp8_number_as_f32(name: str) -> None:
 
 @pytest.mark.parametrize("name", FP8)
 def test_f32_as_fp8(name: str) -> None:
-    """Numbers within the range: what is beyond it saturates or not, as the hardware does."""
+    """Use numbers within the range: whether larger numbers saturate depends on the hardware."""
     a = np.linspace(-400, 400, 1000).astype(np.float32)
     a[::3] /= 2.0**14
     reference = a.astype(FP8[name]).view(np.uint8)

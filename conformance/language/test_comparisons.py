@@ -18,7 +18,7 @@ ORDER = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_order(dtype: str) -> None:
-    """All six at once: each is a bit of the result."""
+    """Test all six comparisons at once: each one is a bit of the result."""
     a, b = operand(DTYPES[dtype], 1), operand(DTYPES[dtype], 2)
     b[::7] = a[::7]
     expression = " | ".join(f"(({each}).to(tl.int8) << {bit})" for bit, each in enumerate(ORDER))
@@ -45,7 +45,7 @@ EXTREMES = {
 def test_minimum_and_maximum_treat_nan_as_asked(expression: str, dtype: str) -> None:
     a, b = operand(DTYPES[dtype], 1), operand(DTYPES[dtype], 2)
     if dtype in FLOATS:
-        # Which of two zeros of different signs is the smaller one is not said.
+        # It is not defined which of two zeros of different signs is the smaller one.
         a[a == 0], b[b == 0] = 0, 0
     wide = (a.astype(np.float64), b.astype(np.float64)) if dtype in FLOATS else (a, b)
     check(compute(expression, DTYPES[dtype], a=a, b=b), EXTREMES[expression](*wide))

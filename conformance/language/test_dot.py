@@ -25,7 +25,7 @@ def product(
 
 
 def near(out, a: np.ndarray, b: np.ndarray, c: np.ndarray, eps: float) -> None:
-    """A sum of k products and one number in any order: each rounding adds half an ulp of the sum of magnitudes."""
+    """Check a sum of k products and one number, in any order: each rounding adds half an ulp of the magnitudes' sum."""
     out.check_fences("the output")
     a, b, c = (x.astype(np.float64) for x in (a, b, c))
     allowed = (a.shape[-1] + 2) * eps * (np.abs(a) @ np.abs(b) + np.abs(c))
@@ -96,7 +96,7 @@ def test_matmul_with_edges(dtype: str, m: int, n: int, k: int) -> None:
     a, b = (operand(DTYPES[dtype], seed, r * c, special=False).reshape(r, c) for seed, r, c in ((1, m, k), (2, k, n)))
     out = poisoned(m, n, dtype=np.float32)
     launch(matmul, (triton.cdiv(m, 16), triton.cdiv(n, 16)), a, b, out, m, n, k, M=16, N=16, K=16)
-    # Without input_precision="ieee" f32 may be computed in tf32.
+    # Without input_precision="ieee", a backend may compute f32 in tf32.
     near(out, a, b, np.zeros((m, n)), 2.0**-10 if dtype == "f32" else float(np.finfo(np.float32).eps))
 
 

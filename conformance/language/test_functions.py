@@ -45,7 +45,7 @@ def calls_out_of_line(x, out):
 
 
 def test_a_function_that_is_not_inlined() -> None:
-    """Triton passes scalars only to such a function."""
+    """Triton passes only scalars to such a function."""
     x, out = np.arange(8, dtype=np.float32), poisoned(8, dtype=np.float32)
     launch(calls_out_of_line, (8,), x, out)
     check(out, x.astype(np.float64) * 2 + 1)
@@ -151,7 +151,7 @@ def random_numbers(out, seed, KIND: tl.constexpr, BLOCK: tl.constexpr):
 
 
 def philox(seed: int, count: int) -> np.ndarray:
-    """The first of the four words of Philox 4x32-10 (Salmon et al. 2011) for the counters 0 to count - 1."""
+    """Return the first of the four words of Philox 4x32-10 (Salmon et al. 2011) for the counters 0 to count - 1."""
     c = [np.arange(count, dtype=np.uint64)] + [np.zeros(count, np.uint64)] * 3
     key = [np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)]
     word, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -170,7 +170,7 @@ def test_random_integers_are_those_of_philox(seed: int) -> None:
 
 
 def test_random_floats_are_uniform_on_the_unit_interval() -> None:
-    """Of 4096: the mean within six standard deviations, 0.5 / sqrt(3 n)."""
+    """The mean of 4096 numbers lies within six standard deviations, 0.5 / sqrt(3 n)."""
     out = poisoned(4096, dtype=np.float32)
     launch(random_numbers, (64,), out, 42, KIND="rand", BLOCK=64)
     out.check_fences("the output")

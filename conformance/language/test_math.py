@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from checking import FLOATS, check, compute, operand
 
-# The bound for f32 and f64 (OpenCL C 3.0, table of ULP values), the range of operands, the reference.
+# The bound for f32 and f64 in ulp (OpenCL C 3.0, table of ULP values), the range of operands, and the reference.
 FUNCTIONS: dict[str, tuple[float, tuple[float, float], Any]] = {
     "exp": (3, (-80, 80), np.exp),
     "exp2": (3, (-120, 120), np.exp2),
@@ -23,7 +23,7 @@ FUNCTIONS: dict[str, tuple[float, tuple[float, float], Any]] = {
     "floor": (0, (-1e6, 1e6), np.floor),
     "ceil": (0, (-1e6, 1e6), np.ceil),
     "abs": (0, (-1e30, 1e30), np.abs),
-    # 3 ulp of exp, half an ulp each for the sum, 2.5 for the quotient.
+    # 3 ulp for exp, half an ulp for each sum, 2.5 ulp for the quotient.
     "sigmoid": (7, (-30, 80), lambda x: 1 / (1 + np.exp(-x))),
 }
 LIBDEVICE: dict[str, tuple[float, tuple[float, float], Any]] = {
@@ -61,11 +61,11 @@ def test_functions_are_as_exact_as_opencl_promises(module: str, name: str, dtype
     if low > 0 and high / low > 1e6:
         x = np.exp(random.uniform(math.log(low), math.log(high), 600))
     x = np.clip(x, low, high).astype(FLOATS[dtype])
-    # The reference is computed in f64, which for f64 has an error of its own.
+    # The reference is computed in f64, so for f64 it has an error as well.
     check(compute(f"{module}.{name}(a)", x.dtype, a=x), reference(x.astype(np.float64)), ulp=ulp + (dtype == "f64"))
 
 
-# What OpenCL C 3.0 and C's annex F say of the ends of the range.
+# The values at the ends of the range that OpenCL C 3.0 and annex F of C require.
 SPECIAL: dict[str, Any] = {
     "tl.exp": np.exp,
     "tl.exp2": np.exp2,

@@ -1,4 +1,4 @@
-"""Loads and stores: masks, strides, what lies outside, addresses from memory, block pointers, descriptors."""
+"""Loads and stores: masks, strides, out-of-bounds elements, addresses from memory, block pointers, descriptors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def gather_rows(x, index, out, n, BLOCK: tl.constexpr):
 def test_a_gather_reads_only_where_its_mask_is_set() -> None:
     x = operand(np.int32, 1, 50)
     index = np.random.default_rng(3).integers(0, 50, 100)
-    # Reading there would fault.
+    # Reading at these addresses would fault.
     index[::5] = -(10**14)
     out = poisoned(100, dtype=np.int32)
     launch(gather_rows, (1,), x, index, out, 100, BLOCK=128)

@@ -1,4 +1,4 @@
-"""Reductions of one axis or of all, of every type, with ties and NaN."""
+"""Reductions of one axis or of all axes, of every type, with ties and NaN."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import triton.language as tl
 from checking import DTYPES, FLOATS, INTEGERS, check, launch, operand, poisoned
 
 M, N = 8, 32
-# Every type along the rows, two of them along the columns.
+# Every type along the rows, and two of the types along the columns.
 AXES = [(name, 1) for name in DTYPES] + [("f32", 0), ("i32", 0)]
 
 
@@ -40,7 +40,7 @@ def reduce_rows(x, out, OP: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_sums_of_floats(dtype: str, axis: int) -> None:
-    """In any order: each of n - 1 additions adds half an ulp of the sum of magnitudes."""
+    """Sums may be in any order: each of n - 1 additions adds half an ulp of the sum of magnitudes."""
     x, out = operand(FLOATS[dtype], 1, M * N, special=False).reshape(M, N), poisoned((N, M)[axis], dtype=FLOATS[dtype])
     launch(reduce_rows, (1,), x, out, OP="sum", AXIS=axis, M=M, N=N)
     out.check_fences("the output")
@@ -52,7 +52,7 @@ def test_sums_of_floats(dtype: str, axis: int) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("op", ["sum", "xor_sum"])
 def test_sums_of_integers_wrap_around(op: str, dtype: str) -> None:
-    """Triton sums what is narrower than 32 bits in 32."""
+    """Triton sums integers narrower than 32 bits in 32 bits."""
     kind = np.dtype(INTEGERS[dtype])
     result = np.dtype(f"{kind.kind}4") if op == "sum" and kind.itemsize < 4 else kind
     x, out = operand(kind, 1, M * N).reshape(M, N), poisoned(M, dtype=result)
@@ -65,7 +65,7 @@ def test_sums_of_integers_wrap_around(op: str, dtype: str) -> None:
 @pytest.mark.parametrize(("dtype", "axis"), AXES)
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_extremes(op: str, axis: int, dtype: str) -> None:
-    """A NaN is left out, as by fmax and fmin."""
+    """NaN is ignored, as by fmax and fmin."""
     x, out = operand(DTYPES[dtype], 1, M * N).reshape(M, N), poisoned((N, M)[axis], dtype=DTYPES[dtype])
     if dtype in FLOATS:
         x[x == 0] = 1
@@ -135,10 +135,10 @@ def softmax(x, out, N: tl.constexpr):
 
 
 def test_softmax() -> None:
-    """exp within 3 ulp, the sum of n terms within n / 2 ulp, the quotient within 2.5."""
+    """The bound: exp within 3 ulp, the sum of n terms within n / 2 ulp, the quotient within 2.5 ulp."""
     x, out = operand(np.float32, 1, M * N, special=False).reshape(M, N), poisoned(M, N, dtype=np.float32)
     launch(softmax, (M,), x, out, N=N)
-    # What is rounded before exp grows with the argument: |x - max| halves of an ulp.
+    # The rounding error before exp grows with the argument: it is |x - max| halves of an ulp.
     wide = x.astype(np.float64)
     shifted = wide - wide.max(1, keepdims=True)
     e = np.exp(shifted)

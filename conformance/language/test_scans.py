@@ -45,7 +45,7 @@ def test_scans_of_integers(op: str, axis: int, reverse: bool, dtype: str) -> Non
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_cumulative_sums_of_floats(axis: int, reverse: bool, dtype: str) -> None:
-    """In any order: each addition adds half an ulp of the sum of magnitudes so far."""
+    """Sums may be in any order: each addition adds half an ulp of the sum of magnitudes so far."""
     x, out = operand(FLOATS[dtype], 1, M * N, special=False).reshape(M, N), poisoned(M, N, dtype=FLOATS[dtype])
     launch(scan, (1,), x, out, OP="cumsum", AXIS=axis, REVERSE=reverse, M=M, N=N)
     out.check_fences("the output")

@@ -1,4 +1,4 @@
-"""What moves elements: reshape, transpose, broadcast, join, split, cat, flip, gather, histogram, sort, topk."""
+"""Operations that move elements: reshape, transpose, broadcast, join, split, cat, flip, gather, histogram, sort."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_tiles_are_joined_and_split(op: str, dtype: str) -> None:
     out = poisoned(size, dtype=DTYPES[dtype])
     launch(pairs, (1,), x, y, out, OP=op, N=32)
     if op == "cat":
-        # With can_reorder the elements may be in any order.
+        # With can_reorder, the elements may be in any order.
         out.check_fences("the output")
         bits = np.dtype(f"u{x.itemsize}")
         both = np.concatenate([x, y]).view(bits)

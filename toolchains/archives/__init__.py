@@ -1,5 +1,5 @@
-"""Archives that come out the same each time: tars, wheels, docker archives, installation prefixes.
+"""Reproducible archives: tars, wheels, docker archives, installation prefixes.
 
-Input: files and folders, or archives that somebody else wrote. Output: archives whose bytes depend on their content
-only, and safe lists of what an archive holds.
+Input: files and folders, or archives that somebody else wrote. Output: archives whose bytes depend only on their
+content, and safe lists of an archive's entries.
 """

@@ -1,8 +1,8 @@
 """Refuse names that lead out of their folder.
 
-Everything that takes a path or a file name from outside asks here before it uses it: patches, the lock, wheels, tars,
-SDKs, source trees, what a container sends back. There is one rule for all of them, and it looks at the text of a name.
-Use under() to write below a folder that may hold links: it checks the folder, too.
+Code that takes a path or a file name from outside checks it here before use: patches, the lock, wheels, tars, SDKs,
+source trees, files from a container. All of them follow one rule, which looks only at the text of the name. Use
+path_below() to write into a folder that may contain links: it checks the folder as well.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def relative_path(
     """Return a relative path in its normal form, "a/b" for "./a//b".
 
     Args:
-        path: as it came.
-        called: what it came from, for the message.
-        error: what to raise.
+        path: the path as it was given.
+        called: where the path came from, for the message.
+        error: the error to raise.
         backslash: accept names with a backslash. Only whole file systems have such names; a tool that takes the
             backslash for a separator would leave the folder.
 
@@ -60,7 +60,7 @@ def name(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveErr
     """Return the name of a file or folder: one part of a path.
 
     Raises:
-        error: see inside; or it has a separator, or is ".".
+        error: see relative_path; or the name has a separator, or is ".".
     """
     relative_path(text, called, error=error)
     if "/" in text or text == ".":
@@ -71,10 +71,10 @@ def name(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveErr
 
 
 def word(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
-    """Return a name or a version that other programs are given on their command line.
+    """Return a name or a version that is passed to other programs on their command line.
 
     Raises:
-        error: see name; or it has a blank or a control character, or would be taken for an option.
+        error: see name; or it has a blank or a control character, or could be taken for an option.
     """
     name(text, called, error=error)
     if not _WORD.fullmatch(text):
@@ -95,7 +95,7 @@ def sha256(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveE
 
 
 def commit(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
-    """Return the name of an object of git, in hexadecimal.
+    """Return the hash of a git object, in hexadecimal.
 
     Raises:
         error: it is not valid.
@@ -110,10 +110,10 @@ def _matched(pattern: re.Pattern[str], text: str, what: str, called: str, error:
 
 
 def path_below(folder: Path, path: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> Path:
-    """Return where a path is in a folder of this machine.
+    """Return the path of an entry inside a folder of this machine.
 
     Raises:
-        error: see inside; or a link in the folder leads out of it.
+        error: see relative_path; or a link in the folder leads out of it.
     """
     place = folder / relative_path(path, called, error=error)
     if not place.resolve().is_relative_to(folder.resolve()):
@@ -126,10 +126,10 @@ def path_below(folder: Path, path: str, called: str, *, error: type[FoundryError
 
 
 def refuse_entries_through_links(links: Collection[str], names: Collection[str], called: str) -> None:
-    """Refuse entries that would be written where a link of the same archive leads.
+    """Refuse entries that would be written through a link of the same archive.
 
     Raises:
-        UnsafeArchiveError: a folder that one of the names is in is a link.
+        UnsafeArchiveError: a parent folder of one of the names is a link.
     """
     for each in names:
         if any(folder in links for folder in parent_folders(each)):

@@ -1,8 +1,8 @@
-"""Write reproducible Docker archives: make one for a base image, normalise those that a build made.
+"""Write reproducible Docker archives: create one for a base image, or normalise one from an image build.
 
-What `docker save` writes depends on the clock and on the engine. Here every layer is written again with its entries
-sorted and its times, owners and modes reduced to what matters; so is the configuration. The ID of an image is the
-sha256 of its configuration, which names the layers by their sha256: the same content gives the same ID.
+The output of `docker save` depends on the clock and on the engine. This module writes every layer again: entries are
+sorted, and times, owners and modes are reduced to what matters. It does the same with the configuration. The ID of an
+image is the sha256 of its configuration, which names the layers by their sha256: the same content gives the same ID.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from toolchains.archives.tar_file import EPOCH, TarWriter
 from toolchains.system.errors import ImageError
 from toolchains.system.paths import scratch
 
-# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+# The revision of the bytes written: raise it whenever they change. It is part of the identity of artifacts.
 FORMAT = 1
 _CHUNK = 4 << 20
-# What tells images of an unfinished build from others, and whose they are; a finished image does not have it.
+# A label of the images of an unfinished build; its value names the process. A finished image does not have it.
 BUILD_LABEL = "org.triton-foundry.build"
 _CREATED = datetime.fromtimestamp(EPOCH, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 _GZIP = b"\x1f\x8b"
-# An entry of this name says that its folder hides all that the layers below have in it; .wh.X says that X is gone.
+# An entry of this name hides everything that lower layers have in its folder; .wh.X marks X as deleted.
 _OPAQUE = ".wh..wh..opq"
 _WHITEOUT = ".wh."
-# Access and change times are of the machine that wrote the layer; extended attributes belong to the file.
+# Extended attributes belong to the file. Access and change times do not: they come from the machine that built the
+# layer.
 _KEPT_PAX = "SCHILY.xattr."
-# What an image says about running it. The engine adds its own: host name, parent image, the build's container.
+# The parts of a configuration about running the image. Not kept: the engine's host name, parent image and container.
 _KEPT_CONFIG = (
     "Cmd",
     "Entrypoint",
@@ -60,13 +61,13 @@ _KEPT_CONFIG = (
 def write_base_image(
     rootfs: Path, archive: Path, *, name: str, architecture: str, env: list[str], command: list[str]
 ) -> str:
-    """Make an image of one layer from a tar of a root file system.
+    """Create an image of one layer from a tar of a root file system.
 
     Args:
         rootfs: the tar.
-        archive: where the docker-archive is written.
-        name: the tag it will have when loaded.
-        architecture: as Docker calls it: "amd64".
+        archive: path of the docker-archive to write.
+        name: the image's tag when it is loaded.
+        architecture: Docker's name for it, such as "amd64".
 
     Returns:
         The image's ID, "sha256:...".
@@ -84,20 +85,20 @@ def write_base_image(
 
 
 def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] = (), leave_out: bool = False) -> str:
-    """Write a saved image again, so that two builds of the same content give the same bytes.
+    """Rewrite a saved image, so that two builds of the same content give the same bytes.
 
     Args:
-        saved: what the engine saved, in Docker's own layout or in OCI's with Docker's manifest.
-        archive: where the normalised docker-archive is written.
-        name: the tag it will have when loaded.
-        known: digests ("sha256:...") of layers that are normalised already; they are copied as they are.
+        saved: the engine's archive, in Docker's own layout or in OCI's with Docker's manifest.
+        archive: path of the normalised docker-archive to write.
+        name: the image's tag when it is loaded.
+        known: digests ("sha256:...") of layers that are already normalised; they are copied unchanged.
         leave_out: name the known layers without copying them, for an engine that has them.
 
     Returns:
         The image's ID, "sha256:...".
 
     Raises:
-        ImageError: no archive of one image, or layers compressed in a way that cannot be read.
+        ImageError: the file is not an archive of one image, or a layer's compression is not supported.
     """
     with saved.open("rb") as source, archive.open("wb") as file:
         try:
@@ -121,18 +122,18 @@ def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] =
 
 @dataclass
 class _Below:
-    """What the layers so far hold: for a folder its metadata, for anything else None."""
+    """The content of the layers so far: for a folder its metadata, for anything else None."""
 
     entries: dict[str, Any] = field(default_factory=dict)
 
     def scan(self, source: IO[bytes]) -> None:
-        """Record what a layer holds."""
+        """Record the content of a layer."""
         with tarfile.open(fileobj=source) as tar:
             for name, entry in _entries(tar).items():
                 self.add(name, entry)
 
     def add(self, name: str, entry: tarfile.TarInfo) -> None:
-        """Take note of an entry, the folders that its name implies included."""
+        """Record an entry, and the folders that its name implies."""
         folder, last = posixpath.split(name)
         if last.startswith(_WHITEOUT):
             gone = folder if last == _OPAQUE else posixpath.join(folder, last.removeprefix(_WHITEOUT))
@@ -145,7 +146,7 @@ class _Below:
         self.entries[name] = _metadata(entry) if entry.isdir() else None
 
     def is_redundant(self, name: str, entry: tarfile.TarInfo) -> bool:
-        """Return whether an entry changes nothing: engines differ in which of those they write."""
+        """Return whether an entry changes nothing; engines differ in which of these they write."""
         folder, last = posixpath.split(name)
         if last == _OPAQUE:
             return folder not in self.entries
@@ -155,7 +156,7 @@ class _Below:
 
 
 class _Writer:
-    """Writes a docker-archive: layers as they come, then the configuration and the manifest that name them."""
+    """Writes a docker-archive: layers as they are added, then the configuration and the manifest that name them."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -165,7 +166,7 @@ class _Writer:
     def layer(self, write: Callable[[IO[bytes]], None]) -> None:
         """Add the layer that `write` writes."""
         start = self._file.tell()
-        # The header holds name and size, which are known at the end only: its block is written last.
+        # The header contains the layer's name and size, which are known only at the end: its block is written last.
         self._file.write(bytes(tarfile.BLOCKSIZE))
         hashed = _Hashed(self._file)
         write(cast(IO[bytes], hashed))
@@ -181,7 +182,7 @@ class _Writer:
         self._layers.append(digest)
 
     def known_layer(self, digest: str, source: IO[bytes] | None) -> None:
-        """Add a layer as it is; without a source, its name only."""
+        """Add a layer unchanged; without a source, add only its name."""
         if source is not None:
             size = source.seek(0, io.SEEK_END)
             source.seek(0)
@@ -189,7 +190,7 @@ class _Writer:
         self._layers.append(digest)
 
     def finish(self, config: Mapping[str, Any], name: str) -> str:
-        """Add configuration and manifest; returns the image's ID."""
+        """Add the configuration and the manifest; return the image's ID."""
         labels = config["config"].get("Labels") or {}
         running = {**config["config"], "Labels": {key: labels[key] for key in labels if key != BUILD_LABEL}}
         content = _canonical(
@@ -212,7 +213,7 @@ class _Writer:
 
 
 class _Hashed:
-    """Passes bytes on and keeps their sha256."""
+    """Writes bytes to a file and computes their sha256."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -224,7 +225,7 @@ class _Hashed:
 
 
 def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
-    """Write a layer again, normalised, and record what it holds."""
+    """Write a normalised copy of a layer, and record its content."""
     with tarfile.open(fileobj=source) as tar, TarWriter(out) as result:
         entries = _entries(tar)
         _link(entries)
@@ -237,21 +238,21 @@ def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
 
 
 def _entries(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    """Return the entries of a layer by name; the root folder itself is every engine's own."""
+    """Return the entries of a layer by name, without the root folder, which differs between engines."""
     entries = {_name(entry.name): entry for entry in tar}
     entries.pop(".", None)
     return entries
 
 
 def _name(path: str) -> str:
-    # Whole file systems have names with backslashes: units of systemd.
+    # Root file systems have names with backslashes: systemd's units.
     return confine.relative_path(path.lstrip("/") or ".", "a layer", backslash=True)
 
 
 def _link(entries: dict[str, tarfile.TarInfo]) -> None:
-    """Of the names that one file has, make the first the file and the others links to it.
+    """If a file has several names, make the first name the file and the others hard links to it.
 
-    Which of them the engine came upon first is chance.
+    An engine's choice of the first name is random.
     """
     groups: dict[str, list[str]] = {}
     for name, entry in entries.items():
@@ -260,7 +261,7 @@ def _link(entries: dict[str, tarfile.TarInfo]) -> None:
             groups.setdefault(target, [target]).append(name)
     for target, names in groups.items():
         origin = entries.get(target)
-        # A link to a file of a layer below stays as it is.
+        # A link to a file of a lower layer stays unchanged.
         if origin is None or not origin.isreg():
             continue
         first, *others = sorted(names)
@@ -271,7 +272,7 @@ def _link(entries: dict[str, tarfile.TarInfo]) -> None:
 
 
 def _clean(name: str, entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return the entry without what depends on when and where it was made."""
+    """Return the entry without metadata that depends on when and where it was created."""
     clean = tarfile.TarInfo(name)
     clean.type, clean.size = entry.type, entry.size
     clean.linkname = _name(entry.linkname) if entry.islnk() else entry.linkname

@@ -1,4 +1,4 @@
-"""Read folders in the same way on every machine: as one digest, or as a tar that does not depend on the machine."""
+"""Read folders reproducibly: as one digest, or as a tar that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import IO
 
 from toolchains.archives.tar_file import TarWriter
 
-# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+# The revision of the bytes written: raise it whenever they change. It is part of the identity of artifacts.
 FORMAT = 1
-# What tools leave behind in source folders.
+# Folders that tools leave in source folders.
 LITTER = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """Return the regular files below a folder by their relative names, sorted, without what tools leave behind."""
+    """Return the regular files below a folder by their relative names, sorted, without the folders in LITTER."""
     found = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
@@ -26,7 +26,7 @@ def files(folder: Path) -> dict[str, Path]:
 
 
 def files_digest(entries: Mapping[str, Path]) -> str:
-    """sha256 over names, execute permissions and contents."""
+    """Return the sha256 over names, execute permissions and contents."""
     whole = hashlib.sha256()
     for name in sorted(entries):
         path = entries[name]
@@ -44,7 +44,7 @@ def entries_below(source: Path, name: str) -> dict[str, Path]:
 def write_tar(file: IO[bytes], entries: Mapping[str, Path | bytes]) -> None:
     """Write an uncompressed tar of regular files: sorted, owned by root, dated EPOCH.
 
-    Folders have no entries: who unpacks makes those that are missing, and leaves those alone that exist.
+    Folders have no entries: unpacking creates missing folders, and does not change existing ones.
     """
     with TarWriter(file) as tar:
         add_files(tar, entries)
@@ -62,6 +62,6 @@ def add_files(tar: TarWriter, entries: Mapping[str, Path | bytes]) -> None:
 
 
 def mode(path: Path) -> int:
-    """Return the permissions that a file has in a tar: whether its owner may execute it."""
-    # Of the nine permissions git keeps one; the others depend on who cloned with which umask.
+    """Return a file's permissions in a tar, which depend on whether its owner may execute it."""
+    # Of the nine permissions, git keeps only this one; the others depend on the umask of the clone.
     return 0o755 if path.stat().st_mode & 0o100 else 0o644

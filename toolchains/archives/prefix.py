@@ -1,6 +1,6 @@
 """Write an installation prefix, from a recipe or a user, as a tar: the same bytes for the same content.
 
-It may come as a tar or as a folder; the bytes are the same.
+The prefix may be given as a tar or as a folder; the bytes are the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from toolchains.archives.tar_file import TarWriter
 from toolchains.system.errors import UnsafeArchiveError
 from toolchains.system.paths import scratch
 
-# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+# The revision of the bytes written: raise it whenever they change. It is part of the identity of artifacts.
 FORMAT = 1
 _OTHER = "give the archive as the vendor packed it, or the folder that it was unpacked to"
 _COMPRESSED: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -37,10 +37,10 @@ class PrefixEntry:
     """A file of a prefix, or a link.
 
     Attributes:
-        open: gives the file's content, at its start.
+        open: returns a file object at the start of the content.
         size: in bytes.
-        executable: whether its owner may execute it.
-        link: where a link leads; a file has none.
+        executable: whether the owner may execute the file.
+        link: the target of a link; empty for a file.
     """
 
     open: Callable[[], IO[bytes]]
@@ -50,13 +50,13 @@ class PrefixEntry:
 
 
 def normalise(source: Path, target: Path, *, below: str = "", without: Collection[str] = ()) -> None:
-    """Write a tar again, normalised; see write.
+    """Write a normalised copy of a tar; see write.
 
     Args:
         source: a tar, plain or compressed.
         target: the plain tar to write.
-        below: take only what is in this folder, and take its name away.
-        without: names of files at the top that are left out.
+        below: take only the content of this folder, and remove the folder's name from the paths.
+        without: names of topmost files to leave out.
 
     Raises:
         UnsafeArchiveError: an entry would be written outside the prefix, or is neither a file nor a link.
@@ -82,7 +82,7 @@ def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str,
     """Return the files and links of a prefix by their names in it; errors call the tar by the given name.
 
     Args:
-        below: take only what is in this folder, and take its name away.
+        below: take only the content of this folder, and remove the folder's name from the paths.
 
     Raises:
         UnsafeArchiveError: see normalise.
@@ -101,7 +101,7 @@ def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str,
         if member.issym():
             found[inside] = PrefixEntry(partial(_content, tar, member), link=member.linkname)
             continue
-        # A hard link has no content; the file does, which must come before it.
+        # A hard link has no content; it is that of its file, which must come before the link.
         file = files.get(confine.relative_path(member.linkname, called)) if member.islnk() else member
         if file is None:
             raise UnsafeArchiveError(
@@ -116,11 +116,11 @@ def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str,
 
 
 def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
-    """Return the files and links below a folder by their names in it. Links are kept as they are, not followed.
+    """Return the files and links below a folder by their relative names. Links are not followed.
 
     Raises:
-        UnsafeArchiveError: something there is neither a file nor a link.
-        OSError: it cannot be read.
+        UnsafeArchiveError: an entry is neither a file nor a link.
+        OSError: the folder cannot be read.
     """
 
     def fail(error: OSError) -> None:
@@ -136,7 +136,7 @@ def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
 
 
 def file_entry(path: Path) -> PrefixEntry:
-    """Return a file that a user names; a link to it is followed.
+    """Return the entry of a file that a user names; a link to a file is followed.
 
     Raises:
         UnsafeArchiveError: it is not a regular file.
@@ -147,7 +147,7 @@ def file_entry(path: Path) -> PrefixEntry:
 
 def _of_path(path: Path, status: os.stat_result) -> PrefixEntry:
     if stat.S_ISLNK(status.st_mode):
-        # As it is: Path would shorten "./lib".
+        # readlink returns the target unchanged; Path would shorten "./lib".
         return PrefixEntry(partial(_opened, path), link=os.readlink(path))  # noqa: PTH115
     if not stat.S_ISREG(status.st_mode):
         raise UnsafeArchiveError(f"neither a file nor a link: {path}", next="remove it, or give a folder without it")
@@ -165,17 +165,17 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def refuse_paths_through_links(found: Mapping[str, PrefixEntry], called: str) -> None:
-    """Refuse entries that would be unpacked to where a link leads.
+    """Refuse entries that would be unpacked through a link.
 
     Raises:
-        UnsafeArchiveError: there is one.
+        UnsafeArchiveError: there is such an entry.
     """
     confine.refuse_entries_through_links({name for name, entry in found.items() if entry.link}, found, called)
 
 
 @contextmanager
 def open_seekable(source: Path) -> Iterator[tarfile.TarFile]:
-    """A tar, plain or compressed, that can be read in any order without being decompressed time and again."""
+    """Open a tar, plain or compressed, so that it can be read in any order; it is decompressed at most once."""
     with source.open("rb") as file:
         magic = file.read(8)
     opener = next((opener for start, opener in _COMPRESSED.items() if magic.startswith(start)), None)

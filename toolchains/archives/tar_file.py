@@ -1,6 +1,6 @@
-"""Write tars whose bytes depend on their content only. No other module writes one.
+"""Write tars whose bytes depend only on their content. No other module writes tars.
 
-FORMAT of the modules that use this one covers these bytes, too; tests/test_format.py compares them.
+The modules that use this one have FORMAT revisions, which cover these bytes too; tests/test_format.py compares them.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import IO
 
 from toolchains.system.errors import FileError
 
-# The date that everything built here carries: 2026-01-01 in seconds. Files that are older keep their own.
+# The date of all files that we build: 2026-01-01 in seconds. Older files keep their own date.
 EPOCH = 1767225600
-# Two empty blocks end a tar.
+# A tar ends with two empty blocks.
 END = bytes(2 * tarfile.BLOCKSIZE)
 _CHUNK = 4 << 20
 
 
 class TarWriter:
-    """Writes a plain tar: entries as they come, and the end when the context is left without an error.
+    """Writes a plain tar: entries as they are added, and the end when the context is left without an error.
 
-    What ustar cannot express, such as long names, is in PAX headers. Unlike tarfile, it keeps nothing of an entry that
-    is written: a tree of 100 000 files needs no more memory than one of ten.
+    PAX headers express what ustar cannot, such as long names. Unlike tarfile, this class keeps no written entry in
+    memory: a tree of 100 000 files needs no more memory than one of ten.
 
     Args:
-        out: open for writing.
-        owner: number of the user and of the group that files, links and folders belong to.
+        out: a file that is open for writing.
+        owner: number of the user and of the group that own files, links and folders.
     """
 
     def __init__(self, out: IO[bytes], *, owner: int = 0) -> None:
@@ -45,7 +45,7 @@ class TarWriter:
     def file(
         self, name: str, content: bytes | IO[bytes], size: int = 0, *, executable: bool = False, date: int = EPOCH
     ) -> None:
-        """Add a file with mode 755 or 644; a content that is to be read needs its size."""
+        """Add a file with mode 755 or 644. If the content is a file object, its size must be given."""
         if isinstance(content, bytes):
             size, content = len(content), io.BytesIO(content)
         self.add(self._entry(name, date, 0o755 if executable else 0o644, size=size), content)
@@ -59,10 +59,10 @@ class TarWriter:
         self.add(self._entry(name, date, 0o755, type=tarfile.DIRTYPE))
 
     def add(self, entry: tarfile.TarInfo, content: IO[bytes] | None = None) -> None:
-        """Add an entry as it is, with its content if it has one.
+        """Add an entry unchanged, with its content if it has one.
 
         Raises:
-            FileError: the content is shorter than the entry says.
+            FileError: the content is shorter than the entry's size.
         """
         self._write(entry.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
         if content is None:
@@ -89,5 +89,5 @@ class TarWriter:
 
 
 def padding(size: int) -> bytes:
-    """Return what comes after a content of so many bytes."""
+    """Return the padding after a content of this size in bytes."""
     return bytes(-size % tarfile.BLOCKSIZE)

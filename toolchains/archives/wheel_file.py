@@ -1,4 +1,4 @@
-"""Read a wheel's entries, and write a wheel whose bytes depend on its content only."""
+"""Read a wheel's entries, and write a wheel whose bytes depend only on its content."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from toolchains.archives import confine
 from toolchains.system.errors import UnsafeArchiveError
 
-# The first date that zip can express.
-# The revision of the bytes that come out: raise it with every change of them. It is part of what names artifacts.
+# The revision of the bytes written: raise it whenever they change. It is part of the identity of artifacts.
 FORMAT = 1
+# The earliest date that zip can express.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -26,10 +26,10 @@ def wheel_files(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
     """Yield the files of a wheel.
 
     Raises:
-        UnsafeArchiveError: an entry would be installed outside the folder it is meant for, or is a link.
+        UnsafeArchiveError: an entry would be installed outside its folder, or is a link.
     """
     for entry in wheel.infolist():
-        # As the archive has it: zipfile cuts a name at a NUL.
+        # The unchanged name from the archive: entry.filename is cut at a NUL.
         confine.relative_path(entry.orig_filename, str(wheel.filename))
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise UnsafeArchiveError(f"{wheel.filename} has an entry that is a link: {entry.filename}")
@@ -38,13 +38,13 @@ def wheel_files(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
 
 
 class WheelWriter:
-    """Writes a wheel: files as they come, RECORD at the end.
+    """Writes a wheel: files as they are added, RECORD at the end.
 
     Files are stored, not compressed: deflate's output differs between versions of zlib, and nobody downloads them.
 
     Args:
         path: of the new wheel.
-        info: name of its .dist-info folder.
+        info: name of the wheel's .dist-info folder.
     """
 
     def __init__(self, path: Path, info: str) -> None:
@@ -53,7 +53,7 @@ class WheelWriter:
         self._rows: list[tuple[str, str, int | str]] = []
 
     def add(self, name: str, content: bytes | Path, *, executable: bool = False) -> None:
-        """Add a file; the caller adds them sorted."""
+        """Add a file; the caller must add files in sorted order."""
         entry = self._entry(name, executable)
         if isinstance(content, Path):
             with content.open("rb") as source:
@@ -83,15 +83,15 @@ class WheelWriter:
 
 
 def drop_missing_entry_points(text: str, names: Collection[str]) -> str:
-    """entry_points.txt without what points to modules that are not among a wheel's files.
+    """Return entry_points.txt without entries for modules that the wheel does not have.
 
     Args:
-        text: of the file.
-        names: the files that the wheel has.
+        text: the content of the file.
+        names: the files of the wheel.
     """
     old = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     new = configparser.ConfigParser(delimiters=("=",), interpolation=None)
-    # Entry points are case-sensitive; ConfigParser is not, unless told.
+    # Entry points are case-sensitive; ConfigParser by default is not.
     old.optionxform = new.optionxform = str  # type: ignore[assignment,method-assign]
     old.read_string(text)
     for section in old.sections():

@@ -1,11 +1,11 @@
 """Build native parts: a folder under toolchains/recipes becomes a Conan package, and the package a tar.
 
     builder    base image of the locked compilers, with the locked Conan, CMake and Ninja    docker/build.Dockerfile
-    part       `conan create` of the recipe in a container of that, without a network; the package's files in a tar
+    part       `conan create` of the recipe in a builder container without a network; the package's files in a tar
 
-A part is named by the digest of its sources, of cmake/ and of its builder: if the store has one of that name, nothing
-is built and no builder is needed. Two builds give the same bytes: cmake/foundry.cmake keeps paths and dates out of what
-compilers write, and prefix.py writes the tar.
+A part is named by the digest of its sources, of cmake/ and of its builder. If the store has a part of this name,
+nothing is built and no builder is needed. Two builds give the same bytes: cmake/foundry.cmake keeps paths and dates out
+of the compilers' output, and prefix.py writes the tar.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from toolchains.system import paths
 from toolchains.system.errors import CommandError, UsageError
 from toolchains.system.steps import step
 
-# Folders of a recipe that are not built: an edit there, or in README.md, builds nothing.
+# Folders of a recipe that are not built: an edit in them, or in README.md, causes no build.
 _NOT_BUILT = ("tests", "conformance", "calibration")
-# The recipe that the others extend.
+# The recipe that the other recipes extend.
 _BASE = "native"
-# Of cmake/, what the project's own recipes share; the rest is for upstream's projects.
+# The files of cmake/ that the project's own recipes share; the others are for upstream's projects.
 _SHARED = ("foundry.cmake", "foundry.profile", "reproducible.cmake")
-# The revision of how a package becomes a part: raise it with every change of that. It is part of what names the part.
+# The revision of how a package becomes a part: raise it whenever that changes. It is part of the part's identity.
 FORMAT = 1
-# Conan's own notes on the package; one of them carries the time.
+# Conan's own files about the package; one of them contains the time.
 NOTES = ("conaninfo.txt", "conanmanifest.txt")
 _SOURCES = "/foundry/src"
 _TAIL_LINES = 40
@@ -45,7 +45,7 @@ _TAIL_LINES = 40
 
 @dataclass(frozen=True)
 class NativePart:
-    """A built part: the recipe's name, a tar of the files that it installs, and the identity of what it was made of."""
+    """A built part: the recipe's name, a tar of the files to install, and the digest of the part's inputs."""
 
     name: str
     path: Path
@@ -53,7 +53,7 @@ class NativePart:
 
 
 def identity(name: str, builder: LockedTarget) -> str:
-    """The digest of all that goes into the part that a recipe makes.
+    """Return the digest of all inputs of a recipe's part.
 
     Raises:
         UsageError: there is no such recipe.
@@ -62,14 +62,14 @@ def identity(name: str, builder: LockedTarget) -> str:
 
 
 def fetch_if_needed(names: Sequence[str], builder: LockedTarget, store: Store) -> LockedTarget:
-    """The builder with the files that are really used; where all parts are in the store, nothing is fetched."""
+    """Return the builder with the files that are really used; if the store has all parts, fetch nothing."""
     if all(store.has_part("native", identity(name, builder)) for name in names):
         return builder
     return fetch_builder(builder, store)
 
 
 def fetch_builder(builder: LockedTarget, store: Store) -> LockedTarget:
-    """The builder with the files that are really used, all of them in the store."""
+    """Fetch all files of the builder into the store, and return the builder with the files that are really used."""
     wanted = [*builder.debs, *builder.wheels, *builder.sdists]
     with step(f"{len(wanted)} locked files to build with"):
         found = store.fetch(wanted, suite=builder.suite, python=builder.python)
@@ -77,17 +77,17 @@ def fetch_builder(builder: LockedTarget, store: Store) -> LockedTarget:
 
 
 def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> NativePart:
-    """The part that a recipe makes, from the store or built now.
+    """Return a recipe's part, from the store or built now.
 
     Args:
-        builder: with files that are in the store.
+        builder: its files must be in the store.
 
     Raises:
         UsageError: there is no such recipe.
-        CommandError: Conan, CMake or a compiler refused; carries the last lines printed.
+        CommandError: Conan, CMake or a compiler failed; carries the last lines printed.
         EngineError, OfflineError: the image to build in is not available.
     """
-    # From a copy: somebody may be editing, and what was digested is what must be built.
+    # Build from a copy: somebody may be editing, and the files that are built must be those that the digest is of.
     with TemporaryDirectory(dir=paths.scratch()) as work:
         copies = {}
         for inner, source in _sources(name).items():
@@ -106,7 +106,7 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> N
 
 
 def builder_image(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
-    """Have the image to build in in the engine, as it is locked; fetches nothing if it is there. Returns its name."""
+    """Ensure that the engine has the builder's image as locked; fetch nothing if it exists. Return its name."""
     name = recipe_builder_name(builder)
     if provenance.image(name, engine=engine, store=store):
         return name
@@ -114,7 +114,7 @@ def builder_image(builder: LockedTarget, *, store: Store, engine: Engine) -> str
 
 
 def ensure_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
-    """Have the image to build in in the engine, of files that are in the store; returns its name."""
+    """Ensure that the engine has the builder's image, made of files in the store; return its name."""
     name = recipe_builder_name(builder)
     with store.locked(name.replace("/", "-")):
         if provenance.image(name, engine=engine, store=store) is None:
@@ -131,7 +131,7 @@ def ensure_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> st
 
 
 def _build(name: str, sources: Path, container: Container, result: Path) -> None:
-    """Make the package in a container, and the tar of it here."""
+    """Build the package in a container, and write its tar on this machine."""
     log = paths.LOGS / f"native-{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     container.copy_into(sources, _SOURCES)
@@ -172,12 +172,12 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
 
 
 def _sources(name: str) -> dict[str, Path]:
-    """What a part is built from, by its name in the folder of sources: the recipe, and what recipes share."""
+    """Return a part's source files by their names in the folder of sources: the recipe's and the shared ones."""
     return sources(name) | sources(_BASE) | {f"cmake/{file}": paths.CMAKE / file for file in _SHARED}
 
 
 def sources(name: str) -> dict[str, Path]:
-    """The files of a recipe that its package is built from, by their names in the folder of sources.
+    """Return the files of a recipe that its package is built from, by their names in the folder of sources.
 
     Raises:
         UsageError: there is no such recipe.
@@ -204,12 +204,12 @@ def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
 
 
 def recipe_builder_name(builder: LockedTarget) -> str:
-    """Return the name of the image to build in."""
+    """Return the name of the builder's image."""
     return f"triton-foundry/{builder.name}:{builder_identity(builder)[:16]}"
 
 
 def builder_identity(builder: LockedTarget) -> str:
-    """The digest of all that goes into the image to build in."""
+    """Return the digest of all inputs of the builder's image."""
     return digest(
         {
             "base": rootfs.identity(builder),

@@ -19,23 +19,23 @@ from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import UsageError
 
-# The revision of how sources become a wheel: raise it with every change of that. It is part of what names the wheel.
+# The revision of how sources become a wheel: raise it whenever that changes. It is part of the wheel's identity.
 FORMAT = 1
-# Folders that are no part of a wheel: an edit there leaves the image alone. A package names others as
-# [tool.hatch.build.targets.sdist] exclude in its pyproject.toml.
+# Folders that are not part of a wheel: an edit in them does not change the image. A package names more folders in its
+# pyproject.toml: [tool.hatch.build.targets.sdist] exclude.
 _NOT_BUILT = ("tests", "examples")
 
 
 @dataclass(frozen=True)
 class PluginWheel:
-    """A built package and the identity of what it was built from."""
+    """A built package and the digest of its inputs."""
 
     path: Path
     identity: str
 
 
 def identity(name: str) -> str:
-    """The digest of all that goes into the wheel of backends/<name>.
+    """Return the digest of all inputs of the wheel of backends/<name>.
 
     Raises:
         UsageError: there is no such package.
@@ -44,13 +44,13 @@ def identity(name: str) -> str:
 
 
 def wheel(name: str, store: Store) -> PluginWheel:
-    """The wheel of backends/<name>, from the store or built now; without a network, and the same bytes each time.
+    """Return the wheel of backends/<name>, from the store or built now, without a network and reproducibly.
 
     Raises:
         UsageError: there is no such package.
-        CommandError: hatchling refused; its output says why.
+        CommandError: hatchling failed; its output has the reason.
     """
-    # From a copy: somebody may be editing, and what was digested is what must be built.
+    # Build from a copy: somebody may be editing, and the files that are built must be those that the digest is of.
     with TemporaryDirectory(dir=paths.scratch()) as work:
         copies = {}
         for inner, source in _sources(name).items():
@@ -72,7 +72,8 @@ def _identity(sources: Mapping[str, Path]) -> str:
 def _build(sources: Path, folder: Path, *, log: str) -> None:
     run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
-        # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image the SDK is beside it.
+        # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image, the SDK is outside the
+        # wheel.
         cwd=sources,
         env={"SOURCE_DATE_EPOCH": str(EPOCH), "HATCH_BUILD_NO_HOOKS": "true"},
         log=log,
@@ -90,7 +91,7 @@ def _sources(name: str) -> dict[str, Path]:
 
 
 def _excluded(project: Path) -> list[str]:
-    """Return the folders that a package leaves out of its source distribution."""
+    """Return the folders that a package excludes from its source distribution."""
     table = tomllib.loads(project.read_text())
     for key in ("tool", "hatch", "build", "targets", "sdist"):
         table = table.get(key, {})

@@ -1,14 +1,15 @@
 """Repack Triton's official wheel: check its LLVM, patch it, slim it, and name it X+foundry.N.
 
 The steps of repack():
-    1. the LLVM commit compiled into libtriton.so must be the one that the pin names; where libtriton.so names a version
-       only, that must be the pin's
-    2. the release's patch series is applied to the wheel's Python files
-    3. what no target of ours uses is left out: patches/triton/slim.toml, and backends other than the ones asked for
-    4. libtriton.so loses its debug information: strip --strip-unneeded, 499 MB to 192 MB for 3.9.0. GNU strip 2.40 and
-       2.44 give the same bytes, so its version is not part of the result's identity
-    5. name, version, metadata, entry points and RECORD are made to agree; triton.__version__ too, since the cache of
-       compiled kernels takes it into its keys, and not every file that we patch
+    1. check that the LLVM commit compiled into libtriton.so is the one in the pin; if libtriton.so names only a
+       version, compare that with the pin's version
+    2. apply the release's patch series to the wheel's Python files
+    3. leave out what none of our targets uses: the files in patches/triton/slim.toml, and backends other than the
+       ones asked for
+    4. strip debug information from libtriton.so: strip --strip-unneeded, 499 MB to 192 MB for 3.9.0. GNU strip 2.40
+       and 2.44 give the same bytes, so its version is not part of the result's identity
+    5. make name, version, metadata, entry points and RECORD agree. triton.__version__ changes too, because the keys
+       of the cache of compiled kernels include it, but do not include every file that we patch
 
 The result is a part in the store, named by identity(): the same wheel, patches and rules are never repacked twice.
 """
@@ -35,20 +36,20 @@ from toolchains.patching.series import Series
 from toolchains.system import children, paths
 from toolchains.system.errors import LlvmHashError, PatchTargetError, PinError
 
-# The revision of how a wheel is rewritten: raise it with every change of that. It is part of what names the wheel.
+# The revision of how a wheel is rewritten: raise it whenever that changes. It is part of the wheel's identity.
 FORMAT = 1
 LIBRARY = "triton/_C/libtriton.so"
 _BACKENDS = "triton/backends/"
 _COMMIT = re.compile(rb"LLVM version \S+ \(([0-9a-f]{40})\)")
-# Without the commit: LLVM was built from an archive of its sources. Others have this beside the one with the commit.
+# A version without a commit: LLVM was built from an archive of its sources. Other files have this and the commit.
 _VERSION = re.compile(rb"LLVM version ([^\s\0]+)\0")
 _CHUNK = 16 << 20
-# Longer than any match of these: what a chunk's end and the next one's start must share.
+# The overlap of two chunks in bytes: longer than any match of these patterns.
 _OVERLAP = 256
 
 
 def llvm_hash(library: IO[bytes]) -> str:
-    """The LLVM commit that was compiled into a libtriton.so; for one that names none, the LLVM version.
+    """Return the LLVM commit that was compiled into a libtriton.so; if it names no commit, the LLVM version.
 
     Raises:
         LlvmHashError: the file names neither, or several.
@@ -71,10 +72,10 @@ def llvm_hash(library: IO[bytes]) -> str:
 
 
 def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
-    """Compare the LLVM commit in a Triton wheel with the pinned one; the version, where the wheel says no more.
+    """Compare the LLVM commit in a Triton wheel with the pinned one, or the version if the wheel names only that.
 
     Raises:
-        LlvmHashError: they differ. PinError: the wheel is not Triton's.
+        LlvmHashError: they differ. PinError: the file is not a Triton wheel.
     """
     found = llvm_hash_of(file)
     pinned = locked.llvm_version or locked.llvm_hash
@@ -89,10 +90,10 @@ def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
 
 
 def llvm_hash_of(file: Path) -> str:
-    """What llvm_hash() says of the libtriton.so in a wheel.
+    """Return what llvm_hash() returns for the libtriton.so in a wheel.
 
     Raises:
-        LlvmHashError: see there. PinError: the wheel is not Triton's.
+        LlvmHashError: see llvm_hash. PinError: the file is not a Triton wheel.
     """
     with zipfile.ZipFile(file) as archive:
         if LIBRARY not in archive.namelist():
@@ -102,12 +103,12 @@ def llvm_hash_of(file: Path) -> str:
 
 
 def version(locked: LockedTriton) -> str:
-    """The version of the repacked wheel, X+foundry.N: N is the revision of the patch series."""
+    """Return the version of the repacked wheel, X+foundry.N: N is the revision of the patch series."""
     return f"{locked.version}+foundry.{Series.load(series.series_folder(locked.version)).revision()}"
 
 
 def identity(locked: LockedTriton, backends: Collection[str]) -> str:
-    """The digest of all that a repacked wheel is made from: wheel, LLVM commit, patches, rules, backends kept."""
+    """Return the digest of all inputs of a repacked wheel: wheel, LLVM commit, patches, rules, kept backends."""
     inputs = [
         locked.wheel.sha256,
         locked.llvm_hash + locked.llvm_version,
@@ -121,18 +122,18 @@ def identity(locked: LockedTriton, backends: Collection[str]) -> str:
 
 
 def repack(locked: LockedTriton, file: Path, *, backends: Sequence[str], store: Store) -> Path:
-    """The X+foundry.N wheel of a release, made unless the store has it.
+    """Return the X+foundry.N wheel of a release; build it unless the store has it.
 
     Args:
-        locked: the release as the lock has it.
+        locked: the locked release.
         file: its official wheel.
-        backends: which of the backends inside the wheel stay; none for a target that brings its own.
+        backends: the backends inside the wheel to keep; empty for a target that has its own.
 
     Returns:
         The wheel's path.
 
     Raises:
-        LlvmHashError: the wheel has another LLVM than pinned. PatchError: the series does not fit it.
+        LlvmHashError: the wheel's LLVM is not the pinned one. PatchError: the series does not fit the wheel.
         UnsafeArchiveError: the wheel has an entry that leaves its folder.
     """
     folder = store.part("triton", identity(locked, backends), lambda folder: _build(locked, file, backends, folder))
@@ -149,12 +150,12 @@ def _build(locked: LockedTriton, file: Path, backends: Collection[str], folder: 
 def rewrite(
     locked: LockedTriton, file: Path, folder: Path, *, backends: Collection[str], patched: Mapping[str, str]
 ) -> None:
-    """Write a wheel of a release to a folder again: slim, stripped, under its new name.
+    """Write a release's wheel to a folder again: slim, stripped, under its new name.
 
     Args:
-        locked: the release; of its fields only the version counts.
+        locked: the release; only its version is used.
         file: its wheel.
-        backends: which of the backends inside it stay.
+        backends: the backends inside the wheel to keep.
         patched: new texts of files by their paths in Triton's source tree.
 
     Raises:

@@ -1,15 +1,15 @@
 """Write a target's inputs for BuildKit, so that a builder on another machine can make its image.
 
-    DIR/docker-bake.json    three targets, each upon the one before: base, python, and the image itself
+    DIR/docker-bake.json    three targets, each based on the one before: base, python, and the image itself
     DIR/base/               the base image's root file system, and a Dockerfile that unpacks it
     DIR/python/             the wheels, the patched Triton, docker/python.Dockerfile
     DIR/<target>/           native parts, our plugins, docker/<backend>.Dockerfile
 
-Each folder is a build context, and what lies in it is what the engine of this machine is given for the same layer: both
-come from image.py. No step needs a network, no path leads out of DIR, and nothing in it names this machine.
+Each folder is a build context with the same files that this machine's engine gets for the same layer: both come from
+target_image.py. No step needs a network, no path leads out of DIR, and nothing in DIR names this machine.
 
-What BuildKit makes has the same files; its ID is another one, since each builder notes its own words and its own dates.
-adopt() gives what came back the dates, owners and order that images made here have.
+The image from BuildKit has the same files but another ID, because each builder writes its own metadata and dates.
+adopt() gives the returned image the dates, owners and order of the images that are built here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from toolchains.system.errors import ImageError, UsageError
 from toolchains.system.steps import step
 
 BAKE_FILE = "docker-bake.json"
-# The file that the builder sends back, in DIR.
+# The file in DIR that the builder sends back.
 RESULT = "image.tar"
 _ROOTFS = "rootfs.tar"
 _console = Console(highlight=False, soft_wrap=True)
@@ -50,10 +50,10 @@ _console = Console(highlight=False, soft_wrap=True)
 def bake(request: Request, *, into: str) -> None:
     """Write a target's contexts and bake file into a folder, which must be new or empty.
 
-    What is built from source is built here, before; the builder gets the result.
+    Parts from source are built here beforehand; the builder gets the result.
 
     Raises:
-        UsageError: no folder given, or something is in it.
+        UsageError: no folder is given, or the folder is not empty.
         FoundryError: an input is not available.
     """
     target, release = request.target, request.release
@@ -76,13 +76,13 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
     """Write the contexts and the bake file of an image.
 
     Args:
-        folder: where; made, and empty if it is there.
+        folder: where to write; created if missing, empty otherwise.
         base: the image that the first layer is added to.
-        chain: what each target of the bake file is called, and its layer, the first one first.
+        chain: for each target of the bake file its name and its layer, in order.
         names: more tags of the result.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its place, so that what is there is whole.
+    # Write to a temporary folder next to it and rename it, so that an existing folder is always complete.
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
         work = Path(beside, folder.name)
         work.mkdir()
@@ -99,8 +99,7 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
                 "tags": [layer.name],
             }
             below = name
-        # The others are steps on the way, which nobody has to be sent. Dates are cut to SOURCE_DATE_EPOCH, where
-        # BuildKit knows how to.
+        # Only the last target is sent back. BuildKit cuts dates to SOURCE_DATE_EPOCH if its version supports that.
         targets[below]["output"] = [f"type=docker,dest={RESULT},rewrite-timestamp=true"]
         targets[below]["tags"] += names
         bake = {"group": {"default": {"targets": [below]}}, "target": targets}
@@ -112,15 +111,15 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
 
 
 def adopt(request: Request, file: Path) -> None:
-    """Take an image that a builder made from a folder of bake()'s into this machine's engine, normalised.
+    """Load an image that a builder made from the output of bake() into this machine's engine, normalised.
 
     Args:
         request: the target and the release of Triton.
-        file: what the builder sent back, a docker-archive.
+        file: the docker-archive from the builder.
 
     Raises:
         UsageError: no such file.
-        ImageError: no docker-archive of an image of this target, of this lock and release.
+        ImageError: it is not a docker-archive of an image of this target, lock and release.
     """
     if not file.is_file():
         raise UsageError(
@@ -140,7 +139,7 @@ def adopt(request: Request, file: Path) -> None:
 
 
 def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]:
-    """The tags of an image in an archive, seen to be of this target and release; those that move come last."""
+    """Return the tags of an image in an archive after checking its target and release; moving tags come last."""
     try:
         with tarfile.open(file) as tar:
             (manifest,) = json.load(_member(tar, "manifest.json"))
@@ -150,7 +149,7 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
         raise ImageError(f"not an archive of one image: {file}", why=repr(error)) from error
     found = [labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")]
     moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
-    # The name that is noted as this target's must be one of this target's.
+    # All tags must be names of this target: one with the digest, and one with the release.
     own = {f"triton-foundry/{target.name}{more}" for more in ("", "-source")}
     named = (
         {tag.rpartition(":")[0] for tag in tags} <= own
@@ -168,10 +167,10 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
 
 
 def _base(folder: Path, base: BaseImage) -> dict[str, Any]:
-    """The context of the base image: its one layer as it is, and what its configuration says as a Dockerfile.
+    """Write the context of the base image: its one layer unchanged, and its configuration as a Dockerfile.
 
     Returns:
-        The properties of its target in the bake file, most of which the others share.
+        The properties of its target in the bake file; the other targets share most of them.
     """
     folder.mkdir()
     with tarfile.open(base.archive) as tar:
@@ -192,7 +191,7 @@ def _base(folder: Path, base: BaseImage) -> dict[str, Any]:
         "platforms": [f"{config['os']}/{config['architecture']}"],
         "network": "none",
         "output": ["type=cacheonly"],
-        # It would name the builder and the hour.
+        # Provenance would contain the builder's name and the time.
         "attest": ["type=provenance,disabled=true"],
     }
 
@@ -202,13 +201,13 @@ def _pair(variable: str) -> tuple[str, str, str]:
 
 
 def _unpack(layer: Layer, folder: Path) -> None:
-    """The context that the engine here would get, as a folder."""
+    """Unpack the context that the engine here would get into a folder."""
     with layers.context(layer.dockerfile, layer.wheels, layer.files) as packed, tarfile.open(fileobj=packed) as tar:
         tar.extractall(folder, filter="data")
 
 
 def _normal(work: Path) -> None:
-    """Permissions that do not depend on this user's umask: a builder takes those of folders from the context."""
+    """Set permissions independently of the user's umask: a builder takes those of folders from the context."""
     for path in (work, *work.rglob("*")):
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
 

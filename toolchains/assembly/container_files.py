@@ -1,6 +1,6 @@
-"""Copies checks, and a target's user folders, documents and examples into a container.
+"""Copy checks, and a target's user folders, documents and examples into a container.
 
-They are no part of an image: an edit in them does not change the image.
+They are not part of an image: editing them does not change the image.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from toolchains.engine.container import Container
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 
-# What a sandbox can write to in any case.
+# The folder that a sandbox can always write to.
 _HOME = "/foundry/"
-# What users read and try. A backend's own examples go into a folder below the common one.
+# Documents and examples for users. A backend's own examples go into a folder below the common one.
 _INSTRUCTIONS = {"README.md": "/foundry/README.md", "docs": "/foundry/docs", "examples": "/foundry/examples"}
 
 
@@ -29,16 +29,16 @@ def copy_user_folders(container: Container, target: LockedTarget) -> None:
     for name, place in components.target(target.name).user_folders.items():
         folder = paths.BACKENDS / name
         container.copy_into(folder, place)
-        # Archives carry regular files only.
+        # The archives that copy_into() writes contain only regular files.
         for link in (path for path in folder.rglob("*") if path.is_symlink()):
             container.call(["ln", "-sfn", str(link.readlink()), f"{place}/{link.relative_to(folder)}"])
 
 
 def copy_checks(container: Container, target: LockedTarget, folders: Sequence[str] = ("e2e",)) -> None:
-    """Copy folders with checks into a container, and the target's file, which says what they check (e2e/settings.py).
+    """Copy folders with checks into a container, and the target's file with their settings (e2e/settings.py).
 
     Args:
-        folders: of this repository.
+        folders: folders of this repository.
     """
     file = f"{target.backend}.toml"
     for name in folders:

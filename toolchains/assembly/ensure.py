@@ -1,6 +1,6 @@
-"""Ensures that the image that a user asks for exists.
+"""Ensure that the image that a user asks for exists.
 
-Input: a request. Output: the engine, and the image that is in it.
+Input: a request. Output: the engine, and the image in this engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
     """
     store, checked = request.store(), None
     if request.given:
-        # What reads the files of an SDK takes time to import, and few images have one.
+        # The code that reads an SDK's files takes time to import, and few images have an SDK.
         from toolchains.sdk import supplied
 
         checked = supplied.check_given_sdk(request.target, request.given, store)

@@ -1,6 +1,6 @@
 """Find which Debian or Python package owns the bytes of a file system.
 
-Runs inside an image, `python3 package_sizes.py`, and prints JSON: so it stands alone, with the standard library only.
+It runs inside an image, `python3 package_sizes.py`, and prints JSON. So it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import os
 import sys
 from pathlib import Path
 
-# Of the kernel or of this run of the container, not of the image.
+# These belong to the kernel or to the running container, not to the image.
 _NOT_IMAGE = ("proc", "sys", "dev")
 NOBODY = "(no package)"
 
 
 def measure(root: Path) -> dict[str, int]:
-    """Bytes of the regular files below a root by their owner; a file with several names counts once."""
+    """Return the bytes of the regular files below a root by their owner; a file with several names counts once."""
     owners = _debian(root) | _python(root)
     sizes: dict[str, int] = {}
     seen = set()
@@ -40,7 +40,7 @@ def _debian(root: Path) -> dict[str, str]:
     for listing in root.glob("var/lib/dpkg/info/*.list"):
         package = listing.stem.partition(":")[0]
         for line in listing.read_text().splitlines():
-            # Packages still name /lib and /bin, which are links into /usr.
+            # Packages still use names in /lib and /bin, which are links into /usr.
             name = line.lstrip("/")
             owners[f"usr/{name}" if name.split("/")[0] in ("bin", "sbin", "lib", "lib64") else name] = package
     return owners

@@ -1,4 +1,4 @@
-"""What a user asks of a target's image, as one object: a verb's options are read into it once, and it is passed on.
+"""What a user asks of a target's image, as one object: a verb's options are read once into it, and it is passed on.
 
 Input: the words of a command line. Output: a Request, or an error that names the word that does not fit.
 """
@@ -29,12 +29,12 @@ class Request:
     """Which image a user asks for, and how Foundry may get it.
 
     Attributes:
-        target: as locked.
-        release: the release of Triton.
-        given: a vendor SDK that the user supplied, in place of our own part.
-        choice: what is built from source, in place of what is taken prebuilt.
+        target: the locked target.
+        release: the locked release of Triton.
+        given: a vendor SDK that the user supplied; it replaces our own part.
+        choice: what is built from source instead of taken prebuilt.
         offline: do not use the network.
-        allow_drift: take the Debian archive's current version of a package that it no longer carries as locked.
+        allow_drift: if the Debian archive no longer has a package as locked, take its current version.
         cache: use an image that exists.
     """
 
@@ -65,19 +65,19 @@ class Request:
         compiler_cache: str = "",
         built: bool = False,
     ) -> Request:
-        """Return the request that the words of a command line make. The options are named as on the command line.
+        """Return the request for the values of a verb's options, which have the same names as on the command line.
 
         Args:
-            target: its name.
+            target: the name of the target.
             triton: a pinned release; the target's default if empty.
             sdk: see selection.select_sdk; None for a verb without this option, which uses our own part.
             from_source, source, profile, compiler_cache: see choice.read.
-            built: if nothing is to be built from source, take what has been built already; "none" takes nothing.
+            built: if nothing is to be built from source, use parts that have been built already; "none" uses no part.
 
         Raises:
-            UsageError: there is no such target or release, the target takes no such SDK or project, or a value has not
-                the form that it must have.
-            PinError: there is a file for the target, which was not resolved yet.
+            UsageError: there is no such target or release, the target takes no such SDK or project, or a value has the
+                wrong form.
+            PinError: there is a file for the target, but it is not in the lock.
         """
         locked = locked_target(target)
         release = target_image.release(locked, triton)
@@ -94,10 +94,10 @@ class Request:
         return cls(locked, release, given, choice, offline, allow_drift, cache=not no_cache)
 
     def for_target(self, name: str) -> Request:
-        """Return the same request of another target, such as a variant; its own default release in place of ours.
+        """Return the same request for another target, such as a variant; a default release becomes that target's.
 
         Raises:
-            UsageError: it does not have the release.
+            UsageError: the other target does not have the release.
         """
         target, version = locked_target(name), self.release.version
         if version == self.target.default_triton and version not in target.tritons:
@@ -105,23 +105,23 @@ class Request:
         return replace(self, target=target, release=target_image.release(target, version))
 
     def store(self) -> Store:
-        """Return the user's store, as it may be used for this."""
+        """Return the user's store, with this request's limits on the network."""
         return Store(paths.cache(), offline=self.offline, allow_drift=self.allow_drift)
 
     def sourced(self) -> Sourced | None:
-        """Return what is to be built from source for the image.
+        """Return what has to be built from source for the image.
 
         Raises:
-            PinError: a source was never resolved.
+            PinError: a source is not in the lock.
         """
         return self.choice.sourced(self.target, self.release) if self.choice else None
 
     @property
     def options(self) -> list[str]:
-        """The options of a verb that name this image. Read again, they make the same request.
+        """The options of a verb that name this image. Read again, they give the same request.
 
-        How something is made is left out: --no-cache, --jobs and --compiler-cache. So are an SDK's sha256 and version,
-        which were recorded at its first use.
+        Not included are options about how something is built (--no-cache, --jobs and --compiler-cache), and an SDK's
+        sha256 and version, which were recorded at its first use.
         """
         words = [f"--triton={self.release.version}"] * (self.release.version != self.target.default_triton)
         words += ["--offline"] * self.offline + ["--allow-drift"] * self.allow_drift
@@ -132,16 +132,16 @@ class Request:
         return words + (self.choice.options if self.choice else [])
 
     def command(self, verb: str) -> str:
-        """Return what to type to run a verb on this very image."""
+        """Return the command that runs a verb on this image."""
         return f"./foundry {verb} {shlex.join([self.target.name, *self.options])}"
 
 
 def locked_target(name: str) -> LockedTarget:
-    """Return what a target resolved to.
+    """Return the locked target.
 
     Raises:
         UsageError: no such target.
-        PinError: there is a file for it, which was not resolved yet.
+        PinError: there is a file for the target, but it is not in the lock.
     """
     targets = lock.load().targets
     if name not in targets:

@@ -1,17 +1,17 @@
-"""Make the image of a target: base image, Python packages with the patched Triton, the project's own plugin.
+"""Build the image of a target: base image, Python packages with the patched Triton, the project's own plugin.
 
-    base      from the locked Debian packages                              rootfs.py
+    base      from the locked Debian packages                              images/base.py
     python    base + the locked wheels + the repacked Triton               docker/python.Dockerfile
     target    python + native parts + packages of backends/                docker/<backend>.Dockerfile
 
 docker/<variant>.Dockerfile has a variant's additional lines, which follow those of its backend's Dockerfile.
-A target may take a vendor SDK that the user supplies (sdk.py) in place of one native part. Such an image has
-other names, so that it is never taken for the target's, and a label that says that it is not for pushing.
+A target may take a vendor SDK that the user supplies (sdk/) in place of one native part. Such an image has other names,
+so that it is never mistaken for the target's own, and a label that says that it must not be pushed.
 
-Each is named by the digest of all that goes into it, and the digest needs neither the engine nor a large file to be
-read. An image that exists under its name, and that this store made (provenance.py), is never made again. Each is
-normalised after the build, so that two builds of the same inputs have the same ID. Gathering what goes into a layer is
-apart from making it: others can make it, too (bake.py).
+Each image is named by the digest of all its inputs. Computing the digest needs neither the engine nor reading a large
+file. An image that exists under its name, and that this store recorded (provenance.py), is never built again. Each
+image is normalised after the build, so that two builds of the same inputs have the same ID. Gathering the inputs of a
+layer is separate from building it, because a builder on another machine can build it too (bake.py).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from toolchains.sdk.supplied import Sdk
 
 LABEL = "org.triton-foundry."
-# None of the vendor backends inside Triton's wheel: a target brings its own.
+# None of the vendor backends inside Triton's wheel: a target has its own.
 _VENDOR_BACKENDS: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Image:
-    """A target's image in the engine: its tag, and whether it was made just now."""
+    """A target's image in the engine: its tag, and whether it was built just now."""
 
     name: str
     info: ImageInfo
@@ -56,15 +56,16 @@ class Image:
 
 @dataclass(frozen=True)
 class Layer:
-    """What is added to an image to make the next one: all that its Dockerfile sees, and what the result is called.
+    """What is added to an image to make the next one: all inputs of its Dockerfile, and the name of the result.
 
     Attributes:
-        name: the tag of the image that it makes.
-        base: the ARG that names the image that it is added to.
+        name: the tag of the resulting image.
+        base: the name of the ARG for the image that it is added to.
         dockerfile: the Dockerfile's text.
-        wheels: the Python packages that it installs.
+        wheels: the Python packages to install.
         arguments: values of further ARGs.
-        labels: of the image.
+        labels: labels of the image.
+        files: more files, by their names in the context.
         files: more files, by their names in the context.
     """
 
@@ -77,13 +78,13 @@ class Layer:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def make(self, engine: Engine, below: str, known: Sequence[str]) -> ImageInfo:
-        """Have the image in an engine that has the one that it is added to; `known` are the layers of that."""
+        """Build the image in an engine that has the image `below`, whose layers are `known`."""
         arguments = {self.base: below, **self.arguments}
         return layers.layer(engine, self.name, self.dockerfile, arguments, self.labels, self.wheels, known, self.files)
 
 
 def release(target: LockedTarget, version: str | None) -> LockedTriton:
-    """The pinned release of Triton with this version; the default one if none is named.
+    """Return the pinned release of Triton with this version; the default one if no version is given.
 
     Raises:
         UsageError: it is not pinned.
@@ -108,16 +109,16 @@ def identity(
     sdk: Sdk | None = None,
     sourced: Sourced | None = None,
 ) -> str:
-    """The digest of all that goes into a target's image.
+    """Return the digest of all inputs of a target's image.
 
     Args:
-        target: with the packages that are used.
+        target: with the packages that are really used.
         locked: the release of Triton.
-        own: the identities of the project's own wheels; of the sources as they are now if not given.
-        drift: what the image's label says about packages that are not the locked ones.
-        native_parts: the identities of the native parts; of the sources as they are now if not given.
-        sdk: a vendor SDK that stands in for one of them.
-        sourced: what is built from source in place of what is taken prebuilt.
+        own: the identities of the project's own wheels; computed from the current sources if not given.
+        drift: the value of the image's label about packages that are not the locked ones.
+        native_parts: the identities of the native parts; computed from the current sources if not given.
+        sdk: a vendor SDK that replaces one of the native parts.
+        sourced: what is built from source instead of taken prebuilt.
     """
     return digest(
         {
@@ -145,17 +146,17 @@ def build_image(
     sdk: Sdk | None = None,
     sourced: Sourced | None = None,
 ) -> Image:
-    """Have the image of a target in the engine.
+    """Ensure that the engine has the image of a target.
 
-    It gets the name that its inputs give it, and two tags that move: the Triton release, and, for the default release,
-    "latest".
+    The image gets the name derived from its inputs, and two moving tags: the Triton release, and "latest" for the
+    default release.
 
     Args:
-        target: as locked.
+        target: the locked target.
         locked: the release of Triton.
-        store: where inputs and parts come from.
-        engine: where the image is made.
-        cache: take an image that is there already; without, the Dockerfiles run again.
+        store: has inputs and parts.
+        engine: builds the image.
+        cache: use an image that exists; otherwise the Dockerfiles run again.
         sdk: a vendor SDK that the user supplied.
         sourced: what is built from source instead of taken prebuilt. Such an image has other names.
 
@@ -190,10 +191,10 @@ def gather(
     sdk: Sdk | None = None,
     sourced: Sourced | None = None,
 ) -> tuple[LockedTarget, Layer]:
-    """Have all that goes into a target's own layer in the store.
+    """Ensure that the store has all inputs of a target's own layer.
 
     Args:
-        engine: gives one; asked only where native parts go in, which are built in it if the store has none.
+        engine: returns an engine. It is called only for native parts, which are built in it if the store has none.
 
     Returns:
         The target with the packages that are really used, and the layer.
@@ -211,7 +212,7 @@ def gather(
         files |= {
             f"parts/{each.name}.tar": sourced.built(each, store=store, engine=engine()).path for each in sourced.parts
         }
-    # Sources may have been edited since, and what drifted has another identity: it may have been made before.
+    # The sources may have changed since, and drifted packages change the identity: this image may exist already.
     identities = [wheel.identity for wheel in own], drift
     found = identity(
         used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk, sourced=sourced
@@ -228,7 +229,7 @@ def gather(
 
 
 def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
-    """The target with the files that are really used, all of them in the store."""
+    """Fetch all files into the store, and return the target with the files that are really used."""
     if target.builder:
         target = replace(target, builder=native.fetch_if_needed(_recipes(target, sdk), target.builder, store))
     wanted = [*target.debs, *target.wheels, locked.wheel]
@@ -240,7 +241,7 @@ def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | 
 def _python(
     target: LockedTarget, locked: LockedTriton, sourced: Sourced | None, *, store: Store, engine: Engine, cache: bool
 ) -> str:
-    """Have the image under the target's in the engine; returns its name."""
+    """Ensure that the engine has the image below the target's own layer; return its name."""
     name = python_name(target, locked, sourced)
     if cache and provenance.image(name, engine=engine, store=store):
         return name
@@ -261,11 +262,11 @@ def python_layer(
     sourced: Sourced | None = None,
     engine: Engine | None = None,
 ) -> Layer:
-    """What goes into the layer between the base image and the target's own, all of it in the store.
+    """Return the layer between the base image and the target's own; all of its inputs are then in the store.
 
     Args:
-        sourced: what is built from source; of it, Triton is in this layer.
-        engine: where that is built.
+        sourced: what is built from source; only Triton belongs to this layer.
+        engine: where Triton is built from source.
     """
     if sourced and sourced.triton:
         assert engine is not None, "what is compiled is compiled in an engine"
@@ -283,7 +284,7 @@ def python_layer(
 
 
 def image_name(target: LockedTarget, locked: LockedTriton) -> str:
-    """Return the name that a target's image has if it is built now, of the default parts."""
+    """Return the name of a target's image if it were built now from the default parts."""
     return _name(_repository(target, None, None), identity(target, locked))
 
 
@@ -312,7 +313,7 @@ def plugins(target: LockedTarget) -> tuple[str, ...]:
 
 
 def _recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
-    """The native parts that go into the image: all but the one that a vendor SDK stands in for."""
+    """Return the native parts of the image: all except the one that a vendor SDK replaces."""
     return tuple(name for name in target.recipes if not sdk or name != sdk.replaces)
 
 
@@ -323,7 +324,7 @@ def _builder(target: LockedTarget) -> LockedTarget:
 
 
 def _dockerfiles(target: LockedTarget, sourced: Sourced | None) -> list[Path]:
-    """The backend's, and the lines that follow: a variant's, where it has some, and those of what is from source."""
+    """Return the Dockerfiles to join: the backend's, then a variant's if it exists, then those of parts from source."""
     files = [DOCKER / f"{name}.Dockerfile" for name in dict.fromkeys((target.backend, target.name))]
     more = [DOCKER / "from-source" / f"{each.name}.Dockerfile" for each in (sourced.parts if sourced else ())]
     return [files[0], *(file for file in files[1:] if file.is_file()), *more]
@@ -340,7 +341,7 @@ def _repository(target: LockedTarget, sdk: Sdk | None, sourced: Sourced | None) 
 def moving_names(
     target: LockedTarget, locked: LockedTriton, sdk: Sdk | None = None, sourced: Sourced | None = None
 ) -> list[str]:
-    """The names that go on to the next image of a target: the release's, and, of the default one, "latest"."""
+    """Return the tags that move to the next image of a target: the release's, and "latest" for the default release."""
     repository = _repository(target, sdk, sourced)
     names = [f"triton-foundry/{repository}:{locked.version}"]
     if locked.version == target.default_triton:
@@ -349,7 +350,7 @@ def moving_names(
 
 
 def _drift(locked: LockedTarget, used: LockedTarget) -> str:
-    """Which packages are not the locked ones: "name locked -> used, ..."."""
+    """Describe the packages that are not the locked ones: "name locked -> used, ..."."""
     before: dict[str, Artifact] = {deb.name: deb for deb in locked.debs}
     changed = [deb for deb in used.debs if before.get(deb.name) != deb]
     texts = [

@@ -1,6 +1,6 @@
-"""Make .venv from requirements.lock if it is missing or from another lock, then run invoke in it.
+"""Create .venv from requirements.lock if it is missing or from another lock, then run invoke in it.
 
-The script foundry runs this file with the machine's own Python, before there is anything else: standard library only.
+The script foundry runs this file with the machine's own Python, before any package is installed: standard library only.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = ROOT / "requirements.lock"
 VENV = ROOT / ".venv"
-# Written last, so a .venv that was interrupted half-way has none and is made again.
+# The stamp is written last: an incomplete .venv has no stamp and is created again.
 STAMP = VENV / "foundry.stamp"
 LOG = ROOT / "build" / "logs" / "venv.log"
-# Not sys.executable: in an activated environment that is the environment's own, maybe the one that is to be replaced.
+# Not sys.executable: in an activated environment it is the environment's own Python, which may be replaced here.
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
@@ -28,38 +28,38 @@ def main(arguments: list[str]) -> None:
         build.mkdir(exist_ok=True)
         with (build / "venv.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Another ./foundry may have made it while this one waited.
+            # Another ./foundry may have created it while this one waited.
             if not is_current():
                 make()
     python = VENV / "bin" / "python"
     # -P: a file in the current folder must not be taken for a module.
     invoke = [str(python), "-P", "-m", "invoke", "--search-root", str(ROOT)]
-    # "foundry" has invoke look for none of its own options in what follows: toolchains/cli/commandline.py.
+    # At the word "foundry", invoke stops looking for its own options: see toolchains/cli/commandline.py.
     os.execv(python, [*invoke, "foundry", *arguments])
 
 
 def required_stamp() -> str:
-    """What .venv has to be made from: these requirements, for this Python, at this place.
+    """Return what .venv must be made from: these requirements, for this Python, at this path.
 
-    The programs in it begin with its path, so those of a checkout that was copied or moved are of no use. A link to the
-    .venv of another checkout, such as a worktree has, is as good as that.
+    The programs in it start with its path, so an environment that was copied or moved is unusable. A link to the .venv
+    of another checkout, as in a worktree, is valid.
     """
     return f"{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()} {PYTHON} {sys.version} {VENV.resolve()}\n"
 
 
 def is_current() -> bool:
-    """Whether .venv is whole and made from what it should be.
+    """Return whether .venv is complete and made from the required inputs.
 
-    Its python is a link to one of the machine's, which an upgrade may have removed.
+    Its python is a link to the machine's Python, which an upgrade may have removed.
     """
     return os.access(VENV / "bin" / "python", os.X_OK) and STAMP.is_file() and STAMP.read_text() == required_stamp()
 
 
 def make() -> None:
-    """Make .venv; every package must have a hash that the lock names, and none is built from source."""
+    """Create .venv; every package must have a hash that the lock names, and no package is built from source."""
     print("making .venv from requirements.lock", file=sys.stderr, flush=True)
     if VENV.is_symlink():
-        # What it leads to belongs to somebody else, and would be emptied.
+        # The link's target belongs to another checkout, and must not be emptied.
         VENV.unlink()
     python = VENV / "bin" / "python"
     steps: tuple[list[str | Path], ...] = (

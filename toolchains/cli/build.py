@@ -1,4 +1,4 @@
-"""The verb build: build a target's image if its inputs changed, and print what it is called."""
+"""The verb build: build a target's image if its inputs changed, and print its name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
 
 _console = Console(highlight=False, soft_wrap=True)
-# How many packages a table of sizes names.
+# Number of packages in a table of sizes.
 _ROWS = 20
 
 
 def build(request: Request, *, sizes: bool) -> None:
-    """Ensure that a target's image exists, and print its name, ID, what is not as locked, and sizes if asked for."""
+    """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for."""
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "is there already"
     _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")

@@ -1,4 +1,4 @@
-"""The verb `cache`: what was built from source, to and from a Conan remote; conan-server; conan.lock."""
+"""The verb `cache`: push parts built from source to a Conan remote, pull them, run conan-server, write conan.lock."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str
     """Run the verb `cache`.
 
     Args:
-        choice: which projects, and which of their sources; all that targets take if it names none.
+        choice: projects and their sources; all projects that targets take if it names none.
         url: of the remote, for push and pull.
-        target: that they are built for; every one that takes them if empty.
-        expect: the sha256 that the one part that is pulled must have.
-        port: to serve at.
+        target: the target that they are built for; every target that takes them if empty.
+        expect: the sha256 that the single pulled part must have.
+        port: the port of the server.
     """
     if action in ("push", "pull") and not url:
         raise UsageError(f"`cache {action}` needs a remote", next="the same command with --remote=URL")
@@ -50,13 +50,13 @@ def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str
 
 
 def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
-    """Send to a remote those of these parts that the store has.
+    """Send those of these parts that the store has to a remote.
 
     Args:
-        named: whether the user named them, and wants to know if one is missing.
+        named: whether the user named the parts; then a missing one is an error.
 
     Raises:
-        AbsentError: one that was named, or all of them, are not built here.
+        AbsentError: a named part, or every part, is not built here.
     """
     remote.check_remote_url(url)
     there = [want for want in wanted if store.has_part("upstream", want.identity)]
@@ -76,11 +76,11 @@ def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
 
 
 def pull(wanted: list[Wanted], url: str, expect: str, store: Store) -> None:
-    """Download these parts unless the store has them; of one that the remote lacks, download what it requires.
+    """Download these parts unless the store has them. If the remote lacks one, download the parts that it requires.
 
     Raises:
-        UsageError: one sha256 was given for several.
-        AbsentError: the remote lacks some; what it has of the others is in the store.
+        UsageError: one sha256 was given for several parts.
+        AbsentError: the remote lacks some parts; the others are in the store.
     """
     remote.check_remote_url(url)
     if expect and len(wanted) != 1:
@@ -116,11 +116,11 @@ def _say(done: Moved, want: Wanted, what: str) -> None:
 
 
 def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
-    """The projects that are meant, as they would be built: of several targets that would get the same one, once.
+    """Yield the wanted parts, once each: targets that would get the same part share it.
 
     Raises:
-        UsageError: a project that no target takes, or not this one; no such target.
-        PinError: the source of one that was named is not locked.
+        UsageError: no target, or not this target, takes a project; or there is no such target.
+        PinError: the source of a named project is not locked.
     """
     targets = (
         [locked_target(target)] if target else [each for each in lock.load().targets.values() if projects_of(each)]
@@ -157,7 +157,7 @@ def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
 
 
 def _builder(target: str) -> LockedTarget:
-    """The builder whose image conan-server runs in."""
+    """Return the builder whose image has conan-server."""
     builders = lock.load().builders
     suite = locked_target(target).suite if target else next(iter(builders), "")
     if suite not in builders:

@@ -1,8 +1,9 @@
-"""The command line of ./foundry: the overview of the verbs, their help, and messages about words that do not fit.
+"""The command line of ./foundry: the overview of the verbs, their help, and errors about wrong words.
 
 invoke loads tasks.py and parses the words. bootstrap.py calls it as `invoke --search-root ROOT foundry WORDS`. At the
-word "foundry" invoke stops looking for options of its own: with `--dry` it would say that nothing is run, and run it.
-In the activated environment, `invoke VERB` works too; options of invoke's before the verb are then accepted.
+word "foundry", invoke stops looking for its own options: with its option `--dry` it would print that nothing is run,
+and run it anyway. In the activated environment, `invoke VERB` works too; invoke's options before the verb are then
+accepted.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ GROUPS = {
 
 
 class Foundry(Program):
-    """invoke's Program, as far as it concerns what users read."""
+    """invoke's Program, with our own overview, help and errors."""
 
     def parse_tasks(self) -> None:
         """Parse the words of the command line.
 
         Raises:
-            Exit: help was asked for and printed, or the words do not fit, which was said; status 2.
+            Exit: help was printed, or the words are wrong and an error was printed; status 2.
         """
         prepare_streams()
         with end_quietly_if_unread():
@@ -65,7 +66,7 @@ class Foundry(Program):
         words = list(self.core.unparsed)
         asked = self.args.help.value
         if words[:1] == [MARK]:
-            # Without options of invoke's: a verb's are all that there is.
+            # Only the verb's own options are accepted here, none of invoke's.
             words.pop(0)
             initial = ParserContext()
         else:
@@ -92,7 +93,7 @@ class Foundry(Program):
             self._check_names(context, words)
 
     def _own(self, words: list[str]) -> list[str]:
-        """The words that are not for a user's script."""
+        """Return the words that are not for a user's script."""
         verb = self.collection.tasks.get(words[0]) if words else None
         positional = getattr(verb.body, "passing", 0) if verb else 0
         return (
@@ -102,9 +103,9 @@ class Foundry(Program):
         )
 
     def _completed(self, words: list[str]) -> list[str]:
-        """The words, with an empty one after an action that none follows: invoke has no optional positional words.
+        """Return the words, with an empty one after an action without a name: invoke has no optional positional words.
 
-        After an unknown action, too, so that it is refused and not the name that is missing.
+        An unknown action gets one too, so that the error is about the action and not about a missing name.
         """
         body = self.collection[words[0]].body
         nameless: Sequence[str] = getattr(body, "nameless", ())
@@ -113,7 +114,7 @@ class Foundry(Program):
         return [*words, ""] if nameless and len(bare) == 1 and bare[0] not in named else words
 
     def print_help(self) -> None:
-        """Print the verbs, grouped by what one wants to do."""
+        """Print the verbs, grouped by the user's purpose."""
         print("Triton Foundry: Triton on hardware that is not NVIDIA's, in reproducible containers.\n")
         print("Usage: ./foundry VERB [TARGET] [options]")
         verbs = dict(sorted(self.collection.tasks.items()))
@@ -129,16 +130,16 @@ class Foundry(Program):
         print("\n./foundry help VERB explains a verb, with examples. To start: ./foundry e2e TARGET")
 
     def list_tasks(self) -> None:
-        """Print the same for `invoke --list`."""
+        """Print the same overview for `invoke --list`."""
         self.print_help()
 
     def print_task_help(self, name: str) -> None:
-        """Print how a verb is called, and its docstring, which names its options and has examples."""
+        """Print a verb's usage and its docstring, which has its options and examples."""
         print(f"Usage: {self._usage(name)} [options]\n")
         print(inspect.getdoc(self.collection[name]) or "")
 
     def _help(self, words: Sequence[str]) -> None:
-        """Print help and leave, where words ask for it: none at all, `help VERB`, `VERB ... --help`."""
+        """Print help and exit if the words ask for it: no words, `help VERB`, `VERB ... --help`."""
         if not words or (words[0] in _OVERVIEW and len(words) == 1):
             self.print_help()
             raise Exit
@@ -173,7 +174,7 @@ class Foundry(Program):
         )
 
     def _check_values(self, words: Sequence[str]) -> None:
-        """Refuse --option=value where the option takes none: invoke would take the value for a target."""
+        """Refuse --option=value for an option without a value: invoke would read the value as a target."""
         arguments = self._arguments(words[0])
         for word in words[1:]:
             flag, sign, _ = word.partition("=")
@@ -182,7 +183,7 @@ class Foundry(Program):
                 refuse(UsageError(f"{flag} takes no value", next=_command([flag if w == word else w for w in words])))
 
     def _check_names(self, context: ParserContext, words: Sequence[str]) -> None:
-        """Refuse a target or an action that does not exist, before anything is done."""
+        """Refuse an unknown target or action before anything is done."""
         for argument in context.args.values():
             known, value = self._known(str(context.name), str(argument.name)), argument.value
             if known and value and value not in known:
@@ -197,12 +198,12 @@ class Foundry(Program):
                 )
 
     def _explained(self, error: ParseError, words: Sequence[str]) -> UsageError:
-        """What invoke says of words that it cannot place, in words for our users."""
+        """Translate invoke's error about a word into one for our users."""
         text, context = str(error), error.context
         name = context.name if context and context.name else words[0]
         arguments = self._arguments(name)
         instructions = f"./foundry {name} --help"
-        # invoke's messages are all that it says of the kind of error.
+        # invoke's errors have no types; only their messages tell them apart.
         if found := re.fullmatch(r"No idea what (.*) is!", text):
             word = found[1][1:-1]
             if word.startswith("-"):
@@ -241,7 +242,7 @@ class Foundry(Program):
         return UsageError(text, next=instructions)
 
     def _known(self, name: str, argument: str) -> Sequence[str]:
-        """What a verb's target or action may be; nothing of any other argument."""
+        """Return the allowed values of a verb's target or action; nothing for any other argument."""
         if argument == "target":
             return components.names()
         actions: Sequence[str] = getattr(self.collection[name].body, "actions", ())
@@ -252,12 +253,12 @@ class Foundry(Program):
         return " ".join(["./foundry", name, *places])
 
     def _arguments(self, name: str) -> dict[str, Argument]:
-        """A verb's options by the flags that name them."""
+        """Return a verb's options by their flags."""
         return dict(_flags(self.collection[name].get_arguments()))
 
 
 def prepare_streams() -> None:
-    """Print a question mark for what the terminal's encoding does not have, such as ASCII where LC_ALL is C."""
+    """Print a question mark for characters that the terminal's encoding does not have, such as ASCII if LC_ALL is C."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -265,9 +266,9 @@ def prepare_streams() -> None:
 
 @contextmanager
 def end_quietly_if_unread() -> Iterator[None]:
-    """End quietly, as a program that SIGPIPE ends, when nobody reads the output any more: `./foundry ci | head -0`.
+    """Exit quietly, like a program that SIGPIPE ends, when the output is no longer read: `./foundry ci | head -0`.
 
-    Python ignores the signal, so that a closed connection of another kind does not end the process.
+    Python ignores the signal, so that closed connections of other kinds do not end the process.
     """
     try:
         try:
@@ -280,13 +281,13 @@ def end_quietly_if_unread() -> Iterator[None]:
         null = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             if _is_closed(stream):
-                # What is still in a buffer is written at the end, and would fail again.
+                # The rest of a buffer is written at exit, which would fail again.
                 os.dup2(null, stream)
         sys.exit(128 + signal.SIGPIPE)
 
 
 def is_output_closed() -> bool:
-    """Whether stdout or stderr is a pipe that nobody reads."""
+    """Return whether stdout or stderr is a pipe without a reader."""
     return _is_closed(1) or _is_closed(2)
 
 
@@ -303,18 +304,18 @@ def _flags(arguments: Sequence[Argument]) -> Iterator[tuple[str, Argument]]:
 
 
 def refuse(error: FoundryError) -> NoReturn:
-    """Print an error, and end with its status."""
+    """Print an error and exit with its status."""
     fail(f"error: {error}", error.exit_code)
 
 
 def fail(text: str, status: int) -> NoReturn:
-    """Print why a verb ends, and end with a status."""
+    """Print why a verb fails, and exit with a status."""
     Console(stderr=True, soft_wrap=True).print(text, style="bold red", markup=False, highlight=False)
     sys.exit(status)
 
 
 def _summary(docstring: str) -> str:
-    """The first sentence of a verb's help."""
+    """Return the first sentence of a verb's help."""
     return " ".join(docstring.partition("\n\n")[0].split()).rstrip(".")
 
 

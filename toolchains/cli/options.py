@@ -1,6 +1,6 @@
-"""The options that ask for a target's image, which several verbs have: how invoke reads them, and what help says.
+"""The options that several verbs have for a target's image: how invoke reads them, and their help.
 
-toolchains/assembly/request.py makes a Request of their values.
+toolchains/assembly/request.py creates a Request from their values.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ class Option:
     """An option of verbs.
 
     Attributes:
-        help: its line in the help of verbs that do not explain it; "" if they all do, or if that of another names it.
-        default: "" for an option with a value, False for one without, None for one that may have a value.
-        several: whether it may be given several times.
+        help: its line in the help of verbs that do not explain it; "" if they all do, or if another option's line names
+            it.
+        default: "" for an option with a value, False for one without, None for one with an optional value.
+        several: whether the option may be given several times.
     """
 
     help: str = ""
@@ -44,18 +45,18 @@ OPTIONS = {
     "jobs": Option(),
     "compiler_cache": Option(),
 }
-# What verbs have together.
+# Options that several verbs share.
 IMAGE = ("triton", "offline", "allow_drift")
 SOURCES = ("from_source", "source", "profile")
 
 
 def signature(own: inspect.Signature, names: Sequence[str], *, needs_target: bool) -> inspect.Signature:
-    """Return the signature by which invoke reads a verb's words, of a function with a parameter `request`.
+    """Return the signature by which invoke reads a verb's words, for a function with a parameter `request`.
 
     Args:
-        own: that of the function: the context, `request`, and what is the verb's alone.
-        names: the options, of OPTIONS, that make the request.
-        needs_target: whether the target is the first word; it is an option otherwise.
+        own: the function's signature: the context, `request`, and the verb's own parameters.
+        names: the options, from OPTIONS, that the request is made from.
+        needs_target: whether the target is the first word; otherwise it is an option.
     """
     kind = inspect.Parameter.KEYWORD_ONLY
     context, *rest = own.parameters.values()
@@ -67,7 +68,7 @@ def signature(own: inspect.Signature, names: Sequence[str], *, needs_target: boo
 
 
 def described(text: str, names: Sequence[str]) -> str:
-    """Return a verb's help, followed by the lines of those options that its text does not explain itself."""
+    """Return a verb's help, followed by the lines of the options that its text does not explain."""
     text = inspect.cleandoc(text)
     own = set(re.findall(r"^--([\w-]+)", text, re.MULTILINE))
     lines = [OPTIONS[each].help for each in names if each.replace("_", "-") not in own]

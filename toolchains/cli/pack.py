@@ -1,7 +1,7 @@
 """The verbs pack and run-packed: write a kernel to an artifact folder, and run an artifact, in a target's container.
 
-Input and output are copied, so an engine on another machine can be used. The target's file says, as `packing`, which
-module packs in the container and which script runs an artifact there.
+Input and output are copied, so an engine on another machine can be used. The key `packing` of the target's file names
+the module that packs in the container, and the script that runs an artifact in it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from toolchains.system.errors import CommandError, UsageError
 # Values by the index of the kernel's parameter, from 0.
 Indexed = Sequence[tuple[int, str]]
 _HOME = "/foundry/artifacts"
-# What of an artifact is made where it runs.
+# The folder of an artifact that is built where the artifact runs.
 _BUILT = "build"
 
 
 def choose_target(name: str) -> str:
-    """Return the target that kernels are packed for: this one, or if the name is empty the only one that can be.
+    """Return the target for which kernels are packed: the named one, or the only possible one if the name is empty.
 
     Raises:
         UsageError: kernels of this target cannot be packed, or a target must be named.
     """
-    # A variant packs as the target that it extends: named only if it is meant.
+    # A variant packs like the target that it extends, so it is used only if the user names it.
     able = [each for each in components.names() if components.target(each).packing]
     plain = [each for each in able if components.target(each).backend == each]
     if name in able or (not name and len(plain) == 1):
@@ -53,18 +53,19 @@ def pack(request: Request, script: str, artifact: str, *, out_indices: Sequence[
 
     Args:
         request: the image, of a target that choose_target returns.
-        script: a path; it takes `--out PATH` and writes LLVM IR there. Copied by itself, it cannot import its
-            neighbours. The target's example if empty.
+        script: a path; the script takes `--out PATH` and writes LLVM IR to it. Only the script itself is copied, so it
+            cannot import its neighbours. If empty, the target's example.
         artifact: the folder to write.
-        out_indices: indices of the parameters that are results, from 0; what the kernel writes, if empty.
-        kernel: its name; needed if the IR has several.
+        out_indices: indices of the parameters that are results, from 0; if empty, the parameters that the kernel
+            writes.
+        kernel: the kernel's name; needed if the IR has several.
 
     Returns:
         The folder.
 
     Raises:
         UsageError: there is no such script, or no folder is named.
-        CommandError: the script failed, or its IR cannot be packed; what was printed says why.
+        CommandError: the script failed, or its IR cannot be packed; the printed output has the reason.
     """
     packing = _packing(request)
     source = Path(script or paths.BACKENDS / packing.example)
@@ -103,15 +104,15 @@ def run_packed(
         request: the image, of a target that choose_target returns.
         artifact: the folder that pack() wrote.
         values: scalars ("arg"), lengths of arrays ("len"), and values of all elements ("fill").
-        ins: files of this machine with the elements of arrays.
-        outs: where on this machine arrays are to be written.
-        nr_dpus: the number of DPUs; the artifact's own choice if 0.
-        grid: programs along each axis; what follows from the rest if empty.
-        parameters: print the kernel's parameters, and run nothing.
+        ins: files on this machine with the elements of arrays.
+        outs: paths on this machine to which arrays are written.
+        nr_dpus: the number of DPUs; the artifact's default if 0.
+        grid: programs along each axis; derived from the other values if empty.
+        parameters: print the kernel's parameters and run nothing.
 
     Raises:
-        UsageError: there is no such artifact, or a file of `ins` is not there.
-        CommandError: it cannot be built, or its host program refused the options or failed.
+        UsageError: there is no such artifact, or a file of `ins` does not exist.
+        CommandError: the build failed, or its host program refused the options or failed.
     """
     packing = _packing(request)
     folder = Path(artifact)
@@ -135,7 +136,7 @@ def run_packed(
         ]
         words += ["--nr-dpus", f"{nr_dpus}"] * bool(nr_dpus)
         words += ["--grid", ",".join(map(str, grid))] * bool(grid) + ["--help"] * parameters
-        # What a place in there is called here.
+        # The paths on this machine for the paths in the container.
         places = {f"{_HOME}/packed": folder}
         for index, path in read:
             places[f"{_HOME}/in/{index}"] = path
@@ -152,7 +153,7 @@ def run_packed(
 
 
 def _run(container: Container, command: Sequence[str], what: str, places: Mapping[str, Path]) -> None:
-    """Run a command and show what it prints, with this machine's names of the files that it speaks of."""
+    """Run a command and show its output, with paths of the container replaced by those of this machine."""
 
     def show(text: str) -> None:
         for inside, here in places.items():
@@ -161,5 +162,5 @@ def _run(container: Container, command: Sequence[str], what: str, places: Mappin
 
     done = container.run(command, line=show)
     if done.status != 0:
-        # What it printed said why.
+        # The command's output has the reason.
         raise CommandError(f"{what}: exit status {done.status}")

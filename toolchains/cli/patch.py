@@ -1,15 +1,15 @@
 """The verb `patch`: show the state of each release's series, apply it, and turn edits into patches.
 
-An edit goes this way:
+To edit a patch:
 
     ./foundry patch apply --triton 3.9.0               unpacks the wheel's Python files to build/triton-3.9.0, patched
     ... edit there ...
     ./foundry patch refresh --triton 3.9.0 --tree build/triton-3.9.0 --into 0003-compile-only-mode.patch
 
-The series of Debian packages, such as torch's, are in the status too; they are edited by hand.
+The status includes the series of Debian packages, such as torch's; these are edited by hand.
 
-A new release: copy the series' folder, then `./foundry patch refresh --triton NEW` finds the hunks that only moved, and
-names the ones that must be rewritten.
+For a new release, copy the series' folder; then `./foundry patch refresh --triton NEW` moves the hunks whose lines only
+moved, and names the ones that must be rewritten.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def act(action: str, *, release: str, tree: str, into: str) -> None:
 
 
 def status(release: str, tree: Path | None) -> None:
-    """Print a table a release: each patch, its purpose, and how it stands to the release's wheel or to a tree.
+    """Print a table per release: each patch, its purpose, and whether the release's wheel or a tree has it.
 
-    Without a release and a tree, the same of Debian packages that are patched.
+    Without a release and a tree, print the same for the patched Debian packages.
     """
     console = Console()
     store = Store(paths.cache())
@@ -97,13 +97,13 @@ def _table(title: str, states: Sequence[tuple[Patch, str]]) -> Table:
 
 
 def _packages() -> list[tuple[LockedTarget, Patched]]:
-    """The Debian packages that are patched, each with a target that has it."""
+    """Return the patched Debian packages, each with a target that has it."""
     targets = lock.load().targets.values()
     return list({what: (target, what) for target in targets for what in target.patched}.values())
 
 
 def apply(release: str, tree: Path | None) -> None:
-    """Bring a tree to the end of the series; without one, unpack the release's wheel first."""
+    """Apply the rest of the series to a tree; without a tree, unpack the release's wheel first."""
     version, (target, locked) = _one(release)
     if tree is None:
         tree = paths.BUILD / f"triton-{version}"
@@ -115,7 +115,7 @@ def apply(release: str, tree: Path | None) -> None:
 
 
 def rewrite_patches(release: str, tree: Path | None, into: str | None) -> None:
-    """Rewrite a release's patches to fit its wheel, with the edits of a tree where one is given."""
+    """Rewrite a release's patches to fit its wheel, including the edits of a tree if one is given."""
     version, (target, locked) = _one(release)
     pristine = WheelTree(_wheel(target, locked))
     edited = FolderTree.detect(tree) if tree else None
@@ -124,7 +124,7 @@ def rewrite_patches(release: str, tree: Path | None, into: str | None) -> None:
 
 
 def _releases(release: str) -> dict[str, tuple[LockedTarget, LockedTriton]]:
-    """The locked releases of Triton, or the one asked for, each with a target that has it."""
+    """Return the locked releases of Triton, or only the one asked for, each with a target that has it."""
     targets = lock.load().targets.values()
     found = {version: (target, locked) for target in targets for version, locked in target.tritons.items()}
     if release and release not in found:
@@ -145,7 +145,7 @@ def _wheel(target: LockedTarget, locked: LockedTriton) -> Path:
 
 
 def _unpack(file: Path, folder: Path) -> None:
-    """The Python files of a wheel: a series changes no others, and the rest is a gigabyte."""
+    """Extract the Python files of a wheel: a series changes no others, and the rest is a gigabyte."""
     with zipfile.ZipFile(file) as archive:
         for entry in wheel_file.wheel_files(archive):
             if entry.filename.endswith(".py"):
