@@ -1,4 +1,4 @@
-"""The stages from TTIR to SPIR-V, or to the LLVM IR of a DPU, text to text, as a backend's `add_stages` chains them."""
+"""The stages from TTIR to SPIR-V, or to the LLVM IR of a DPU. Each takes text; a backend's `add_stages` chains them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .mapping.workitem.target import WorkItemTarget
 from .parse import parse
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
 
-# What is for DPUs alone is imported where it is used: a seventh of the time in which a compiler starts goes into xDSL's
-# llvm dialect, and zen-compiler starts for each kernel.
+# What only DPUs need is imported where it is used: xDSL's llvm dialect takes a seventh of a compiler's start time, and
+# zen-compiler starts once for each kernel.
 if TYPE_CHECKING:
     from .mapping.tasklet.program import TaskletKernel
 
 _RECURSION = 50_000
 _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
 
-# What LLVM 12's DPU target has (UPMEM's fork).
+# The triple and data layout of the DPU target in LLVM 12 (UPMEM's fork).
 DPU_TRIPLE = "dpu-upmem-dpurte"
 DPU_DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
 
@@ -57,7 +57,7 @@ class Structured(NamedTuple):
 
 
 def to_structured(ttir: str) -> str:
-    """TTIR to structured form (dialects/tile.py).
+    """Rewrite TTIR to structured form (dialects/tile.py).
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -66,7 +66,7 @@ def to_structured(ttir: str) -> str:
 
 
 def read_kernel(ttir: str) -> Structured:
-    """TTIR to structured form, and what is found out about the kernel on the way.
+    """Rewrite TTIR to structured form, and find the arguments that the kernel may store through.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -79,12 +79,12 @@ def read_kernel(ttir: str) -> Structured:
         op.location = source_line(op.location) or UNKNOWN_LOC
     text = StringIO()
     Printer(text, print_debuginfo=True).print_op(module)
-    # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not take it.
+    # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not accept it.
     return Structured(_EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n", stored)
 
 
 def written_arguments(ttir: str) -> list[int] | None:
-    """The numbers of the arguments that a kernel may store through; None if TTIR has what the lowering cannot read."""
+    """Return the numbers of the arguments that a kernel may store through; None if TTIR cannot be read."""
     try:
         with deep_expressions():
             return written(parse(ttir))
@@ -93,7 +93,9 @@ def written_arguments(ttir: str) -> list[int] | None:
 
 
 def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str:  # noqa: B008  frozen
-    """Structured form to loops and vectors for one work-item a program, in MLIR's scf, arith, vector and llvm dialects.
+    """Lower structured form to loops and vectors in MLIR's scf, arith, vector and llvm dialects.
+
+    One work-item executes each program.
 
     Raises:
         UnsupportedOperation: names the operation.
@@ -103,22 +105,26 @@ def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str: 
 
 
 def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarget()) -> str:  # noqa: B008  frozen
-    """Structured form to loops and vectors for one work-group a program, in the same dialects as to_mlir.
+    """Lower structured form to loops and vectors, in the same dialects as to_mlir.
+
+    One work-group executes each program.
 
     Raises:
         UnsupportedOperation: names the operation.
-        LoweringError: too large for the memory that a work-group shares.
+            LoweringError: the kernel needs more memory than a work-group shares.
     """
     with deep_expressions():
         return lower_to_work_group(parse(structured), target)
 
 
 def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) -> TaskletKernel:  # noqa: B008  frozen
-    """Structured form to loops and copies for one tasklet of a DPU a program, in MLIR's scf, arith and llvm dialects.
+    """Lower structured form to loops and copies in MLIR's scf, arith and llvm dialects.
+
+    One tasklet of a DPU executes each program.
 
     Raises:
         UnsupportedOperation: names the operation.
-        LoweringError: too large for a DPU's WRAM, with the numbers.
+            LoweringError: the kernel needs more WRAM than a DPU has; the message has the numbers.
     """
     from .mapping.tasklet.program import lower as lower_to_tasklet
 
@@ -128,7 +134,7 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
 
 @contextmanager
 def deep_expressions() -> Iterator[None]:
-    """Room for walking expressions recursively: an unrolled loop makes a chain of some thousand operations."""
+    """Raise Python's recursion limit: we walk expressions recursively, and unrolled loops make them deep."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _RECURSION))
     try:
@@ -138,20 +144,20 @@ def deep_expressions() -> Iterator[None]:
 
 
 def to_llvm(mlir: str) -> str:
-    """MLIR to LLVM IR, by mlir-opt and mlir-translate.
+    """Translate MLIR to LLVM IR with mlir-opt and mlir-translate.
 
     Raises:
-        ToolError: one of them refused it.
+            ToolError: one of the two tools failed.
     """
     return mlir_to_llvm(mlir)
 
 
 def to_typed_llvm(mlir: str) -> str:
-    """MLIR to LLVM IR with typed pointers, for a DPU, by mlir-opt and foundry_core.typed.
+    """Translate MLIR to LLVM IR with typed pointers, for a DPU, with mlir-opt and foundry_core.typed.
 
     Raises:
-        ToolError: mlir-opt refused it.
-        UnsupportedOperation: names what LLVM 12 does not know.
+            ToolError: mlir-opt failed.
+            UnsupportedOperation: names what LLVM 12 does not know.
     """
     from .typed import to_typed_llvm as typed
 
@@ -160,9 +166,9 @@ def to_typed_llvm(mlir: str) -> str:
 
 
 def to_spirv(llvm: str) -> bytes:
-    """LLVM IR to SPIR-V 1.2 for OpenCL, by llc, checked by spirv-val.
+    """Compile LLVM IR to SPIR-V 1.2 for OpenCL with llc, and check the result with spirv-val.
 
     Raises:
-        ToolError: llc or the validator refused it.
+            ToolError: llc or spirv-val failed.
     """
     return llvm_to_spirv(llvm)

@@ -1,1 +1,1 @@
-"""The dialects that the lowering reads and writes: `tt` as Triton prints it, `tile` for what comes after."""
+"""The dialects that the lowering reads and writes: `tt` as Triton prints it, `tile` for structured form."""

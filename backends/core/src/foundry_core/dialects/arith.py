@@ -1,8 +1,8 @@
-"""The `arith` dialect with the operations that xDSL 0.74 defines for scalars only, on tensors too.
+"""The `arith` dialect, whose operations also accept tensors where xDSL 0.74 accepts scalars only.
 
-There cmpi, cmpf and select have i1 as result or condition, never a tensor of i1, and most casts verify scalars
-only; Triton uses all of them on whole tiles. Constants are ours because they keep every bit (literals.py). The rest is
-xDSL's own.
+In xDSL, the result of cmpi and cmpf and the condition of select are i1, never a tensor of i1, and most casts verify
+scalars only. Triton uses all of them on whole tiles. We define our own constants because ours keep every bit
+(literals.py). Everything else is xDSL's.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .syntax import BinaryOperation, condition_type, parse_operands, print_opera
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
-    """A number or a tensor of numbers, by their bits.
+    """A number or a tensor of numbers, stored as bits.
 
     Attributes:
-        bits: of each element in row-major order, or of one if all are equal.
+            bits: the bits of each element in row-major order; one entry if all elements are equal.
     """
 
     name = "arith.constant"
@@ -51,7 +51,7 @@ class ConstantOp(IRDLOperation):
 
     @classmethod
     def integer(cls, value: int, type: Attribute) -> ConstantOp:
-        """An integer, or a tensor that has it everywhere."""
+        """Build an integer constant, or a tensor constant with this integer in all elements."""
         return cls([value & (1 << literals.width(_element(type))) - 1], type)
 
     @property
@@ -66,7 +66,7 @@ class ConstantOp(IRDLOperation):
 
     @property
     def integers(self) -> list[int]:
-        """The elements, one if all are equal, as signed integers; empty for floats."""
+        """The elements as signed integers, one if all are equal; empty for floats."""
         element = self.element
         if not isinstance(element, IntegerType | IndexType):
             return []
@@ -177,7 +177,7 @@ class SelectOp(IRDLOperation):
         parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         first = parser.parse_type()
-        # One type: a scalar condition. Two: the condition's, then the values'.
+        # One type means a scalar condition. Two types are the condition's, then the values'.
         if parser.parse_optional_punctuation(","):
             cond, value = first, parser.parse_type()
         else:

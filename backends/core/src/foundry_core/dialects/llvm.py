@@ -1,4 +1,4 @@
-"""What of MLIR's llvm dialect appears in TTIR."""
+"""The operations of MLIR's llvm dialect that appear in TTIR."""
 
 from __future__ import annotations
 

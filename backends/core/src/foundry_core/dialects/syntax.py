@@ -1,4 +1,4 @@
-"""What the dialects share of their text: operands, the types behind the colon, and the type that a mask has."""
+"""Assembly syntax that the dialects share: operands, the types after the colon, and the type of a mask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xdsl.traits import Pure
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """`%a, %b, ...`; a comma that something else follows is taken too."""
+    """Parse `%a, %b, ...`; a trailing comma before anything else is consumed too."""
     names = [parser.parse_unresolved_operand()]
     while parser.parse_optional_punctuation(","):
         name = parser.parse_optional_unresolved_operand()
@@ -24,13 +24,13 @@ def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
 
 
 def print_operands(printer: Printer, op: IRDLOperation) -> None:
-    """` %a, %b, ...`"""
+    """Print ` %a, %b, ...`."""
     printer.print_string(" ")
     printer.print_list(op.operands, printer.print_operand)
 
 
 def parse_conversion(parser: Parser) -> tuple[Attribute, Attribute]:
-    """`: A -> B`."""
+    """Parse `: A -> B`."""
     parser.parse_punctuation(":")
     first = parser.parse_type()
     parser.parse_punctuation("->")
@@ -38,7 +38,7 @@ def parse_conversion(parser: Parser) -> tuple[Attribute, Attribute]:
 
 
 def print_types(printer: Printer, *parts: Attribute | str) -> None:
-    """` : ` and types, with the text that is given between them."""
+    """Print ` : `, then types and the text given between them."""
     printer.print_string(" : ")
     for part in parts:
         if isinstance(part, str):
@@ -48,12 +48,12 @@ def print_types(printer: Printer, *parts: Attribute | str) -> None:
 
 
 def condition_type(value: Attribute) -> Attribute:
-    """Return the type of a mask over a value, or of a comparison of it: i1, or a tensor of i1 in its shape."""
+    """Return the type of a mask or comparison result for a value: i1, or a tensor of i1 with the value's shape."""
     return TensorType(i1, value.get_shape()) if isinstance(value, TensorType) else i1
 
 
 class BinaryOperation(IRDLOperation):
-    """An operation on two numbers, or on each two elements of tensors, that has their type."""
+    """An operation on two numbers, or elementwise on two tensors, whose result has the operands' type."""
 
     _T: ClassVar = VarConstraint("_T", AnyAttr())
     lhs = operand_def(_T)

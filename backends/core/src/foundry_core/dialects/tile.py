@@ -1,4 +1,4 @@
-"""What the front leaves where Triton had tensors of pointers: loads and stores with a shape that a target can plan for.
+"""Structured form: loads and stores with a shape, which replace Triton's accesses through tensors of pointers.
 
 A tile of memory is `base[start + sum of its axes]`, in elements of the pointee. Each axis says how the address moves
 along one dimension:
@@ -8,9 +8,9 @@ along one dimension:
                                              stride * ((first + i) mod modulus)     (Triton's `offs % M`)
     tile.indexed %offsets                    offsets[i]                             (one number a row)
 
-and whatever does not separate into dimensions is an offset tensor of full rank beside them (gather and scatter). Which
-elements exist is said by one half-open range a dimension, computed at run time, and what is left of the mask, if
-anything.
+What does not separate into dimensions is an offset tensor of full rank in addition to the axes (gather and scatter).
+One half-open range for each dimension, computed at run time, says which elements exist. A mask covers what the ranges
+cannot express, if anything.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class RangeOp(IRDLOperation):
 
 @irdl_op_definition
 class KeepOp(IRDLOperation):
-    """Nothing, as an effect: a loop that has it is not deleted, also if it never ends and nobody uses its result."""
+    """An effect that keeps the loop around it from being deleted, even if nobody uses the loop's results."""
 
     name = "tile.keep"
     traits = traits_def(OrderingEffect())
@@ -124,7 +124,7 @@ class KeepOp(IRDLOperation):
 
 
 class Access(IRDLOperation, ABC):
-    """What reads or writes a tile of memory, or does both: its effects say what."""
+    """An operation that reads or writes a tile of memory, or both; its effects say which."""
 
     base = operand_def()
     start = operand_def(i64)
@@ -137,10 +137,10 @@ class Access(IRDLOperation, ABC):
     @property
     @abstractmethod
     def elements(self) -> SSAValue:
-        """The tile that is read or written: its type is that of the elements in memory, its shape theirs."""
+        """The tile that is read or written. Its element type and its shape are those of the memory that is accessed."""
 
 
-# The place of an access reads:  %base[%start, %axis0, %axis1] (+ %gather)? (in [%range0, %range1])? (where %mask)?
+# Assembly of an access' place:  %base[%start, %axis0, %axis1] (+ %gather)? (in [%range0, %range1])? (where %mask)?
 
 
 def _print_place(printer: Printer, op: Access) -> None:
@@ -163,7 +163,7 @@ def _print_place(printer: Printer, op: Access) -> None:
 
 
 def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]], UnresolvedOperand | None]:
-    """The base and the mask, whose types come last in the text, and [start, axes, gather, ranges] between them."""
+    """Parse a place: return the base, [start, axes, gather, ranges], and the mask; base and mask have no type yet."""
     base = parser.parse_unresolved_operand()
     parser.parse_punctuation("[")
     start: SSAValue = parser.resolve_operand(parser.parse_unresolved_operand(), i64)
@@ -186,7 +186,7 @@ def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]
 
 @irdl_op_definition
 class LoadOp(Access):
-    """Read a tile; elements outside the ranges or the mask are `other`, or anything if there is none."""
+    """Read a tile. Elements outside the ranges or the mask are `other`, or undefined if there is no `other`."""
 
     name = "tile.load"
     other = opt_operand_def()
@@ -236,7 +236,7 @@ class LoadOp(Access):
 
 @irdl_op_definition
 class StoreOp(Access):
-    """Write a tile; elements outside the ranges or the mask are left alone."""
+    """Write a tile. Elements outside the ranges or the mask keep their values in memory."""
 
     name = "tile.store"
     value = operand_def()

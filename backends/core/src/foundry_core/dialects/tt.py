@@ -1,7 +1,7 @@
-"""Triton's own dialect as far as the lowering takes it: one class an operation, in Triton's assembly syntax.
+"""The part of Triton's own dialect that the lowering accepts: one class per operation, in Triton's assembly syntax.
 
-Read from the text that Triton prints (3.2, 3.6, 3.9). An operation that is missing here is refused by name, see
-parse.py.
+The syntax follows the text that Triton 3.2, 3.6 and 3.9 print. An operation that is missing here is refused by name,
+see parse.py.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ AXES = ("x", "y", "z")
 
 @irdl_attr_definition
 class PointerType(ParametrizedAttribute, TypeAttribute):
-    """`!tt.ptr<T>`: the address of a T in device memory; address space 1 unless said otherwise.
+    """`!tt.ptr<T>`: the address of a T in device memory; address space 1 by default.
 
-    `!tt.ptr<T, "constant">` is a tl.const pointer, through which Triton lets nothing be stored: the same address here.
+    `!tt.ptr<T, "constant">` is a tl.const pointer, through which Triton allows no store. We treat it as an ordinary
+    address.
     """
 
     name = "tt.ptr"
@@ -94,7 +95,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class CachePolicyAttr(ParametrizedAttribute):
-    """`#tt.cache_policy<cache_modifier = cg, ...>` of loads and stores since 3.9: advice to a cache, dropped."""
+    """`#tt.cache_policy<cache_modifier = cg, ...>` of loads and stores since 3.9: hints to a cache, which we drop."""
 
     name = "tt.cache_policy"
 
@@ -200,14 +201,14 @@ class _Axis(IRDLOperation):
 
 @irdl_op_definition
 class GetProgramIdOp(_Axis):
-    """Which program of the grid this is, along one axis."""
+    """Index of this program in the grid along one axis."""
 
     name = "tt.get_program_id"
 
 
 @irdl_op_definition
 class GetNumProgramsOp(_Axis):
-    """How many programs the grid has along one axis."""
+    """Number of programs in the grid along one axis."""
 
     name = "tt.get_num_programs"
 
@@ -234,7 +235,7 @@ class _Reshaping(IRDLOperation):
 
 @irdl_op_definition
 class SplatOp(_Reshaping):
-    """A tensor that has one scalar everywhere."""
+    """A tensor with the same scalar in all elements."""
 
     name = "tt.splat"
 
@@ -299,7 +300,7 @@ class TransOp(IRDLOperation):
 
 @irdl_op_definition
 class ReshapeOp(IRDLOperation):
-    """Another shape over the same elements in row-major order (any order, if allow_reorder)."""
+    """Change the shape; the elements keep their row-major order (any order is allowed with allow_reorder)."""
 
     name = "tt.reshape"
     src = operand_def(TensorType)
@@ -309,7 +310,7 @@ class ReshapeOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ReshapeOp:
         name = parser.parse_unresolved_operand()
-        # Both only widen what a compiler may do; row-major order satisfies them.
+        # Both keywords only give a compiler more freedom; row-major order satisfies them.
         parser.parse_optional_keyword("allow_reorder")
         parser.parse_optional_keyword("efficient_layout")
         attributes = parser.parse_optional_attr_dict()
@@ -352,7 +353,7 @@ class AddPtrOp(IRDLOperation):
 
 
 def _skip_hints(parser: Parser) -> None:
-    """Cache and eviction hints of a load or store: advice to a cache that our devices manage by themselves."""
+    """Skip the cache and eviction hints of a load or store: our devices manage their caches themselves."""
     while (name := parser.parse_optional_keyword("cacheModifier")) or (
         name := parser.parse_optional_keyword("evictionPolicy")
     ):
@@ -371,7 +372,7 @@ def _pointee(type: Attribute) -> Attribute:
 
 
 class _LoadEffect(MemoryEffect):
-    """A volatile load is an effect also where nobody uses its result."""
+    """A volatile load has an effect even if nobody uses its result."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> frozenset[EffectInstance]:
@@ -381,7 +382,7 @@ class _LoadEffect(MemoryEffect):
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """Read through each pointer whose mask is set; `other`, or anything, elsewhere."""
+    """Read through each pointer whose mask is set; elsewhere the result is `other`, or undefined without `other`."""
 
     name = "tt.load"
     ptr = operand_def()
@@ -512,7 +513,7 @@ class BitcastOp(_Reshaping):
 
 @irdl_op_definition
 class FpToFpOp(IRDLOperation):
-    """A conversion between floating-point types that arith has no operation for (fp8, or a stated rounding)."""
+    """A conversion between floating-point types that arith cannot express (fp8, or an explicit rounding mode)."""
 
     name = "tt.fp_to_fp"
     src = operand_def()
@@ -541,7 +542,7 @@ class FpToFpOp(IRDLOperation):
 
 @irdl_op_definition
 class ClampFOp(IRDLOperation):
-    """min(max(x, low), high); NaN goes through if propagate_nan is `all`."""
+    """min(max(x, low), high); propagates NaN if propagate_nan is `all`."""
 
     name = "tt.clampf"
     x = operand_def()
@@ -600,7 +601,7 @@ class MulhiUIOp(BinaryOperation):
 
 @irdl_op_definition
 class ExternElementwiseOp(IRDLOperation):
-    """A function of a library on each element; Triton's libdevice functions are these, by their names in CUDA."""
+    """A library function applied to each element. Triton's libdevice functions use this, with CUDA's names."""
 
     name = "tt.extern_elementwise"
     srcs = var_operand_def()

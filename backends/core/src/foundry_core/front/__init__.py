@@ -1,1 +1,1 @@
-"""TTIR to structured form: nothing here knows a target."""
+"""Rewrites TTIR to structured form, independently of the target."""

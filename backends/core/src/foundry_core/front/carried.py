@@ -1,8 +1,8 @@
-"""Tensors of pointers or offsets that a loop carries, replaced by what changes: a number, or a tensor of offsets.
+"""Replaces tensors of pointers or offsets that a loop carries by what changes: a number, or a tensor of offsets.
 
     for ...: ptrs += BK * stride       becomes        for ...: moved += BK * stride,  ptrs = first_ptrs + moved
 
-so that the analysis of addresses sees through the loop.
+This lets the analysis of addresses see through the loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .scalars import Scalars, Writer
 
 
 def replace_carried(loop: scf.ForOp) -> scf.ForOp:
-    """The loop with its carried pointers and evenly moved offsets replaced; the old one is gone.
+    """Replace a loop's carried pointers and evenly moved offsets; return the new loop, which replaces the old one.
 
     Raises:
         UnsupportedOperation: a carried tensor of pointers is not moved by tt.addptr.
@@ -45,7 +45,7 @@ def replace_carried(loop: scf.ForOp) -> scf.ForOp:
 
 
 def _steps(value: SSAValue, argument: BlockArgument) -> list[SSAValue] | None:
-    """What is added to the argument to make what the loop yields for it; None if anything else is done to it."""
+    """Return what each iteration adds to the argument; None if it changes the argument in any other way."""
     steps: list[SSAValue] = []
     while value is not argument:
         match value.owner:
@@ -64,7 +64,7 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     block = loop.body.block
     argument = block.args[index + 1]
     assert isinstance(argument.type, TensorType)
-    # One writer a loop argument: what another stood before may have been replaced since.
+    # Use a new writer for each loop argument: the operation at which an older writer inserts may have been replaced.
     writer = Writer()
     offsets = Offsets(writer)
     sums = [offsets.of(step) for step in steps]
@@ -111,7 +111,7 @@ def _wide(value: SSAValue, scalars: Scalars) -> SSAValue:
 
 
 def _moved(here: Builder, initial: SSAValue, by: SSAValue) -> SSAValue:
-    """initial + by, for pointers or offsets."""
+    """Build initial + by, for pointers or offsets."""
     assert isinstance(initial.type, TensorType)
     element, extents = initial.type.element_type, initial.type.get_shape()
     if not isinstance(element, tt.PointerType) and element != i64:
@@ -124,5 +124,5 @@ def _moved(here: Builder, initial: SSAValue, by: SSAValue) -> SSAValue:
 
 
 def loops(block: Block) -> list[scf.ForOp]:
-    """Every scf.for under a block, inner before outer: what an inner one moves is then a sum for the outer one."""
+    """Return every scf.for under a block, inner loops first, so that an outer one sees a sum in an inner one."""
     return [op for op in reversed(list(block.walk())) if isinstance(op, scf.ForOp)]

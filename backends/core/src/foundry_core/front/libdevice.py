@@ -1,9 +1,9 @@
-"""Functions of Triton's libdevice module that are operations of arith, math or tt, as those operations.
+"""Rewrites functions of Triton's libdevice module to the operations of arith, math or tt that compute them.
 
-triton.language.extra.libdevice is CUDA's module whatever the backend is (ProgramBackend.get_module_map): its functions
-are tt.extern_elementwise with the names that NVIDIA's libdevice has, `__nv_expf` on f32 and `__nv_exp` on f64. What is
-an operation becomes that operation here, for every mapping; what is none stays as it is, and a mapping takes it or
-refuses it (ops/libdevice.py).
+triton.language.extra.libdevice is CUDA's module for every backend (ProgramBackend.get_module_map). Its functions are
+tt.extern_elementwise with the names of NVIDIA's libdevice: `__nv_expf` on f32 and `__nv_exp` on f64. A function that
+has an operation becomes that operation here, for every mapping. The others stay as they are, and a mapping supports or
+refuses them (ops/libdevice.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ops.elementwise import SYMBOLS
 
 
 def replace_functions(body: Block) -> None:
-    """Rewrite the functions under a block that are operations; others stay."""
+    """Rewrite the functions under a block that have an operation; leave the others."""
     for op in list(body.walk()):
         if isinstance(op, tt.ExternElementwiseOp) and op.symbol.data in SYMBOLS:
             Rewriter.replace_op(op, _operation(op, SYMBOLS[op.symbol.data]))

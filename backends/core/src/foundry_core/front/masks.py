@@ -1,11 +1,11 @@
-"""Masks as one range of indices a dimension, and what does not fit that.
+"""Reads masks as one range of indices per dimension, and a rest that does not fit ranges.
 
 `offs < n` on a tile that starts at s is the range [0, n - s); the conjunction of a row and a column condition is a
-rectangle. Work inside a rectangle needs no mask at all, which is what makes masked kernels as fast as unmasked ones.
+rectangle. Work inside a rectangle needs no mask, which makes masked kernels as fast as unmasked ones.
 
-Where offs passes the largest integer within a tile, and goes on at the least one, the range is the whole tile, and the
-comparison stays as a mask. It is `whole | (offs < n)`: where the scalar `whole` says that the tile does not reach that
-far, what is computed of it may leave the mask out (`sufficient`).
+If offs can pass the largest integer within a tile and wrap around to the smallest one, the range is the whole tile, and
+the comparison stays as a mask. That mask is `whole | (offs < n)`: if the scalar `whole` is set, the tile does not reach
+that far, and code that computes with the mask may omit it (`sufficient`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SWAPPED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle", "eq": "eq", 
 
 @dataclass(frozen=True)
 class Rectangle:
-    """Where a mask is set: all of the ranges and all of the conditions and the rest.
+    """The elements at which a mask is set: those for which all ranges, all conditions and the rest hold.
 
     Attributes:
-        ranges: (low, high) a dimension, None where unlimited; may reach beyond the tile.
+        ranges: (low, high) for each dimension, None if unlimited; may reach beyond the tile.
         conditions: scalars of type i1 that hold for the whole tile.
         rest: a tensor of i1 of the whole shape, or None.
     """
@@ -43,7 +43,7 @@ _EVERYWHERE: tuple[None, None] = (None, None)
 
 
 class Masks:
-    """Reads tensors of i1 as rectangles; each value once."""
+    """Reads tensors of i1 as rectangles; analyses each value once."""
 
     def __init__(self, offsets: Offsets, writer: Writer) -> None:
         self._writer = writer
@@ -52,24 +52,24 @@ class Masks:
         self._ranges: dict[SSAValue, list[SSAValue]] = {}
 
     def of(self, mask: SSAValue) -> Rectangle:
-        """The rectangle that a mask is."""
+        """Return the rectangle that a mask covers."""
         if mask not in self._known:
             self._known[mask] = self._read(mask)
         return self._known[mask]
 
     def ranges(self, mask: SSAValue) -> list[SSAValue]:
-        """One tile.range a dimension, clamped to the tile, conditions included; the same values each time."""
+        """Return one tile.range per dimension, clamped to the tile, with the conditions; the same values each time."""
         if mask not in self._ranges:
             found, scalars = self.of(mask), self._writer.behind(mask)
             made: list[SSAValue] = []
             for d, (extent, (low, high)) in enumerate(zip(shape(mask), found.ranges, strict=True)):
-                # Both ends at both sides: a device's index may be narrower than what an end that is far away needs.
+                # Clamp both ends at both sides: a device's index may be too narrow for an end that is far away.
                 clamped, top = (
                     default if end is None else scalars.minimum(scalars.maximum(end, 0), extent)
                     for end, default in ((low, 0), (high, extent))
                 )
                 if d == 0:
-                    # Where a condition fails, the tile is empty: one empty dimension says so.
+                    # If a condition fails, the tile is empty: one empty dimension is enough.
                     for condition in found.conditions:
                         top = scalars.choose(condition, top, clamped)
                 made.append(scalars.builder.insert(tile.RangeOp(scalars.value(clamped), scalars.value(top))).result)
@@ -107,7 +107,7 @@ class Masks:
         return found or Rectangle(everywhere, rest=mask)
 
     def _rest(self, op: Operation, source: Rectangle) -> SSAValue | None:
-        """What is left of a mask, behind an operation that moves its dimensions."""
+        """Apply an operation that moves dimensions to the rest of its source's mask."""
         if source.rest is None:
             return None
         return self._writer.behind(op.results[0]).builder.insert(op.clone({op.operands[0]: source.rest})).results[0]
@@ -170,7 +170,7 @@ class Masks:
 
     @staticmethod
     def _distance(start: Scalar, end: Scalar, extent: int, scalars: Scalars) -> Scalar:
-        """How far it is from one number to another, at most the extent where 64 bits may not hold it; or negative."""
+        """Return end - start, or a negative number; at most the extent where the difference may overflow 64 bits."""
         distance = scalars.sub(end, start)
         if is_small(start) and is_small(end):
             return distance
@@ -178,7 +178,7 @@ class Masks:
 
 
 def sufficient(mask: SSAValue) -> list[SSAValue] | None:
-    """Scalars of type i1: where all of them are set, so is the mask everywhere. None if there are no such ones."""
+    """Return scalars of type i1 that together imply that the mask is set everywhere; None if there are none."""
     match mask.owner:
         case arith.OrIOp() as op if isinstance(op.lhs.owner, tt.SplatOp):
             return [op.lhs.owner.src]

@@ -1,11 +1,10 @@
-"""Integer tensors as sums over their dimensions: start + axis_0(i_0) + axis_1(i_1) + ... + rest(i_0, i_1, ...).
+"""Reads integer tensors as sums over their dimensions: start + axis_0(i_0) + axis_1(i_1) + ... + rest(i_0, i_1, ...).
 
-Pointer arithmetic is of this form almost always: `pid * BLOCK + arange(0, BLOCK)`, rows times a stride plus columns,
-one of them modulo a size, a row number loaded from memory.
+Pointer arithmetic nearly always has this form: `pid * BLOCK + arange(0, BLOCK)`, rows times a stride plus columns, one
+of them modulo a size, a row number loaded from memory.
 
-Sums are taken in i64. The number that Triton's narrower sum would be, which wraps around, is the same in its lowest
-bits only: for an address the wider sum is as good, what is not linear (a remainder, a comparison, an extension)
-asks for `exact` numbers.
+Sums are computed in i64. Triton's narrower sum wraps around, so only its lowest bits agree with ours. For an address
+the wider sum is as good. Operations that are not linear (a remainder, a comparison, an extension) use `exact` numbers.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ STILL = Strided(0)
 
 @dataclass(frozen=True)
 class Sum:
-    """What an integer tensor adds up to.
+    """An integer tensor as a sum.
 
     Attributes:
         rest: a tensor of the whole shape, or None.
-        bits: how many of the lowest bits of the sum are right; with all 64 it is the very number, also of a narrower
-            integer.
+        bits: how many of the lowest bits of the sum are correct. With all 64, the sum is the exact number, even if the
+            integer is narrower.
     """
 
     start: Scalar
@@ -68,11 +67,11 @@ class Sum:
 
     @property
     def is_uniform(self) -> bool:
-        """One number everywhere."""
+        """Whether all elements have the same value."""
         return self.rest is None and all(axis == STILL for axis in self.axes)
 
     def sole_unit_axis(self) -> int | None:
-        """The only dimension along which this changes, if it does so by 1 a step."""
+        """Return the dimension along which the sum grows by 1 per index, if it changes along no other; else None."""
         moving = [d for d, axis in enumerate(self.axes) if axis != STILL]
         if self.rest is None and len(moving) == 1 and self.axes[moving[0]] == Strided(1):
             return moving[0]
@@ -80,45 +79,45 @@ class Sum:
 
 
 def shape(value: SSAValue) -> tuple[int, ...]:
-    """Extents; () for a scalar."""
+    """Return the extents of a tensor; () for a scalar."""
     return value.type.get_shape() if isinstance(value.type, TensorType) else ()
 
 
 def splat_constant(value: SSAValue) -> int | None:
-    """The number that an integer constant has everywhere."""
+    """Return the number that all elements of an integer constant have; None if they differ or it is no constant."""
     op = value.owner
     return op.integers[0] if isinstance(op, ConstantOp) and len(op.integers) == 1 else None
 
 
 def width(value: SSAValue) -> int:
-    """Bits of an integer, or of a tensor's."""
+    """Return the bits of an integer, or of a tensor's element."""
     element = value.type.element_type if isinstance(value.type, TensorType) else value.type
     return element.width.data if isinstance(element, IntegerType) else 64
 
 
 def _is_narrow(value: SSAValue) -> bool:
-    """Whether integers are of 8 or 16 bits, whose sums are expected to wrap around."""
+    """Return whether integers have 8 or 16 bits; sums of such integers are expected to wrap around."""
     return width(value) < 32
 
 
 class Offsets:
-    """Reads integer tensors as sums; each value once."""
+    """Reads integer tensors as sums; analyses each value once."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._known: dict[SSAValue, Sum] = {}
 
     def of(self, value: SSAValue) -> Sum:
-        """The sum that an integer tensor, or an integer scalar, is."""
+        """Return an integer tensor, or an integer scalar, as a sum."""
         if value not in self._known:
             self._known[value] = self._normal(self._read(value), value)
         return self._known[value]
 
     def exact(self, value: SSAValue) -> Sum | None:
-        """The number that an integer tensor is everywhere, or that changes by 1 a step along one dimension.
+        """Return an integer tensor that is uniform, or that grows by 1 per index along one dimension, as a sum.
 
-        What that step makes of the largest integer is the least one (`ends`). None for any other tensor, and where
-        an overflow before an extension has left the upper bits unknown.
+        The step from the largest integer wraps around to the smallest one (`ends`). Returns None for any other tensor,
+        and where an overflow before an extension makes the upper bits unknown.
         """
         found = self.of(value)
         if found.bits < width(value) or not (found.is_uniform or found.sole_unit_axis() is not None):
@@ -128,7 +127,7 @@ class Offsets:
         return replace(found, start=self._writer.behind(value).wrap(found.start, width(value)))
 
     def ends(self, value: SSAValue) -> int | None:
-        """From which start on an `exact` tensor reaches beyond the largest integer; None if it surely does not."""
+        """Return the start from which an `exact` tensor exceeds the largest integer; None if it certainly does not."""
         found = self.exact(value)
         d = found.sole_unit_axis() if found else None
         if found is None or d is None or (found.bits == 64 and (width(value) < 64 or is_small(found.start))):
@@ -136,7 +135,7 @@ class Offsets:
         extent = shape(value)[d]
         end = (1 << (width(value) - 1)) - extent + 1
         if found.start < end if isinstance(found.start, int) else 1 << zeros(found.start) >= extent:
-            # Extents are powers of two: from a multiple of one it is never across the end.
+            # Extents are powers of two: a tensor that starts at a multiple of its extent never crosses the end.
             return None
         return end
 
@@ -148,7 +147,7 @@ class Offsets:
         return found if found.bits == 64 else replace(found, bits=min(found.bits, width(op.input)))
 
     def _normal(self, found: Sum, value: SSAValue) -> Sum:
-        """A dimension of extent 1 has the index 0 only: what its axis is there belongs to the start."""
+        """Add the axes of extent 1 to the start: their only index is 0."""
         start, axes = found.start, list(found.axes)
         for d, extent in enumerate(shape(value)):
             match axes[d]:
@@ -161,7 +160,7 @@ class Offsets:
         return replace(found, start=start, axes=tuple(axes))
 
     def _opaque(self, value: SSAValue) -> Sum:
-        """A tensor of which nothing is known but, perhaps, that it changes along one dimension only."""
+        """Return the sum of a tensor of which at most one thing is known: it changes along one dimension only."""
         extents = shape(value)
         long = [d for d, extent in enumerate(extents) if extent > 1]
         if len(long) == 1:
@@ -208,9 +207,9 @@ class Offsets:
                 return self._multiplied(op)
 
     def moved(self, op: Operation, source: Sum) -> Sum | None:
-        """The sum of a tensor behind an operation that only moves dimensions; None if it mixes them.
+        """Return the sum of a tensor after an operation that only moves dimensions; None if it mixes them.
 
-        Serves pointers too: `source` is then the sum of their offsets.
+        Also works for pointers: `source` is then the sum of their offsets.
         """
         axes = list(source.axes)
         before, after = shape(op.operands[0]), shape(op.results[0])
@@ -220,9 +219,9 @@ class Offsets:
             case tt.TransOp():
                 axes = [axes[d] for d in op.order.get_values()]
             case tt.BroadcastOp():
-                pass  # a dimension of extent 1 is still, and stays so
+                pass  # a dimension of extent 1 is constant, and stays so
             case _:
-                # A reshape keeps its dimensions apart only where it adds or drops those of extent 1.
+                # A reshape keeps dimensions separate only if it adds or drops dimensions of extent 1.
                 if [e for e in before if e > 1] != [e for e in after if e > 1]:
                     return None
                 long = iter(axis for axis, extent in zip(axes, before, strict=True) if extent > 1)
@@ -236,7 +235,7 @@ class Offsets:
         return Sum(source.start, tuple(axes), rest, source.bits)
 
     def added(self, a: Sum, b: Sum, behind: SSAValue, b_value: SSAValue) -> Sum:
-        """a + b, where b_value is the tensor that b describes; written behind a value."""
+        """Return a + b, where b_value is the tensor that b describes. Operations are inserted after `behind`."""
         scalars = self._writer.behind(behind)
         axes: list[Axis] = []
         for one, other in zip(a.axes, b.axes, strict=True):
@@ -245,7 +244,7 @@ class Offsets:
             elif isinstance(one, Strided) and isinstance(other, Strided):
                 axes.append(Strided(scalars.add(one.stride, other.stride)))
             else:
-                # Two unlike axes along one dimension: one of the two tensors has to be read element by element.
+                # Different axes along one dimension: one of the two tensors must be read element by element.
                 return Sum(a.start, a.axes, self._plus(a.rest, b_value, scalars))
         rest = self._plus(a.rest, b.rest, scalars) if b.rest is not None else a.rest
         return Sum(scalars.add(a.start, b.start), tuple(axes), rest)

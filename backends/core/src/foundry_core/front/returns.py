@@ -1,9 +1,9 @@
-"""A `return` under a condition, which Triton writes as branches between blocks, as scf.if around what is left out.
+"""Rewrites a conditional `return`, which Triton writes as branches between blocks, to an scf.if.
 
     cf.cond_br %c, ^out, ^rest       becomes        scf.if %c {} else { rest }
 
-Where the ways of a branch meet again and none of them returns, what follows stands behind the scf.if. Where one of them
-may have returned, what follows stands in the others, once in each.
+If the paths of a branch meet again and none of them returns, the code after the meeting point follows the scf.if. If
+one of them may have returned, that code is copied into each of the others.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from xdsl.rewriter import InsertPoint
 from ..dialects import tt
 from ..errors import LoweringError, unsupported
 
-# How often a block may be written: ways that meet behind returns double with each condition.
+# How often a block may be copied: paths that meet after returns double with each condition.
 _MOST_COPIES = 16
 
 
 def replace_returns(function: tt.FuncOp) -> None:
-    """Make a kernel of several blocks one of one block.
+    """Merge the blocks of a kernel into one.
 
     Raises:
-        UnsupportedOperation: branches go around in a circle, or in too many ways.
+        UnsupportedOperation: the branches form a cycle, or too many paths.
     """
     if len(function.body.blocks) == 1:
         return
@@ -43,7 +43,7 @@ def replace_returns(function: tt.FuncOp) -> None:
 
 
 class _Writer:
-    """Copies blocks into structured ones."""
+    """Copies blocks into structured blocks."""
 
     def __init__(self, function: tt.FuncOp) -> None:
         self._passed: dict[Block, tuple[Block, ...]] = {}
@@ -51,7 +51,7 @@ class _Writer:
         self._meet(function.body.blocks[0], ())
 
     def _meet(self, block: Block, before: tuple[Block, ...]) -> tuple[Block, ...]:
-        """The blocks that every way from here to a return passes, in that order, this one first."""
+        """Return the blocks that every path from here to a return passes, in order, starting with this block."""
         if block in before:
             raise unsupported(_end(block), "branches that go around in a circle")
         if block not in self._passed:
@@ -61,10 +61,10 @@ class _Writer:
         return self._passed[block]
 
     def block(self, block: Block, into: Block, values: dict[SSAValue, SSAValue], until: Block | None) -> list[SSAValue]:
-        """Copy a block and all behind it, up to a return or to the block `until`, which is not copied.
+        """Copy a block and all blocks after it, up to a return or to the block `until`, which is not copied.
 
         Returns:
-            what `until` is given as its arguments.
+            the arguments that are passed to `until`.
         """
         end = _end(block)
         self._copies[block] = self._copies.get(block, 0) + (end is not block.first_op)
@@ -103,13 +103,13 @@ class _Writer:
         ways = [(op.then_block, op.then_arguments), (op.else_block, op.else_arguments)]
         block = op.parent_block()
         assert block is not None
-        # Where the ways meet again, unless one of them ends before. The end of all this stands there, too.
+        # The block where the paths meet again, if none of them returns before. It may be the block `until`.
         meeting = next(iter(self._passed[block][1:]), None)
         results = [argument.type for argument in meeting.args] if meeting is not None else []
         regions = []
         for target, arguments in ways:
             inner = Block()
-            # A copy: what one way defines is not there in the other.
+            # Copy the dictionary: a value that one path defines does not exist in the other.
             yielded = self._go(target, arguments, inner, dict(values), meeting)
             inner.add_op(scf.YieldOp(*yielded))
             regions.append(Region(inner))

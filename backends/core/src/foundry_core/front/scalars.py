@@ -1,4 +1,4 @@
-"""Scalar arithmetic in i64 that folds what is known while lowering and writes the rest into the IR."""
+"""Scalar arithmetic in i64: folds what is known at compile time and writes the rest to the IR."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from xdsl.rewriter import InsertPoint
 
 from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 
-# A number known now, or an i64 of the program.
+# A number known at compile time, or an i64 value of the program.
 Scalar: TypeAlias = int | SSAValue
-# How many operations `zeros` looks at.
+# The number of operations that `zeros` looks at.
 _LOOKED_AT = 200
 
 
 class Writer:
-    """Writes scalar operations right behind the definition of a value, so that they dominate all its uses.
+    """Writes scalar operations directly after the definition of a value, so that they dominate all its uses.
 
-    Being there rather than at the use, what does not change in a loop is computed outside of it. What is written later
-    behind the same definition comes after what was written before. The operation that follows a definition must stay
-    where it is while a Writer is in use.
+    At the definition rather than at the use, loop-invariant operations are computed outside of loops. Operations
+    written after the same definition stay in the order in which they were written. The operation that follows a
+    definition must not move while a Writer is in use.
     """
 
     def __init__(self) -> None:
@@ -38,19 +38,19 @@ class Writer:
 
 
 class Scalars:
-    """Scalar operations written at one place."""
+    """Writes scalar operations at one place."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
 
     def value(self, scalar: Scalar) -> SSAValue:
-        """The scalar as an i64 of the program."""
+        """Return the scalar as an i64 value of the program."""
         if isinstance(scalar, int):
             return self.builder.insert(ConstantOp.integer(scalar, i64)).result
         return scalar
 
     def widen(self, value: SSAValue) -> Scalar:
-        """An integer of any width as an i64, sign extended."""
+        """Sign extend an integer of any width to i64."""
         known = constant(value)
         if known is not None:
             return known
@@ -59,7 +59,7 @@ class Scalars:
         return self.builder.insert(ExtSIOp(value, i64)).result
 
     def wrap(self, a: Scalar, width: int) -> Scalar:
-        """What an integer of `width` bits holds of a number, as an i64."""
+        """Wrap a number around to an integer of `width` bits; return it as an i64."""
         if isinstance(a, int):
             half = 1 << (width - 1)
             return (a + half) % (2 * half) - half
@@ -111,7 +111,7 @@ class Scalars:
         return self.builder.insert(arith.MaxSIOp(self.value(a), self.value(b))).result
 
     def compare(self, predicate: int, a: Scalar, b: Scalar) -> SSAValue:
-        """An i1; the predicate is arith.cmpi's number."""
+        """Return an i1; the predicate is arith.cmpi's number."""
         return self.builder.insert(CmpiOp(predicate, self.value(a), self.value(b))).result
 
     def choose(self, condition: SSAValue, a: Scalar, b: Scalar) -> Scalar:
@@ -123,18 +123,18 @@ class Scalars:
 
 
 def _width_behind(a: SSAValue) -> int:
-    """Bits of the integer that was sign extended to make a number; 64 for any other number."""
+    """Return the bits of the integer that a number was sign extended from; 64 for any other number."""
     source = a.owner.input.type if isinstance(a.owner, ExtSIOp) else i64
     return source.width.data if isinstance(source, IntegerType) else 64
 
 
 def is_small(a: Scalar) -> bool:
-    """Whether a number is known to be far from where 64 bits end."""
+    """Return whether a number is known to be far from the limits of 64 bits."""
     return abs(a) < 1 << 62 if isinstance(a, int) else _width_behind(a) <= 32
 
 
 def zeros(scalar: Scalar) -> int:
-    """How many of the lowest bits of a number are known to be 0; of 0 all 64."""
+    """Return how many of the lowest bits of a number are known to be 0; 64 for the number 0."""
     looked_at = 0
 
     def of(a: Scalar, carried: frozenset[SSAValue]) -> int:
@@ -169,7 +169,7 @@ def zeros(scalar: Scalar) -> int:
         index = a.index + number_of
         if index < 0:
             return min(of(loop.lb, carried), of(loop.step, carried))
-        # What a loop carries has the zeros that its first value has and that each turn leaves it.
+        # A carried value has the zeros that its first value has and that each iteration preserves.
         argument = loop.body.block.args[index + 1]
         if argument in carried:
             return 64
@@ -181,6 +181,6 @@ def zeros(scalar: Scalar) -> int:
 
 
 def constant(value: SSAValue) -> int | None:
-    """The number that a scalar integer constant has."""
+    """Return the number of a scalar integer constant; None for any other value."""
     op = value.owner
     return op.integers[0] if isinstance(op, ConstantOp) and isinstance(value.type, IntegerType) else None

@@ -1,4 +1,4 @@
-"""From TTIR to structured form: every access through a tensor of pointers becomes a tile.load or tile.store."""
+"""Rewrites TTIR to structured form: each access through a tensor of pointers becomes a tile.load or tile.store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .scalars import Scalar, Scalars, Writer
 
 
 def kernel(module: ModuleOp) -> tt.FuncOp:
-    """The one kernel of a module; functions that were not inlined are refused."""
+    """Return the one kernel of a module; functions that were not inlined are refused."""
     functions = [op for op in module.body.walk() if isinstance(op, tt.FuncOp)]
     for function in functions:
         if not function.is_kernel:
@@ -33,7 +33,7 @@ def kernel(module: ModuleOp) -> tt.FuncOp:
 
 
 def structure(module: ModuleOp) -> ModuleOp:
-    """Rewrite a module in place.
+    """Rewrite a module to structured form in place.
 
     Raises:
         UnsupportedOperation: a tensor of pointers comes from something that is not pointer arithmetic.
@@ -64,16 +64,16 @@ def structure(module: ModuleOp) -> ModuleOp:
 
 
 def _keeps(op: tile.KeepOp) -> bool:
-    """Whether the loop around the operation could be deleted without it: nothing else in it has an effect.
+    """Return whether the loop around the operation could be deleted without it: nothing else in it has an effect.
 
-    Whether its results are used says little: what uses them may be deleted.
+    We do not check whether the loop's results are used, because their uses may be deleted later.
     """
     loop = op.parent_op()
     return isinstance(loop, scf.WhileOp) and not writes(loop)
 
 
 class _Accesses:
-    """Rewrites loads and stores; what it found out about an offset or a mask serves all that use it."""
+    """Rewrites loads and stores; what it learns about an offset or a mask serves all its uses."""
 
     def __init__(self) -> None:
         self._writer = Writer()
@@ -112,7 +112,7 @@ class _Accesses:
         return base, scalars.value(found.start), axes, found.rest
 
     def _axis(self, dimension: int, axis: Axis, pointer: SSAValue) -> SSAValue:
-        # Not shared by dimensions, which have different extents.
+        # Dimensions do not share an axis, because their extents differ.
         key = (dimension, axis, pointer)
         if key not in self._axes:
             self._axes[key] = self._write_axis(axis, self._writer.behind(pointer))
@@ -130,7 +130,7 @@ class _Accesses:
                 return scalars.builder.insert(tile.IndexedOp(_scaled(offsets, scale, scalars))).result
 
     def _pointer(self, pointer: SSAValue) -> tuple[SSAValue, Sum]:
-        """(scalar base, offsets in elements) of a pointer or of a tensor of pointers."""
+        """Return (scalar base, offsets in elements) of a pointer or of a tensor of pointers."""
         if pointer not in self._pointers:
             self._pointers[pointer] = self._read(pointer)
         return self._pointers[pointer]
@@ -164,7 +164,7 @@ class _Accesses:
 
 
 def _bits(pointee: Attribute) -> int:
-    """How many bits an element has in memory."""
+    """Return how many bits an element has in memory."""
     if isinstance(pointee, FixedBitwidthType):
         return max(8, pointee.bitwidth)
     raise LoweringError(f"pointers to {pointee}")

@@ -1,4 +1,4 @@
-"""Which of its pointer arguments a kernel may store through, read off TTIR or the structured form."""
+"""Finds the pointer arguments that a kernel may store through, from TTIR or structured form."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .structured import kernel
 
 
 def written(module: ModuleOp) -> list[int]:
-    """The numbers of the arguments through which an operation may write, in order.
+    """Return the numbers of the arguments through which an operation may write, in order.
 
-    A pointer that a loop carries, a branch passes on or a selection chooses is any of those that it can be.
+    A pointer that a loop carries, a branch passes or a selection chooses may be any of the possible ones.
     """
     body = kernel(module).body
     sources = _Sources()
@@ -34,7 +34,7 @@ def written(module: ModuleOp) -> list[int]:
 
 
 class _Sources:
-    """From which values a pointer comes, by operations that pass values on; of all others, from their operands."""
+    """The values that a pointer comes from: recorded for operations that pass values on, else the operands."""
 
     def __init__(self) -> None:
         self._known: dict[SSAValue, list[SSAValue]] = {}

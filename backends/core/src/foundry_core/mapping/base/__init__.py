@@ -1,1 +1,1 @@
-"""What the mappings share: text, index spaces, buffers, arithmetic, the plan, and how each operation is written."""
+"""Code that all mappings share: MLIR text, index spaces, buffers, arithmetic, the plan, and operations."""

@@ -1,4 +1,4 @@
-"""Tiles in memory of a program's own, and how to get at their elements."""
+"""Tiles in a program's own memory, and access to their elements."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .space import Point, Space
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tile in memory of the program's own, in register types (f32 for f16), i1 as i8.
+    """A tile in the program's own memory. Elements have their register type (f32 for f16); i1 is stored as i8.
 
     Attributes:
         order: dimensions from the slowest to the fastest in memory.
-        space: the type of pointers to it: private memory, or what the work-items of a program share.
+        space: the type of pointers to the tile: private memory, or memory that the work-items of a program share.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Buffer:
         return "i8" if self.elem == "i1" else self.elem
 
     def stride(self, dimension: int) -> int:
-        """In elements."""
+        """Return the distance in elements between neighbours along a dimension."""
         behind = self.order[self.order.index(dimension) + 1 :]
         return math.prod(self.extents[d] for d in behind)
 
@@ -45,20 +45,20 @@ class Buffers:
     def allocate(
         self, elem: str, extents: tuple[int, ...], order: tuple[int, ...] | None = None, space: str = PRIVATE
     ) -> Buffer:
-        """A new buffer, row-major unless told otherwise; `elem` is a register type."""
+        """Allocate a buffer, row-major by default; `elem` is a register type."""
         stored = "i8" if elem == "i1" else elem
         make = self.text.private if space == PRIVATE else self.text.local
         return Buffer(make(stored, math.prod(extents)), elem, extents, order or tuple(range(len(extents))), space)
 
     def offset(self, buffer: Buffer, index: Sequence[Reg]) -> Reg:
-        """Elements from the start of a buffer."""
+        """Return the offset of an element from the start of a buffer, in elements."""
         total = self.text.integer(0)
         for dimension, i in enumerate(index):
             total = self._space.plus(total, self._space.times(i, self.text.integer(buffer.stride(dimension))))
         return total
 
     def address(self, buffer: Buffer, index: Sequence[Reg]) -> str:
-        """Where an element lies; what was added to an index as a constant becomes a constant part of the address."""
+        """Return the address of an element; a constant added to an index becomes a constant part of the address."""
         parts = [self._space.parts(i) for i in index]
         start = self.offset(buffer, [i for i, _ in parts])
         further = sum(number * buffer.stride(d) for d, (_, number) in enumerate(parts))
@@ -66,7 +66,7 @@ class Buffers:
         return self.text.shifted(first, further, buffer.stored_as, buffer.space)
 
     def read(self, buffer: Buffer, point: Point) -> Reg:
-        """The elements of a buffer at a point."""
+        """Return the elements of a buffer at a point."""
         t = self.text
         if point.lanes == 1 or buffer.stride(point.lane) == 1:
             loaded = t.load(self.address(buffer, point.index), buffer.stored_as, point.lanes, buffer.space)
@@ -107,7 +107,7 @@ class Buffers:
 
 
 def collect(text: Text, lanes: int, elem: str, one: Callable[[int], Reg]) -> Reg:
-    """A vector out of its elements."""
+    """Build a vector from its elements; `one` returns the element of a lane."""
     vector = text.integer(0, elem, lanes) if elem[0] == "i" else text.floating(0.0, elem, lanes)
     for lane in range(lanes):
         vector = text.insert(one(lane), vector, lane)

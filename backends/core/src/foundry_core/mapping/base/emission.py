@@ -1,8 +1,7 @@
-"""Which function writes which operation. Modules in operations/ enter theirs here by decorators.
+"""Tables of the functions that write operations. The modules in operations/ register theirs with decorators.
 
-A mapping that writes an operation differently takes these tables with its own entries instead
-(`statements = STATEMENTS | {tt.ReduceOp: reduce_in_rows}`). What is in no table and is not elementwise is refused by
-name.
+A mapping that writes an operation differently copies a table and replaces entries (`statements = STATEMENTS |
+{tt.ReduceOp: reduce_in_rows}`). An operation that is in no table and is not elementwise is refused by name.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from .program import Program
     from .tiles import Memo, Tiles
 
-# A mapping's own function takes its own kind of Program.
+# A mapping's own function takes the mapping's own subclass of Program.
 Statement: TypeAlias = Callable[[Any, Any], None]
 ScalarValue: TypeAlias = "Callable[[Program, Any], Reg]"
 TileValue: TypeAlias = "Callable[[Tiles, Any, Point, Memo], Reg]"
@@ -30,7 +29,7 @@ TILES: dict[type[Operation], TileValue] = {}
 
 
 def statement(*kinds: type[Operation]) -> Callable[[Statement], Statement]:
-    """Enter the function that writes an operation where it stands.
+    """Register a function that writes an operation at its position in the block.
 
     The function gives each result a register (`program.tiles.scalars`) or a buffer (`program.tiles.buffers`).
     """
@@ -43,7 +42,7 @@ def statement(*kinds: type[Operation]) -> Callable[[Statement], Statement]:
 
 
 def scalar_value(*kinds: type[Operation]) -> Callable[[ScalarValue], ScalarValue]:
-    """Enter the function that returns the register of an operation's result, which is a scalar or a pointer."""
+    """Register a function that returns the register of an operation's result, which is a scalar or a pointer."""
 
     def enter(function: ScalarValue) -> ScalarValue:
         SCALARS.update(dict.fromkeys(kinds, function))
@@ -53,9 +52,10 @@ def scalar_value(*kinds: type[Operation]) -> Callable[[ScalarValue], ScalarValue
 
 
 def tile_value(*kinds: type[Operation]) -> Callable[[TileValue], TileValue]:
-    """Enter the function that returns the elements at a point of the tile that is an operation's result.
+    """Register a function that returns the elements, at a point, of the tile that is an operation's result.
 
-    It may be called any number of times, later than where the operation stands: the operation must not be a sink.
+    The function may be called any number of times, and later than at the operation's position. So the operation must
+    not be a sink.
     """
 
     def enter(function: TileValue) -> TileValue:

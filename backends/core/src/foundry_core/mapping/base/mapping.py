@@ -1,4 +1,4 @@
-"""What a mapping provides, and what one that is derived from another may count on."""
+"""The interface that a mapping implements, and that mappings derived from it can rely on."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .tiles import Tiles
 class Mapping(Protocol):
     """How one kernel in structured form becomes code for a kind of device.
 
-    What the grid counts is a program. Which invocations of a device execute one is for the mapping alone to say: one
+    The grid counts programs. The mapping alone decides which invocations of a device execute one program: one
     work-item, all work-items of a work-group, a tasklet, or invocations that each hold a part of every tile in their
-    registers. So a register (Reg) is what one invocation has; where the elements of a tile are, and who computes which,
-    is known to `tiles` (allocate, fill, at) and to `tiles.space`, which writes the loops over them and what lets
-    invocations wait for each other.
+    registers. So a register (Reg) belongs to one invocation. `tiles` (allocate, fill, at) knows where the elements of a
+    tile are and which invocation computes which elements. `tiles.space` writes the loops over them and the
+    synchronization between invocations.
 
     Attributes:
         function: the kernel.
-        text: what has been written of it.
-        tiles: its registers and buffers.
-        statements, scalar_values: which function writes which operation (emission.py).
+        text: the MLIR text written so far.
+        tiles: the kernel's registers and buffers.
+        statements, scalar_values: the functions that write operations (emission.py).
     """
 
     @property
@@ -49,25 +49,25 @@ class Mapping(Protocol):
         """Return the MLIR of the kernel.
 
         Raises:
-            UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
-            LoweringError: the kernel's tiles need more memory than the device has.
+                UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
+                LoweringError: the kernel's tiles need more memory than the device has.
         """
         ...
 
     def parameter(self, argument: SSAValue) -> str:
-        """Give an argument of the Triton kernel its register; return the parameter in MLIR's text."""
+        """Assign a register to an argument of the Triton kernel; return the parameter as MLIR text."""
         ...
 
     def more_parameters(self) -> list[str]:
-        """Return what the kernel takes after the parameters that it has in Triton. Asked once its body is written."""
+        """Return the parameters that follow those of the Triton kernel. Called after the body is written."""
         ...
 
     def program_id(self, axis: int) -> Reg:
-        """Return which program of the grid this is along an axis (0 to 2), an i32."""
+        """Return the index of this program in the grid along an axis (0 to 2), an i32."""
         ...
 
     def num_programs(self, axis: int) -> Reg:
-        """Return how many programs the grid has along an axis (0 to 2), an i32."""
+        """Return the number of programs in the grid along an axis (0 to 2), an i32."""
         ...
 
     def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:

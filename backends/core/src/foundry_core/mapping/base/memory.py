@@ -1,4 +1,4 @@
-"""Loads and stores of structured form at a point: one vector where the elements lie side by side, else one by one."""
+"""Loads and stores of structured form at a point: one vector if the elements are contiguous, else one by one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Around:
-    """A tile.wrapped axis, prepared.
+    """A tile.wrapped axis, with the values that its uses share.
 
     Attributes:
-        first, modulus: in the type that the sum wraps around in.
+        first, modulus: in the integer type in which the sum wraps around.
         remainder: first rem modulus, an index.
-        whole: whether no element wraps, neither at the modulus nor as an integer.
+        whole: an i1; true if no element wraps, neither at the modulus nor as an integer.
     """
 
     first: Reg
@@ -38,7 +38,7 @@ class Around:
 
 
 def is_unit(axis: SSAValue) -> bool:
-    """Whether neighbours along an axis are neighbours in memory, but for wrapping around."""
+    """Return whether neighbours along an axis are neighbours in memory, except where the axis wraps around."""
     op = axis.owner
     if not isinstance(op, tile.AffineOp | tile.WrappedOp):
         return False
@@ -57,7 +57,7 @@ class Memory:
         self._spills: dict[tuple[str, int], str] = {}
 
     def prepare(self, axis: tile.WrappedOp) -> None:
-        """Compute, where the axis is defined, what its uses share."""
+        """Compute, at the axis' definition, the values that its uses share."""
         t = self._text
         bits = axis.element.width.data
         elem = f"i{bits}"
@@ -66,7 +66,7 @@ class Memory:
         (use, *_) = axis.result.uses
         extent = self._extent_of(use.operation, axis.result)
         last = t.binary("arith.addi", remainder, t.integer(extent, elem))
-        # As an unsigned number, a negative one is beyond the end as well. Before it, `last` does not overflow.
+        # As an unsigned number, a negative `first` is beyond the end as well. Otherwise `last` does not overflow.
         before_end = t.compare("ult", first, t.integer((1 << (bits - 1)) - extent, elem))
         whole = t.binary("arith.andi", before_end, t.compare("sle", last, modulus))
         stride = self._tiles.index(axis.stride)
@@ -78,7 +78,7 @@ class Memory:
         return extents(user.elements)[list(user.axes).index(axis)]
 
     def _offset_along(self, axis: SSAValue, i: Reg, point: Point, memo: Memo) -> Reg:
-        """What one axis adds to an address at index i, in elements."""
+        """Return what one axis adds to an address at index i, in elements."""
         t = self._text
         match axis.owner:
             case tile.AffineOp() as op:
@@ -100,7 +100,7 @@ class Memory:
         raise AssertionError(axis)
 
     def _start(self, op: tile.Access, point: Point, memo: Memo) -> Reg:
-        """The offset of a point's first element from the base, in elements."""
+        """Return the offset of a point's first element from the base, in elements."""
         total = self._tiles.index(op.start)
         for axis, i in zip(op.axes, point.index, strict=True):
             total = self._space.plus(total, self._offset_along(axis, i, point, memo))
@@ -110,7 +110,7 @@ class Memory:
         return total
 
     def _runs(self, op: tile.Access, point: Point) -> list[Reg] | None:
-        """The conditions under which the lanes of a point lie side by side in memory and all exist; None if never."""
+        """Return the conditions under which all lanes of a point exist and are contiguous in memory; None if never."""
         if point.lanes == 1 or op.gather is not None or not is_unit(op.axes[point.lane]):
             return None
         unmasked = sufficient(op.mask) if op.mask is not None else []
@@ -121,7 +121,7 @@ class Memory:
         return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
     def _exist(self, op: tile.Access, point: Point) -> list[Reg]:
-        """The conditions under which all elements of a point are within the ranges, less those that are known."""
+        """Return the conditions under which all elements of a point are within the ranges, less the known ones."""
         t = self._text
         conditions: list[Reg] = []
         for d, range_value in enumerate(op.ranges):
@@ -144,7 +144,7 @@ class Memory:
         return total
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
-        """The elements of a load at a point."""
+        """Return the elements of a load at a point."""
         runs = self._runs(op, point)
         if point.lanes == 1:
             return self._load_one(op, point, memo)
@@ -160,7 +160,7 @@ class Memory:
         return choice.end()
 
     def _base(self, op: tile.Access) -> tuple[str, str, str]:
-        """(pointer, element type, element type in memory)"""
+        """Return (pointer, element type, element type in memory)."""
         elem = element(op.elements.type, op)
         return self._tiles.scalar(op.base).name, elem, in_memory(elem)
 
@@ -190,7 +190,7 @@ class Memory:
         return choice.end()
 
     def load_scalar(self, op: tile.LoadOp) -> Reg:
-        """A load of one number."""
+        """Load one number."""
         return self._load_one(op, Point((), 0, 1), {})
 
     def _spill(self, elem: str, lanes: int) -> str:
@@ -199,11 +199,11 @@ class Memory:
         return self._spills[elem, lanes]
 
     def _load_each(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
-        """One element after the other, by way of a small array."""
+        """Load one element after another into a small array, then read the array as a vector."""
         t = self._text
         elem = in_register(element(op.result.type, op))
         kept = "i8" if elem == "i1" else elem
-        # An array of its own a call: computing an element may come here again.
+        # Each call has its own array: computing an element may call this function again.
         spill = self._text.private(kept, point.lanes)
         with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
             one = self._load_one(op, self._single(point, lane), {})
@@ -213,13 +213,13 @@ class Memory:
         return t.compare("ne", loaded, t.integer(0, "i8", point.lanes)) if elem == "i1" else loaded
 
     def _single(self, point: Point, lane: Reg) -> Point:
-        """The element of a point at a lane."""
+        """Return the point of one lane of a point."""
         index = list(point.index)
         index[point.lane] = self._space.plus(index[point.lane], lane)
         return replace(point, index=tuple(index), lanes=1)
 
     def store(self, op: tile.StoreOp) -> None:
-        """Evaluate a store's value and write it, over the elements that exist."""
+        """Evaluate a store's value and write the elements that exist."""
         shape = extents(op.value)
         if not shape:
             with self._space.alone():
@@ -262,7 +262,7 @@ class Memory:
         self._text.store(self._numeric.to_memory(value, elem), address, GLOBAL)
 
     def _store_each(self, op: tile.StoreOp, point: Point, value: Reg) -> None:
-        """One element after the other, in the order of the lanes."""
+        """Store one element after another, in the order of the lanes."""
         t = self._text
         elem = in_register(element(op.value.type, op))
         kept = "i8" if elem == "i1" else elem

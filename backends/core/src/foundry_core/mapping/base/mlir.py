@@ -1,7 +1,7 @@
-"""Writes MLIR as text: registers, constants, nested blocks. What is written is checked by mlir-opt, which reads it.
+"""Writes MLIR as text: registers, constants, nested blocks. mlir-opt, which reads the text, checks it.
 
-Text and not an IR in memory: mlir-opt is a process of its own, a kernel has some thousand operations, and building and
-printing each as an object costs ten times as much as writing its line.
+We write text and build no IR in memory: mlir-opt is a separate process, a kernel has some thousand operations, and
+building and printing an object for each costs ten times as much as writing its line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...scalars import PASSED
 
-# A pointer to global memory; the module says at its head which address space that is.
+# A pointer to global memory; the first line of the module defines its address space.
 GLOBAL = "!global"
 PRIVATE = "!llvm.ptr"
 # A pointer to memory that the work-items of a work-group share.
@@ -44,15 +44,17 @@ def vector_type(elem: str, lanes: int) -> str:
 
 @dataclass(frozen=True)
 class Conventions:
-    """How a kind of device wants its code written.
+    """The code conventions of a kind of device.
 
     Attributes:
         index: the integer type of indices, offsets and loop counters.
-        global_space: the address space of kernel arguments and all that they point to.
-        call: the calling convention of functions, kernel: that of kernels; empty for C's.
-        attributes: of the kernel.
-        private_alignment: of arrays in private memory, in bytes.
-        split_addresses: write the constant part of an address apart, for a compiler that would not find it in the sum.
+        global_space: the address space of kernel arguments and everything they point to.
+        call: the calling convention of functions; empty for C's.
+        kernel: the calling convention of kernels; empty for C's.
+        attributes: the attributes of the kernel.
+        private_alignment: the alignment of arrays in private memory, in bytes.
+        split_addresses: write the constant part of an address separately, for a compiler that does not find it in a
+            sum.
     """
 
     index: str = "i64"
@@ -64,8 +66,9 @@ class Conventions:
     private_alignment: int = 64
 
 
-# Comparisons of booleans by what they are in logic, of their operands one of which is inverted: LLVM 22 writes them as
-# comparisons of numbers, of which SPIR-V has none for booleans, and PoCL finds other results. Signed, true is -1.
+# Comparisons of booleans as logic operations; the number says which operand (0 or 1) is inverted. LLVM 22 would write
+# them as comparisons of numbers. SPIR-V has none for booleans, and PoCL computes different results. As a signed i1,
+# true is -1.
 _ORDERS_OF_BOOLEANS = {
     "ult": ("arith.andi", 0),
     "ule": ("arith.ori", 0),
@@ -82,8 +85,8 @@ class Text:
     """A function body that grows line by line.
 
     Attributes:
-        private_bytes: what has been allocated in private memory so far.
-        local_bytes: and in the memory that a work-group shares.
+            private_bytes: bytes allocated in private memory so far.
+            local_bytes: bytes allocated so far in the memory that a work-group shares.
     """
 
     def __init__(self, conventions: Conventions = Conventions()) -> None:
@@ -153,14 +156,14 @@ class Text:
         return self.op(text, into.elem, into.lanes)
 
     def part(self, x: Reg, first: int, lanes: int) -> Reg:
-        """Some neighbouring lanes of a vector."""
+        """Return some neighbouring lanes of a vector."""
         if lanes == 1:
             return self.extract(x, first)
         places = ", ".join(str(lane) for lane in range(first, first + lanes))
         return self.op(f"vector.shuffle {x.name}, {x.name} [{places}] : {x.type}, {x.type}", x.elem, lanes)
 
     def joined(self, x: Reg, y: Reg) -> Reg:
-        """The lanes of two registers of one type, one after the other."""
+        """Concatenate the lanes of two registers of the same type."""
         lanes = x.lanes + y.lanes
         if x.lanes == 1:
             return self.op(f"vector.from_elements {x.name}, {y.name} : {vector_type(x.elem, lanes)}", x.elem, lanes)
@@ -168,7 +171,7 @@ class Text:
         return self.op(f"vector.shuffle {x.name}, {y.name} [{places}] : {x.type}, {y.type}", x.elem, lanes)
 
     def call(self, function: str, args: Sequence[Reg], elem: str, lanes: int = 1) -> Reg:
-        """Call an external function; it is declared once."""
+        """Call an external function and declare it once."""
         types = ", ".join(arg.type for arg in args)
         result = vector_type(elem, lanes)
         convention = self._conventions.call
@@ -177,7 +180,7 @@ class Text:
         return self.op(f'llvm.call {convention}@"{function}"({names}) : ({types}) -> {result}', elem, lanes)
 
     def run(self, function: str, args: Sequence[Reg] = (), attributes: str = "") -> None:
-        """Call a function that returns nothing; unless it is defined here, it is declared once, with its attributes."""
+        """Call a function that returns nothing; unless the module defines it, declare it once, with its attributes."""
         types, names = ", ".join(arg.type for arg in args), ", ".join(arg.name for arg in args)
         convention = self._conventions.call
         declared = f'llvm.func {convention}@"{function}"({types})' + f" attributes {{{attributes}}}" * bool(attributes)
@@ -191,11 +194,11 @@ class Text:
         elem: str,
         write: Callable[[Text, Sequence[Reg]], Reg],
     ) -> Reg:
-        """Call a function on scalars that the module has itself.
+        """Call a function on scalars that is defined in this module.
 
         Args:
-            elem: the type of its result.
-            write: writes its body to a Text of its own; called once in a module.
+            elem: the type of the function's result.
+            write: writes the function's body to a separate Text; called once per module.
         """
         if function not in self._declarations:
             self._declarations[function] = ""
@@ -217,11 +220,11 @@ class Text:
         return self.op(f'llvm.call {self._conventions.call}@"{function}"({names}) : ({types}) -> {elem}', elem)
 
     def define(self, name: str, text: str) -> None:
-        """Have a function of this name in the module, by its text, which uses LLVM's types only."""
+        """Add a definition of this name to the module. Its text uses LLVM's types only."""
         self._declarations[name] = text
 
     def to_index(self, x: Reg) -> Reg:
-        """An integer as an index; a number that a narrower index does not hold loses its upper bits."""
+        """Convert an integer to an index; a narrower index loses the upper bits."""
         return self.cast("arith.trunci" if WIDTHS[x.elem] > WIDTHS[self.index] else "arith.extsi", x, self.index)
 
     # Constants, written once at the head of the function.
@@ -233,32 +236,32 @@ class Text:
         return self._constants[key]
 
     def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
-        """An integer constant; an index if no type is given."""
+        """Return an integer constant; an index if no type is given."""
         elem = elem or self.index
         literal = str(value) if elem != "i1" else ("true" if value else "false")
         type = vector_type(elem, lanes)
         return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
 
     def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
-        """A float constant, by its bits: no decimal rounding, and infinities and NaNs as any other."""
+        """Return a float constant, written as bits: no decimal rounding, no special case for infinities and NaNs."""
         bits = struct.pack("<f" if elem == "f32" else "<d", value)
         return self.bits(int.from_bytes(bits, "little"), elem, lanes)
 
     def bits(self, bits: int, elem: str, lanes: int = 1) -> Reg:
-        """A float constant that has these bits."""
+        """Return a float constant that has these bits."""
         literal = f"0x{bits:0{WIDTHS[elem] // 4}X}"
         type = vector_type(elem, lanes)
         return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
 
     def iota(self, elem: str, lanes: int, step: int = 1) -> Reg:
-        """0, step, 2 * step, ... as a vector."""
+        """Return the vector 0, step, 2 * step, ..."""
         literal = ", ".join(str(lane * step) for lane in range(lanes))
         return Reg(self._constant(f"dense<[{literal}]>", vector_type(elem, lanes)), elem, lanes)
 
     # Memory.
 
     def private(self, elem: str, count: int) -> str:
-        """An array in private memory, allocated once at the head of the function."""
+        """Allocate an array in private memory, once at the head of the function."""
         name = f"%p{len(self._allocas)}"
         self.private_bytes += count * WIDTHS[elem] // 8
         self._allocas.append(
@@ -268,7 +271,7 @@ class Text:
         return name
 
     def local(self, elem: str, count: int) -> str:
-        """An array that the work-items of a work-group share."""
+        """Define an array that the work-items of a work-group share."""
         name = f"tile{len(self._allocas)}"
         self.local_bytes += count * WIDTHS[elem] // 8
         kind = f"!llvm.array<{count} x {elem}>"
@@ -286,7 +289,7 @@ class Text:
         return name
 
     def shifted(self, address: str, count: int, elem: str, space: str) -> str:
-        """An address a constant number of elements further on."""
+        """Return an address moved by a constant number of elements."""
         if count == 0:
             return address
         name = self.fresh()
@@ -302,7 +305,7 @@ class Text:
         self.line(f"llvm.store {value.name}, {address} {alignment} : {value.type}, {space}")
 
     def volatile_store(self) -> None:
-        """An effect that no compiler takes out: a store of a number that nobody reads, to private memory."""
+        """Write an effect that no compiler removes: a volatile store to private memory that nobody reads."""
         zero = self.integer(0, "i32")
         self.line(f"llvm.store volatile {zero.name}, {self.private('i32', 1)} {{alignment = 4 : i64}} : i32, {PRIVATE}")
 
@@ -326,14 +329,14 @@ class Text:
 
     @contextmanager
     def loop(self, low: Reg, high: Reg, step: int) -> Iterator[Reg]:
-        """A loop over indices without carried values."""
+        """Open a loop over indices, without carried values."""
         index = Reg(self.fresh(), self.index)
         head = f"scf.for {index.name} = {low.name} to {high.name} step {self.integer(step).name} : {self.index} {{"
         with self.nested(head):
             yield index
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
-        """A loop that carries registers; what they are after so many turns."""
+        """Write a loop that carries registers for `count` iterations; return their final values."""
         zero, one = self.integer(0, count.elem), self.integer(1, count.elem)
         inside = [Reg(self.fresh(), value.elem, value.lanes) for value in values]
         result = self.fresh()
@@ -349,11 +352,11 @@ class Text:
         return [Reg(f"{result}#{place}", value.elem, value.lanes) for place, value in enumerate(values)]
 
     def choose(self, condition: Reg) -> Choice:
-        """An scf.if with one result; see Choice."""
+        """Open an scf.if with one result; see Choice."""
         return Choice(self, condition)
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
-        """The module: declarations and one kernel with the lines so far as its body."""
+        """Return the module: declarations and one kernel, whose body is the lines written so far."""
         return "\n".join(
             [
                 f"{GLOBAL} = !llvm.ptr<{self._conventions.global_space}>",
@@ -407,7 +410,7 @@ class Choice:
         self._text.line(f"scf.yield {value.name} : {value.type}")
 
     def end(self) -> Reg:
-        """Close the choice; what it yields."""
+        """Close the choice and return its result."""
         assert self._value is not None
         depth = "  " * self._text._depth
         self._text.line("}")

@@ -1,11 +1,13 @@
-"""Arithmetic on registers: what each scalar operation of Triton means on a CPU-like OpenCL device.
+"""Arithmetic on registers: how each scalar operation of Triton is computed on a CPU-like OpenCL device.
 
-f16 and bf16 are computed in f32 and rounded after each operation: the device need not have them (cl_khr_fp16), and the
-result is the correctly rounded one, since 24 bits are at least 2p + 2 for both (Figueroa, "When is double rounding
-innocuous?", 1995). In registers they are f32 that hold a number of the narrow type; in memory they are 16 bits. So is
-f8e5 (MLIR's f8E5M2, the upper half of an f16) in its 8 bits, which Triton converts and does not compute with.
+f16 and bf16 are computed in f32 and rounded after each operation, because the device need not support them
+(cl_khr_fp16). The result is correctly rounded, since 24 bits are at least 2p + 2 for both (Figueroa, "When is double
+rounding innocuous?", 1995). In registers they are f32 values that the narrow type can represent; in memory they have 16
+bits. The same holds for f8e5 (MLIR's f8E5M2, the upper half of an f16) with 8 bits in memory. Triton converts f8e5 and
+does not compute with it.
 
-minimum, maximum and absolute value are compares and selects: calls into an OpenCL library are not inlined in hot loops.
+minimum, maximum and absolute value are compares and selects, because calls into an OpenCL library are not inlined in
+hot loops.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def scalar_type(type: Attribute) -> Attribute:
 
 
 def element(type: Attribute, op: Operation) -> str:
-    """The name of a scalar or element type: i1 i8 i16 i32 i64 f8e5 f16 bf16 f32 f64."""
+    """Return the name of a scalar or element type: i1 i8 i16 i32 i64 f8e5 f16 bf16 f32 f64."""
     match scalar_type(type):
         case IntegerType() as integer if f"i{integer.width.data}" in WIDTHS:
             return f"i{integer.width.data}"
@@ -63,12 +65,12 @@ def element(type: Attribute, op: Operation) -> str:
 
 
 def in_register(elem: str) -> str:
-    """The type that a number of this type has in a register."""
+    """Return the type that a number of this type has in a register."""
     return "f32" if elem in _NARROW else elem
 
 
 def in_memory(elem: str) -> str:
-    """The type that a number of this type has in global memory."""
+    """Return the type that a number of this type has in global memory."""
     return "i8" if elem in ("i1", "f8e5") else "i16" if elem in _NARROW else elem
 
 
@@ -81,10 +83,10 @@ class Numeric:
         self.text = text
         self.call_bytes = call_bytes
 
-    # Between memory and registers.
+    # Conversions between memory and registers.
 
     def from_memory(self, x: Reg, elem: str) -> Reg:
-        """Bits as they lie in memory to a register."""
+        """Convert bits from memory to a register."""
         match elem:
             case "f16":
                 return self._unpack_f16(x)
@@ -98,7 +100,7 @@ class Numeric:
                 return x
 
     def to_memory(self, x: Reg, elem: str) -> Reg:
-        """A register to the bits that lie in memory."""
+        """Convert a register to its bits in memory."""
         match elem:
             case "f16":
                 return self._pack_f16(x)
@@ -112,7 +114,7 @@ class Numeric:
                 return x
 
     def rounded(self, x: Reg, elem: str) -> Reg:
-        """An f32 rounded to a narrow type, still in an f32."""
+        """Round an f32 to a narrow type; the result is still an f32."""
         if elem == "f16":
             return self._unpack_f16(self._pack_f16(x))
         if elem == "bf16":
@@ -128,16 +130,16 @@ class Numeric:
         return self._unpack_wide(self.text.cast("arith.extui", x, "i32"))
 
     def _unpack_f8e5(self, x: Reg) -> Reg:
-        # In 32 bits: llc 22 makes a mask of the wrong width of a shift in 16.
+        # In 32 bits: llc 22 emits a mask of the wrong width for a shift in 16 bits.
         wide = self.text.cast("arith.extui", x, "i32")
         return self._unpack_wide(self.text.binary("arith.shli", wide, self._int(8, x)))
 
     def _unpack_wide(self, wide: Reg) -> Reg:
-        """The bits of an f16, in an i32."""
+        """Convert the bits of an f16, in an i32, to f32."""
         t, x = self.text, wide
         magnitude = t.binary("arith.andi", wide, self._int(0x7FFF, x))
         shifted = t.binary("arith.shli", magnitude, self._int(13, x))
-        # 2^112 moves the exponent from f16's bias (15) to f32's (127), and makes numbers of subnormals.
+        # 2^112 moves the exponent from f16's bias (15) to f32's (127), and makes normal numbers of subnormals.
         scaled = t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), t.floating(2.0**112, "f32", x.lanes))
         infinite = t.compare("uge", magnitude, self._int(0x7C00, x))
         special = t.binary("arith.ori", shifted, self._int(0x7F800000, x))
@@ -149,20 +151,20 @@ class Numeric:
         return self._pack_5(x, 10)
 
     def _pack_5(self, x: Reg, mantissa: int) -> Reg:
-        """The nearest number with 5 bits of exponent and some of mantissa, ties to even; an infinity from 2^16 on."""
+        """Round an f32 to 5 bits of exponent and some of mantissa, ties to even; to infinity from 2^16 on."""
         t, lost = self.text, 23 - mantissa
         infinity = 0x1F << mantissa
         bits = t.cast("arith.bitcast", x, "i32")
         magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
         sign = t.binary("arith.andi", bits, self._int(-0x80000000, x))
         sign = t.binary("arith.shrui", sign, self._int(26 - mantissa, x))
-        # Subnormal: adding the power of two whose last place is worth as much as a subnormal's leaves the mantissa,
-        # correctly rounded, in the lowest bits of the sum. For f16 that is 0.5.
+        # Subnormal: add the power of two whose last place has the weight of the smallest subnormal. This leaves the
+        # mantissa, correctly rounded, in the lowest bits of the sum. For f16 that power is 0.5.
         power = 9 - mantissa
         place = t.floating(2.0**power, "f32", x.lanes)
         sum = t.binary("arith.addf", t.cast("arith.bitcast", magnitude, "f32"), place)
         small = t.binary("arith.subi", t.cast("arith.bitcast", sum, "i32"), self._int((127 + power) << 23, x))
-        # Normal: move the exponent, round to nearest even by carrying out of the bits that go.
+        # Normal: move the exponent, and round to nearest even by the carry out of the dropped bits.
         odd = t.binary("arith.andi", t.binary("arith.shrui", magnitude, self._int(lost, x)), self._int(1, x))
         moved = t.binary("arith.addi", magnitude, self._int((1 << (lost - 1)) - 1 - (112 << 23), x))
         normal = t.binary("arith.shrui", t.binary("arith.addi", moved, odd), self._int(lost, x))
@@ -188,7 +190,7 @@ class Numeric:
         odd = t.binary("arith.andi", upper, self._int(1, x))
         carried = t.binary("arith.addi", t.binary("arith.addi", bits, self._int(0x7FFF, x)), odd)
         number = t.binary("arith.shrui", carried, self._int(16, x))
-        # A NaN whose payload lies in the lower half only would become an infinity.
+        # A NaN with a payload in the lower half only would become an infinity.
         lost = t.compare("eq", t.binary("arith.andi", upper, self._int(0x7F, x)), self._int(0, x))
         nan = t.select(lost, t.binary("arith.ori", upper, self._int(0x40, x)), upper)
         magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
@@ -196,12 +198,12 @@ class Numeric:
         return t.cast("arith.trunci", found, "i16")
 
     def _narrow_from_f64(self, x: Reg, elem: str) -> Reg:
-        """f64 to f16 or bf16 by way of f32 rounded to odd, which cannot round twice (Boldo and Melquiond, 2008)."""
+        """Convert f64 to f16 or bf16 through f32 rounded to odd: one rounding (Boldo and Melquiond, 2008)."""
         t = self.text
         near = t.cast("arith.truncf", x, "f32")
         back = t.cast("arith.extf", near, "f64")
         bits = t.cast("arith.bitcast", near, "i32")
-        # Towards zero first: one step down in magnitude where rounding went up.
+        # Round towards zero first: where rounding increased the magnitude, take one step down.
         up = t.compare("ogt", self.absolute(back), self.absolute(x))
         down = t.select(up, t.binary("arith.subi", bits, self._int(1, x)), bits)
         inexact = t.compare("one", back, x)
@@ -209,24 +211,24 @@ class Numeric:
         return self.rounded(t.cast("arith.bitcast", odd, "f32"), elem)
 
     def _narrow_from_integer(self, name: str, x: Reg, elem: str) -> Reg:
-        """An integer to a narrow type with one rounding, without f64 up to 32 bits: not every device has it."""
+        """Convert an integer to a narrow type with one rounding; up to 32 bits without f64, which some devices lack."""
         t, width = self.text, WIDTHS[x.elem]
         if width == 64:
             return self._narrow_from_f64(t.cast(name, x, "f64"), elem)
         if width == 32:
-            # f32 holds 24 bits. Of more, the lowest 8 are rounded to odd first, which cannot round twice.
+            # f32 holds 24 bits. For wider numbers, round the lowest 8 bits to odd first, which avoids double rounding.
             signed = name == SIToFPOp.name
             upper = t.binary("arith.andi", x, self._int(~0xFF, x))
             odd = t.binary("arith.ori", upper, self._int(0x100, x))
             exact = t.compare("eq", x, upper)
-            # Of a number that is not negative, or less its complement's, the bits beyond the lowest 24.
+            # The magnitude's bits beyond the lowest 24 (for a negative number, the bits of its complement).
             sign = t.binary("arith.shrsi", x, self._int(31, x)) if signed else self._int(0, x)
             size = t.binary("arith.shrui", t.binary("arith.xori", x, sign), self._int(24, x))
             kept = t.binary("arith.ori", exact, t.compare("eq", size, self._int(0, x)))
             x = t.select(kept, x, odd)
         return self.rounded(t.cast(name, x, "f32"), elem)
 
-    # Small functions that OpenCL has as library calls.
+    # Small functions that are library calls in OpenCL.
 
     def absolute(self, x: Reg) -> Reg:
         t, bits = self.text, f"i{WIDTHS[x.elem]}"
@@ -234,23 +236,23 @@ class Numeric:
         return t.cast("arith.bitcast", t.binary("arith.andi", t.cast("arith.bitcast", x, bits), mask), x.elem)
 
     def pick(self, predicate: str, x: Reg, y: Reg) -> Reg:
-        """x if x <predicate> y else y, on integers."""
+        """Return x if x <predicate> y else y, on integers."""
         return self.text.select(self.text.compare(predicate, x, y), x, y)
 
     def pick_number(self, predicate: str, x: Reg, y: Reg) -> Reg:
-        """IEEE 754-2008 minNum and maxNum: the other one if one is NaN."""
+        """Return IEEE 754-2008 minNum or maxNum: if one operand is NaN, the other one."""
         t = self.text
         wins = t.binary("arith.ori", t.compare(predicate, x, y), t.compare("uno", y, y))
         return t.select(wins, x, y)
 
     def pick_or_nan(self, predicate: str, x: Reg, y: Reg) -> Reg:
-        """IEEE 754-2019 minimum and maximum: NaN if one is NaN."""
+        """Return IEEE 754-2019 minimum or maximum: NaN if one operand is NaN."""
         t = self.text
         wins = t.binary("arith.ori", t.compare(predicate, x, y), t.compare("uno", x, x))
         return t.select(wins, x, self.text.select(t.compare("uno", y, y), y, y))
 
     def divide(self, name: str, x: Reg, y: Reg) -> Reg:
-        """An integer division that cannot trap: lanes that a mask excludes may divide by zero, and no GPU minds."""
+        """Write an integer division that cannot trap: a lane that a mask excludes may divide by zero, as on a GPU."""
         t = self.text
         bad = t.compare("eq", y, t.integer(0, y.elem, y.lanes))
         if name in ("arith.divsi", "arith.remsi"):
@@ -261,12 +263,12 @@ class Numeric:
         return t.binary(name, x, t.select(bad, t.integer(1, y.elem, y.lanes), y))
 
     def upper_half(self, x: Reg, y: Reg) -> Reg:
-        """The upper half of the unsigned product of two i32 or two i64."""
+        """Return the upper half of the unsigned product of two i32 or two i64."""
         t = self.text
         if x.elem == "i32":
             product = t.binary("arith.muli", *(t.cast("arith.extui", arg, "i64") for arg in (x, y)))
             return t.cast("arith.trunci", t.binary("arith.shrui", product, self._int(32, x, "i64")), "i32")
-        # Long multiplication with digits of 32 bits: no sum of two products' halves overflows.
+        # Long multiplication with 32-bit digits: no sum of two products' halves overflows.
         half, low = self._int(32, x, "i64"), self._int(0xFFFFFFFF, x, "i64")
 
         def lower(a: Reg) -> Reg:
@@ -284,15 +286,15 @@ class Numeric:
         return t.binary("arith.addi", top, upper(other))
 
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
-        """An OpenCL extended instruction whose result has the type of its first argument.
+        """Call an OpenCL extended instruction whose result has the type of its first argument.
 
-        By the mangled name that LLVM's SPIR-V backend knows it by.
+        The call uses the mangled name that LLVM's SPIR-V backend recognizes.
         """
         alone = (name, args[0].elem) in _ALONE
         return self.in_parts(lambda part: self._library(name, part), args, 1 if alone else None)
 
     def own(self, name: str, args: Sequence[Reg]) -> Reg:
-        """A function of foundry_core.functions, in basic arithmetic."""
+        """Write a function of foundry_core.functions, which uses basic arithmetic only."""
         elem = next(arg.elem for arg in args if arg.is_float)
         return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
 
@@ -307,7 +309,7 @@ class Numeric:
         return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
 
     def in_parts(self, function: Callable[[Sequence[Reg]], Reg], args: Sequence[Reg], most: int | None = None) -> Reg:
-        """What a function gives for vectors, called with as many lanes as it can take: by default call_bytes."""
+        """Call a function on vectors in parts that have as many lanes as it accepts (`most`; by default call_bytes)."""
         lanes = args[0].lanes
         if most is None:
             most = self.call_bytes * 8 // max(WIDTHS[arg.elem] for arg in args)
@@ -318,14 +320,15 @@ class Numeric:
         return t.joined(*results)
 
     def remainder(self, x: Reg, y: Reg) -> Reg:
-        """What is left of a division of floats, with the sign of x."""
+        """Return the remainder of a division of floats, with the sign of x."""
         return self.text.binary("arith.remf", x, y)
 
     def turned(self, name: str, x: Reg) -> Reg:
-        """sin, cos or tan; of a vector in f32, large numbers apart from others.
+        """Return sin, cos or tan; in an f32 vector, compute large arguments separately from the others.
 
-        PoCL 6 takes multiples of pi / 2 off a whole vector in another way if one number is beyond 2^23 or infinite, and
-        there errs on the small ones beside it: of (1e-3, 1e10) it gives sin as (8e-3, -0.49), of 1e-3 alone 1e-3.
+        PoCL 6 reduces a whole vector by multiples of pi / 2 differently if one element is beyond 2^23 or infinite. The
+        small elements of such a vector are then wrong: the sin of (1e-3, 1e10) becomes (8e-3, -0.49), but the sin of
+        1e-3 alone is 1e-3.
         """
         t = self.text
         if x.elem != "f32" or x.lanes == 1:
@@ -335,13 +338,13 @@ class Numeric:
         one = self.library(name, [t.select(near, x, t.floating(0.0, x.elem, x.lanes))])
         return t.select(near, one, self.library(name, [t.select(near, large, x)]))
 
-    # The operations themselves.
+    # Operations.
 
     def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
-        """The result of one elementwise operation on registers that all have the same number of lanes.
+        """Return the result of one elementwise operation on registers that all have the same number of lanes.
 
         Raises:
-            UnsupportedOperation: it is none, or not on these types.
+                UnsupportedOperation: the operation is not elementwise, or not supported on these types.
         """
         elem = element(op.results[0].type, op)
         row = ELEMENTWISE.get(type(op))
@@ -349,7 +352,7 @@ class Numeric:
             raise unsupported(op)
         result = self._apply(row, op, args)
         narrowing = isinstance(op, arith.TruncFOp | tt.FpToFpOp) and args[0].elem == "f32"
-        # Of f8e5 every number is one of the other types, too.
+        # Every f8e5 number is also a number of the other types, so it needs no rounding.
         if row.is_rounded or (narrowing and element(op.operands[0].type, op) != "f8e5"):
             result = self.rounded(result, elem)
         return result
@@ -357,17 +360,17 @@ class Numeric:
     def _apply(self, row: Row, op: Operation, args: Sequence[Reg]) -> Reg:
         return row.write(self, op, args)
 
-    # What rows are written with, beside the functions above.
+    # Further functions that the table rows call.
 
     def cast(self, op: Operation, x: Reg) -> Reg:
-        """A conversion that arith has, other than between floats that it has no register for."""
+        """Convert with an operation of arith, except between floats of which one has no register type."""
         elem = element(op.results[0].type, op)
         if elem in _NARROW and isinstance(op, SIToFPOp | UIToFPOp):
             return self._narrow_from_integer(op.name, x, elem)
         return self.text.cast(op.name, x, in_register(elem))
 
     def bitcast(self, op: Operation, x: Reg) -> Reg:
-        """The same bits as another type."""
+        """Return the same bits as another type."""
         source, elem = element(op.operands[0].type, op), element(op.results[0].type, op)
         bits = self.text.cast("arith.bitcast", self.to_memory(x, source), in_memory(elem))
         return self.from_memory(bits, elem)
@@ -378,25 +381,25 @@ class Numeric:
         return t.select(negative, t.binary("arith.subi", zero, x), x)
 
     def clamped(self, x: Reg, low: Reg, high: Reg, *, propagate_nan: bool) -> Reg:
-        """min(max(x, low), high); NaN becomes low unless it is propagated."""
+        """Return min(max(x, low), high); NaN becomes low unless it is propagated."""
         pick = self.pick_or_nan if propagate_nan else self.pick_number
         return pick("olt", pick("ogt", x, low), high)
 
     def upper_half_of(self, op: Operation, x: Reg, y: Reg) -> Reg:
-        """upper_half, refused on other types.
+        """Return the upper half of the unsigned product, with a check of the type.
 
         Raises:
-            UnsupportedOperation: not on i32 or i64.
+            UnsupportedOperation: the type is neither i32 nor i64.
         """
         if x.elem not in ("i32", "i64"):
             raise unsupported(op, f"on elements of type {x.elem}")
         return self.upper_half(x, y)
 
     def extern(self, op: tt.ExternElementwiseOp, args: Sequence[Reg]) -> Reg:
-        """A libdevice function that is no operation.
+        """Return the result of a libdevice function that has no operation in arith, math or tt.
 
         Raises:
-            UnsupportedOperation: there is none of that name on these types.
+            UnsupportedOperation: no function of that name exists for these types.
         """
         found = libdevice.call(self, op.symbol.data, args)
         if found is None:
@@ -404,10 +407,10 @@ class Numeric:
         return found
 
     def convert_float(self, op: arith.TruncFOp | tt.FpToFpOp, x: Reg) -> Reg:
-        """A float as another type of floats, in a register of that; `apply` rounds what became narrower.
+        """Convert a float to the register type of another float type; `apply` rounds a result that is narrower.
 
         Raises:
-            UnsupportedOperation: in a rounding other than to nearest, ties to even.
+            UnsupportedOperation: the rounding is not to nearest, ties to even.
         """
         elem = element(op.result.type, op)
         if isinstance(op, tt.FpToFpOp) and op.rounding is not None and op.rounding.data != "rtne":
@@ -419,16 +422,17 @@ class Numeric:
         return self.text.cast("arith.truncf", x, in_register(elem))
 
     def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
-        """a b + c, rounded once."""
+        """Return a b + c, rounded once."""
         elem = element(op.result.type, op)
         if elem not in _NARROW:
             return self.library("fma", args)
-        # The product of two narrow numbers fits f64; the sum with a third does but for a far tail, which odd rounding
-        # keeps.
+        # The product of two narrow numbers is exact in f64. The sum with a third is exact except for a far tail, which
+        # rounding to odd preserves.
         a, b, c = (self.text.cast("arith.extf", arg, "f64") for arg in args)
         total = self.text.binary("arith.addf", self.text.binary("arith.mulf", a, b), c)
         return self._narrow_from_f64(total, elem)
 
 
-# Functions of vectors that PoCL 6 has wrong: zeros and subnormals among the first arguments change results beside them.
+# Vector functions that are wrong in PoCL 6: zeros and subnormals among the first arguments change the results of other
+# lanes.
 _ALONE = {("pow", "f64"), ("remainder", "f64")}

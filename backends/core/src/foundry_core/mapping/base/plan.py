@@ -1,15 +1,17 @@
-"""Decides which tiles get memory of their own and which are computed where they are used.
+"""Decides which tiles are stored in memory and which are computed where they are used.
 
-A tile expression is evaluated a few elements at a time inside the loop of its sink: a store, a dot, a reduction, the
+A tile expression is evaluated a few elements at a time inside the loop of its sink: a store, a dot, a reduction, or the
 end of a loop body. So `store(o, load(x) + load(y))` is one loop without intermediate tiles. A tile is written to
-private memory instead if
+private memory instead if one of these holds:
 
-- evaluating it later could read other bytes: a load with a store between it and its sink, or in the sink itself, unless
-  that store goes element for element to the same places or through another kernel argument;
-- it would be evaluated more than once at a price: several sinks, a sink in a loop that it is outside of, a broadcast.
+- A later evaluation could read other bytes: a store is between a load and its sink, or the sink is a store. Exceptions
+  are a sink that stores to the same place for each element, or through another kernel argument.
+- The tile is costly and would be evaluated more than once: it has several sinks, its sink is in a loop and the tile is
+  defined outside of it, or it is broadcast.
 
-Two different kernel arguments are taken to overlap either not at all or element for element (in place). A kernel that
-reads and writes shifted views of one buffer through two arguments in one program is a race on every target of Triton.
+We assume that two different kernel arguments either do not overlap or overlap element for element (in place). A kernel
+that reads and writes shifted views of one buffer through two arguments in one program has a race on every target of
+Triton.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class Plan:
 
     def __init__(self, body: Block) -> None:
         self.stored: set[SSAValue] = set()
-        # Expressions are graphs, not trees: what is asked of a value is answered once.
+        # Expressions are graphs, not trees: each answer about a value is computed once.
         self._sinks: dict[SSAValue, set[Operation]] = {}
         self._index: dict[SSAValue, bool] = {}
         self._costly: dict[SSAValue, bool] = {}
@@ -49,7 +51,7 @@ class Plan:
                     self.stored.add(result)
 
     def sinks(self, value: SSAValue) -> set[Operation]:
-        """The operations at which a value is read, through everything that is evaluated lazily."""
+        """Return the operations at which a value is read, through everything that is evaluated lazily."""
         if value not in self._sinks:
             found: set[Operation] = set()
             for use in value.uses:
@@ -58,15 +60,15 @@ class Plan:
                     found.add(user)
                     continue
                 for result in user.results:
-                    # A stored user is evaluated where it stands.
+                    # A stored user is evaluated at its own position.
                     found |= {user} if result in self.stored else self.sinks(result)
             self._sinks[value] = found
         return self._sinks[value]
 
     def streams(self, value: SSAValue) -> bool:
-        """Whether an expression does so little that memory sets the pace: an operation or less a load, none costly.
+        """Return whether memory limits an expression: it has at most one operation per load, and none is costly.
 
-        Conversions of narrow floats are a dozen operations each, and count as costly.
+        A conversion of a narrow float takes a dozen operations, and counts as costly.
         """
         loads, operations = set[Operation](), set[Operation]()
         pending = [value]
@@ -87,7 +89,7 @@ class Plan:
         return len(operations) <= len(loads)
 
     def _is_index(self, value: SSAValue) -> bool:
-        """Whether a tile is cheap integer arithmetic on ranges and scalars, computed again rather than kept."""
+        """Return whether a tile is cheap integer arithmetic on ranges and scalars, which is recomputed, not stored."""
         if value not in self._index:
             self._index[value] = self._found_index(value)
         return self._index[value]
@@ -132,7 +134,7 @@ class Plan:
         return reads(op) and any(self._may_change(op, sink) for sink in sinks)
 
     def _may_change(self, load: Operation, sink: Operation) -> bool:
-        """Whether what an operation reads may have been overwritten when the sink evaluates it."""
+        """Return whether what an operation reads may have been overwritten when the sink evaluates it."""
         op = load.next_op
         while op is not None and op is not sink:
             if writes(op):
@@ -150,7 +152,7 @@ class Plan:
 
 
 def _argument(pointer: SSAValue) -> SSAValue | None:
-    """The kernel argument that a scalar pointer was made from; None if that is not known."""
+    """Return the kernel argument from which a scalar pointer is computed; None if unknown."""
     while isinstance(pointer.owner, tt.AddPtrOp | tt.BitcastOp):
         pointer = pointer.owner.operands[0]
     is_argument = isinstance(pointer.owner, Block) and isinstance(pointer.owner.parent_op(), tt.FuncOp)
@@ -158,16 +160,17 @@ def _argument(pointer: SSAValue) -> SSAValue | None:
 
 
 def _number(value: SSAValue) -> object:
-    """A constant's number, so that two constants of one value are equal; else the value itself."""
+    """Return a key of a constant's number, equal for constants of the same value; else the value itself."""
     op = value.owner
     return (op.bits, value.type) if isinstance(op, ConstantOp) else value
 
 
 def _same_elements(load: tile.LoadOp, store: tile.StoreOp) -> bool:
-    """Whether element i of a store lies where element i of a load does, and no other element does.
+    """Return whether element i of a store has the address of element i of a load, and no other element has it.
 
-    Each element has an address of its own if the axes have constant strides, each longer than what the shorter ones
-    reach together. Of indices from memory, of what wraps around and of strides known at run time nothing is known.
+    Each element has a distinct address if the axes have constant strides and each stride is longer than the shorter
+    ones reach together. Nothing is known of indices from memory, of axes that wrap around, and of strides that are
+    known only at run time.
     """
     if load.base is not store.base or _number(load.start) != _number(store.start):
         return False
@@ -192,7 +195,7 @@ def _same_elements(load: tile.LoadOp, store: tile.StoreOp) -> bool:
 
 
 def _is_straight(value: SSAValue, sink: Operation, seen: set[Operation]) -> bool:
-    """Whether a value reaches its sink through elementwise operations only: element i is read for element i."""
+    """Return whether only elementwise operations lead from a value to its sink: element i is read for element i."""
     for use in value.uses:
         user = use.operation
         if user is sink or user in seen:
@@ -204,7 +207,7 @@ def _is_straight(value: SSAValue, sink: Operation, seen: set[Operation]) -> bool
 
 
 def _repeats(user: Operation) -> bool:
-    """Whether an operation reads an element of its operand more than once."""
+    """Return whether an operation reads an element of its operand more than once."""
     if not isinstance(user, tt.BroadcastOp):
         return False
     before, after = user.src.type, user.result.type

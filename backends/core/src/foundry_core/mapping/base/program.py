@@ -1,7 +1,7 @@
-"""One kernel in structured form to MLIR text: control flow, and the order in which sinks are evaluated.
+"""Translates one kernel in structured form to MLIR text: control flow, and the order in which sinks are evaluated.
 
-The kernel's arguments are those of the Triton kernel, pointers as global pointers, i1 as i8, f16 and bf16 as their bits
-in i16; then what a mapping adds.
+The kernel's arguments are those of the Triton kernel: pointers are global pointers, i1 is passed as i8, f16 and bf16 as
+their bits in i16. The arguments that a mapping adds follow.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .tiles import Tiles
 
 
 class Program(ABC):
-    """The control flow of one kernel. A mapping derives from it and provides what mapping.Mapping names.
+    """The control flow of one kernel. A mapping derives from this class and implements what mapping.Mapping declares.
 
     Attributes:
-        statements, scalar_values: which function writes which operation; a mapping may have tables of its own.
-        function, text, tiles: the kernel, what has been written of it, and its registers and buffers.
+        statements, scalar_values: the functions that write operations; a mapping may have its own tables.
+        function, text, tiles: the kernel, the MLIR text written so far, and the registers and buffers.
     """
 
     statements: ClassVar[dict[type[Operation], Statement]] = STATEMENTS
@@ -45,7 +45,7 @@ class Program(ABC):
         self.tiles = tiles
 
     def write(self) -> str:
-        """The MLIR of the kernel."""
+        """Write the kernel and return its MLIR."""
         parameters = [self.parameter(argument) for argument in self._body.args]
         self._block(self._body)
         return self.text.function(self.function.sym_name.data, parameters + self.more_parameters())
@@ -73,7 +73,7 @@ class Program(ABC):
         self.tiles.scalars[argument] = self.tiles.numeric.from_memory(passed, elem)
         return f"{name}: {passed.type}"
 
-    # Blocks and what is in them.
+    # Blocks and their operations.
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
@@ -91,7 +91,7 @@ class Program(ABC):
             case _ if type(op) in self.statements:
                 self.statements[type(op)](self, op)
             case _ if is_sink(op):
-                # What has an effect is written here or nowhere.
+                # An operation with an effect must be written here; it is never evaluated later.
                 raise unsupported(op)
             case _ if op.results and all(not is_tile(result) for result in op.results):
                 tiles.scalars[op.results[0]] = self._scalar(op)
@@ -108,7 +108,7 @@ class Program(ABC):
         raise unsupported(op)
 
     def _store_tile(self, value: SSAValue, op: Operation) -> Buffer:
-        """Give a tile memory of its own; a load in the order in which it is contiguous."""
+        """Store a tile in a buffer; for a load, order the dimensions as they are contiguous in memory."""
         tiles = self.tiles
         rank = len(extents(value))
         lane = tiles.best_lane(value)
@@ -121,23 +121,23 @@ class Program(ABC):
         return buffer
 
     def buffer_of(self, value: SSAValue, op: Operation) -> Buffer:
-        """A tile's buffer; made here if it has none."""
+        """Return a tile's buffer; evaluate the tile into a new one if it has none."""
         if value in self.tiles.buffers:
             return self.tiles.buffers[value]
         buffer = self._store_tile(value, op)
-        # Made for this sink: another sink may stand in a region that does not see it.
+        # This buffer serves this sink only: another sink may be in a region that does not see it.
         del self.tiles.buffers[value]
         return buffer
 
     def copied(self, value: SSAValue, op: Operation) -> Buffer:
-        """A row-major buffer with a tile's elements that nothing else uses."""
+        """Copy a tile to a new row-major buffer that nothing else uses."""
         tiles = self.tiles
         buffer = tiles.allocate(value, op)
         tiles.fill(buffer, value, op)
         return buffer
 
     def own_buffer(self, value: SSAValue, op: Operation) -> Buffer:
-        """A row-major buffer with a tile's elements that may be overwritten: its own if this is the only use."""
+        """Return a row-major buffer of a tile that may be overwritten: its own buffer if this is the only use."""
         buffer = self.tiles.buffers.get(value)
         rank = len(extents(value))
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
@@ -154,14 +154,14 @@ class Program(ABC):
         """Write c += a b; b and c are row-major."""
         dot.accumulate(self.tiles, op, a, b, c, self.tiles.lanes(op.result, op, 1))
 
-    # Control flow. Scalars are carried by the MLIR operation, tiles live in buffers that all iterations share.
+    # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.
 
     @staticmethod
     def _split(values: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         return [v for v in values if not is_tile(v)], [v for v in values if is_tile(v)]
 
     def _fresh_scalars(self, values: Sequence[SSAValue]) -> list[Reg]:
-        """A register for each scalar, of its type."""
+        """Assign a new register of its type to each scalar."""
         made = []
         for value in values:
             elem = GLOBAL if isinstance(value.type, tt.PointerType) else in_register(element(value.type, value.owner))  # type: ignore[arg-type]
@@ -201,7 +201,7 @@ class Program(ABC):
             self._yield("scf.yield", self._split(last.operands)[0])
 
     def _carry(self, op: Operation, values: Sequence[SSAValue], targets: Sequence[Buffer | None]) -> None:
-        """Write tiles into the buffers of the next iteration, none before all that read it have been evaluated."""
+        """Write tiles to the buffers of the next iteration, none before all tiles that read it are evaluated."""
         tiles = self.tiles
         pending = [
             (value, target)
@@ -212,7 +212,8 @@ class Program(ABC):
         staged: list[tuple[Buffer, Buffer]] = []
         for value, target in pending:
             straight, read = self._reads(value, {})
-            # In place, element by element, if nobody else is overwritten meanwhile and nobody else needs the old one.
+            # Write in place, element by element, if this value reads no other buffer that is overwritten and no other
+            # value needs the old elements.
             others = [self._reads(other, {})[1] for other, _ in pending if other is not value]
             alone = not any(target.name in names for names in others) and not (read & overwritten - {target.name})
             if alone and (straight or target.name not in read):
@@ -225,7 +226,7 @@ class Program(ABC):
                 tiles.private.write(target, point, tiles.private.read(source, point))
 
     def _reads(self, value: SSAValue, known: dict[SSAValue, tuple[bool, set[str]]]) -> tuple[bool, set[str]]:
-        """Whether a tile's element i depends on elements i of buffers only, and the names of all buffers it reads."""
+        """Return whether element i of a tile reads elements i of buffers only, and the names of all its buffers."""
         if value not in known:
             known[value] = self._found_reads(value, known)
         return known[value]

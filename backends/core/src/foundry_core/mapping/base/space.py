@@ -14,12 +14,12 @@ from .mlir import Reg, Text
 
 @dataclass(frozen=True)
 class Point:
-    """A place in an index space, `lanes` elements long along dimension `lane`.
+    """A position in an index space, `lanes` elements long along dimension `lane`.
 
     Attributes:
-        index: of the first element, one a dimension.
-        inside: the tile.range values that are known to hold all the elements. They belong to this index space: a point
-            in another one, as behind a transpose, knows nothing.
+        index: the index of the first element in each dimension.
+        inside: the tile.range values that are known to contain all the elements. They belong to this index space: a
+            point in another one, such as the operand of a transpose, has none.
     """
 
     index: tuple[Reg, ...]
@@ -40,7 +40,7 @@ class Space:
         self._steps: dict[Reg, tuple[Reg, int]] = {}
 
     def step(self, x: Reg, number: int) -> Reg:
-        """x + number; where addresses are split, `parts` remembers that it is a sum."""
+        """Return x + number; if addresses are split, record the sum for `parts`."""
         if number == 0:
             return x
         total = self.plus(x, self.text.integer(number))
@@ -49,11 +49,11 @@ class Space:
         return total
 
     def parts(self, x: Reg) -> tuple[Reg, int]:
-        """An index as a register and the constant that was added to it by `step`."""
+        """Return an index as a register and the constant that `step` added to it."""
         return self._steps.get(x, (x, 0))
 
     def known(self, x: Reg, number: int) -> bool:
-        """Whether an index is this constant; arithmetic with constants is left out, to keep the text short."""
+        """Return whether an index is this constant. Arithmetic with constants is omitted, to keep the text short."""
         return x == self.text.integer(number)
 
     def plus(self, x: Reg, y: Reg) -> Reg:
@@ -70,17 +70,17 @@ class Space:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Around what writes to memory that all of a program's work-items see; here a program is one work-item."""
+        """Surround writes to memory that all of a program's work-items see; here a program is one work-item."""
         yield
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Around what one work-item of a program does for all of them."""
+        """Surround code that one work-item of a program executes for all of them."""
         yield
 
     @contextmanager
     def each(self, shape: tuple[int, ...], lane: int, lanes: int) -> Iterator[Point]:
-        """Loops over a whole index space, `lanes` elements at a time along one dimension, which they divide."""
+        """Loop over a whole index space, `lanes` elements at a time along one dimension; `lanes` divides its extent."""
         t = self.text
         limits = [(t.integer(0), t.integer(extent)) for extent in shape]
         with self.together(), self.nest(limits, shape, lane, lanes) as index:
@@ -90,7 +90,7 @@ class Space:
     def nest(
         self, limits: Sequence[tuple[Reg, Reg]], shape: tuple[int, ...], lane: int, lanes: int
     ) -> Iterator[tuple[Reg, ...]]:
-        """One loop a dimension, the one along the lanes innermost; none where there is one step to make."""
+        """Open one loop per dimension, the one along the lanes innermost; no loop for a dimension of one step."""
         order = [d for d in range(len(shape)) if d != lane] + ([lane] if shape else [])
         with self.loops(limits, [lanes if d == lane else 1 for d in range(len(shape))], order) as index:
             yield index
@@ -99,7 +99,7 @@ class Space:
     def loops(
         self, limits: Sequence[tuple[Reg, Reg]], steps: Sequence[int], order: Sequence[int]
     ) -> Iterator[tuple[Reg, ...]]:
-        """Nested loops over (low, high) limits, outermost first in the given order; none where there is one step."""
+        """Open nested loops over (low, high) limits, outermost first in the given order; no loop for a single step."""
         index: list[Reg] = [self.text.integer(0)] * len(limits)
         needed = [d for d in order if not (self.known(limits[d][0], 0) and self.known(limits[d][1], steps[d]))]
         with ExitStack() as opened:
@@ -111,11 +111,11 @@ class Space:
             yield tuple(index)
 
     def shared_loop(self, low: Reg, high: Reg, step: int) -> AbstractContextManager[Reg]:
-        """The outermost loop of a nest, whose turns the work-items of a program share."""
+        """Open the outermost loop of a nest, whose iterations the work-items of a program share."""
         return self.text.loop(low, high, step)
 
     def once(self) -> AbstractContextManager[None]:
-        """A nest without loops, which leaves one work-item something to do."""
+        """Open a nest without loops; one work-item executes it."""
         return nullcontext()
 
     def each_within(
@@ -127,10 +127,10 @@ class Space:
         inside: frozenset[SSAValue],
         body: Callable[[Point], None],
     ) -> None:
-        """Run a body for the indices within (low, high) limits: vectors as far as they go, then one element at a time.
+        """Run a body for the indices within (low, high) limits: whole vectors first, then single elements.
 
         Args:
-            inside: the tile.range values that the limits are, for the points.
+            inside: the tile.range values that the limits come from; passed to the points.
         """
         with self.together():
             self._each_within(limits, shape, lane, lanes, inside, body)
@@ -151,7 +151,7 @@ class Space:
                 body(Point(index, lane, lanes, inside))
             return
         length = t.binary("arith.subi", high, low)
-        # An empty range may have high < low: its length is negative, and so is what rounding it down gives.
+        # An empty range may have high < low: its length is then negative, also after rounding down.
         full = self.plus(low, t.binary("arith.andi", length, t.integer(-lanes)))
         rest = t.select(t.compare("sgt", full, low), full, low)
         for ends, step in (((low, full), lanes), ((rest, high), 1)):

@@ -1,4 +1,4 @@
-"""What every mapping has to know of a device's registers and library."""
+"""The properties of a device that every mapping uses."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """A device as far as all mappings ask; the default is one without vectors wider than 16 bytes.
+    """The properties that all mappings use. The default is a device with vectors of at most 16 bytes.
 
     Attributes:
-        vector_bytes: width of a vector register. A wrong one costs time and changes no result.
-        llvm_intrinsics: the device's own compiler is LLVM and takes an imported function named like one of LLVM's
-            intrinsics for that intrinsic (PoCL does). Its OpenCL `fma` is a call that is never inlined, and a multiply
-            and an add are not contracted; the intrinsic is one instruction.
-        call_bytes: the widest vectors that the device's library functions are called with. By default those that any
-            x86-64 processor passes in registers: PoCL 6 compiles its library as C, and a function that gets a vector
-            in memory, as one of 64 bytes without AVX-512 or of 32 without AVX, reads what nobody wrote. opencl.Device
-            knows what a device takes, and refuses a kernel with wider calls.
-        private_bytes: how much private memory an invocation may have. PoCL keeps it on the stacks of its threads, which
-            are 8 MiB by Linux's default; a quarter is left to everything else.
-        streaming_bytes: width of the accesses of a loop that does little but move data. vec_add f32, n = 2^25, PoCL 6
-            on a Zen 4, in one run: 10.3, 10.5 and 10.6 ms with loops of 16, 32 and 64 bytes, 10.4 for OpenCL C.
+        vector_bytes: width of a vector register. A wrong value costs time and changes no result.
+        llvm_intrinsics: true if the device's own compiler is LLVM and treats an imported function with the name of an
+            LLVM intrinsic as that intrinsic (PoCL does). PoCL's OpenCL `fma` is a call that is never inlined, and it
+            does not contract a multiply and an add; the intrinsic is one instruction.
+        call_bytes: the widest vectors that the device's library functions are called with. The default is what any
+            x86-64 processor passes in registers. PoCL 6 compiles its library as C, and a function that receives a
+            vector in memory (64 bytes without AVX-512, 32 without AVX) reads memory that nobody wrote. opencl.Device
+            knows the limit of a device, and refuses a kernel with wider calls.
+        private_bytes: private memory that an invocation may use. PoCL keeps it on the stacks of its threads, which have
+            8 MiB by Linux's default; a quarter is left for everything else.
+        streaming_bytes: width of the accesses of a loop that mainly moves data. vec_add f32, n = 2^25, PoCL 6 on a Zen
+            4, in one run: 10.3, 10.5 and 10.6 ms with loops of 16, 32 and 64 bytes, 10.4 for OpenCL C.
     """
 
     vector_bytes: int = 16

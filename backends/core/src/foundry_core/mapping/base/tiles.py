@@ -1,4 +1,4 @@
-"""Tile expressions: what they are at a point of their index space, in registers."""
+"""Evaluation of tile expressions: their elements at a point of their index space, in registers."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from .plan import Plan, is_tile
 from .space import Point, Space, extents
 from .target import Target
 
-# SPIR-V's kernel flavour has vectors of 2, 3, 4, 8 and 16 components, no longer ones.
+# SPIR-V's kernel flavour has vectors of 2, 3, 4, 8 and 16 components only.
 _MOST_LANES = 16
-# What has been evaluated within one loop body, by value and point.
+# The values already evaluated within one loop body, by value and point.
 Memo: TypeAlias = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
 
 
 class Tiles:
-    """The registers and buffers of one kernel, and how to get at an element.
+    """The registers and buffers of one kernel, and access to elements.
 
     Attributes:
         scalars: registers of scalar values; f16 and bf16 as f32.
         buffers: tiles in private memory.
-        accumulators: how many vectors tl.dot sums up at a time. 4 x 4 of them, 4 of b, and the elements of a broadcast
-            from memory, fit the 32 vector registers of AVX-512 and of SVE, and cover a latency of 4 cycles at 2
-            multiply-adds a cycle twice over.
-        dot_steps: how many elements of K one turn of tl.dot's innermost loop takes.
+        accumulators: the number of vectors that tl.dot accumulates at a time. 4 x 4 of them, 4 of b, and the elements
+            of a broadcast from memory fit the 32 vector registers of AVX-512 and of SVE. They hide a latency of 4
+            cycles, at 2 multiply-adds per cycle, twice over.
+        dot_steps: the number of elements of K in one iteration of tl.dot's innermost loop.
     """
 
-    # A mapping that evaluates an operation differently has a table with its own entry.
+    # A mapping that evaluates an operation differently has its own table.
     values: ClassVar[Mapping[type, TileValue]] = TILES
     accumulators = 16
     dot_steps = 1
@@ -57,11 +57,11 @@ class Tiles:
         self.buffers: dict[SSAValue, Buffer] = {}
 
     def _space(self, text: Text) -> Space:
-        """How loops are written."""
+        """Return the writer of loops."""
         return Space(text)
 
     def allocate(self, value: SSAValue, op: Operation, order: tuple[int, ...] | None = None) -> Buffer:
-        """A new buffer of a tile's shape, row-major unless told otherwise."""
+        """Allocate a buffer with a tile's shape, row-major by default."""
         return self.private.allocate(in_register(element(value.type, op)), extents(value), order)
 
     def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
@@ -72,7 +72,7 @@ class Tiles:
             self.private.write(buffer, point, self.at(value, point, {}))
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
-        """How many elements to take at a time along a dimension: what fills a vector register, or suits memory best."""
+        """Return how many elements to process at a time along a dimension: a full vector, or what suits memory."""
         shape = extents(value)
         width = max(WIDTHS[in_register(element(value.type, op))], 8)
         vector_bytes = self.target.vector_bytes
@@ -81,7 +81,7 @@ class Tiles:
         return min(_MOST_LANES, vector_bytes * 8 // width, shape[lane]) if shape else 1
 
     def best_lane(self, value: SSAValue, access: tile.StoreOp | None = None) -> int:
-        """The dimension along which most of an expression is contiguous in memory; the last one in doubt."""
+        """Return the dimension along which most of an expression is contiguous in memory; the last one in a tie."""
         shape = extents(value)
         votes = list(self._votes(value, {}))
         for dimension, axis in enumerate(access.axes if access else []):
@@ -89,7 +89,7 @@ class Tiles:
         return max(range(len(shape)), key=lambda d: (shape[d] > 1, votes[d], d))
 
     def _votes(self, value: SSAValue, counted: dict[SSAValue, tuple[int, ...]]) -> tuple[int, ...]:
-        """How many of the tiles that an expression reads are contiguous along each dimension."""
+        """Count, for each dimension, the tiles read by an expression that are contiguous along it."""
         if value not in counted:
             counted[value] = self._count(value, counted)
         return counted[value]
@@ -119,20 +119,20 @@ class Tiles:
                 return none
 
     def scalar(self, value: SSAValue) -> Reg:
-        """The register of a scalar; constants need no definition."""
+        """Return the register of a scalar; constants need no definition."""
         op = value.owner
         if isinstance(op, ConstantOp) and not is_tile(value):
             return self.constant(op, 1)
         return self.scalars[value]
 
     def index(self, value: SSAValue) -> Reg:
-        """The register of a scalar, as an index."""
+        """Return the register of a scalar, as an index."""
         if (number := known(value)) is not None:
             return self.text.integer(number)
         return self.text.to_index(self.scalar(value))
 
     def constant(self, op: ConstantOp, lanes: int) -> Reg:
-        """A constant in so many lanes."""
+        """Return a constant in all of `lanes` lanes."""
         elem, bits = element(op.result.type, op), op.splat
         if bits is None:
             raise unsupported(op, "a constant tensor with different elements")
@@ -143,7 +143,7 @@ class Tiles:
         return self.text.bits(bits, in_register(elem), lanes)
 
     def at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
-        """The elements of a tile at a point; a scalar value is itself."""
+        """Return the elements of a tile at a point; a scalar is broadcast."""
         if not is_tile(value):
             return self.text.broadcast(self.scalar(value), point.lanes)
         key = (value, point.index, point.lane, point.lanes)
@@ -164,7 +164,7 @@ class Tiles:
         raise unsupported(owner)
 
     def behind(self, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp, point: Point) -> Point:
-        """Where the elements of a point lie in the operand: as many of them, or one that all lanes have in common."""
+        """Return the point of the operand that has a point's elements: as many, or one that all lanes share."""
         index = point.index
         match op:
             case tt.ExpandDimsOp():
@@ -184,12 +184,12 @@ class Tiles:
                 return _moved(point, index, order[point.lane])
 
     def range(self, value: SSAValue) -> tuple[Reg, Reg]:
-        """(low, high) of a tile.range."""
+        """Return (low, high) of a tile.range."""
         op = value.owner
         assert isinstance(op, tile.RangeOp)
         return self.index(op.low), self.index(op.high)
 
 
 def _moved(point: Point, index: tuple[Reg, ...], lane: int) -> Point:
-    """The same lanes in another index space, of whose ranges nothing is known."""
+    """Return the same lanes in another index space, with no known ranges."""
     return Point(index, lane, point.lanes)

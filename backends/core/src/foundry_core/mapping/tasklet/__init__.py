@@ -1,1 +1,1 @@
-"""The mapping for DPUs: one program is the work of one tasklet, tiles come and go by DMA."""
+"""The mapping to DPUs: one tasklet executes a program; DMA moves tiles between MRAM and WRAM."""

@@ -1,6 +1,6 @@
-"""Bits of f16 to bits of f32 and back, in integers: floats are software on a DPU, a multiplication 178 instructions.
+"""Conversions between the bits of f16 and f32 in integer arithmetic: a DPU's software multiply takes 178 instructions.
 
-Zeros, subnormals, infinities and NaNs are beside the straight path, which most numbers take.
+The straight path handles normal numbers. Separate branches handle zeros, subnormals, infinities and NaNs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _BIAS = 112 << 23
 
 
 def unpack(t: Text, half: Reg) -> Reg:
-    """The f32 that an f16 is, from its bits in an i16; a NaN keeps its payload."""
+    """Convert the bits of an f16, in an i16, to f32; a NaN keeps its payload."""
 
     def int32(value: int) -> Reg:
         return t.integer(value, "i32")
@@ -25,7 +25,7 @@ def unpack(t: Text, half: Reg) -> Reg:
         infinite = t.compare("uge", magnitude, int32(0x7C00))
         choice.result(t.binary("arith.addi", shifted, t.select(infinite, int32(2 * _BIAS), int32(_BIAS))))
     with choice.otherwise():
-        # magnitude * 2^-24: its highest bit becomes the one that f32 does not write, which adds 1 to the exponent.
+        # magnitude * 2^-24: its highest bit becomes f32's implicit bit, whose addition increments the exponent.
         zeros = t.op(f'"llvm.intr.ctlz"({magnitude.name}) <{{is_zero_poison = false}}> : (i32) -> i32', "i32")
         exponent = t.binary("arith.shli", t.binary("arith.subi", int32(133), zeros), int32(23))
         mantissa = t.binary("arith.shli", magnitude, t.binary("arith.subi", zeros, int32(8)))
@@ -37,7 +37,7 @@ def unpack(t: Text, half: Reg) -> Reg:
 
 
 def pack(t: Text, x: Reg) -> Reg:
-    """The bits, in an i16, of the f16 next to an f32, ties to even; a NaN keeps the upper bits of its payload."""
+    """Round an f32 to the bits of an f16, in an i16, ties to even; a NaN keeps the upper bits of its payload."""
 
     def int32(value: int) -> Reg:
         return t.integer(value, "i32")
@@ -49,17 +49,17 @@ def pack(t: Text, x: Reg) -> Reg:
     beyond = t.binary("arith.subi", magnitude, int32(0x38800000))
     choice = t.choose(t.compare("ult", beyond, int32(0x47800000 - 0x38800000)))
     with choice.then():
-        # Move the exponent; to nearest even by carrying out of the 13 bits that go.
+        # Move the exponent; round to nearest even by the carry out of the 13 dropped bits.
         moved = t.binary("arith.addi", magnitude, int32(0xFFF - _BIAS))
         even = t.binary("arith.addi", moved, t.binary("arith.andi", above, int32(1)))
         choice.result(t.binary("arith.shrui", even, int32(13)))
     with choice.otherwise():
-        # NaN: stay one if the bits that are kept are zero.
+        # NaN: set a payload bit if the bits that are kept are zero.
         payload = t.binary("arith.andi", above, int32(0x3FF))
         kept = t.binary("arith.ori", payload, int32(0x7C00))
         nan = t.select(t.compare("eq", payload, int32(0)), int32(0x7E00), kept)
         big = t.select(t.compare("ugt", magnitude, int32(0x7F800000)), nan, int32(0x7C00))
-        # Subnormal: multiples of 2^-24. Less than half of one, f32's own subnormals too, leaves nothing after 25 bits.
+        # Subnormal: a multiple of 2^-24. Less than half of that, including f32's subnormals, is 0 after a shift by 25.
         wanted = t.binary("arith.subi", int32(126), t.binary("arith.shrui", magnitude, int32(23)))
         distance = t.select(t.compare("ult", wanted, int32(25)), wanted, int32(25))
         mantissa = t.binary("arith.ori", t.binary("arith.andi", magnitude, int32(0x7FFFFF)), int32(0x800000))

@@ -1,15 +1,15 @@
 """Loads and stores between MRAM and WRAM, in pieces of rows.
 
-An expression is evaluated a piece at a time: up to `piece_bytes` of a row. What it loads of consecutive bytes is
-brought to WRAM by one copy before the piece is computed, and what it stores leaves by one copy after. A copy moves
-whole words of 8 bytes, as DMA does: more than was asked for comes in, and the element that was wanted first lies as far
-into its buffer as its address lies into its word. dpu-legalize makes DMAs of the copies, and writes words at the ends
-of a store, of which only a part is this program's, under a lock.
+An expression is evaluated one piece at a time: up to `piece_bytes` of a row. One copy brings the consecutive bytes that
+a load reads to WRAM before the piece is computed, and one copy writes a store's bytes afterwards. A copy moves whole
+words of 8 bytes, as DMA does. So it reads more than requested, and the first wanted element has the same offset in its
+buffer's first word as its address has in an MRAM word. dpu-legalize turns the copies into DMAs. Where only a part of
+the first or last word of a store belongs to this program, it writes that word under a lock.
 
-A row with a short constant stride is read as the bytes that it spans. What else is not consecutive (a gather, a long
-stride or one known at run time, elements that wrap around, a store with a stride, between whose elements are those of
-others) is read and written through pointers to MRAM, one word of 8 bytes at a time: at a start of 77 cycles and half a
-cycle a byte, fetching what lies between two elements pays only where it is less than some 150 bytes.
+A row with a short constant stride is read as one run of bytes. Other accesses that are not consecutive use pointers to
+MRAM, one word of 8 bytes at a time: a gather, a stride that is long or known only at run time, elements that wrap
+around, and a store with a stride, because the elements between belong to others. A DMA takes 77 cycles to start and
+half a cycle per byte, so fetching the bytes between two elements pays off only if they are fewer than about 150.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from ..base.tiles import Memo, Tiles
 from .target import DMA_ALIGNMENT
 
 LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"
-# Operations of an expression up to which the loop over a piece takes 8 elements a turn, or 4: a loop costs 2
-# instructions a turn and an address 1, of some 10 that a short expression takes.
+# Unrolling by the number of operations of an expression: up to 4 operations, a loop over a piece takes 8 elements per
+# iteration; up to 16, 4 elements. A loop costs 2 instructions per iteration and an address costs 1, of about 10 for a
+# short expression.
 _UNROLLED = ((4, 8), (16, 4))
-# The longest stride, in bytes, of a row that is read with all that lies between its elements. Two elements of 8 bytes
-# that are fetched apart take 2 * (77 + 4) cycles, and 77 + 4 + 64 / 2 together; beyond that the room in WRAM counts
-# more.
+# The longest stride, in bytes, of a row that is read together with the bytes between its elements. Two elements of 8
+# bytes take 2 * (77 + 4) cycles if fetched separately, and 77 + 4 + 64 / 2 if fetched together. For longer strides the
+# WRAM that this takes matters more.
 _LONGEST_STRIDE = 64
 
 
@@ -46,8 +47,8 @@ class Staged:
     """A load's elements in WRAM, for the piece at `point`.
 
     Attributes:
-        first: address of the piece's first element, though the bytes there may not have been wanted.
-        stride: from one element to the next, in elements.
+            first: address of the piece's first element; the bytes there may not have been fetched.
+            stride: distance between neighbouring elements, in elements.
     """
 
     point: Point
@@ -56,12 +57,13 @@ class Staged:
 
 
 class Piece:
-    """A part of a row, `count` elements from `point` on along its lane.
+    """A part of a row: `count` elements from `point` on along its lane.
 
     Attributes:
-        rounded: whether there are places in all tiles for as many elements as make the count a multiple of 8.
-        staged: loads whose elements are in WRAM; single: those of which all elements have one value in common.
-        inner: the element that is being computed, by its index and its place in the piece.
+        rounded: whether all tiles have room for the elements that round the count up to a multiple of 8.
+        staged: loads whose elements are in WRAM.
+        single: loads that have one value for all elements of the piece.
+        inner: the element being computed: its index and its position in the piece.
     """
 
     def __init__(self, point: Point, count: Reg, rounded: bool) -> None:
@@ -70,7 +72,7 @@ class Piece:
         self.rounded = rounded
         self.staged: dict[tile.LoadOp, list[Staged]] = {}
         self.single: dict[tuple[tile.LoadOp, tuple[Reg, ...]], Reg] = {}
-        # Expressions are graphs, not trees: what is below a value at a point is brought once.
+        # Expressions are graphs, not trees: the loads below a value at a point are staged once.
         self.seen: set[tuple[SSAValue, Point]] = set()
         self.inner: tuple[Reg, Reg] | None = None
 
@@ -79,8 +81,8 @@ class StagedMemory(Memory):
     """Writes accesses to MRAM to a Text.
 
     Args:
-        piece_bytes: how much of a row is in WRAM at a time, of each load and of the store.
-        unrolled: whether loops over short expressions take several elements a turn.
+            piece_bytes: bytes of a row that are in WRAM at a time, for each load and for the store.
+            unrolled: whether loops over short expressions take several elements per iteration.
     """
 
     def __init__(self, tiles: Tiles, piece_bytes: int, unrolled: bool) -> None:
@@ -92,13 +94,13 @@ class StagedMemory(Memory):
     # Pieces.
 
     def length(self, roots: Sequence[SSAValue], extent: int) -> int:
-        """Elements of a piece: as many of the widest type among an expression's loads as there is room for."""
+        """Return the elements of a piece: as many of the widest type among an expression's loads as fit."""
         loads = [op for op in self._expression(roots) if isinstance(op, tile.LoadOp)]
         widest = max((WIDTHS[self._base(op)[2]] // 8 for op in loads), default=4)
         return min(extent, max(1, self._piece_bytes // widest))
 
     def _expression(self, roots: Sequence[SSAValue]) -> set[Operation]:
-        """The operations that are evaluated with these values."""
+        """Return the operations that are evaluated together with these values."""
         found = set[Operation]()
         pending = list(roots)
         while pending:
@@ -114,7 +116,7 @@ class StagedMemory(Memory):
 
     @contextmanager
     def piece(self, point: Point, count: Reg, roots: Sequence[SSAValue], rounded: bool = True) -> Iterator[Piece]:
-        """Bring to WRAM what some values load for a piece; they are then evaluated element by element in `each`."""
+        """Copy what some values load for a piece to WRAM; `each` then evaluates them element by element."""
         piece = Piece(point, count, rounded)
         self._pieces.append(piece)
         for root in roots:
@@ -123,10 +125,10 @@ class StagedMemory(Memory):
         self._pieces.pop()
 
     def each(self, piece: Piece, roots: Sequence[SSAValue], body: Callable[[Point, Reg], None], first: int = 0) -> None:
-        """Run a body for each element of a piece, from the first on, with its point and its place in the piece.
+        """Run a body for each element of a piece, from `first` on, with its point and its position in the piece.
 
-        Where that does no harm, elements behind the end are computed too, to make the number a multiple of what one
-        turn of the loop takes (`turn`, which divides `first` as well): their places exist in all buffers.
+        Where it does no harm, elements after the end are computed too, to make the number a multiple of the elements
+        per iteration (`turn`, which also divides `first`): all buffers have room for them.
         """
         t, point = self._text, piece.point
         unroll = self.turn(piece, roots)
@@ -140,7 +142,7 @@ class StagedMemory(Memory):
         piece.inner = None
 
     def at(self, piece: Piece, turn: Reg, number: int) -> Point:
-        """The element of a piece at place `turn + number`, which is computed next."""
+        """Return the element of a piece at position `turn + number`, and make it the one being computed."""
         point = piece.point
         i = self._space.step(self._space.plus(point.index[point.lane], turn), number)
         piece.inner = (i, self._space.step(turn, number))
@@ -148,7 +150,7 @@ class StagedMemory(Memory):
         return Point(index, point.lane, 1, point.inside)
 
     def turn(self, piece: Piece, roots: Sequence[SSAValue]) -> int:
-        """How many elements one turn of the loop over a piece takes: more than one if all that is loaded is at hand."""
+        """Return the elements per iteration of a loop over a piece: several only if all loads are staged."""
         expression = self._expression(roots)
         if not (self._unrolled and piece.rounded):
             return 1
@@ -163,7 +165,7 @@ class StagedMemory(Memory):
     # Loads.
 
     def _stage(self, value: SSAValue, point: Point, piece: Piece) -> None:
-        """Bring what a value loads at the points of a piece; mirrors Tiles.at."""
+        """Stage what a value loads at the points of a piece; mirrors Tiles.at."""
         op = value.owner
         if not is_tile(value) or value in self._tiles.buffers or not isinstance(op, Operation):
             return
@@ -197,7 +199,7 @@ class StagedMemory(Memory):
                 entries.append(Staged(point, self._fetch(op, point, piece, stride), stride))
 
     def _short_stride(self, op: tile.LoadOp, point: Point) -> int:
-        """The stride of a row that is read as the bytes that it spans, in elements; 0 if a row is not."""
+        """Return the stride, in elements, of a row that is read as one run of bytes; 0 for any other row."""
         axis = op.axes[point.lane]
         if op.gather is not None:
             return 0
@@ -208,7 +210,7 @@ class StagedMemory(Memory):
         return stride if stride is not None and 0 < stride * size <= _LONGEST_STRIDE else 0
 
     def _along(self, axis: tile.IndexedOp, dimension: int, point: Point) -> Point:
-        """Where the offsets of an axis lie for a point: they have its extent in one dimension, 1 in all others."""
+        """Return the point of an axis' offsets, which have the axis' extent in one dimension and 1 in all others."""
         zero = self._text.integer(0)
         index = tuple(point.index[dimension] if extent > 1 else zero for extent in extents(axis.offsets))
         if dimension != point.lane or all(extent == 1 for extent in extents(axis.offsets)):
@@ -217,7 +219,7 @@ class StagedMemory(Memory):
         return Point(index, lane, point.lanes)
 
     def _fetch(self, op: tile.LoadOp, point: Point, piece: Piece, stride: int) -> str:
-        """Copy a piece of a row to WRAM; returns where its first element is."""
+        """Copy a piece of a row to WRAM; return the address of its first element."""
         t = self._text
         _, _, memory = self._base(op)
         buffer = self._stage_buffer(memory, (point.lanes - 1) * stride + 1)
@@ -236,7 +238,7 @@ class StagedMemory(Memory):
         return choice.end().name
 
     def _stage_buffer(self, memory: str, lanes: int) -> str:
-        """Room for a piece that begins and ends anywhere in a word of 8 bytes."""
+        """Allocate a buffer for a piece that may begin and end anywhere in a word of 8 bytes."""
         return self._text.private("i64", (lanes * WIDTHS[memory] // 8 + 2 * DMA_ALIGNMENT - 1) // DMA_ALIGNMENT)
 
     def _address(self, op: tile.Access, point: Point, memo: Memo) -> str:
@@ -244,7 +246,7 @@ class StagedMemory(Memory):
         return self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
 
     def _wanted(self, op: tile.LoadOp, point: Point, piece: Piece) -> tuple[Reg, Reg]:
-        """From where to where in a piece there are elements that exist and that the mask lets through; maybe none."""
+        """Return (first, end) positions of the elements of a piece that exist and are not masked; may be empty."""
         t = self._text
         low, high = t.integer(0), piece.count
         outside: list[Reg] = []
@@ -262,7 +264,7 @@ class StagedMemory(Memory):
             high = t.select(condition, low, high)
         if op.mask is None:
             return low, high
-        # The first element that the mask lets through, and the one behind the last.
+        # The first unmasked element, and the position after the last one.
         cells = [t.private(t.index, 1) for _ in range(2)]
         begin, end = high, low
         unmasked = self._unmasked(op.mask)
@@ -282,7 +284,7 @@ class StagedMemory(Memory):
         return t.load(cells[0], t.index, 1, PRIVATE), t.load(cells[1], t.index, 1, PRIVATE)
 
     def _unmasked(self, mask: SSAValue) -> Reg | None:
-        """A condition under which a mask is set everywhere; None if there is none."""
+        """Return a condition under which a mask is set everywhere; None if no such condition is known."""
         found = sufficient(mask)
         return self._all([self._tiles.scalar(value) for value in found]) if found else None
 
@@ -293,10 +295,11 @@ class StagedMemory(Memory):
         return self._text.select(self._text.compare("slt", x, y), x, y)
 
     def _copy_in(self, op: tile.LoadOp, point: Point, low: Reg, high: Reg, buffer: str, stride: int) -> str:
-        """Copy the words that hold elements low to high of a piece; returns where element 0 is, or would be.
+        """Copy the words that hold elements low to high of a piece; return the address of element 0, fetched or not.
 
-        That is as far into the buffer as the element's address is into a word, so that a word of MRAM becomes a word of
-        WRAM, and all elements of the piece have their place in the buffer, also those that are not fetched.
+        Element 0 has the same offset in the buffer's first word as its address has in an MRAM word. So a word of MRAM
+        becomes a word of WRAM, and all elements of the piece have a place in the buffer, including those that are not
+        fetched.
         """
         t = self._text
         _, _, memory = self._base(op)
@@ -307,7 +310,7 @@ class StagedMemory(Memory):
         with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
             words = t.integer(-DMA_ALIGNMENT)
             before = self._space.plus(into, self._space.times(low, step))
-            # To the end of the last element, which is less than a stride further.
+            # Up to the end of the last element, less than a stride after its start.
             behind = self._space.plus(into, self._space.times(high, step))
             behind = self._space.plus(behind, t.integer((1 - stride) * WIDTHS[memory] // 8))
             first = t.binary("arith.andi", before, words)
@@ -318,7 +321,7 @@ class StagedMemory(Memory):
         return t.address(buffer, into, "i8", PRIVATE)
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
-        """An element of a load; from WRAM if the piece at hand has it there."""
+        """Return an element of a load, from WRAM if a current piece has staged it."""
         t = self._text
         for piece in reversed(self._pieces):
             if (op, point.index) in piece.single:
@@ -342,7 +345,7 @@ class StagedMemory(Memory):
 
     @staticmethod
     def _is_inner(staged: Point, point: Point, piece: Piece) -> bool:
-        """Whether a point is the element that is being computed, of a staged piece of a row."""
+        """Return whether a point is the element being computed of a staged piece of a row."""
         assert piece.inner is not None
         return all(
             (x == piece.inner[0] if d == staged.lane else x == y)
@@ -352,7 +355,7 @@ class StagedMemory(Memory):
     # Stores.
 
     def store(self, op: tile.StoreOp) -> None:
-        """Evaluate a store's value and write it, over the elements that exist."""
+        """Evaluate a store's value and write the elements that exist."""
         t = self._text
         shape = extents(op.value)
         if not shape:
@@ -367,7 +370,7 @@ class StagedMemory(Memory):
         if not in_rows:
             roots += [op.gather] if op.gather is not None else []
             roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
-        # An element behind the end is stored nowhere, so of elements that are stored one by one none is computed.
+        # If elements are stored one by one, none after the end is computed, because it has nowhere to go.
         for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges), rounded=in_rows):
             if in_rows:
                 self._store_row(op, piece, roots)
@@ -383,7 +386,7 @@ class StagedMemory(Memory):
         inside: frozenset[SSAValue] = frozenset(),
         rounded: bool = True,
     ) -> Iterator[Piece]:
-        """The pieces of an index space, with what some values load for each; yields once, in the loops over them."""
+        """Loop over the pieces of an index space and stage what some values load; yields once, inside the loops."""
         t = self._text
         length = self.length(roots, shape[lane])
         with self._space.nest(limits, shape, lane, length) as index:
@@ -406,7 +409,7 @@ class StagedMemory(Memory):
             _, elem, memory = self._base(op)
             value = self._numeric.to_memory(self._tiles.at(op.value, point, memo), elem)
             address = self._address(op, point, memo)
-            # A store of less than a word of MRAM reads the word and writes it again.
+            # A store of less than a word reads the MRAM word and writes it back.
             with self._locked() if WIDTHS[memory] < 64 else nullcontext():
                 t.store(value, address, GLOBAL)
 
@@ -417,7 +420,7 @@ class StagedMemory(Memory):
         self._text.run(UNLOCK)
 
     def _store_row(self, op: tile.StoreOp, piece: Piece, roots: Sequence[SSAValue]) -> None:
-        """Compute a piece in WRAM, as far into a word of 8 bytes as it will lie in MRAM, and copy it there."""
+        """Compute a piece in WRAM, at the offset in a word of 8 bytes that it has in MRAM, and copy it to MRAM."""
         t, point = self._text, piece.point
         _, elem, memory = self._base(op)
         buffer = self._stage_buffer(memory, point.lanes)
@@ -456,7 +459,7 @@ class StagedMemory(Memory):
         self._copy_chosen(piece, chosen, copy_out)
 
     def _copy_chosen(self, piece: Piece, chosen: str, copy_out: Callable[[Reg, Reg], None]) -> None:
-        """Copy out the runs of elements that the mask chose: what it excludes may be another program's."""
+        """Copy out each run of elements that the mask selects; excluded elements may belong to another program."""
         t = self._text
         none = t.integer(-1)
         begin, place = Reg(t.fresh(), t.index), Reg(t.fresh(), t.index)

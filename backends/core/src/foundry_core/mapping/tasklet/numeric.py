@@ -1,5 +1,6 @@
-"""Arithmetic where floats are software: functions of f32 in basic arithmetic, its fused multiply-add, and what spares
-conversions of f16 and bf16.
+"""Arithmetic on a device with software floats: functions of f32 in basic arithmetic, and a fused multiply-add.
+
+It also avoids needless conversions of f16 and bf16.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class TaskletNumeric(Numeric):
 
     def __init__(self, text: Text) -> None:
         super().__init__(text)
-        # The bits of numbers of a narrow type that are known to be in a register, as f32, too.
+        # For registers that hold a number of a narrow type as f32: the register of its bits, if known.
         self._packed: dict[tuple[Reg, str], Reg] = {}
 
     def from_memory(self, x: Reg, elem: str) -> Reg:
@@ -50,10 +51,10 @@ class TaskletNumeric(Numeric):
             raise unsupported(op, f"{missing}: a DPU has no library with that function") from missing
 
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
-        """What a DPU has for a function of OpenCL C.
+        """Write a function of OpenCL C with what a DPU has.
 
         Raises:
-            NotImplementedError: names one that there is not.
+            NotImplementedError: names a function that a DPU does not have.
         """
         elem = args[0].elem
         if elem == "f32" and name == "fma":
@@ -66,16 +67,19 @@ class TaskletNumeric(Numeric):
         return self.library("fmod", [x, y])
 
     def own(self, name: str, args: Sequence[Reg]) -> Reg:
-        """A function of foundry_core.functions, which is called: a DPU's program memory is small."""
+        """Call a function of foundry_core.functions. It is not inlined, because a DPU's program memory is small."""
         return call(self.text, name, args[0].elem, args)
 
     def _fused(self, a: Reg, b: Reg, c: Reg) -> Reg:
-        """a * b + c rounded once: the product fits f64; the sum is rounded to odd first (Boldo and Melquiond, 2008)."""
+        """Return a * b + c rounded once: the product is exact in f64; the sum is rounded to odd first.
+
+        For the rounding to odd, see Boldo and Melquiond, 2008.
+        """
         t = self.text
         x, y, z = (t.cast("arith.extf", arg, "f64") for arg in (a, b, c))
         product = t.binary("arith.mulf", x, y)
         total = t.binary("arith.addf", product, z)
-        # Knuth's two-sum: what the rounding of the sum left out, exactly.
+        # Knuth's two-sum: the exact rounding error of the sum.
         back = t.binary("arith.subf", total, product)
         rest = t.binary(
             "arith.addf",

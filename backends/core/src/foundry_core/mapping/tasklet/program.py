@@ -1,8 +1,8 @@
-"""One kernel in structured form to MLIR text for a DPU, whose tasklets each run one program at a time.
+"""Lowers one kernel in structured form to MLIR text for a DPU. Each tasklet executes one program at a time.
 
-The kernel's arguments are those of the Triton kernel, pointers as pointers to MRAM, i1 as i8, f16 and bf16 as their
-bits in i16; then two pointers that are not used, which kernels of TritonPIM have. A program finds its ids by calling
-__triton_program_id(axis) and __triton_num_programs(axis), of which dpu-legalize makes loads.
+The kernel's arguments are those of the Triton kernel: pointers are pointers to MRAM, i1 is passed as i8, f16 and bf16
+as their bits in i16. Two unused pointers follow, because TritonPIM's kernels have them. A program gets its ids by
+calling __triton_program_id(axis) and __triton_num_programs(axis), which dpu-legalize replaces by loads.
 """
 
 from __future__ import annotations
@@ -42,26 +42,27 @@ _CONVENTIONS = Conventions(
     private_alignment=DMA_ALIGNMENT,
 )
 _SHORTEST_PIECE = 64
-# Bytes of tiles that are kept in WRAM to be read in rows and written in columns: so much leaves room for 11 tasklets.
+# Bytes of tiles kept in WRAM because they are read in rows and written in columns. 4096 leaves room for 11 tasklets.
 _TURNED = 4096
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """How far loops are unrolled: tl.dot's register tile, and whether loops over rows take several elements a turn."""
+    """Loop unrolling: the register tile of tl.dot, and whether loops over rows take several elements per iteration."""
 
     accumulators: int
     dot_steps: int
     unrolled: bool
 
 
-# For speed: 2 x 4 sums, 2 + 4 factors and the addresses fit the 24 registers of a tasklet. Then for little code.
+# The first is fast: 2 x 4 sums, 2 + 4 factors and the addresses fit the 24 registers of a tasklet. The second is short.
 _SHAPES = (
     _Shape(accumulators=8, dot_steps=4, unrolled=True),
     _Shape(accumulators=4, dot_steps=1, unrolled=False),
 )
-# The instructions of a DPU program, from its kernel's MLIR: for what every program has, and for a line. The emulator's
-# compiler counted, for 19 kernels of the tests, 0.6 to 1.1 times this; where it unrolls loops itself, up to twice.
+# Estimate of a DPU program's instructions from its kernel's MLIR: a fixed part, and instructions per line. For 19
+# kernels of the tests, the emulator's compiler generated 0.6 to 1.1 times this estimate; up to twice where it unrolls
+# loops itself.
 _PROGRAM, _LINE = 300, 1.2
 
 
@@ -70,9 +71,9 @@ class TaskletKernel:
     """A kernel in MLIR.
 
     Attributes:
-        num_tasklets: how many of a DPU can run it at a time.
-        doubtful: whether the program may be too long for IRAM though its estimate is not, and could be shorter:
-            `lower` makes it so for a target with no room for instructions.
+        num_tasklets: tasklets of a DPU that can run the kernel at a time.
+        doubtful: whether the program may be too long for IRAM although its estimate is not, and could be shorter. For a
+            target with `iram_instructions` 0, `lower` makes the shorter one.
     """
 
     text: str
@@ -81,15 +82,15 @@ class TaskletKernel:
 
 
 def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
-    """The MLIR of a kernel for a DPU; reads the module only.
+    """Return the MLIR of a kernel for a DPU; does not change the module.
 
-    Rows come in pieces of at most 2048 bytes. Shorter pieces take longer to bring, by the 77 cycles that each DMA takes
-    to start, and leave room for more tasklets, of which it takes 11 to fill the pipeline: the longest are taken that
-    leave room for as many, or else for as many as there can be. A program that would be too long for IRAM is made with
-    loops that are not unrolled.
+    Rows are copied in pieces of at most 2048 bytes. Shorter pieces take longer, because each DMA takes 77 cycles to
+    start, but they leave room for more tasklets. 11 tasklets fill the pipeline. We take the longest pieces that leave
+    room for that many tasklets, or for as many as possible. If a program would be too long for IRAM, its loops are not
+    unrolled.
 
     Raises:
-        UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
+        UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
         LoweringError: the kernel's tiles need more WRAM than a DPU has.
     """
     function = kernel(module)
@@ -99,12 +100,12 @@ def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
         if instructions <= target.iram_instructions:
             doubtful = shape is not _SHAPES[-1] and 2 * instructions > target.iram_instructions
             return replace(lowered, doubtful=doubtful)
-    # What is still too long is refused by the compiler that counts, with both numbers.
+    # The compiler, which counts exactly, refuses a program that is still too long, with both numbers.
     return lowered
 
 
 def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
-    """The kernel with the longest pieces that leave room for enough tasklets."""
+    """Lower the kernel with the longest pieces that leave room for enough tasklets."""
     enough = min(target.enough_tasklets, target.most_tasklets)
     best: TaskletKernel | None = None
     needed = 0
@@ -119,7 +120,7 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Taskle
             best = TaskletKernel(text, tasklets)
         piece //= 2
         if piece < _SHORTEST_PIECE and best is None and room:
-            # Element by element rather than not at all.
+            # Read element by element rather than refuse the kernel.
             piece, room = DMA_BYTES, 0
     if best is None:
         free = target.wram_bytes - target.reserved_bytes - target.stack_bytes
@@ -131,17 +132,17 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Taskle
 
 
 def _instructions(text: str) -> int:
-    """About how many instructions a program with this kernel has; constants have no line of their own."""
+    """Estimate the instructions of a program with this kernel; constants take no instruction of their own."""
     lines = [line.lstrip() for line in text.splitlines()]
     code = sum(line.startswith(("%", "llvm.", "scf.")) and " arith.constant " not in line for line in lines)
     return round(_PROGRAM + _LINE * code)
 
 
 class TaskletPlan(Plan):
-    """Which tiles get memory in WRAM: what every mapping keeps, and what could not be brought in rows later.
+    """Decides which tiles are stored in WRAM: those of every mapping, and those that could not be read in rows later.
 
     Args:
-        room: bytes for tiles that are kept only to be read in rows and written in columns.
+        room: bytes for tiles that are stored only because they are read in rows and written in columns.
     """
 
     def __init__(self, body: Block, room: int) -> None:
@@ -160,7 +161,7 @@ class TaskletPlan(Plan):
         )
 
     def _is_stored_across(self, load: tile.LoadOp) -> bool:
-        """Whether a small tile is consecutive in MRAM along one dimension where it is read, another where it goes."""
+        """Return whether a small tile is contiguous in MRAM along one dimension when read, another when stored."""
         shape = extents(load.result)
         size = math.prod(shape) * WIDTHS[in_register(element(load.result.type, load))] // 8
         rows = [d for d, axis in enumerate(load.axes) if shape[d] > 1 and is_unit(axis)]
@@ -187,7 +188,7 @@ class TaskletPlan(Plan):
 
 
 def _in_rows(value: SSAValue, axis: int) -> bool:
-    """Whether a reduction along an axis can read what an expression loads in rows along that axis."""
+    """Return whether a reduction along an axis can read an expression's loads in rows along that axis."""
     if axis != len(extents(value)) - 1:
         return False
     pending, seen = [value], set[SSAValue]()
@@ -205,10 +206,10 @@ def _in_rows(value: SSAValue, axis: int) -> bool:
 
 
 class TaskletTiles(Tiles):
-    """The registers and the buffers in WRAM of one kernel.
+    """The registers of one kernel, and its buffers in WRAM.
 
     Args:
-        piece_bytes: how much of a row comes into WRAM at a time.
+        piece_bytes: bytes of a row that are copied to WRAM at a time.
     """
 
     memory: StagedMemory
@@ -220,7 +221,7 @@ class TaskletTiles(Tiles):
         self.memory = StagedMemory(self, piece_bytes, shape.unrolled)
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
-        """A DPU has no vectors."""
+        """Return 1: a DPU has no vectors."""
         return 1
 
     def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
@@ -234,7 +235,7 @@ class TaskletTiles(Tiles):
 
 
 class TaskletReduction(Reduction):
-    """A tt.reduce that brings what it reads along the last dimension in pieces."""
+    """A tt.reduce that copies its input along the last dimension to WRAM in pieces."""
 
     _tiles: TaskletTiles
 
@@ -274,7 +275,7 @@ def _reduce(program: TaskletProgram, op: tt.ReduceOp) -> None:
 
 
 class TaskletProgram(Program):
-    """One program a tasklet at a time."""
+    """A kernel whose programs each run on one tasklet at a time."""
 
     statements = Program.statements | {tt.ReduceOp: _reduce}
     tiles: TaskletTiles

@@ -1,10 +1,10 @@
-"""What the lowering has to know of a DPU."""
+"""The properties of a DPU that the lowering uses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Bytes of a DMA between MRAM and WRAM: at most 2048, a multiple of 8, between addresses that are multiples of 8 (UPMEM
+# Size of a DMA between MRAM and WRAM: at most 2048 bytes and a multiple of 8; both addresses are multiples of 8 (UPMEM
 # SDK).
 DMA_BYTES = 2048
 DMA_ALIGNMENT = 8
@@ -15,13 +15,13 @@ class TaskletTarget:
     """A DPU whose tasklets each run one program at a time.
 
     Attributes:
-        most_tasklets: tasklets to plan for. Fewer are used where the programs' tiles leave no room for them.
-        enough_tasklets: with how many the pipeline is full: an instruction of a tasklet enters it every 11 cycles at
-            most (PrIM, arXiv 2105.03814).
-        wram_bytes: of a DPU, for everything.
-        stack_bytes: of a tasklet; what the SDK gives by default.
-        iram_instructions: room for a program's code (v1A).
-        reserved_bytes: of WRAM, for the SDK's runtime, the kernel's arguments and the ids of the running programs.
+            most_tasklets: tasklets to plan for. A kernel uses fewer if the programs' tiles leave no room for them.
+            enough_tasklets: tasklets that fill the pipeline: a tasklet issues at most one instruction every 11 cycles
+                (PrIM, arXiv 2105.03814).
+            wram_bytes: WRAM of a DPU, in total.
+            stack_bytes: stack of a tasklet; the SDK's default.
+            iram_instructions: instructions that a program may have (v1A).
+            reserved_bytes: WRAM for the SDK's runtime, the kernel's arguments and the ids of the running programs.
     """
 
     most_tasklets: int = 16
@@ -32,6 +32,6 @@ class TaskletTarget:
     reserved_bytes: int = 4 << 10
 
     def tasklets(self, private_bytes: int) -> int:
-        """How many tasklets fit whose programs keep this much of tiles in WRAM; 0 if not even one does."""
+        """Return how many tasklets fit if each program keeps this many bytes of tiles in WRAM; 0 if none fits."""
         free = self.wram_bytes - self.reserved_bytes
         return min(self.most_tasklets, free // (private_bytes + self.stack_bytes))

@@ -1,1 +1,1 @@
-"""The mapping for devices that run a program on the work-items of one work-group."""
+"""The mapping to work-groups: all work-items of one work-group execute a program together."""

@@ -1,7 +1,7 @@
-"""One kernel in structured form to MLIR text for a work-group a program.
+"""Lowers one kernel in structured form to MLIR text in which a work-group executes each program.
 
-The kernel's arguments are those of the mapping to work-items. Tiles that need memory are in that which the work-items
-share; each work-item computes a part of each tile, and all of them all scalars (space.py).
+The kernel has the same arguments as in the mapping to work-items. Tiles that need memory are in the memory that the
+work-items share. Each work-item computes a part of each tile, and all work-items compute all scalars (space.py).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .target import WorkGroupTarget
 
 
 def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
-    """The MLIR of a kernel for one work-group a program; reads the module only.
+    """Return the MLIR of a kernel in which each work-group executes one program; does not change the module.
 
     Raises:
-        UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
+        UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
         LoweringError: the kernel's tiles need more memory than a work-group has.
     """
     function = kernel(module)
@@ -40,21 +40,21 @@ def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
 
 
 def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
-    """The empty text of a kernel."""
+    """Build the empty text, registers and buffers of a kernel."""
     size = f"reqd_work_group_size = array<i32: {target.work_items}, 1, 1>"
     return WorkGroupTiles(Text(Conventions(attributes=size)), Plan(function.body.block), target)
 
 
 def _stores(op: scf.IfOp) -> bool:
-    """Whether anything under a condition stores, to global memory or to tiles."""
+    """Return whether anything under a condition stores, to global memory or to tiles."""
     return writes(op) or any(is_tile(result) for inner in op.walk() for result in inner.results)
 
 
 class WorkGroupTiles(Tiles):
-    """Tiles in memory that work-items share, filled by all of them.
+    """Tiles in memory that the work-items share and fill together.
 
     Attributes:
-        group: the space, as what it is.
+        group: the same object as `space`, with its own type.
     """
 
     target: WorkGroupTarget
@@ -73,13 +73,13 @@ def _reduce(program: WorkGroup, op: tt.ReduceOp) -> None:
 
 
 class WorkGroup(WorkItem):
-    """One program a work-group of OpenCL."""
+    """A kernel in which each OpenCL work-group executes one program."""
 
     statements = WorkItem.statements | {tt.ReduceOp: _reduce}
     tiles: WorkGroupTiles
 
     def _if(self, op: scf.IfOp) -> None:
-        """As any other; but what would need barriers is done by one work-item, which tells the others the results."""
+        """Write an scf.if; one that would need barriers is executed by one work-item, which shares the results."""
         if self.tiles.group.is_alone or not _stores(op):
             super()._if(op)
             return

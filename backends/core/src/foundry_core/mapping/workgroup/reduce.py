@@ -1,4 +1,4 @@
-"""tt.reduce of a row by all work-items: each a part, then each of them all the parts."""
+"""tt.reduce of a row by all work-items: each reduces a part of the row, then each combines all the parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .space import WorkGroupSpace
 
 
 class WorkGroupReduction(Reduction):
-    """As Reduction's; where there is one result, the work-items share the elements rather than the results."""
+    """A reduction whose single result all work-items compute together, each from some of the elements."""
 
     def __init__(self, tiles: Tiles, op: tt.ReduceOp, space: WorkGroupSpace, work_items: int) -> None:
         super().__init__(tiles, op)
@@ -31,7 +31,7 @@ class WorkGroupReduction(Reduction):
             Buffer(t.local(kept(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
             for elem, lanes in kinds
         ]
-        # Those that have a turn; where there are as many turns as work-items or more, all have.
+        # The work-items that have a part; all of them if there are at least as many steps as work-items.
         has_one = t.compare("slt", me, t.integer(parts))
         with self._space.together(), t.nested(f"scf.if {has_one.name} {{"):
             mine = self._space.times(me, t.integer(step))

@@ -1,12 +1,12 @@
-"""Loops whose turns the work-items of a program share, and the barriers around them.
+"""Loops whose iterations the work-items of a program share, and the barriers around them.
 
-What is computed from scalars alone, all work-items compute; so all of them take the same branches and reach the same
-barriers. What is stored, to tiles or to global memory, each element is stored by one of them, between two barriers:
-before, because another may still have to read what was there; after, because another will read what is there now.
+All work-items compute what depends on scalars only, so all of them take the same branches and reach the same barriers.
+Each element of a tile or of global memory is stored by one work-item, between two barriers: one before, because another
+work-item may still have to read the old value, and one after, because another work-item will read the new value.
 
-There are no barriers under a condition. OpenCL allows them where all work-items take the same branch, but PoCL 6 loses
-stores behind them (of an if and an else in a loop, each with a barrier, it made the code of one only). So what stores
-under a condition is done by one work-item.
+There are no barriers under a condition. OpenCL allows them if all work-items take the same branch, but PoCL 6 loses
+stores after them: of an if and an else in a loop, each with a barrier, it generated code for one only. So one work-item
+alone executes what stores under a condition.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _FENCES = 3
 
 
 class WorkGroupSpace(Space):
-    """Writes loops to a Text that is still empty; the first line finds out which work-item this is.
+    """Writes loops to a Text that is still empty; its first line gets the number of this work-item.
 
     Attributes:
-        work_item: its number.
-        is_alone: whether what is being written is done by one work-item.
+        work_item: the number of this work-item.
+        is_alone: true while the code being written is executed by one work-item only.
     """
 
     def __init__(self, text: Text, work_items: int) -> None:
@@ -37,7 +37,7 @@ class WorkGroupSpace(Space):
         self.work_item = text.call("_Z12get_local_idj", [text.integer(0, "i32")], "i64")
 
     def barrier(self) -> None:
-        """Wait for all work-items; what they stored before is seen after."""
+        """Write a barrier: wait for all work-items, and make their earlier stores visible to all."""
         self.text.run(_BARRIER, [self.text.integer(_FENCES, "i32")], "convergent")
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What the mapping to work-groups has to know of a device."""
+"""The properties of a device that the mapping to work-groups uses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..workitem.target import WorkItemTarget
 
 @dataclass(frozen=True)
 class WorkGroupTarget(WorkItemTarget):
-    """A device that runs one program on a work-group.
+    """A device on which a work-group executes each program.
 
     Attributes:
-        work_items: how many of them a program has.
-        local_bytes: how much memory they may share (CL_DEVICE_LOCAL_MEM_SIZE; 1 MiB on PoCL 6 here).
+        work_items: work-items per program.
+        local_bytes: memory that they may share (CL_DEVICE_LOCAL_MEM_SIZE; 1 MiB on PoCL 6 here).
     """
 
     work_items: int = 128

@@ -1,1 +1,1 @@
-"""The mapping to work-items: a program is one work-item, its tiles live in registers and private memory."""
+"""The mapping to work-items: one work-item executes a program; its tiles are in registers and private memory."""

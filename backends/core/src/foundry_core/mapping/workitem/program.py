@@ -1,6 +1,6 @@
-"""The mapping to work-items: one program a work-item of OpenCL, one work-item a work-group.
+"""The mapping to OpenCL work-items: each work-item executes one program and is a work-group by itself.
 
-Behind the Triton kernel's arguments, a kernel takes the grid's extents x, y, z as i32.
+After the Triton kernel's arguments, a kernel takes the grid's extents x, y, z as i32.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .target import WorkItemTarget
 
 
 def lower(module: ModuleOp, target: WorkItemTarget) -> str:
-    """The MLIR of a kernel for one work-item a program; reads the module only.
+    """Return the MLIR of a kernel in which each work-item executes one program; does not change the module.
 
     Raises:
-        UnsupportedOperation: an operation, or a type in it, that this mapping does not take.
+        UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
         LoweringError: the kernel's tiles need more private memory than the target has.
     """
     function = kernel(module)
@@ -31,12 +31,12 @@ def lower(module: ModuleOp, target: WorkItemTarget) -> str:
 
 
 def tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
-    """The empty text of a kernel."""
+    """Build the empty text, registers and buffers of a kernel."""
     return Tiles(Text(), Plan(function.body.block), target)
 
 
 class WorkItem(Program):
-    """One program a work-item of OpenCL, one work-item a workgroup."""
+    """A kernel in which each OpenCL work-item executes one program and is a work-group by itself."""
 
     _grid = tuple(Reg(f"%grid_{axis}", "i32") for axis in tt.AXES)
 

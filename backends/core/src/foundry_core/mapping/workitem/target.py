@@ -1,4 +1,4 @@
-"""What the mapping to work-items has to know of a device."""
+"""The properties of a device that the mapping to work-items uses."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from ..base.target import Target
 
 @dataclass(frozen=True)
 class WorkItemTarget(Target):
-    """A device that runs one program a work-item."""
+    """A device on which one work-item executes each program."""

@@ -1,4 +1,4 @@
-"""How operations that are not elementwise are written: a module for each kind, which enters itself in emission.py."""
+"""Writers of operations that are not elementwise: one module per kind, which registers its functions in emission.py."""
 
 from __future__ import annotations
 

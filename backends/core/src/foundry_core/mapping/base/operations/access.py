@@ -1,4 +1,4 @@
-"""Loads, stores, and what is computed once for the axes of their addresses; Memory writes them."""
+"""Loads, stores, and the values computed once for the axes of their addresses; memory.Memory writes the code."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ def _prepare(program: Program, op: tile.WrappedOp) -> None:
 
 @statement(tile.AffineOp, tile.IndexedOp, tile.RangeOp)
 def _nothing(program: Program, op: tile.AffineOp | tile.IndexedOp | tile.RangeOp) -> None:
-    """Accesses read their operands."""
+    """Write nothing: accesses read the operands of these operations directly."""

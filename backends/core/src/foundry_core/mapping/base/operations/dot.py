@@ -1,7 +1,7 @@
 """c += a * b on tiles in memory: a register tile of c, one row of b and one element of a at a time.
 
-A register tile is `rows` x `columns` vectors of c, updated for all of K while it stays in registers; how many vectors
-that are is the mapping's `accumulators`.
+A register tile is `rows` x `columns` vectors of c. It stays in registers while all of K is added. The mapping's
+`accumulators` limits the number of vectors.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
 
 
 def multiply_add(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:
-    """x * y + z; rounded once where the device can do that in one instruction."""
+    """Return x * y + z, rounded once if the device can do that in one instruction."""
     t = tiles.text
     if not x.is_float:
         return t.binary("arith.addi", t.binary("arith.muli", x, y), z)

@@ -1,4 +1,4 @@
-"""The start and the end of a program, and what is no computation: its ids, barriers, promises."""
+"""The end of a program, and operations without arithmetic: program ids, `tile.keep`, assumptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _keep(program: Program, op: tile.KeepOp) -> None:
 
 @statement(AssumeOp)
 def _assume(program: Program, op: AssumeOp) -> None:
-    """A promise that nothing makes use of."""
+    """Write nothing: no compiler stage uses the promise."""
 
 
 @statement(tt.ReturnOp)

@@ -1,4 +1,4 @@
-"""tt.reduce along one dimension, by any combining region: vectors first, then the lanes of the last vector pairwise."""
+"""tt.reduce along one dimension, with any combining region: first vectors, then pairs of lanes of the last vector."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reduction:
         self._shape = extents(op.srcs[0])
 
     def _combine(self, a: Sequence[Reg], b: Sequence[Reg]) -> list[Reg]:
-        """The region, on registers of any number of lanes."""
+        """Apply the combining region to registers with any number of lanes."""
         tiles, block = self._tiles, self._op.combine.block
         lanes = a[0].lanes
         known: dict[SSAValue, Reg] = dict(zip(block.args, [*a, *b], strict=True))
@@ -84,7 +84,7 @@ class Reduction:
         return self._folded(t.integer(0), t.integer(step), count, step, point)
 
     def _folded(self, start: Reg, next: Reg, count: int, step: int, point: Point) -> list[Reg]:
-        """Combine what is at `start`, at `next` and from there on, `step` apart, up to `count`."""
+        """Combine the elements at `start`, at `next` and every `step` after that, up to `count`."""
 
         def at(i: Reg) -> list[Reg]:
             index = list(point.index)
@@ -96,7 +96,7 @@ class Reduction:
     def _combined(
         self, first: Sequence[Reg], next: Reg, count: int, step: int, at: Callable[[Reg], list[Reg]]
     ) -> list[Reg]:
-        """Combine registers with those that `at` gives for the indices from `next` to `count`."""
+        """Combine registers with those that `at` returns for the indices from `next` to `count`."""
         t, tiles = self._tiles.text, self._tiles
         cells, cell = self._cells(first)
         with t.loop(next, t.integer(count), step) as i:
@@ -104,10 +104,10 @@ class Reduction:
         return [tiles.private.read(c, cell) for c in cells]
 
     def _cells(self, values: Sequence[Reg]) -> tuple[list[Buffer], Point]:
-        """Buffers that hold running values, and where in them.
+        """Allocate buffers for running values; return them and the point at which the values are.
 
-        They live in private memory, not in carried registers: how many there are, and of which types, is the kernel's
-        choice, and the device's compiler keeps them in registers anyway.
+        They are in private memory, not in carried registers: the kernel determines their number and types, and the
+        device's compiler keeps them in registers anyway.
         """
         t = self._tiles.text
         kinds = [(element(src.type, self._op), value.lanes) for src, value in zip(self._op.srcs, values, strict=True)]
@@ -117,7 +117,7 @@ class Reduction:
         return cells, cell
 
     def _along_lanes(self, outer: tuple[Reg, ...]) -> list[Reg]:
-        """All elements along the last dimension, at one place of the others."""
+        """Combine all elements along the last dimension, at one index of the others."""
         t = self._tiles.text
         count = self._shape[-1]
         lanes = min(self._tiles.lanes(src, self._op, len(self._shape) - 1) for src in self._op.srcs)
@@ -130,7 +130,7 @@ class Reduction:
         return parts[0]
 
     def _across_lanes(self, rest: Point) -> list[Reg]:
-        """All elements along a dimension that is not the last, a vector of results at a time."""
+        """Combine all elements along a dimension that is not the last, one vector of results at a time."""
         zero = self._tiles.text.integer(0)
         index = (*rest.index[: self._axis], zero, *rest.index[self._axis :])
         point = Point(index, len(self._shape) - 1, rest.lanes)
@@ -138,7 +138,7 @@ class Reduction:
 
 
 def kept(elem: str) -> str:
-    """The type that an element has in an array."""
+    """Return the type that an element has in an array."""
     return "i8" if elem == "i1" else in_register(elem)
 
 

@@ -1,4 +1,4 @@
-"""Constants, and scalars that are pointers; arithmetic on numbers is elementwise (numeric.py)."""
+"""Constants and scalar pointers; arithmetic on numbers is elementwise (numeric.py)."""
 
 from __future__ import annotations
 

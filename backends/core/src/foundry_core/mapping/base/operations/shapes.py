@@ -1,4 +1,4 @@
-"""Tiles that are counted, or that repeat or move the elements of others."""
+"""Ranges, and tiles that repeat or move the elements of other tiles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _moved(tiles: Tiles, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp, poin
 
 @tile_value(tt.ReshapeOp)
 def _reshaped(tiles: Tiles, op: tt.ReshapeOp, point: Point, memo: Memo) -> Reg:
-    """Row-major order is kept: an element has the same linear index in both shapes."""
+    """Return elements in row-major order: an element has the same linear index in both shapes."""
     t, space = tiles.text, tiles.space
     after, before = extents(op.result), extents(op.src)
 
