@@ -1,4 +1,4 @@
-"""Makes small archives for tests, a Python index and a Debian archive in a folder: pip and apt need no network then."""
+"""Make small archives for tests, and a Python index and a Debian archive in a folder: pip and apt need no network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolchains.lockfile.lock import Artifact
 
 
 def artifact(file: Path, *, kind: str, name: str, version: str) -> Artifact:
-    """What a lock would say of a file."""
+    """Return a file as a lock describes it."""
     data = file.read_bytes()
     return Artifact(kind, name, version, file.name, len(data), hashlib.sha256(data).hexdigest())
 
@@ -39,7 +39,7 @@ def tar(file: Path, files: Mapping[str, bytes | str], mode: str = "w") -> Path:
 
 
 class Index:
-    """A Python package index as files, and the pip of this process pointed at it."""
+    """A Python package index as files. The pip of this process uses it."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -50,7 +50,7 @@ class Index:
         monkeypatch.setenv("PIP_INDEX_URL", folder.as_uri())
 
     def add(self, name: str, version: str, requires: Sequence[str] = (), *, payload: int = 0) -> Artifact:
-        """Publish a wheel that carries so many bytes."""
+        """Publish a wheel with a payload of this many bytes."""
         project = self.folder / name
         project.mkdir(parents=True, exist_ok=True)
         return self.list(
@@ -58,7 +58,7 @@ class Index:
         )
 
     def list(self, file: Path, kind: str, name: str, version: str) -> Artifact:
-        """Put a file of the project's folder on its page."""
+        """Add a file of the project's folder to the project's page."""
         made = artifact(file, kind=kind, name=name, version=version)
         page = file.with_name("index.html")
         before = page.read_text() if page.exists() else ""
@@ -73,7 +73,7 @@ class Index:
 def wheel(
     folder: Path, name: str, version: str, requires: Sequence[str] = (), *, files: Mapping[str, str] | None = None
 ) -> Path:
-    """A wheel with nothing in it but what is asked for."""
+    """Write a wheel that contains only what the arguments ask for."""
     info = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
@@ -106,11 +106,11 @@ class DebianArchive:
 
     @property
     def archive(self) -> Archive:
-        """As apt is told of it."""
+        """Return the archive as apt needs it described."""
         return Archive(f"copy:{self.folder}", "", "trusted=yes")
 
     def add(self, name: str, version: str, **fields: str) -> Artifact:
-        """Publish a package; a version that was there before is superseded, as in Debian."""
+        """Publish a package. It replaces an earlier version, as in Debian."""
         control = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\n"
         control += "".join(f"{key.replace('_', '-')}: {value}\n" for key, value in fields.items())
         control += "Description: for a test\n"
@@ -128,7 +128,7 @@ class DebianArchive:
         return made
 
     def add_source(self, name: str, version: str, files: Mapping[str, bytes], binary: str = "") -> list[Artifact]:
-        """Publish a source package of these files and a .dsc; a version that was there before is superseded."""
+        """Publish a source package of these files with a .dsc. It replaces an earlier version, as in Debian."""
         pool = self.folder / "pool"
         pool.mkdir(exist_ok=True)
         plain = version.partition(":")[2] or version

@@ -1,4 +1,4 @@
-"""What tests share, made once a session: images of a target, and a made-up suite's libraries."""
+"""Fixtures that tests share, created once per session or module: a target's images, a made-up suite's libraries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 
-# Tests that are to fail, for tests/test_conformance.py.
+# Tests that must fail; tests/test_conformance.py runs them.
 collect_ignore = ["toys"]
 
 
@@ -30,20 +30,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="module")
 def docker() -> Engine:
-    """The engine."""
+    """Return the engine."""
     return client.connect()
 
 
 @pytest.fixture(scope="module")
 def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An image of a few megabytes, there for one module's tests."""
+    """Yield the name of an image of a few megabytes, which exists for one module's tests."""
     with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
         yield name
 
 
 @pytest.fixture(scope="session")
 def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
-    """The engine, which has the image that native parts are built in, and what that was made of."""
+    """Return the engine, after building the image for native parts, and what that image was built from."""
     docker = host.ensure_engine()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     locked = lock.load().targets["dpu"].builder
@@ -55,7 +55,7 @@ def builder(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
 
 @pytest.fixture(scope="session")
 def compilers(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
-    """The engine, which has the image that upstream's projects are built in, and what that was made of."""
+    """Return the engine, after building the image for upstream's projects, and what that image was built from."""
     docker = host.ensure_engine()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     used = native.fetch_builder(lock.load().builders["bookworm"], store)
@@ -65,7 +65,7 @@ def compilers(request: pytest.FixtureRequest) -> tuple[Engine, LockedTarget]:
 
 @pytest.fixture(scope="session")
 def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
-    """Gives a container, to be used in a with statement, of the spirv image with a release of Triton."""
+    """Return a function that gives a container of the spirv image with a release of Triton, for a with statement."""
 
     @functools.cache
     def image(release: str) -> tuple[Engine, str]:
@@ -82,5 +82,5 @@ def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
 
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> elves.Runtime:
-    """The libraries of a made-up Debian suite, for SDKs to be compared with."""
+    """Return the libraries of a made-up Debian suite, to compare SDKs with."""
     return elves.runtime(tmp_path_factory.mktemp("runtime"))

@@ -1,4 +1,4 @@
-"""Makes small ELF files and Debian packages of them for tests, with what builds need anyway: binutils and dpkg-deb."""
+"""Make small ELF files and Debian packages of them for tests, with tools that builds need: binutils, dpkg-deb."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
-# Where an ELF header has the machine and the OS ABI, and what stands there for AArch64 and for FreeBSD.
+# Offsets of the machine and the OS ABI in an ELF header, and their values for AArch64 and FreeBSD.
 _MACHINE, _AARCH64 = 18, 183
 _ABI, _FREEBSD = 7, 9
 
@@ -32,13 +32,13 @@ def make(
     search: str = "",
     loader: str = "",
 ) -> Path:
-    """A shared library, or a program if a loader is named.
+    """Make a shared library, or a program if a loader is named.
 
     Args:
-        defines: its functions, each with the version that it has; "" for none.
+        defines: the functions that it defines, each with its version; "" for none.
         uses: functions that it calls.
         relays: functions that it defines by jumping to others.
-        against: the libraries that it is linked with, all of which it then needs.
+        against: the libraries that it is linked with. It needs all of them.
         search: DT_RUNPATH.
     """
     functions = dict(defines or {})
@@ -72,23 +72,23 @@ def make(
 
 
 def for_aarch64(content: bytes) -> bytes:
-    """The same file, said to be for another machine."""
+    """Return the same file, marked as one for another machine."""
     return content[:_MACHINE] + bytes([_AARCH64]) + content[_MACHINE + 1 :]
 
 
 def for_freebsd(content: bytes) -> bytes:
-    """The same file, said to be for another system."""
+    """Return the same file, marked as one for another system."""
     return content[:_ABI] + bytes([_FREEBSD]) + content[_ABI + 1 :]
 
 
 def with_weak_need(content: bytes, version: str) -> bytes:
-    """The same file, which can do without a version that it needs: an entry is a hash and, after it, flags."""
+    """Return the same file with a weak need for a version: a version entry is a hash, followed by flags."""
     flags = content.index(ELFHashTable.elf_hash(version).to_bytes(4, "little")) + 4
     return content[:flags] + b"\2" + content[flags + 1 :]
 
 
 def package(folder: Path, name: str, version: str, files: Sequence[Path], shlibs: str) -> tuple[Path, Artifact]:
-    """A Debian package with libraries, and what a lock says of it."""
+    """Make a Debian package with libraries. Return it, and its description in a lock."""
     tree = folder / name
     place = tree / "usr/lib/x86_64-linux-gnu"
     place.mkdir(parents=True)
@@ -111,10 +111,10 @@ def _call(*argv: str | Path) -> None:
 
 @dataclass(frozen=True)
 class Runtime:
-    """The libraries of C and C++ of a made-up Debian suite, and another one, as packages in a store.
+    """The C and C++ libraries of a made-up Debian suite, and one more, as packages in a store.
 
     Attributes:
-        store: has the packages, and no network.
+        store: contains the packages, and has no network.
         debs: libc6, libstdc++6 and zlib1g.
         libraries: by soname, to link with.
     """
@@ -124,12 +124,12 @@ class Runtime:
     libraries: Mapping[str, Path]
 
     def target(self, name: str) -> LockedTarget:
-        """One of ours, on this suite."""
+        """Return one of our targets, on this suite."""
         return replace(lock.load().targets[name], debs=self.debs)
 
 
 def runtime(folder: Path) -> Runtime:
-    """A suite with glibc 2.41 and GLIBCXX_3.4.33."""
+    """Make a suite with glibc 2.41 and GLIBCXX_3.4.33."""
     defined = {
         "libc.so.6": {"puts": "GLIBC_2.2.5", "newer": "GLIBC_2.41"},
         "ld-linux-x86-64.so.2": {"tls": "GLIBC_2.3"},

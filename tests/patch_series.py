@@ -1,4 +1,4 @@
-"""Writes patch series for tests, and one for a made-up Triton."""
+"""Write patch series for tests, and one for a made-up Triton."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADER = "Subject: {}\nWhy: to see it\nUpstream: none\nUntil: never\n"
 
 
 def write(folder: Path, patches: Mapping[str, str]) -> Path:
-    """Write a series of these patches by their names."""
+    """Write a series of these patches. The keys are their names."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "series").write_text("".join(f"{name}\n" for name in patches))
     for name, text in patches.items():
@@ -31,7 +31,7 @@ def hello(path: str, line: str) -> str:
 
 
 def for_triton(work: Path, monkeypatch: pytest.MonkeyPatch, release: str, patch: str, tree: Tree) -> None:
-    """Have a made-up Triton's series in place of the project's own, with the project's rules of what is left out."""
+    """Use a made-up Triton's series in place of the project's. The project's rules of what is left out still apply."""
     rules = (paths.PATCHES / "triton" / "slim.toml").read_text()
     monkeypatch.setattr(paths, "PATCHES", work / "patches")
     folder = write(paths.PATCHES / "triton" / release, {"0001-hello.patch": patch})

@@ -1,4 +1,4 @@
-"""Makes git repositories for tests, and lets addresses on the network stand for folders, as a user's mirror would."""
+"""Make git repositories for tests, and map network addresses to folders, as a user's mirror does."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Repository:
 
     @property
     def url(self) -> str:
-        """What it is fetched by; see mirror."""
+        """Return the address that it is fetched by; see mirror."""
         return f"{ADDRESS}/{self.folder.name}"
 
     def git(self, *words: str, **env: str) -> str:
-        """Run git there; what it printed."""
+        """Run git in the repository. Return what it printed."""
         done = subprocess.run(
             ["git", "-C", str(self.folder), *words],
             env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **_WHO, **env},
@@ -58,14 +58,14 @@ class Repository:
                 path.write_bytes(data)
 
     def commit(self, files: Mapping[str, str | bytes] | None = None) -> str:
-        """Commit these files and all else that changed."""
+        """Commit these files and all other changes. Return the commit."""
         self.write(files or {})
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", "for a test")
         return self.git("rev-parse", "HEAD")
 
     def submodule(self, path: str, url: str, commit: str) -> None:
-        """Have a submodule at a commit, without fetching it."""
+        """Add a submodule at a commit, without fetching it."""
         before = (self.folder / ".gitmodules").read_text() if (self.folder / ".gitmodules").exists() else ""
         (self.folder / ".gitmodules").write_text(f'{before}[submodule "{path}"]\n\tpath = {path}\n\turl = {url}\n')
         self.git("update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
@@ -73,7 +73,7 @@ class Repository:
 
 
 def mirror(folder: Path, monkeypatch: pytest.MonkeyPatch, *, more: str = "") -> Path:
-    """Have git take folders below this one for what is at ADDRESS; the user's configuration, which says so."""
+    """Make git fetch folders below this one for addresses below ADDRESS. Return the user's git configuration file."""
     config = folder / ".gitconfig"
     config.write_text(f'[url "file://{folder}/"]\n\tinsteadOf = {ADDRESS}/\n{more}')
     monkeypatch.setenv("HOME", str(folder))

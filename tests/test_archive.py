@@ -1,4 +1,4 @@
-"""Archives: whatever differs between two builds of the same content, the normalised bytes are the same."""
+"""Archives: two builds of the same content differ, but their normalised bytes are equal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def layer(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
 
 
 def save(path: Path, layers: Sequence[bytes], *, plain: Sequence[bytes] | None = None, **config: object) -> Path:
-    """What an engine writes; `plain` are the layers before compression."""
+    """Write an archive as an engine does. `plain` are the layers before compression."""
     digests = [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain or layers]
     content = {
         "architecture": "amd64",
@@ -68,7 +68,7 @@ def normalised(tmp_path: Path, *layers: bytes, **config: object) -> bytes:
 
 
 def layers_of(data: bytes) -> list[dict[str, tuple[tarfile.TarInfo, bytes]]]:
-    """The entries of each layer of a docker-archive, with their content."""
+    """Return the entries of each layer of a docker-archive, with their content."""
     found = []
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         (manifest,) = json.loads(read(tar, "manifest.json"))

@@ -1,4 +1,4 @@
-"""The verbs pack and run-packed: kernels packed and run in the dpu image, with files of this machine."""
+"""The verbs pack and run-packed: kernels are packed and run in the dpu image, with files of this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def dpu(request: pytest.FixtureRequest) -> Request:
 
 @pytest.fixture(scope="module")
 def example(dpu: Request, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The target's example, packed: c = a + b of n numbers."""
+    """Return the target's example, packed: c = a + b of n numbers."""
     return pack.pack(dpu, "", str(tmp_path_factory.mktemp("packed") / "add"))
 
 
@@ -40,7 +40,7 @@ def test_an_artifact_computes_from_files_of_this_machine_and_says_where_the_resu
     a.tofile(tmp_path / "a")
     b.tofile(tmp_path / "b")
     artifact = shutil.copytree(example, tmp_path / "add")
-    # What was built elsewhere is of no use here.
+    # A program that another machine built must not be used.
     (artifact / "build").mkdir(exist_ok=True)
     (artifact / "build" / "host_runner").write_text("a program of another machine")
     result = tmp_path / "new" / "c"
@@ -50,7 +50,7 @@ def test_an_artifact_computes_from_files_of_this_machine_and_says_where_the_resu
         expected = a + b
     c, number = np.fromfile(result, np.float32), ~np.isnan(expected)
     np.testing.assert_array_equal(c, expected, strict=True)
-    # The sign of zero, too.
+    # The sign of zero must be equal, too.
     np.testing.assert_array_equal(np.signbit(c[number]), np.signbit(expected[number]))
     printed = capsys.readouterr().out
     assert str(result) in printed

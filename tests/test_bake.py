@@ -1,4 +1,4 @@
-"""Bake files: what buildx understands, contexts with all that is named in them, and the same layers as here."""
+"""Bake files: buildx understands them, their contexts have every named file, and they build the same layers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.errors import ImageError, UsageError
 
-# The properties that the reference of bake files lists for a target, and what each is in JSON; those that we use.
+# The properties of a target that we use, from the reference of bake files, and the JSON type of each.
 PROPERTIES: Mapping[str, type] = {
     "args": dict,
     "attest": list,
@@ -99,7 +99,7 @@ def definition(folder: Path) -> dict[str, Any]:
 
 
 def named_sources(dockerfile: str, arguments: Mapping[str, str]) -> list[str]:
-    """What the COPY and ADD of a Dockerfile take from the context, with the ARGs filled in."""
+    """Return what the COPY and ADD of a Dockerfile take from the context, with the ARGs replaced."""
     values = dict(re.findall(r"^ARG (\w+)=(\S*)$", dockerfile, re.M)) | arguments
     found = []
     for line in re.findall(r"^(?:COPY|ADD) (.*)$", dockerfile, re.M):
@@ -110,7 +110,7 @@ def named_sources(dockerfile: str, arguments: Mapping[str, str]) -> list[str]:
 
 
 def check_chain(folder: Path) -> None:
-    """Each target starts from the one before by the name that its Dockerfile asks for, and finds what it names."""
+    """Check that each target starts from the one before, by the name in its Dockerfile, and has the files it names."""
     below = ""
     for name, target in definition(folder)["target"].items():
         context = folder / target["context"]
@@ -168,7 +168,7 @@ def test_each_target_starts_from_the_one_before_and_has_what_its_dockerfile_name
 def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     monkeypatch: pytest.MonkeyPatch, base: BaseImage, wheel: Path, tmp_path: Path, name: str
 ) -> None:
-    """With made-up files in the place of those that are fetched or built, by the names that image.py gives them."""
+    """The files that are fetched or built are replaced by made-up ones with the names that image.py gives them."""
     monkeypatch.setattr(target_image, "_fetch", lambda target, *_: target)
     monkeypatch.setattr(target_image.plugin_wheels, "wheel", lambda *_: plugin_wheels.PluginWheel(wheel, "0"))
     monkeypatch.setattr(target_image.native, "part", lambda recipe, *_, **__: native.NativePart(recipe, wheel, "0"))
@@ -234,7 +234,7 @@ def test_what_could_not_be_finished_leaves_no_folder(base: BaseImage, layer: Lay
 
 
 class Loading:
-    """Stands for an engine; keeps what is loaded into it."""
+    """A fake engine that keeps what is loaded into it."""
 
     def __init__(self) -> None:
         self.loaded: list[bytes] = []
@@ -263,7 +263,7 @@ def target() -> LockedTarget:
 
 
 def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: str = "spirv") -> None:
-    """A docker-archive as BuildKit writes it: dates of the build, its own words in the history."""
+    """Write a docker-archive as BuildKit does: with the dates of the build, and its own words in the history."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         entry = tarfile.TarInfo("made")
@@ -323,7 +323,7 @@ def test_a_file_that_is_not_there_is_no_image(loading: Loading, tmp_path: Path) 
 
 
 def contents(image: Path) -> dict[str, bytes]:
-    """The files in an archive of an image of one layer; of a folder that no entry names, engines write one."""
+    """Return the files of a one-layer image. Folders are left out: engines add entries for those that are not named."""
     with tarfile.open(image) as tar:
         (manifest,) = json.load(tar.extractfile("manifest.json") or io.BytesIO())
         (layer,) = manifest["Layers"]
@@ -339,13 +339,13 @@ def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(laye
         base = BaseImage(tiny, tmp_path / "tiny.tar")
         try:
             here = layer.make(docker, tiny, known)
-            # What is made within a second has the same dates by itself.
+            # Two builds within one second have equal dates even without normalisation.
             time.sleep(1.1)
             bake.write(tmp_path / "out", base, [("top", layer)], names=[])
             targets = definition(tmp_path / "out")["target"]
 
             def built(name: str, below: tuple[str, ...], **arguments: str) -> str:
-                """The ID of what a target makes, normalised as images made here are."""
+                """Build a target. Return its ID after the normalisation that our images get."""
                 saved, normal = tmp_path / "saved.tar", tmp_path / "normal.tar"
                 with TemporaryFile() as context:
                     folders.write_tar(context, folders.files(tmp_path / "out" / name))

@@ -1,4 +1,4 @@
-"""The arithmetic of bench/: who takes turns with whom, and which way a ratio goes."""
+"""The arithmetic of bench/: in which order candidates are measured, and in which direction a ratio is taken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BENCH = Path(__file__).resolve().parent.parent / "bench"
 
 @pytest.fixture(autouse=True)
 def bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make bench's modules importable as its scripts see them."""
+    """Make bench's modules importable as in its scripts."""
     monkeypatch.syspath_prepend(str(BENCH))
 
 
@@ -20,7 +20,7 @@ def test_candidates_take_turns() -> None:
 
     calls: list[str] = []
     times = interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=3, batch=2)
-    # One call to get ready, then the two that a timing spans.
+    # One warm-up call, then the two calls of a timing.
     assert "".join(calls) == "aaabbb" * 3
     assert times["a"].runs == 3
 

@@ -1,4 +1,4 @@
-"""What a command line wants built from source, and what becomes of an image that has it."""
+"""What a command line asks to build from source, and what that changes in an image."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_variable_of_tritons_own_build_is_refused_by_name(variable: str, value
         assert said in str(caught.value)
     for environ in ({variable: ""}, {"DEBUG": "0"}):
         assert choice.read("triton", [], [], environ=environ)
-    # It means nothing to what is neither Triton nor its LLVM, nor to a build of prebuilt parts.
+    # The variable has no effect on anything other than Triton and its LLVM, nor on a build of prebuilt parts.
     assert choice.read("pocl", [], [], environ={variable: value})
     assert choice.read(None, [], [], environ={variable: value}) is None
 
@@ -108,7 +108,7 @@ def test_what_a_target_does_not_take_is_refused_with_what_it_does(
 
 
 def tree(folder: Path, names: tuple[str, ...]) -> Path:
-    """A folder with what a source tree is known by, at its top or in each folder that is taken of it."""
+    """Make a folder that looks like a source tree: with a marker file at its top, or in each of the folders `names`."""
     for place in [folder / name for name in names] or [folder]:
         place.mkdir(parents=True)
         (place / "CMakeLists.txt").touch()
@@ -132,7 +132,7 @@ def test_a_folder_with_llvm_is_what_a_triton_from_source_is_built_on(
     assert (triton.name, triton.folder) == ("triton", folders["triton"])
     (llvm,) = triton.requires
     assert (llvm.name, llvm.folder) == ("llvm", folders["llvm"])
-    # LLVM is linked into Triton; an image gets no folder of it.
+    # LLVM is linked into Triton; an image contains no folder of it.
     assert sourced.parts == ()
 
 

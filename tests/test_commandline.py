@@ -1,4 +1,4 @@
-"""The command line: what is said of words that do not fit, and that every command we show anywhere parses."""
+"""The command line: the errors for wrong words, and a check that every command in our texts can be parsed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Said = Callable[..., str]
 
 
 def parse(*words: str) -> Foundry:
-    """Parse a command line and run nothing."""
+    """Parse a command line without running anything."""
     program = Foundry(namespace=VERBS)
     program.create_config()
     program.parse_core(["invoke", MARK, *words])
@@ -43,7 +43,7 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Said:
         assert caught.value.code == 2
         stdout, stderr = capsys.readouterr()
         assert not stdout
-        # invoke's own words.
+        # Phrases of invoke's own messages.
         assert "No idea" not in stderr and "positional" not in stderr and "Flag" not in stderr
         return stderr
 
@@ -97,7 +97,7 @@ def test_a_verbs_help_names_its_options_and_has_an_example(name: str, form: str,
         ("build spriv --offline", "no target spriv; did you mean spirv?|./foundry build spirv --offline\n"),
         ("test --target=dqu", "no target dqu; did you mean dpu?|./foundry test --target=dpu\n"),
         ("build spirv --trition=3.6.0", "no option --trition; did you mean --triton?|build spirv --triton=3.6.0\n"),
-        # An option of invoke's, which would say that nothing is done and do it.
+        # An option of invoke's that claims to do nothing, and runs the task anyway.
         ("build spirv --dry", "build has no option --dry\n|known: --allow-drift,"),
         ("build spirv --triton", "--triton needs a value"),
         ("build spirv --triton --offline", "--triton needs a value"),
@@ -127,24 +127,24 @@ def test_invoke_itself_says_the_same() -> None:
     assert "did you mean build?" in done.stderr
 
 
-# Where a command may stand: documents, and whatever Foundry prints.
+# Where commands occur: documents, and everything that Foundry prints.
 DOCUMENTS = sorted(
     path
     for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "toolchains/**/*.md", "patches/**/*.md")
     for path in paths.ROOT.glob(pattern)
 )
 SOURCES = sorted([*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py"), *paths.ROOT.glob("bench/*.py")])
-# What ends a command in running text, or before an explanation.
+# What ends a command in running text or before an explanation.
 END = re.compile(r"  |\s#|[,;.:)](?=\s|$)|[`|&\n\"]|;|$")
 STANDS_FOR = {"TARGET": "spirv", "X": "spirv", "ACTION": "status", "VERB": "doctor", "my_npu": "spirv"}
 
 
 def commands(text: str) -> Iterator[str]:
-    """The commands in a text, each as it would be typed after ./foundry or invoke."""
+    """Yield the commands in a text, each as typed after ./foundry or invoke."""
     for found in re.finditer(r"(?:\./foundry|(?<![\w./-])invoke) (?=[\w-])", text):
         rest = text[found.end() :]
         if rest.startswith("X") or (found.group() == "invoke " and rest.split()[0] not in VERBS.tasks):
-            # A command that is put together, and invoke as a word.
+            # A command that is composed at run time, or invoke as a word.
             continue
         quoted = re.sub(r"'[^'\n]*'", lambda quote: "'" + "_" * (len(quote.group()) - 2) + "'", rest)
         end = END.search(quoted)
@@ -153,7 +153,7 @@ def commands(text: str) -> Iterator[str]:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The texts of a Python file, docstrings among them; X for each value that is put in."""
+    """Yield the texts of a Python file, including docstrings; each inserted value is an X."""
     tree = ast.parse(path.read_text())
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
@@ -170,7 +170,7 @@ def words(command: str) -> list[str]:
 
 
 def shown() -> dict[str, Path]:
-    """All commands, each with a file that shows it."""
+    """Return all commands, each with a file that shows it."""
     found = {command: path for path in DOCUMENTS for command in commands(path.read_text())}
     return found | {command: path for path in SOURCES for text in texts(path) for command in commands(text)}
 
@@ -183,7 +183,7 @@ def test_every_command_that_is_shown_parses(capsys: pytest.CaptureFixture[str]) 
         try:
             parse(*words(command))
         except Exit:
-            # Its help, which was printed.
+            # Discard the help that it printed.
             capsys.readouterr()
         except (SystemExit, ValueError) as error:
             wrong.append(f"{path.relative_to(paths.ROOT)}: {command}\n{capsys.readouterr().err or error}")
@@ -191,7 +191,7 @@ def test_every_command_that_is_shown_parses(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_users_are_told_to_type_foundry() -> None:
-    """Not invoke, which is on nobody's PATH."""
+    """invoke must not be shown: it is on no user's PATH."""
     invoked = re.compile(rf"\binvoke (?:{'|'.join(VERBS.tasks)})\b")
     assert [text for path in SOURCES for text in texts(path) if invoked.search(text)] == []
 

@@ -1,4 +1,4 @@
-"""No name leads out of its folder, wherever it comes from: one rule, and everything that asks for it."""
+"""No name leads out of its folder, wherever it comes from: one rule, and all code that applies it."""
 
 from __future__ import annotations
 

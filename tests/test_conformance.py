@@ -1,4 +1,4 @@
-"""The verb conformance: what becomes of a test, which tests one that ends its process takes along, what is reported."""
+"""The verb conformance: how a test is judged, which tests are lost when a process ends, and what is reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from toolchains.testing.verdict import Verdict
 
 TOYS = Path(__file__).parent / "toys" / "conformance"
 RUNNER = paths.ROOT / "conformance"
-# The least of Triton that a worker asks for.
+# The minimum of Triton that a worker needs.
 TRITON = """
 from types import SimpleNamespace as n
 __version__ = "0.0"
@@ -34,7 +34,7 @@ runtime = n(driver=n(active=n(ran=Ran)))
 """
 LIMIT = "it was ended: the limit on time is 5 s"
 SEGFAULT = "the process was ended by SIGSEGV before this case was done"
-# What each test of the toy suite must come to: the outcome, and the reason or the failure.
+# The expected result of each test of the toy suite: the outcome, and the reason or the failure.
 EXPECTED = {
     "test_outcomes.py::test_passes": ("pass", ""),
     "test_outcomes.py::test_refused": ("refused", "tt.histogram"),
@@ -66,7 +66,7 @@ def said(result: dict[str, Any]) -> tuple[str, str]:
 
 
 def run(folder: Path, suite: Path, *options: str) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
-    """What the tests of a folder come to on this machine, which has no Triton."""
+    """Run the tests of a folder on this machine, which has no Triton. Return the verdict and the process."""
     (folder / "triton.py").write_text(TRITON)
     path = ":".join(map(str, (folder, paths.ROOT / "e2e")))
     done = subprocess.run(
@@ -111,7 +111,7 @@ def test_one_file_may_be_given_and_tests_chosen_by_their_names(tmp_path: Path) -
 
 
 def test_a_suite_with_a_conftest_for_gpus_gets_tensors_on_the_cpu(tmp_path: Path) -> None:
-    """As upstream's: an option --device whose default is cuda."""
+    """The conftest is like upstream's: it has an option --device with the default cuda."""
     suite = tmp_path / "suite"
     suite.mkdir()
     (suite / "conftest.py").write_text(
@@ -127,17 +127,17 @@ def test_a_suite_with_a_conftest_for_gpus_gets_tensors_on_the_cpu(tmp_path: Path
 
 @pytest.fixture
 def outcomes(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module that runs in images."""
+    """Return the module that runs in images."""
     monkeypatch.syspath_prepend(str(RUNNER))
     return importlib.import_module("outcomes")
 
 
 class ZenCompilerError(Exception):
-    """As that of the vsi backend, whose compiler is another process."""
+    """The vsi backend has an exception of this name. Its compiler is another process."""
 
 
 class LoweringError(Exception):
-    """As that of foundry_core, for what is no single operation."""
+    """foundry_core has an exception of this name. It is raised for errors that no single operation causes."""
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_what_a_target_refuses_is_named(outcomes: Any, error: Exception, expecte
 
 
 def test_the_lowering_refuses_as_the_rules_expect(outcomes: Any) -> None:
-    """By the class that it has, and in the words that it uses."""
+    """The rules match the error's class, and phrases that the lowering's sources contain."""
     from foundry_core.errors import UnsupportedOperation
 
     found = outcomes.judge(UnsupportedOperation("tt.scan", "kernels.py:3"), outcomes.read_rules())
@@ -182,7 +182,7 @@ def test_a_rule_that_could_hide_a_wrong_value_is_refused(outcomes: Any, tmp_path
     rules = read_rules()
     for text in ("ttgir", "KeyError: 'ttgir'", "assert 'ptx' in asm", "No module named 'torch'", "1 != 2"):
         assert judge(AssertionError(text), rules).outcome == "wrong", text
-    # Neither hides it what happened before: an except clause that asserts.
+    # An assert in an except clause stays wrong: the exception before it does not change the outcome.
     hidden = AssertionError()
     hidden.__context__ = KeyError("ttgir")
     assert judge(hidden, rules).outcome == "wrong"
@@ -201,7 +201,7 @@ def record(name: str, outcome: str, reason: str = "") -> dict[str, Any]:
 
 
 def verdict_of(**outcomes: str) -> Verdict:
-    """A run that ended with these outcomes."""
+    """Return the verdict of a run that ended with these outcomes."""
     verdict = Verdict()
     keys = [["test_a.py", name] for name in outcomes]
     events: list[dict[str, Any]] = [{"plan": keys, "title": "conformance", "ran": {"device": "a device"}}]
@@ -232,7 +232,7 @@ def test_what_changed_since_the_last_run_of_each_test_is_said(
     assert "newly failing: 1 test_a.py::a no longer passing: 1 test_a.py::d newly passing: 1 test_a.py::b" in found
     changes = json.loads((tmp_path / "results.json").read_text())["changes"]
     assert changes["newly_failing"] == ["test_a.py::a"]
-    # Of a run of some tests, and of one that was stopped, the others keep their last outcomes.
+    # If only some tests ran, or the run was stopped, the other tests keep their last outcomes.
     report(tmp_path, capsys, whole=False, c="pass")
     report(tmp_path, capsys, a="not run", b="pass", c="not run", d="refused", e="wrong")
     found = report(tmp_path, capsys, a="pass", b="pass", c="wrong", d="refused")
@@ -257,7 +257,7 @@ def test_the_report_counts_by_file_by_function_and_by_reason(
 
 @pytest.fixture
 def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """No image and no container; `records` is what comes out of it, `used` the target whose image is taken."""
+    """Replace image and container. `records` is what the container sends, `used` the target whose image is used."""
     state: dict[str, Any] = {"records": [], "used": ""}
 
     def have(request: Request) -> tuple[None, None]:
@@ -279,7 +279,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
 
 
 def events(**outcomes: str) -> list[dict[str, Any]]:
-    """The records of a whole run."""
+    """Return the records of a whole run."""
     keys = [["test_a.py", name] for name in outcomes]
     found: list[dict[str, Any]] = [{"plan": keys, "title": "conformance", "ran": {}}]
     for key, outcome in zip(keys, outcomes.values(), strict=True):
@@ -348,7 +348,7 @@ def test_tests_that_import_torch_run_in_the_variant_that_has_it(
 
 @pytest.mark.docker
 def test_the_suite_runs_in_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the image without torch, whose Python is the oldest."""
+    """The image without torch is used, because it has the oldest Python."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     with pytest.raises(ProofError):
         conformance.conformance(Request.read("dpu"), suite=str(TOYS), timeout=5)

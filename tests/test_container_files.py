@@ -1,4 +1,4 @@
-"""Folders of a target's users: what is copied into a container, and what of a container without them."""
+"""The folders of a target's users: what is copied into a container, and what happens without such folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolchains.system import paths
 
 
 class FakeContainer:
-    """Remembers what was copied and called."""
+    """A container that records what was copied and called."""
 
     def __init__(self) -> None:
         self.copied: list[tuple[Path, str]] = []

@@ -1,4 +1,4 @@
-"""An engine that does not do what was asked: the error says which fault it is, and what to type."""
+"""Errors of an engine that does not do what was asked: the message names the fault and the command to type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = Callable[[bytes], bytes | None]
 
 @contextmanager
 def serving(listener: socket.socket, answer: Answer) -> Iterator[None]:
-    """Something that listens: `answer` gives what it says to each request; None keeps silent."""
+    """Run a server that answers each request with what `answer` returns; with None it does not answer."""
     listener.listen()
     kept = []
 
@@ -55,7 +55,7 @@ def serving(listener: socket.socket, answer: Answer) -> Iterator[None]:
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where DOCKER_HOST looks for a socket; a path that is short enough for one."""
+    """Return the path where DOCKER_HOST looks for a socket. It is short enough for a socket."""
     with TemporaryDirectory(dir="/tmp") as folder:
         path = Path(folder, "s")
         monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
@@ -82,7 +82,7 @@ TOO_NEW = "client version 1.47 is too new. Maximum supported API version is 1.41
 
 
 def old(request: bytes) -> bytes:
-    """An engine that says its version to whom gives none, and refuses the version that the client then speaks."""
+    """Answer as an old engine: tell its version to a request without a version, and refuse the client's version."""
     return VERSION if request.startswith(b"GET /version") else http("400 Bad Request", f'{{"message": "{TOO_NEW}"}}')
 
 
@@ -168,14 +168,14 @@ STEPS = b'{"stream": "Step 1/2 : RUN pip install"}\r\n{"stream": "Collecting num
 
 
 def dying(request: bytes) -> bytes:
-    """An engine that dies while it builds: its answer, in chunks, is cut off."""
+    """Answer as an engine that dies during a build: its chunked answer is cut off."""
     if b"/build" not in request:
         return VERSION if b"/version" in request else http("200 OK", "{}")
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(STEPS), STEPS)
 
 
 def stopping(request: bytes) -> bytes:
-    """One that ends its answer in order, and not the build."""
+    """Answer as an engine that ends its answer correctly, but not the build."""
     answer = dying(request)
     return answer + b"0\r\n\r\n" if b"chunked" in answer else answer
 

@@ -1,4 +1,4 @@
-"""The checks that e2e relies on can fail: stray stores are seen, all pairs are covered, reports say what ran."""
+"""The checks that e2e relies on can fail: stray stores are detected, all pairs are covered, reports say what ran."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Driver:
 
 @pytest.fixture
 def e2e(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make e2e's modules importable as its scripts see them, on a machine without Triton."""
+    """Make e2e's modules importable as in its scripts, on a machine without Triton."""
     triton = types.ModuleType("triton")
     triton.__version__ = "0.0"
     triton.runtime = types.SimpleNamespace(driver=types.SimpleNamespace(active=_Driver()))
@@ -85,7 +85,7 @@ def test_floats_are_poisoned_with_nan(e2e: None, dtype: type) -> None:
     assert np.isnan(Guarded((5,), dtype, fence=1).array).all()
 
 
-# A script with cases as e2e's, and the least of Triton that workers need; run with `python script.py`.
+# A script with cases like those of e2e, and the minimum of Triton that workers need; run with `python script.py`.
 _SCRIPT = """
 import atexit, ctypes, json, os, signal, subprocess, sys, time
 sys.path.append("E2E")
@@ -152,7 +152,7 @@ runtime = n(driver=n(active=n(ran=Ran)))
 
 
 def script(folder: Path, *options: str, names: Sequence[str] = ()) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
-    """What the cases of _SCRIPT came to, as the machine that reads its records sees it, and how the script ended."""
+    """Run the cases of _SCRIPT. Return the verdict of the machine that reads the records, and the script's process."""
     (folder / "triton.py").write_text(_TRITON)
     (folder / "script.py").write_text(_SCRIPT.replace("NAMES", repr(tuple(names))).replace("E2E", str(E2E)))
     done = subprocess.run(
@@ -195,7 +195,7 @@ def test_each_way_to_end_a_process_is_a_failure_of_its_case_and_the_next_one_run
         "segfault": "the process was ended by SIGSEGV before this case was done",
         "loops": "it was ended: the limit on time is 15 s",
         "sleeps in a child": "it was ended: the limit on time is 15 s",
-        # 1, or 120 if Python has something to flush to what is closed.
+        # 1, or 120 if Python has output left to flush to a closed stream
         "closes all": "the process ended with status 1",
         "forges": "something other than the result of this case was written",
         "too large": "the error is 1.5 of what is allowed",
@@ -203,7 +203,7 @@ def test_each_way_to_end_a_process_is_a_failure_of_its_case_and_the_next_one_run
         "writes to the supervisor": "refused",
     }
     if os.getuid() == 0:
-        del expected["writes to the supervisor"]  # nothing is refused to root, which is not who runs kernels
+        del expected["writes to the supervisor"]  # root is refused nothing, but kernels do not run as root
     verdict, done = script(tmp_path, "--limit=15", names=list(expected))
     found = failures(verdict)
     assert set(found) == set(expected)
@@ -295,7 +295,7 @@ def test_what_says_the_same_with_every_triton_can_be_left_out_and_that_is_said(t
 
 @pytest.fixture
 def refusing(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The active target refuses f64 by an error with the word Float64."""
+    """Make the active target refuse f64 with an error that contains Float64."""
     import settings
 
     (tmp_path / "toy.toml").write_text('proof = ["toy"]\n[refused]\nf64 = "the kernel (?s:.*)Float64"\n')
@@ -328,7 +328,7 @@ def test_only_the_types_that_a_targets_file_lists_may_be_refused_and_by_the_righ
 
 
 class _Vsi:
-    """A driver whose launches a test makes."""
+    """A driver whose launches a test creates."""
 
     last_launch: object = None
 
@@ -343,7 +343,7 @@ class _Vsi:
 
 @pytest.fixture
 def vsi(e2e: None, monkeypatch: pytest.MonkeyPatch) -> _Vsi:
-    """e2e/vsi.py can be imported, and runs on this driver in default mode."""
+    """Make e2e/vsi.py importable, with this driver in default mode."""
     driver = _Vsi()
     monkeypatch.setattr(sys.modules["triton"].runtime.driver, "active", driver)
     for name, types_of in (("vec_add", ("f32", "f64")), ("matmul", ("f32->f32", "f16->f16"))):

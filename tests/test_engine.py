@@ -1,4 +1,4 @@
-"""The engine: containers that are gone afterwards, builds that leave nothing behind, errors that say what to do."""
+"""The engine: containers are removed, builds leave nothing behind, and errors say what to do."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_an_interrupted_command_is_ended_and_its_volume_stays(docker: Engine, ti
         if line == "at work":
             raise KeyboardInterrupt
 
-    # What the loop writes shows whether it still runs.
+    # The loop's output shows whether the loop still runs.
     loop = "echo at work; while :; do echo more >> /foundry/work/file; sleep 0.05; done"
     with pytest.raises(KeyboardInterrupt), docker.container(tiny, volumes={volume: "/foundry/work"}) as container:
         container.run(["sh", "-c", loop], line=interrupt)
@@ -156,7 +156,7 @@ def test_a_container_ends_with_its_owner_and_another_s_goes_on(docker: Engine, t
     with docker.container(tiny) as other:
         child = subprocess.run([sys.executable, "-c", ORPHAN, tiny, volume], cwd=ROOT, timeout=60, check=False)
         assert child.returncode == -signal.SIGKILL
-        # Asserts no time: it used to sleep for a day.
+        # The limit is generous. Without the fix, the container slept for a day.
         end = time.monotonic() + 120
         while docker._api.containers(all=True, filters={"volume": volume}) and time.monotonic() < end:
             time.sleep(0.1)
@@ -202,7 +202,7 @@ def test_a_sandbox_has_no_rights_and_cannot_get_any(sandbox: Sandbox) -> None:
     assert {int(number) for name in ("Uid", "Gid") for number in status[name].split()} == {1000}
     assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
     assert int(status["NoNewPrivs"]) == 1
-    # The first process as well as those that are started later.
+    # This holds for the first process and for those that are started later.
     assert "Uid:\t1000" in sandbox.call(["cat", "/proc/1/status"])
     assert sandbox.call(["ls", "/sys/class/net"]) == "lo\n"
 
@@ -215,7 +215,7 @@ def test_a_sandbox_is_read_only_but_for_its_folders(sandbox: Sandbox) -> None:
     places = ("/", "/bin", "/mnt", "/foundry", "/mnt/data", "/tmp", "/dev/shm", "/foundry/home")
     assert [place for place in places if written(place)] == list(places[3:])
     assert sandbox.call(["sh", "-c", "cd; pwd; echo $USER"]) == "/foundry/home\nfoundry\n"
-    # A driver's cache is there, and libraries are loaded from it.
+    # A driver's cache is in /tmp, and libraries are loaded from it.
     sandbox.call(["sh", "-c", "echo '#!/bin/sh' > /tmp/program; chmod +x /tmp/program; /tmp/program"])
 
 
@@ -313,7 +313,7 @@ def test_a_process_that_dies_of_the_memory_limit_is_told_from_one_that_fails(doc
     with docker.container(tiny, memory="32m") as container:
         assert container.run(["sh", "-c", "exit 137"]).status == 137
         assert not container.oom_killed()
-        # A shell variable that doubles until the limit ends it.
+        # A shell variable whose size doubles until the limit ends the shell.
         done = container.run(["sh", "-c", "(x=0123456789; while :; do x=$x$x; done); echo went on with $?"])
         assert done.stdout == "went on with 137\n"
         assert container.oom_killed()
@@ -430,7 +430,7 @@ def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny
     with docker.build(
         context(image_build.labelled(f"FROM {tiny}\nRUN echo 3 > /three".encode())), arguments={}
     ) as mine:
-        # Whatever else uses this engine may have done it first.
+        # Any other process that uses this engine may have removed it already.
         docker.remove_abandoned()
         assert docker.image(mine)
     tiny_info = docker.image(tiny)
@@ -508,7 +508,7 @@ def test_a_shell_without_a_terminal_runs_what_is_piped_into_it(tiny: str) -> Non
 
 
 class Broken:
-    """An engine that creates containers, and fails from a given request on."""
+    """An engine that creates containers, and whose requests fail from a given one on."""
 
     def __init__(self, request: str, failure: BaseException) -> None:
         self.calls: list[str] = []

@@ -1,4 +1,4 @@
-"""Which SDK a command line means: a path, a word, or the variables of the vendor's README, and never one unsaid."""
+"""Which SDK a command line selects: a path, a word, or the variables of the vendor's README; never one silently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vsi() -> LockedTarget:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """All three variables, naming a folder and two files that lie elsewhere."""
+    """Return all three variables. They name a folder, and two files outside it."""
     (tmp_path / "sdk").mkdir()
     places = [tmp_path / "sdk", tmp_path / "zen-compiler-2", tmp_path / "bridge.so"]
     for path in places[1:]:
@@ -53,7 +53,7 @@ def test_all_three_variables_name_it_and_that_is_said(
         "bin/zen-compiler": environ["VSI_ZEN_COMPILER_PATH"],
         "lib/libZenTCBridge.so": environ["VSI_ZEN_TC_BRIDGE_PATH"],
     }
-    # So that a command that is printed names it, too.
+    # A printed command contains this option, too.
     assert found.option == "environment"
     said = capsys.readouterr().err
     assert "is taken from the environment" in said

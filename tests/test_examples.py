@@ -1,4 +1,4 @@
-"""Examples run to their end in the images, by the command that they name, and what they write comes out."""
+"""Examples run in the images to their end, with the command that they name, and their output files are copied out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from toolchains.system import paths
 
-# A view that starts inside its tensor, as the plugin must take it; and one that is strided.
+# A view that starts inside its tensor, which the plugin must support, and a strided view.
 TENSORS = """
 import torch, triton, triton.language as tl
 
@@ -28,7 +28,7 @@ for dtype in torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.
 
 
 def run(*words: str | Path) -> str:
-    """What `./foundry run` with these words prints; it must succeed."""
+    """Run `./foundry run` with these words. Return its output; it must succeed."""
     invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT]
     done = subprocess.run(
         [*invoke, "run", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3000, check=False
@@ -55,5 +55,5 @@ def test_torchs_tensors_are_taken(tmp_path: Path) -> None:
     (tmp_path / "tensors.py").write_text(TENSORS)
     run("spirv-torch", tmp_path / "tensors.py")
     said = run(f"--results={tmp_path}", "spirv-torch", paths.BACKENDS / "spirv" / "examples" / "softmax_torch.py")
-    # Of 781 terms, in f32: each addition rounds, and no value is above 1.
+    # A sum of 781 terms in f32: each addition rounds, and no value is above 1.
     assert float(said.rpartition(" ")[2]) < 781 * 2**-24

@@ -1,7 +1,7 @@
-"""What names an artifact covers the revision of the code that writes it: golden digests of tiny artifacts.
+"""The names of artifacts cover the revision of the code that writes them: golden digests of tiny artifacts.
 
-If a test here fails, the code writes other bytes than before. Raise FORMAT in the module that it names, so that nobody
-gets old bytes under a new name or new ones under an old name, and write the new revision and digest here.
+If a test here fails, the code writes other bytes than before. Raise FORMAT in the module that the test names, so that
+old bytes do not get a new name, nor new bytes an old one. Then write the new revision and digest here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def tar(path: Path, root: Path) -> Path:
 
 
 def written(what: str, work: Path) -> bytes:
-    """The bytes of a tiny artifact."""
+    """Return the bytes of a tiny artifact."""
     target = work / "target"
     match what:
         case "folders":
@@ -88,7 +88,7 @@ def test_other_bytes_have_another_revision(what: str, tmp_path: Path) -> None:
     assert (revision, hashlib.sha256(written(what, tmp_path)).hexdigest()) == (expected, sha256)
 
 
-# The series and the rules that the made-up Triton is repacked by.
+# The series and the rules for repacking the made-up Triton.
 wheel = test_triton.wheel
 
 

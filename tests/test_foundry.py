@@ -1,4 +1,4 @@
-"""./foundry on a machine of its own: a copy of it, a made-up lock, and a PATH with only what the test puts there."""
+"""./foundry in isolation: a copy of it, a made-up lock, and a PATH that contains only what the test puts there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from toolchains.system import paths
 
-# Most tests make environments with venv and pip.
+# Most of these tests create environments with venv and pip.
 pytestmark = pytest.mark.slow
 
 # Prints what it was called with, in place of the real invoke.
@@ -24,7 +24,7 @@ INVOKE = "import sys\n\nprint('invoke', *sys.argv[1:])\n"
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one wheel: an invoke that only says what it was called with."""
+    """Make a folder with one wheel: an invoke that only prints its arguments."""
     folder = tmp_path_factory.mktemp("index")
     info = "invoke-1.0.dist-info"
     with zipfile.ZipFile(folder / "invoke-1.0-py3-none-any.whl", "w") as wheel:
@@ -51,7 +51,7 @@ def write_lock(root: Path, index: Path, comment: str = "", sha256: str = "") -> 
 
 
 def environment(index: Path, **more: str) -> dict[str, str]:
-    """The machine's, with a pip that knows only the made-up wheel, and without the permissions of a CI machine."""
+    """Return the machine's environment with a pip that knows only the made-up wheel, without CI's permissions."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "FOUNDRY_", "CI"))}
     return kept | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull, **more}
 
@@ -100,7 +100,7 @@ def test_an_activated_environment_is_used_and_made_again_only_for_another_lock(p
     foundry(project, env)
     active = env | {"PATH": f"{project}/.venv/bin:{env['PATH']}", "VIRTUAL_ENV": f"{project}/.venv"}
     assert foundry(project, active) == (0, f"invoke --search-root {project} foundry\n", "")
-    # The environment's own Python can replace it, too.
+    # The environment's own Python can replace the environment.
     (project / ".venv" / "of-the-old-lock").touch()
     write_lock(project, index, comment="# changed\n")
     status, _, stderr = foundry(project, active)
@@ -162,7 +162,7 @@ def test_two_that_start_at_once_make_one_environment(project: Path, index: Path)
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
-    """A PATH without a Python, where apt-get notes how it was called and id says root."""
+    """Make a PATH without a Python, on which apt-get records its arguments and id answers root."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for program in ("dirname", "readlink", "sh"):
@@ -192,7 +192,7 @@ def test_without_permission_a_missing_python_is_named_and_not_installed(
 def test_with_permission_a_missing_python_is_installed(
     project: Path, index: Path, bare: Path, tmp_path: Path, permission: str
 ) -> None:
-    # What the script starts once it has found a Python; what that does is tested above.
+    # The script starts this file when it has found a Python. What the real file does is tested above.
     (project / "toolchains" / "cli" / "bootstrap.py").write_text("import sys\n\nprint(*sys.argv[1:])\n")
     env = environment(index, PATH=str(bare), **({"CI": "true"} if permission == "CI" else {}))
     arguments = ["doctor"] if permission == "CI" else permission.split()

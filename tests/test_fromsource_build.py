@@ -1,4 +1,4 @@
-"""From a commit of a git repository to a part: the whole way, with a project that is small."""
+"""Build a part from a commit of a git repository: all steps, with a small project."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HASH = "0123456789abcdef0123456789abcdef01234567"
 
 @dataclass
 class Toy:
-    """The project's repository, our patches, recipe and preset, to be edited; and a store and a ccache of their own."""
+    """The project's repository, our patches, recipe and preset, to be edited; a separate store and ccache."""
 
     root: Path
     repository: Repository
@@ -55,7 +55,7 @@ class Toy:
     builder: LockedTarget
 
     def wanted(self, **profile: Any) -> Wanted:
-        """What building the commit that is checked out would build."""
+        """Return the description of a build of the current commit."""
         commit, files = (self.repository.git("rev-parse", name) for name in ("HEAD", "HEAD^{tree}"))
         pin = GitPin((self.repository.url,), commit, tree=files)
         chosen = Profile("head", "1.0", pin, patches="toy/1.0", **profile)
@@ -81,7 +81,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
         monkeypatch.setattr(paths, name.upper(), tmp_path / name)
     repository = Repository(tmp_path / "toy")
     files = {path.name: path.read_bytes() for path in (TOYS / "source").iterdir()}
-    # Two test runs may share an engine: what they build must not be of one identity, and so in one volume.
+    # Two test runs may share an engine. Their builds must have different identities, and so different volumes.
     repository.commit(files | {"run": uuid.uuid4().bytes})
     mirror(tmp_path, monkeypatch)
     made = Toy(tmp_path, repository, empty_store(tmp_path / "store"), lock.load().builders["bookworm"])
@@ -93,7 +93,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
 def make(
     toy: Toy, compilers: tuple[Engine, LockedTarget], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Built]]:
-    """Builds; what compilers did before is in a volume that goes away again."""
+    """Return a function that builds. Its compiler cache is in a volume that is removed afterwards."""
     engine, toy.builder = compilers
     monkeypatch.setattr(build, "CCACHE_VOLUME", f"foundry-test-ccache-{uuid.uuid4().hex[:8]}")
     volumes = set()
@@ -108,7 +108,7 @@ def make(
 
 
 def said(part: Built, tmp_path: Path) -> str:
-    """What the program of a part prints; it was linked on the oldest suite, so it runs on this machine, too."""
+    """Return what the part's program prints. It was linked on the oldest suite, so it runs on this machine, too."""
     with tarfile.open(part.path) as tar:
         assert tar.getnames() == ["bin/say"]
         tar.extract("bin/say", tmp_path, filter="data")
@@ -116,7 +116,7 @@ def said(part: Built, tmp_path: Path) -> str:
 
 
 def counted(part: Built) -> tuple[int, int]:
-    """How many compilations ccache had, and how many it had not; two of them are CMake's, of each compiler one."""
+    """Return ccache's hits and misses. CMake causes two of the compilations, one for each compiler."""
     kept = json.loads((part.path.parent / "timings.json").read_text())
     return kept["ccache-hits"], kept["ccache-misses"]
 
@@ -129,10 +129,10 @@ def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_ch
     assert first.made and first.conan.is_file()
     assert said(first, tmp_path) == "as it was patched\n"
     assert counted(first) == (0, 4)
-    # There already: no engine, no compiler, no fetch.
+    # The part exists: no engine, no compiler, no fetch is needed.
     again = build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
     assert again == replace(first, made=False)
-    # From nothing, but for what ccache has: the same bytes.
+    # A build with an empty store and a full ccache gives the same bytes.
     toy.store = empty_store(tmp_path / "other")
     other = make(toy.wanted())
     assert counted(other) == (4, 0)
@@ -145,7 +145,7 @@ def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_ch
 
 
 class Storage(BaseHTTPRequestHandler):
-    """A web server that keeps what is put: what ccache asks of a remote storage over HTTP."""
+    """A web server that keeps uploads, as ccache needs for a remote storage over HTTP."""
 
     protocol_version = "HTTP/1.1"
     kept: ClassVar[dict[str, bytes]] = {}
@@ -171,13 +171,13 @@ class Storage(BaseHTTPRequestHandler):
 def test_what_another_machine_compiled_is_taken_from_the_compiler_cache_that_both_name(
     toy: Toy, make: Callable[..., Built], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where the engine is on this machine, whose network its containers then share."""
+    """The engine is on this machine. Its containers share the machine's network."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Storage) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         first = make(toy.wanted(), url)
         assert counted(first) == (0, 4)
-        # Neither the store nor the local cache of another machine has any of it.
+        # The other machine's store and local cache are empty.
         toy.store = empty_store(tmp_path / "other")
         monkeypatch.setattr(build, "CCACHE_VOLUME", f"{build.CCACHE_VOLUME}-other")
         second = make(toy.wanted(), url)
@@ -191,7 +191,7 @@ def test_what_another_machine_compiled_is_taken_from_the_compiler_cache_that_bot
 def test_a_killed_build_goes_on_where_it_was(
     toy: Toy, make: Callable[[Wanted], Built], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Without ccache, so that what is not compiled again was there already.
+    # Without ccache: what is not compiled again must have been in the build folder.
     monkeypatch.setattr(build, "_ENVIRONMENT", build._ENVIRONMENT | {"CCACHE_DISABLE": "1"})
     log = paths.LOGS / "upstream-toy.log"
     seen = progress.Watcher.line
@@ -227,7 +227,7 @@ def test_a_tree_that_asks_for_another_llvm_is_refused_before_anything_is_built(t
     with pytest.raises(LlvmHashError) as caught:
         build.ensure_built(toy.wanted(llvm_hash=other), store=toy.store, engine=NO_ENGINE)
     assert HASH in str(caught.value) and other in str(caught.value)
-    # The right one goes on, to the engine.
+    # The right commit is accepted, and then the engine is needed.
     with pytest.raises(AssertionError, match="the engine was asked"):
         build.ensure_built(toy.wanted(llvm_hash=HASH), store=toy.store, engine=NO_ENGINE)
 

@@ -1,4 +1,4 @@
-"""From a locked source to a tree: commits, source packages and folders, selected, checked and patched."""
+"""From a locked source to a tree: commits, source packages and folders are selected, checked and patched."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def of_folder(folder: Path, store: Store, **more: Any) -> tree.SourceTree:
 
 
 def content(source: tree.SourceTree) -> dict[str, str]:
-    """The tree as it is unpacked: names and texts, of links where they lead."""
+    """Return the unpacked tree: names and texts; for links, their targets."""
     found = {}
     with tarfile.open(source.path, "r:") as tar:
         for member in tar:
@@ -136,7 +136,7 @@ class TestACommit:
         made = of_git(pin, store)
         offline = Store(store.root, offline=True)
         assert of_git(pin, offline) == made
-        # Other patches or another selection need the same objects only.
+        # Other patches or another selection need no other objects.
         assert content(of_git(pin, offline, left_out=("README",))).keys() == {"CMakeLists.txt", "src/main.c"}
 
     def test_offline_what_is_missing_is_named(self, origin: Repository, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ class TestSubmodules:
             of_git(self.pin(origin, {}), store)
 
     def test_a_pinned_one_is_put_in_its_place(self, origin: Repository, inner: Repository, store: Store) -> None:
-        """Its address is relative: to the origin, which is not there, and to the mirror."""
+        """The submodule's address is relative to the origin, which does not exist, and to the mirror, which does."""
         commit = inner.git("rev-parse", "HEAD")
         self.commit(origin, "third/lib", "../inner", commit)
         made = of_git(self.pin(origin, {"third/lib": commit}), store, left_out=("third/lib/docs/*", ".gitmodules"))

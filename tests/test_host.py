@@ -1,4 +1,4 @@
-"""What may be done to the machine: nothing without permission, and with it no more than what is missing."""
+"""Changes to the machine: none without permission; with permission, only what is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolchains.system.errors import EngineError, MissingToolError
 
 
 class Machine:
-    """A bare Debian machine: root, nothing installed, no engine; notes what is done to it."""
+    """A bare Debian machine: user root, nothing installed, no engine. Records what is done to it."""
 
     def __init__(self) -> None:
         self.programs: set[str] = {"apt-get", "dpkg-deb"}
@@ -194,7 +194,7 @@ def test_the_pidfile_of_a_dockerd_that_is_gone_is_removed(
 def test_the_pidfile_of_a_dockerd_that_runs_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
     monkeypatch.setenv("CI", "true")
-    # Whatever runs this test stands for the daemon.
+    # The process that runs this test plays the daemon.
     monkeypatch.setattr(host, "_DOCKERD", (Path("/proc/self/comm").read_text().strip(), "--bridge=none"))
     machine.programs.add(host._DOCKERD[0])
     host._PIDFILE.write_text(str(os.getpid()))

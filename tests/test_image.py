@@ -1,4 +1,4 @@
-"""Images: named by what goes into them, made once, and the same bytes whenever they are made."""
+"""Images: named by their inputs, built once, and with the same bytes whenever they are built."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def triton(target: LockedTarget) -> LockedTriton:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the folders that identities are computed from, to be edited."""
+    """Make a copy of the folders that identities are computed from, to be edited."""
     for name in ("backends", "docker", "toolchains/recipes"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(paths.ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
@@ -132,12 +132,12 @@ def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
         target_image.release(target, "1.0")
 
 
-# Of all that is noted of an image, its ID and labels count.
+# Only the ID and the labels of an image are compared.
 MADE = ImageInfo("sha256:1", (), {}, 1, ())
 
 
 class Recorder:
-    """Stands for an engine that has every image; records what it is asked for."""
+    """A fake engine that has every image. Records what it is asked for."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.asked: list[tuple[str, ...]] = []
@@ -196,7 +196,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
             return [current if artifact == locked else artifact for artifact in artifacts]
 
     class Engine(Recorder):
-        """Has only what was made of the current packages."""
+        """An engine that has only the image of the current packages."""
 
         def image(self, name: str) -> ImageInfo | None:
             return super().image(name) if name.endswith(drifted) else None
@@ -269,7 +269,7 @@ def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
 
 @pytest.mark.docker
 def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
-    """The test above would pass for nothing if the engine's own builds came out the same."""
+    """This shows that the test above can fail: the engine's own builds are not reproducible."""
     docker = client.connect()
     dockerfile = tmp_path / "Dockerfile"
     dockerfile.write_text(DOCKERFILE)
@@ -285,11 +285,11 @@ def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
 @pytest.mark.docker
 @pytest.mark.usefixtures("checkout")
 def test_the_real_image_made_anew_has_the_same_id(request: pytest.FixtureRequest) -> None:
-    """Of a copy of the sources, which nobody edits meanwhile; dpu has every kind of layer, native parts too."""
+    """Build from a copy of the sources, which nobody edits meanwhile. dpu has every kind of layer, and native parts."""
     drift = request.config.getoption("--allow-drift")
     wanted = Request.read("dpu", allow_drift=drift)
     _, cached = ensure.ensure_image(wanted)
-    # What is made of a second has the same timestamps by itself.
+    # Two builds within one second have equal timestamps even without normalisation.
     time.sleep(1.1)
     _, anew = ensure.ensure_image(replace(wanted, cache=False))
     assert anew.made

@@ -1,4 +1,4 @@
-"""`pip install -e` where users will type it: at the root, and in a plugin's folder."""
+"""`pip install -e` where users type it: at the root, and in a plugin's folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_at_the_root_pip_prints_what_to_type() -> None:
 @pytest.mark.parametrize(("build", "where"), [("build_editable", " @ file://{core}"), ("build_wheel", "")])
 def test_only_an_editable_plugin_names_the_folder_of_core(backend: str, build: str, where: str, tmp_path: Path) -> None:
     call = f"import sys, hatchling.build; hatchling.build.{build}(sys.argv[1])"
-    # As pip calls it.
+    # pip runs the build without this variable.
     environment = {name: value for name, value in os.environ.items() if name != "HATCH_BUILD_NO_HOOKS"}
     argv = [sys.executable, "-c", call, tmp_path]
     subprocess.run(argv, cwd=paths.BACKENDS / backend, env=environment, check=True, capture_output=True)

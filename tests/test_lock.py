@@ -1,4 +1,4 @@
-"""The lock file: reads back as it was written, notices edits, and says nothing of where bytes come from."""
+"""The lock file: it reads back as written, notices edits, and does not say where bytes come from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def target(name: str = "one") -> LockedTarget:
 
 
 def with_parts(name: str = "one") -> LockedTarget:
-    """A target with native parts."""
+    """Return a target with native parts."""
     builder = LockedTarget(
         name=f"{name}-build",
         backend="spirv",
@@ -69,7 +69,7 @@ SOURCES = {
 
 
 def with_sources() -> Lock:
-    """A lock with sources, and with what they are built in."""
+    """Return a lock with sources, and with the images that they are built in."""
     builder = LockedTarget(
         name="build-trixie",
         backend="",

@@ -1,4 +1,4 @@
-"""The matrix of CI has a job for each release of each target that is proven."""
+"""CI's matrix has a job for each release of each proven target."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ MODULES = [
     for path in (paths.ROOT / "toolchains").rglob("*.py")
     if path.name != "__init__.py" and not path.is_relative_to(paths.RECIPES)
 ]
-# The verb `build`, and the build of an upstream project.
+# The verb `build`, and the module that builds an upstream project.
 SHARED = {"build"}
 
 

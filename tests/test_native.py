@@ -1,4 +1,4 @@
-"""Native parts: named by what they are built from, built once, without a network, and the same bytes each time."""
+"""Native parts: named by their inputs, built once without a network, and with the same bytes each time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOY = Path(__file__).parent / "toys" / "recipe"
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The toy recipe and its base in a folder of recipes of their own, and a copy of cmake/, to be edited."""
+    """Make a separate folder of recipes with the toy recipe and its base, and a copy of cmake/, to be edited."""
     shutil.copytree(TOY, tmp_path / "recipes" / "toy")
     shutil.copytree(paths.RECIPES / "native", tmp_path / "recipes" / "native")
     shutil.copytree(paths.CMAKE, tmp_path / "cmake")
@@ -90,7 +90,7 @@ def test_with_all_parts_in_the_store_nothing_is_fetched(toy: Path, locked: Locke
 
 @pytest.fixture
 def built(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> Iterator[tuple[native.NativePart, Store]]:
-    """The toy built from nothing, and the store that it is in."""
+    """Yield the toy, built with an empty store, and that store."""
     store = empty_store(tmp_path / "store")
     yield native.part("toy", builder[1], store=store, engine=builder[0]), store
 
@@ -147,5 +147,5 @@ def test_a_recipe_cannot_reach_a_network(toy: Path, builder: tuple[Engine, Locke
     (toy / "CMakeLists.txt").write_text((toy / "CMakeLists.txt").read_text() + asked)
     with pytest.raises(CommandError) as caught:
         native.part("toy", builder[1], store=empty_store(tmp_path / "store"), engine=builder[0])
-    # curl's 7: not even a timeout, there is no way out.
+    # curl's error 7: the connection fails at once and not by a timeout, because there is no route.
     assert "7;" in caught.value.why

@@ -1,4 +1,4 @@
-"""The list of what can be built from source, and what is said where that cannot be."""
+"""The list of what can be built from source, and the messages if it cannot be built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners: every byte of a file system is counted once, for the package that brought it."""
+"""Owners: every byte of a file system is counted once, for the package that installed it."""
 
 from __future__ import annotations
 

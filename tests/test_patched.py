@@ -1,4 +1,4 @@
-"""Patched Debian files: only what a series changes, with the package's name in the part's; a misfit is said."""
+"""Patched Debian files: only what a series changes, under the package's name; a patch that does not fit is an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def series(text: str) -> None:
 
 
 def packaged(work: Path, store: Store, words: str = 'first = 1\ngreeting = "hello"\n') -> LockedTarget:
-    """A target with a package of these words, which is in the store."""
+    """Make a target with a package of these words, which is in the store."""
     tree = work / "tree"
     (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
     (tree / "DEBIAN" / "control").write_text(CONTROL)

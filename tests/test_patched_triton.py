@@ -1,4 +1,4 @@
-"""What the patches promise, tried in the image with a second backend beside spirv: a toy that only compiles."""
+"""Check what the patches promise, in the image, with a second backend next to spirv: a toy that only compiles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Launch = Callable[..., Completed]
 
 @pytest.fixture(scope="module", params=RELEASES)
 def launch(request: pytest.FixtureRequest, container: Callable[[str], Container]) -> Iterator[Launch]:
-    """Runs toys/launch.py with exactly these variables of Triton's, and an empty cache."""
+    """Return a function that runs toys/launch.py with exactly these variables of Triton's, and an empty cache."""
     with container(request.param) as box:
         box.copy_into(TOYS, "/toys")
 

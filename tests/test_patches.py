@@ -30,7 +30,7 @@ FIRST = """\
  line 9
  line 10
 """
-# Its context is a line that the first patch made: it cannot be judged without the first.
+# Its context is a line that the first patch adds: it cannot be checked without the first patch.
 SECOND = """\
 --- a/python/triton/module.py
 +++ b/python/triton/module.py

@@ -1,4 +1,4 @@
-"""The verb patch: an edit goes from the unpacked wheel into a patch, and a conflict is a status, not a surprise."""
+"""The verb patch: edits of the unpacked wheel become a patch, and a conflict has an exit status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Until: never
 
 @pytest.fixture
 def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A release 1.0 of which the store has the wheel, and a series of one patch for it."""
+    """Make release 1.0, whose wheel is in the store, and a series of one patch for it."""
     wheel = tmp_path / "triton-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("triton/knobs.py", KNOBS)

@@ -1,4 +1,4 @@
-"""From pins to lock: what is resolved, kept, told and checked. apt is real; pip, which takes its time, is not."""
+"""From pins to lock: what is resolved, kept, reported and checked. apt is real; pip, which is slow, is replaced."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SOURCES = SdistPin("sources", {"made": "1.0"})
 
 
 class Index:
-    """Wheels in a folder, and what stands for pip: it takes the newest version of what a pinned wheel needs."""
+    """Wheels in a folder, and a fake pip, which takes the newest version of what a pinned wheel needs."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -58,7 +58,7 @@ class Index:
         self.requires[name] = requires
 
     def client(self, python: str) -> Index:
-        """In place of Wheels(python)."""
+        """Stand in for Wheels(python)."""
         return self
 
     def resolve(
@@ -71,31 +71,31 @@ class Index:
         also: Sequence[str] = (),
         keep: Mapping[str, str] | None = None,
     ) -> list[Artifact]:
-        """As Wheels.resolve."""
+        """Stand in for Wheels.resolve."""
         needed = {*also, *(name for pinned in pins for name in self.requires[pinned])} if dependencies else set()
         newest = {name: max(version for other, version in self.wheels if other == name) for name in needed}
         newest |= {name: version for name, version in (keep or {}).items() if name in newest}
         return sorted((self.wheels[key] for key in {**newest, **pins}.items()), key=lambda found: found.name)
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
-        """As Source.fetch."""
+        """Stand in for Source.fetch."""
         for wanted in artifacts:
             shutil.copy(self.folder / wanted.filename, into)
 
 
 class SourceIndex:
-    """Sources, and what stands for pip: what they need is a wheel, dependency."""
+    """Sources, and a fake pip: they need one wheel, named dependency."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.folder = folder
 
     def client(self, python: str) -> SourceIndex:
-        """In place of Sdists(python)."""
+        """Stand in for Sdists(python)."""
         return self
 
     def resolve(self, pins: Mapping[str, str], *, into: Path) -> tuple[list[Artifact], list[str]]:
-        """As Sdists.resolve."""
+        """Stand in for Sdists.resolve."""
         found = []
         for name, version in pins.items():
             file = into / f"{name}-{version}.tar.gz"
@@ -105,7 +105,7 @@ class SourceIndex:
         return found, ["dependency"]
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
-        """As Source.fetch."""
+        """Stand in for Source.fetch."""
         for wanted in artifacts:
             shutil.copy(self.folder / wanted.filename, into)
 
@@ -123,7 +123,7 @@ class World:
         self.archive = DebianArchive(folder / "archive")
         self.store = Store(folder / "store")
         archive = self.archive.archive
-        # A new Debs each time, so that it sees what the archive has by now.
+        # A new Debs each time, so that it sees the archive's current contents.
         monkeypatch.setattr(self.store, "debs", lambda suite: Debs(suite, folder / "apt" / suite, [archive]))
         self.archive.add("essential", "1", Essential="yes", Priority="required")
         self.archive.add("tool", "1")
@@ -139,7 +139,7 @@ class World:
         self.upstreams: tuple[Upstream, ...] = ()
 
     def resolve(self, old: Lock | None = None, only: Named | None = None) -> Lock:
-        """Resolve all, or what one component has a part in; `unreachable` has what was said of repositories."""
+        """Resolve everything, or the parts that contain a component. `unreachable` gets messages about repositories."""
         self.unreachable: list[str] = []
         return resolution.resolve(
             self.pinned, old, self.store, only=(only,) if only else (), unreachable=self.unreachable.append
@@ -147,7 +147,7 @@ class World:
 
     @property
     def pinned(self) -> Pinned:
-        """All that is wanted."""
+        """Return everything that is pinned."""
         return Pinned(tuple(self.targets), self.builders, self.upstreams)
 
 
@@ -174,7 +174,7 @@ class TestResolving:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         old = world.resolve()
-        # By now the archives have other versions.
+        # The archives have other versions now.
         world.archive.add("tool", "2")
         world.index.add("dependency", "2.0")
         new = replace(world.targets[0], name="new", backend="other")
@@ -282,7 +282,7 @@ class TestResolving:
 
 
 class TestNativeParts:
-    """A target with recipes, and what they are built in."""
+    """A target with recipes, and the images that they are built in."""
 
     @pytest.fixture(autouse=True)
     def native(self, world: World) -> None:
@@ -339,7 +339,7 @@ class TestFromSource:
 
     @pytest.fixture(autouse=True)
     def projects(self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-        """A project with a profile of each kind; its repository has a tag and is at another commit by now."""
+        """Make a project with a profile of each kind. Its repository has a tag, and has moved on to another commit."""
         repository = Repository(tmp_path / "git" / "project")
         repository.commit({"file": "released"})
         repository.git("tag", "--annotate", "--message", "for a test", "v1")
@@ -347,7 +347,7 @@ class TestFromSource:
         mirror(repository.folder.parent, monkeypatch)
         world.archive.add_source("package", "1.0-1", {"package_1.0.orig.tar.xz": b"upstream's"})
         apt, archive = tmp_path / "apt" / "sources", world.archive.archive
-        # A new one each time, so that it sees what the archive has by now.
+        # A new one each time, so that it sees the archive's current contents.
         monkeypatch.setattr(world.store, "source_packages", lambda suite: SourcePackages(suite, apt, [archive]))
         sources: dict[str, SourcePin] = {
             "debian": SourcePackagePin("trixie", "package"),
@@ -362,7 +362,7 @@ class TestFromSource:
 
     @staticmethod
     def with_source(world: World, name: str, pin: SourcePin) -> tuple[Upstream, ...]:
-        """The project with another source in one profile."""
+        """Return the project with another source in one profile."""
         (project,) = world.upstreams
         return (replace(project, profiles={**project.profiles, name: Profile(name, "1.0", pin)}),)
 
@@ -476,7 +476,7 @@ class TestFromSource:
 
 
 class TestContradictions:
-    """A Triton as a wheel, the same as a project, and the LLVM that both go with."""
+    """Triton as a wheel and as a project, and the LLVM that both need."""
 
     def pinned(self, world: World, llvm_hash: str, *commits: str) -> Pinned:
         triton = Profile("two", "2.0", GitPin(("https://a.invalid/b",), "d" * 40), llvm_hash=llvm_hash)
@@ -550,7 +550,7 @@ class TestTheVerb:
 
     @pytest.fixture(autouse=True)
     def here(self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The verb works on the world's targets and on a lock of its own."""
+        """Let the verb work on the world's targets and on a separate lock."""
         file = tmp_path / "lock.json"
         load, save = lock.load, lock.save
         monkeypatch.setattr(lock, "load", lambda: load(file))

@@ -1,4 +1,4 @@
-"""Pins and targets: what the TOML files may say, and what they mean."""
+"""Pins and targets: what the TOML files may contain, and what it means."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_target_says_what_may_be_built_from_source_for_it_and_its_variants_say
         file.write_text(file.read_text() + 'upstreams = ["triton"]\nllvm-targets = ["host", "NVPTX"]\n')
         after = target(root, name)
         assert (after.upstreams, after.llvm_targets) == (("triton",), ("host", "NVPTX"))
-        # What is built by default stays as it was locked.
+        # What is built by default stays as locked.
         assert after.digests == before[name].digests
         assert (after.recipes, after.sdk, after.build) == (before[name].recipes, before[name].sdk, before[name].build)
     variant = target(root, "variant")

@@ -1,4 +1,4 @@
-"""Plugins: a wheel is named by the sources that it is built from, and is the same bytes each time."""
+"""Plugins: a wheel is named by its sources, and has the same bytes each time."""
 
 from __future__ import annotations
 

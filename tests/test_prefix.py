@@ -1,4 +1,4 @@
-"""Prefixes as tars: the same bytes for the same content, and nothing that leaves the folder they are unpacked into."""
+"""Prefixes as tars: the same bytes for the same content, and nothing outside the folder they are unpacked into."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a vendor's SDK before anything is built with it: what is missing, and what would not run."""
+"""The messages about a vendor's SDK before anything is built with it: what is missing, and what would not run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from toolchains.sdk.libraries import Provided, highest
 from toolchains.system.errors import OfflineError
 
 HOME = "/opt/vsi-sdk"
-# A text is a link.
+# A text means a link.
 Files = dict[str, bytes | str]
-# Gives the content of an ELF file; see elves.make.
+# Makes the content of an ELF file; see elves.make.
 Elf = Callable[..., bytes]
 
 
 def entries(files: Mapping[str, bytes | str], *, plain: Sequence[str] = ()) -> dict[str, PrefixEntry]:
-    """An SDK of these files; all but the plain ones may be executed."""
+    """Return an SDK of these files. All of them are executable, except the plain ones."""
 
     def entry(name: str, content: bytes | str) -> PrefixEntry:
         if isinstance(content, str):
@@ -39,7 +39,7 @@ def entries(files: Mapping[str, bytes | str], *, plain: Sequence[str] = ()) -> d
 
 @pytest.fixture(scope="module")
 def elf(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Elf:
-    """Makes an ELF file that needs the made-up suite's libraries, by soname, or others that are given as bytes."""
+    """Return a maker of ELF files. They need the made-up suite's libraries, by soname, or others given as bytes."""
 
     def make(
         defines: Mapping[str, str] | None = None,
@@ -60,7 +60,7 @@ def elf(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Elf:
 
 @pytest.fixture(scope="module")
 def whole(elf: Elf) -> Files:
-    """An SDK with nothing wrong."""
+    """Return an SDK without a fault."""
     return {
         "include/CL/cl.h": b"/* */",
         "drivers/libOpenCL.so.1": elf({"clGetPlatformIDs": ""}, uses=["puts"], needs=["libc.so.6"]),
@@ -77,7 +77,7 @@ def provided(runtime: Runtime) -> Provided:
 
 @pytest.fixture
 def check(provided: Provided) -> Callable[..., list[str]]:
-    """What is found of an SDK, as texts: what is fatal, or with fatal=False the rest."""
+    """Return a function that gives the texts of findings about an SDK: fatal ones, or the others with fatal=False."""
 
     def run(files: Mapping[str, bytes | str], *, fatal: bool = True, plain: Sequence[str] = ()) -> list[str]:
         found = preflight.check_sdk(VendorSdk.read("vsi"), entries(files, plain=plain), HOME, provided, "3.13")
@@ -153,7 +153,7 @@ def test_what_is_for_the_device_or_never_loaded_may_be_for_another_machine(
 
 
 def newer(elf: Elf) -> bytes:
-    """A glibc from the future."""
+    """Return a glibc that is newer than the suite's."""
     return elf({"puts": "GLIBC_2.2.5", "next": "GLIBC_2.98", "last": "GLIBC_2.99"}, soname="libc.so.6")
 
 
@@ -172,7 +172,7 @@ def test_a_version_that_a_program_can_do_without_is_not_missed(check: Check, who
 
 
 def newer_cxx(elf: Elf) -> bytes:
-    """A libstdc++ from the future."""
+    """Return a libstdc++ that is newer than the suite's."""
     return elf({"cxx": "GLIBCXX_3.4.33", "future": "GLIBCXX_3.4.99", "throw": "CXXABI_1.9"}, soname="libstdc++.so.6")
 
 
@@ -306,7 +306,7 @@ def test_a_damaged_file_is_named(check: Check, whole: Files, length: int) -> Non
 def test_without_a_library_that_is_a_driver_there_is_none(check: Check, whole: Files, elf: Elf) -> None:
     (said,) = check({**whole, "drivers/libOpenCL.so.1": elf({"clOther": ""})})
     assert said.startswith("it has no library in drivers/ that defines clGetPlatformIDs or ")
-    # One that only calls it does not define it.
+    # A library that only calls the function does not define it.
     (said,) = check({**whole, "drivers/libOpenCL.so.1": elf(uses=["clGetPlatformIDs"])})
     assert said.startswith("it has no library in drivers/ that defines")
 

@@ -1,4 +1,4 @@
-"""The name of a process: known to be dead only when that is certain."""
+"""The name of a process: the process counts as dead only when that is certain."""
 
 from __future__ import annotations
 

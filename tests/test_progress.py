@@ -1,4 +1,4 @@
-"""Progress of a build from source: a percentage of the whole that never falls, errors kept, every line in the log."""
+"""Progress of a build from source: a percentage of the whole build that never falls, errors, and a complete log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolchains.fromsource.progress import Watcher
 from toolchains.lockfile.lock import LockedTarget
 
 BUILD = "conanfile.py (toy/1.0): RUN: cmake --build /foundry/work/build --parallel 2 --target opt"
-# As Ninja 1.13 and clang 14 printed it.
+# Output of Ninja 1.13 and clang 14.
 FAILED = """\
 [1/3  33% 00:00 00:01] Building CXX object a.o
 FAILED: [code=1] f.o

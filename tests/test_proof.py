@@ -1,4 +1,4 @@
-"""The verbs e2e and bench, with a container that only remembers: what goes in, what comes out, what a failure does."""
+"""The verbs e2e and bench with a container that only records: its inputs, its outputs, the effects of a failure."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def result(name: str, failure: str | None = None, **more: object) -> dict[str, A
 
 
 def whole(failure: str | None = None, **more: object) -> list[dict[str, Any]]:
-    """The records of a run that came to its end."""
+    """Return the records of a run that was not cut off."""
     began = [{"began": ["k", name]} for name in ("a", "b")]
     return [PLAN, began[0], result("a", **more), began[1], result("b", failure, **more), {"end": 2, "faults": []}]
 
 
 class FakeContainer:
-    """Takes every command; one sends records and prints a row."""
+    """A container that accepts every command. One command sends records and prints a row."""
 
     limits = Limits(10**9, 100, 60)
 
@@ -92,7 +92,7 @@ Start = Callable[..., FakeContainer]
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Makes the next container's commands send records and end with a status; results go to tmp_path."""
+    """Return a function that prepares the next container: what it sends and its exit status. Results go to tmp_path."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     monkeypatch.setattr(triton_wheel, "version", lambda locked: f"{locked.version}+foundry.1")
 
@@ -172,7 +172,7 @@ def test_the_table_is_shown_and_the_results_come_out(
     folder = proof.e2e(Request.read("spirv"), only="bf16")
     assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
     assert (folder / "junit.xml").is_file()
-    # The target's file says what is proven: e2e/settings.py.
+    # e2e/settings.py reads from the target's file what is proven.
     assert container.copied == ["/foundry/e2e", "/foundry/toolchains/targets/spirv.toml"]
     assert container.commands[0][0][-2:] == ("--only", "bf16")
     printed = capsys.readouterr().out
@@ -254,7 +254,7 @@ def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(s
     assert "/foundry/spirv" in container.copied
     (env,) = [env for line, env in container.called if line.endswith("--target /foundry/peers /foundry/spirv")]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e:/foundry/peers"
-    # In the container nothing else of backends/ is there.
+    # The container has nothing else of backends/.
     alone = shutil.copytree(paths.BACKENDS / "spirv", tmp_path / "alone" / "spirv")
     argv = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "built"]
     subprocess.run(argv, cwd=alone, env={**os.environ, **env}, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""An image counts only if this store made it, whatever its name and its labels say."""
+"""An image is used only if this store made it, whatever its name and its labels are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MADE = ImageInfo("sha256:" + "1" * 64, (NAME,), {"org.triton-foundry.target": "s
 
 
 class OneImage:
-    """Stands for an engine that has one image under every name."""
+    """A fake engine that has one image under every name."""
 
     def __init__(self, info: ImageInfo | None) -> None:
         self._info = info
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Store:
 def test_what_was_made_is_taken_also_by_another_process(store: Store) -> None:
     provenance.note(NAME, MADE, store)
     assert found(MADE, Store(store.root)) == MADE
-    # Tags and the size that an engine counts are not the image.
+    # Tags, and the size that an engine reports, do not identify an image.
     assert found(replace(MADE, names=(), size=2), store) is not None
 
 

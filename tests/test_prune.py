@@ -1,4 +1,4 @@
-"""Pruning: what the lock names stays, the rest is shown first, and goes only when that is asked for."""
+"""Pruning: what the lock names stays. The rest is listed first, and is deleted only on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OLD = "0" * 64
 
 
 class Docker:
-    """An engine with images and volumes, that notes what is removed."""
+    """An engine with images and volumes. Records what is removed."""
 
     def __init__(self, images: dict[str, tuple[tuple[str, ...], int]]) -> None:
         self.images = images

@@ -1,6 +1,6 @@
-"""PoCL's recipe, with a made-up PoCL that installs as the real one does: what is packaged, and for which folder.
+"""PoCL's recipe, with a made-up PoCL that installs as the real one does: what is packaged, and for which prefix.
 
-The real one takes ten minutes of a processor; `./foundry upstream pocl` compiles it.
+The real one takes ten minutes on one processor; `./foundry upstream pocl` compiles it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PREFIX = build.preset("pocl")["pocl"]["cacheVariables"]["CMAKE_INSTALL_PREFIX"] 
 def made(
     compilers: tuple[Engine, LockedTarget], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], Built]]:
-    """Builds the made-up one."""
+    """Return a function that builds the made-up PoCL."""
     engine, builder = compilers
     repository = Repository(tmp_path / "pocl")
     shutil.copytree(TOY, repository.folder, dirs_exist_ok=True)
@@ -87,7 +87,7 @@ def test_in_an_image_the_icd_file_and_an_sdks_driver_lead_to_its_library(
     made: Callable[[], Built], compilers: tuple[Engine, LockedTarget]
 ) -> None:
     engine, builder = compilers
-    # As in the images of vsi: Debian's PoCL is there, and an SDK whose driver it is.
+    # As in the images of vsi: Debian's PoCL is installed, and it is the driver of an SDK.
     lines = [
         f"FROM {native.recipe_builder_name(builder)}",
         "ENV VSI_SDK_DIR=/sdk",

@@ -1,7 +1,7 @@
-"""Triton compiled from source: a made-up one with a made-up LLVM the whole way, and what becomes of the wheel.
+"""Triton compiled from source: a made-up Triton with a made-up LLVM, all steps, and how the wheel is changed.
 
-The made-up Triton's setup.py reads what the real one's reads and fails where the real one would fetch something. The
-real one was not compiled: its repository and LLVM's cannot be had where these tests were written.
+The made-up Triton's setup.py reads what the real one reads, and fails where the real one would fetch something. The
+real Triton was not compiled, because its repository and LLVM's could not be reached where these tests were written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Trees:
     builder: LockedTarget
 
     def wanted(self, **profile: str) -> Wanted:
-        """What building both would build."""
+        """Return the description of a build of both."""
         commit = self.llvm.git("rev-parse", "HEAD")
         llvm = self._wanted(self.llvm.folder, Profile("triton-1.0.0", "1.2.3git", FolderPin(), take=("llvm",)))
         settings = {"patches": "triton/1.0.0", "llvm_hash": commit} | profile
@@ -59,7 +59,7 @@ class Trees:
 
 @pytest.fixture
 def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trees:
-    """Both checked out, and a series of one patch, which adds a line."""
+    """Check out both, with a series of one patch, which adds a line."""
     patch = patch_series.hello("python/triton/__init__.py", "__version__ = '1.0.0'")
     source = FolderTree(TOYS / "triton-source", "source")
     patch_series.for_triton(tmp_path, monkeypatch, "1.0.0", patch, source)
@@ -99,14 +99,14 @@ def test_a_wheel_comes_out_with_the_patches_the_plugin_and_the_llvm_that_it_was_
     assert triton_wheel.llvm_hash(io.BytesIO(library)) == trees.llvm.git("rev-parse", "HEAD")
 
 
-# From here on without compilers: the wheel is put together of files.
+# The tests below need no compilers: the wheel is assembled from files.
 
 LLVM = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
 def part(trees: Trees, tmp_path: Path) -> Callable[..., tuple[Wanted, Built]]:
-    """Makes the part of a Triton that was linked with an LLVM, and what was asked for."""
+    """Return a function that makes the part of a Triton that was linked with an LLVM, and the request for it."""
     mapped = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
     library = next(Path(path) for path in mapped if Path(path).name.startswith("libc.so")).read_bytes()
 

@@ -1,4 +1,4 @@
-"""The documents that are generated are those that the code gives, and no key, variable or link in them is missing."""
+"""The generated documents are current, and every key, variable and link in them exists."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "toolchains/**/*.md")
     for path in paths.ROOT.glob(pattern)
 )
-# How the names of our variables begin.
+# The first parts of our variables' names.
 OURS = re.compile(r"(FOUNDRY|TRITON_DPU|UPMEM|DPU_EMULATOR|VSI)_[A-Z_]*[A-Z]")
-# Names that are no variables of the environment, or that one process of ours sets for another.
+# Names that are not environment variables, or that one of our processes sets for another one.
 NOT_FOR_USERS = {
     "FOUNDRY_PLANNED",  # suites.py sets it for pytest in an image
     "FOUNDRY_SUITE",  # testing/conformance.py sets it for conformance/ in an image
@@ -64,7 +64,7 @@ def test_every_variable_that_the_code_reads_is_documented() -> None:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a document's headings, as GitHub makes them."""
+    """Return the anchors of a document's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -88,7 +88,7 @@ def test_the_first_page_is_one_page() -> None:
 
 
 def texts() -> str:
-    """All texts in the code that may be part of a message; values that are put in are left out."""
+    """Return all texts in the code that may be part of a message, without the values that are inserted."""
     files = [paths.ROOT / "foundry", *(paths.ROOT / "toolchains" / "recipes").rglob("*.py")]
     sources = [
         *(path for path in (paths.ROOT / "toolchains").rglob("*.py")),
@@ -108,7 +108,7 @@ def texts() -> str:
 
 
 def test_messages_that_the_troubleshooting_quotes_exist() -> None:
-    """The operating system's own messages aside."""
+    """Messages of the operating system are not checked."""
     document = (paths.ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     everything = texts()
     quoted = [

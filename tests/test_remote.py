@@ -1,4 +1,4 @@
-"""Built parts to and from a Conan remote: the same bytes arrive, and nothing but what this checkout would build."""
+"""Built parts to and from a Conan remote: the same bytes arrive, and only what this checkout would build."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from toolchains.system.errors import (
 )
 
 URL = "http://127.0.0.1:9300"
-# Signs that have a meaning in conan-server's configuration, or in a shell.
+# Characters that have a meaning in conan-server's configuration, or in a shell.
 USER, SECRET = "writer", "50%-$ecret:x"
-# Compiles nothing: what is tested here is what happens to a package.
+# Compiles nothing: these tests are about packages.
 RECIPE = """\
 import random
 from pathlib import Path
@@ -68,7 +68,7 @@ class Toy(ConanFile):
 """
 
 
-# One more server in the container of the first, with one more user.
+# A second server in the container of the first one, with a second user.
 SECOND = r"""
 mkdir second
 sed 's/^port: .*/port: 9302/; s/^.users.$/&\nreader: word/' server.conf >second/server.conf
@@ -83,7 +83,7 @@ exit 1
 
 
 def wanted(folder: Path) -> Wanted:
-    """What building a folder would build."""
+    """Return the description of a build of a folder."""
     profile = Profile("folder", "1.0", FolderPin())
     described = tree.describe_tree("toy", profile, None, folder=folder)
     builder = lock.load().builders["bookworm"]
@@ -92,7 +92,7 @@ def wanted(folder: Path) -> Wanted:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the toy's recipe and two versions of its sources, which the modules take for this checkout."""
+    """Make a folder with the toy's recipe and two versions of its sources. The modules use it as this checkout."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "recipes" / "toy").mkdir(parents=True)
     (folder / "recipes" / "toy" / "conanfile.py").write_text(RECIPE)
@@ -119,7 +119,7 @@ def other(checkout: Path) -> Wanted:
 
 @dataclass
 class Room:
-    """A server, who joins its network, and a store that has both versions of the toy."""
+    """A server, access to its network, and a store that has both versions of the toy."""
 
     engine: Engine
     store: Store
@@ -133,7 +133,7 @@ class Room:
         return self.container.call(["sh", "-c", line], cwd="/foundry/server")
 
     def sent(self) -> int:
-        """How many files the server has been given."""
+        """Return how many files the server received."""
         return self.shell("cat /run/conan-server.log").count('"PUT ')
 
 
@@ -151,7 +151,7 @@ def room(
     )
     store, volume = Store(tmp_path_factory.mktemp("store")), f"foundry-test-server-{uuid.uuid4().hex[:8]}"
     with pytest.MonkeyPatch.context() as patched:
-        # The builder's files are in the user's store, and the image is in the engine.
+        # The builder's files are in the user's store, and its image is in the engine.
         patched.setattr(native, "fetch_builder", lambda builder, store: builder)
         patched.setattr(native, "ensure_builder", lambda builder, store, engine: image)
         try:
@@ -166,7 +166,7 @@ def room(
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may write; nobody of the environment that the tests run in."""
+    """Set the user who may write, and no others, whatever environment the tests run in."""
     for name in remote.passed_environment():
         if name.startswith("CONAN_"):
             monkeypatch.delenv(name)
@@ -189,7 +189,7 @@ def tar(store: Store, want: Wanted) -> bytes:
 def test_what_is_pulled_is_what_was_built_and_nobody_builds_it_again(
     room: Room, want: Wanted, pushed: Moved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Reading needs no user.
+    # Reading needs no credentials.
     monkeypatch.delenv(remote.USER)
     monkeypatch.delenv(remote.PASSWORD)
     store = Store(tmp_path)
@@ -197,7 +197,7 @@ def test_what_is_pulled_is_what_was_built_and_nobody_builds_it_again(
     assert done.moved and done.package == pushed.package
     assert tar(store, want) == tar(room.store, want)
     assert not build.ensure_built(want, store=store, engine=NO_ENGINE).made
-    # A second time, neither the engine nor the remote is asked.
+    # The second time, neither the engine nor the remote is used.
     assert remote.pull(want, "http://192.0.2.1", store=store, engine=NO_ENGINE) == replace(
         done, package=None, moved=False
     )
@@ -246,7 +246,7 @@ def test_a_package_of_another_recipe_is_not_taken(
 
 @pytest.mark.docker
 def test_a_part_of_another_recipe_is_not_pushed(room: Room, checkout: Path, want: Wanted, tmp_path: Path) -> None:
-    """As if what a part is named by forgot about something that Conan knows."""
+    """The test simulates that a part's name does not cover something that Conan's name covers."""
     recipe = checkout / "recipes" / "toy" / "conanfile.py"
     built = room.store.root / "parts" / "upstream" / want.identity
     recipe.write_text(RECIPE + "# edited\n")
@@ -321,7 +321,7 @@ def test_an_upload_that_the_remote_fails_at_leaves_nothing_and_the_next_one_mend
     room: Room, want: Wanted, pushed: Moved, tmp_path: Path
 ) -> None:
     room.shell(f"rm -r {_package(pushed)}")
-    # The server can write no file as large as the package; Conan goes on with the small ones that belong to it.
+    # The server cannot write a file as large as the package. Conan still uploads the small files that belong to it.
     room.shell(f"prlimit --fsize=300000:unlimited --pid $(cat {server.PID})")
     try:
         with pytest.raises(FetchError, match="conan upload failed"):
@@ -368,7 +368,7 @@ def test_a_push_without_a_user_says_which_variables_to_set(
     with pytest.raises(FetchError, match="asks for a user and a password") as caught:
         remote.push(other, URL, store=room.store, **room.reached)
     assert remote.USER in caught.value.next and remote.PASSWORD in caught.value.next
-    # For this remote only.
+    # These credentials are for this remote only.
     monkeypatch.setenv(f"{remote.USER}_FOUNDRY", USER)
     monkeypatch.setenv(f"{remote.PASSWORD}_FOUNDRY", SECRET)
     assert remote.push(other, URL, store=room.store, **room.reached).moved
@@ -408,7 +408,7 @@ def test_conan_lock_is_what_conan_resolves(
     builder: tuple[Engine, LockedTarget], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as own:
-        # Whatever another test's checkout is.
+        # Another test may have set another checkout.
         own.setattr(paths, "RECIPES", paths.ROOT / "toolchains" / "recipes")
         store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
         assert conan_lock.write(store, builder[0], tmp_path / "conan.lock")
@@ -490,7 +490,7 @@ def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
     with pytest.raises(AbsentError, match="does not have all that this checkout would build") as caught:
         cache.pull([want, other], URL, "", store)
     assert asked == [want, other] and "asked for it" in caught.value.why
-    # Of what is not there, at least what it is made of.
+    # If a part does not exist, at least the parts that it is made of are fetched.
     asked.clear()
     with pytest.raises(AbsentError):
         cache.pull([replace(want, requires=(other,))], URL, "", store)
@@ -501,7 +501,7 @@ def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
 
 @pytest.fixture
 def locked_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A conan.lock that agrees, to be edited."""
+    """Return a conan.lock that agrees with the code, to be edited."""
     monkeypatch.setattr(paths, "RECIPES", paths.ROOT / "toolchains" / "recipes")
     return Path(shutil.copy(conan_lock.PATH, tmp_path))
 

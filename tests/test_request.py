@@ -28,14 +28,14 @@ VSI_VARIABLES = ("VSI_SDK_DIR", "VSI_ZEN_COMPILER_PATH", "VSI_ZEN_TC_BRIDGE_PATH
 
 @pytest.fixture(autouse=True)
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of the variables that name an SDK."""
+    """Unset all variables that name an SDK."""
     for name in VSI_VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them."""
+    """Set all of them."""
     for name in VSI_VARIABLES:
         place = tmp_path / name
         place.mkdir() if name == "VSI_SDK_DIR" else place.touch()
@@ -95,7 +95,7 @@ def test_a_target_alone_is_its_default_release_with_our_own_parts(name: str) -> 
         ("dpu", {"from_source": True, "jobs": "0"}, "--jobs=0 is not a number from 1|--jobs=2"),
         ("dpu", {"from_source": True, "jobs": "-1"}, "--jobs=-1 is not a number from 1|--jobs=2"),
         ("dpu", {"from_source": True, "jobs": "many"}, "--jobs=many is not a number from 1|--jobs=2"),
-        # Digits of another script.
+        # Digits of another script
         ("dpu", {"from_source": True, "jobs": "٣"}, "--jobs=٣ is not a number from 1|--jobs=2"),
         ("dpu", {"jobs": "2"}, "--jobs and --compiler-cache are for what is built from source|--from-source"),
     ],
@@ -145,7 +145,7 @@ def test_a_verb_refuses_a_wrong_value_before_it_does_anything(
 
 
 def reread(made: Request) -> Request:
-    """The request of the options that a request has, as a verb with all options reads them."""
+    """Read a request from the options of a request, as a verb with all options does."""
     read: dict[str, Any] = {"sdk": "", "source": [], "profile": []}
     for word in made.options:
         option, sign, value = word.removeprefix("--").partition("=")

@@ -1,4 +1,4 @@
-"""What a build needs of a machine: jobs that fit, a full disk found beforehand, deaths of memory told from errors."""
+"""The resources of a build: jobs that fit into memory, a full disk found early, out-of-memory kills detected."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GB = 10**9
     ("cpus", "memory", "asked", "compile", "link"),
     [
         (2, 24, 0, 2, 2),  # enough of everything
-        (64, 24, 0, 10, 1),  # memory bounds compilers; a link takes the room of several
+        (64, 24, 0, 10, 1),  # memory limits compilers; a link needs the memory of several of them
         (8, 11, 0, 3, 1),
-        (8, 1, 0, 1, 1),  # never none
+        (8, 1, 0, 1, 1),  # never zero
         (1, 2, 0, 1, 1),
-        (2, 24, 8, 8, 2),  # asked for: taken as it is, links still fit
+        (2, 24, 8, 8, 2),  # an explicit number is used as it is; links still fit
         (2, 4, 8, 8, 1),
     ],
 )
@@ -56,7 +56,7 @@ def test_a_container_s_limits_are_what_the_machine_has(docker: Engine, tiny: str
 
 @pytest.mark.docker
 def test_a_disk_without_room_is_found_before_work_and_what_is_there_counts(docker: Engine, tiny: str) -> None:
-    # A disk that nobody else writes to: the container's own /dev/shm, 64 MiB.
+    # A disk that no other process writes to: the container's own /dev/shm, 64 MiB.
     work = "/dev/shm/work"
     with docker.container(tiny) as container:
         container.call(["mkdir", work])
@@ -64,13 +64,13 @@ def test_a_disk_without_room_is_found_before_work_and_what_is_there_counts(docke
         with pytest.raises(FileError, match="no room") as raised:
             resources.check_disk(container, work, 10**9)
         assert raised.value.why.startswith(f"1.0 GB are needed at {work}: 0.0 GB are there from before, and 0.1 GB are")
-        # A build that goes on needs only the rest.
+        # A build that is resumed needs only the rest.
         container.call(["sh", "-c", f"head -c 50000000 /dev/zero > {work}/file"])
         resources.check_disk(container, work, 60 << 20)
 
 
-# As printed by Ninja 1.13, dash, clang 14, GCC 12 and binutils 2.40 when the process at work got SIGKILL, or a limit
-# (ulimit -v) refused it memory.
+# Output of Ninja 1.13, dash, clang 14, GCC 12 and binutils 2.40 when the running process got SIGKILL, or when a limit
+# (ulimit -v) denied it memory.
 KILLED = {
     "clang": "FAILED: [code=137] a.cpp.o \nclang++-14 -O2 -c a.cpp -o a.cpp.o\nKilled",
     "clang, cc1 apart": "clang: error: unable to execute command: Killed\n"
@@ -148,7 +148,7 @@ def test_a_build_that_succeeded_did_not_die() -> None:
 def test_a_process_that_dies_of_the_container_s_limit_is_recognised(docker: Engine, tiny: str) -> None:
     lines: list[str] = []
     with docker.container(tiny, memory="32m") as container:
-        # A shell variable that doubles until the kernel ends that shell; the outer one says so, as for a compiler.
+        # A shell variable doubles until the kernel kills that shell. The outer shell reports it, as for a compiler.
         done = container.run(["sh", "-c", "sh -c 'x=0123456789; while :; do x=$x$x; done'; exit $?"], line=lines.append)
         said = resources.cause_of_death(lines, done.status, container.oom_killed())
     assert done.status == 137

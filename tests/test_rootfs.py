@@ -66,7 +66,7 @@ def test_a_package_that_was_damaged_in_the_store_is_named_and_taken_out(
     place = store._place(deb)
     place.parent.mkdir(parents=True)
     place.write_bytes(b"evil")
-    # It was damaged after the store had looked at it.
+    # The file is damaged after the store has checked it.
     monkeypatch.setattr(Store, "path", lambda self, artifact: self._place(artifact))
     with pytest.raises(HashMismatchError, match="were damaged") as raised:
         base.make_base(replace(target, debs=(deb,)), store, tmp_path / "image", "x:y")
@@ -84,7 +84,7 @@ def test_two_runs_at_two_times_give_the_same_bytes_with_nothing_of_this_host(
     debs = essential(target, store)
     small = replace(target, debs=debs)
     digests = []
-    # Not below tmp_path, which a subordinate user may not enter.
+    # Not below tmp_path, which a subordinate user cannot enter.
     with TemporaryDirectory(dir="/var/tmp", prefix="with a space ") as folder:
         Path(folder).chmod(0o755)
         for run in ("one", "other"):
@@ -107,7 +107,7 @@ def test_two_runs_at_two_times_give_the_same_bytes_with_nothing_of_this_host(
 
 
 def essential(target: LockedTarget, store: Store) -> tuple[Artifact, ...]:
-    """The locked packages that any system has, and what they depend on: an image of these takes seconds."""
+    """Return the locked packages that any system has, with their dependencies. An image of these takes seconds."""
     fields, provided = {}, {}
     for deb in target.debs:
         shown = subprocess.check_output(["dpkg-deb", "--field", store.path(deb)], text=True)
@@ -125,12 +125,12 @@ def essential(target: LockedTarget, store: Store) -> tuple[Artifact, ...]:
 
 
 def names(dependencies: str) -> list[str]:
-    """The packages of a Depends line, all alternatives."""
+    """Return the packages of a Depends line, with all alternatives."""
     return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", dependencies)
 
 
 def entries(image: Path) -> set[str]:
-    """The names of the files in an image that are not empty."""
+    """Return the names of the files in an image that are not empty."""
     with tarfile.open(image) as tar:
         manifest = tar.extractfile("manifest.json")
         assert manifest is not None

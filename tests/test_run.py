@@ -1,4 +1,4 @@
-"""Children: what they start ends with them, and a daemon outlives this process."""
+"""Child processes: the processes that they start end with them, and a daemon outlives this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def gone(pid: int, seconds: float) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            # A zombie counts as gone: it only waits for its new parent.
+            # A zombie counts as gone: it only waits for its new parent to read its status.
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
                 return True
         except FileNotFoundError:
@@ -40,7 +40,7 @@ def test_an_interrupted_child_ends_with_all_that_it_started() -> None:
 
 
 def test_a_child_s_group_is_its_own() -> None:
-    # Ctrl-C must not reach it before it can be ended in order.
+    # Ctrl-C must not reach the child before we can end it properly.
     assert run(["sh", "-c", "ps -o pgid= -p $$"], log="test-run").stdout.strip() != str(os.getpgrp())
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas in the tree are what the configuration is read by, and the TOML files name them."""
+"""The JSON Schemas in the tree are those that the configuration is read with, and the TOML files name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scratch folders: gone with their process, and, if that was killed, with the next one."""
+"""Scratch folders: removed with their process, or by the next process if that one was killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolchains.system import scratch
 from toolchains.system.errors import FileError
 from toolchains.system.paths import ROOT
 
-# Where a process may be when it is killed.
+# The points at which a process may be killed.
 POINTS = {
     "in this process": "(paths.scratch() / 'large').write_text('x' * 100000); die()",
     "in a temporary folder": "d = TemporaryDirectory(dir=paths.scratch()); Path(d.name, 'x').write_text('x'); die()",
@@ -40,7 +40,7 @@ def killed(code: str, temporary: Path) -> None:
 
 
 def swept(temporary: Path, seconds: float = 30) -> list[scratch.Leftover]:
-    """What is removed as soon as everything that the killed process started is dead."""
+    """Return what is removed once everything that the killed process started is dead."""
     end = time.monotonic() + seconds
     while not (found := scratch.sweep(temporary)) and time.monotonic() < end:
         time.sleep(0.05)
@@ -66,7 +66,7 @@ def test_a_folder_goes_with_its_process(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_a_living_process_stays(tmp_path: Path) -> None:
-    # The number in the owner file is of a process that lives, and then of none: only the lock counts.
+    # One owner file names a dead process, the other one a living process. Both are wrong: only the lock counts.
     mine = scratch.process_folder(tmp_path)
     (mine / "x").write_text("x")
     mine.with_name(f"{mine.name}.owner").write_text("process 999999999 on nowhere")
@@ -80,7 +80,7 @@ def test_the_folder_of_a_living_process_stays(tmp_path: Path) -> None:
 
 
 def test_a_folder_stays_while_a_child_of_its_dead_process_works_in_it(tmp_path: Path) -> None:
-    # The child's child outlives both: nobody told the kernel to kill it, but it has the lock.
+    # The grandchild outlives both: the kernel was not told to kill it, but it holds the lock.
     code = "run(['sh', '-c', 'setsid sleep 1000 >/dev/null 2>&1 & echo $!; wait'], log='t', line=tell)"
     tell = "\ndef tell(text):\n    Path(sys.argv[1]).write_text(text)\n    die()\n"
     child = subprocess.run(

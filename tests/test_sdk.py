@@ -1,6 +1,6 @@
-"""A vendor SDK that a user has: checked before use, remembered, and in an image that is never the target's own.
+"""A user's vendor SDK: checked before use, remembered, and put into an image separate from the target's own.
 
-What it is checked for is tested in test_preflight.py, how a command line names it in test_environment.py.
+What is checked is tested in test_preflight.py, how a command line names an SDK in test_environment.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from toolchains.system import paths
 from toolchains.system.errors import HashMismatchError, PinError, SdkError, UnsafeArchiveError, UsageError
 
 TOP = "upmem-2023.1.0-Linux-x86_64"
-# The header of an ELF file that has nothing else: ET_DYN for x86-64.
+# An ELF file that has only a header: ET_DYN for x86-64.
 X86_64 = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
 FILES: Mapping[str, bytes | str] = {
     "bin/clang-12": X86_64,
@@ -49,7 +49,7 @@ FILES: Mapping[str, bytes | str] = {
 
 
 def pack(path: Path, files: Mapping[str, bytes | str], top: str = TOP) -> Path:
-    """An archive of these files below a folder."""
+    """Write an archive of these files below a folder."""
     return archives.tar(path, {f"{top}/{name}" if top else name: files[name] for name in files}, "w:gz")
 
 
@@ -64,7 +64,7 @@ def dpu(runtime: Runtime) -> LockedTarget:
 
 @pytest.fixture(autouse=True)
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty build folder, so that nothing is remembered."""
+    """Use an empty build folder, in which no SDK is remembered."""
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     return tmp_path / "build"
 
@@ -154,7 +154,7 @@ def test_an_archive_that_was_cut_off_is_refused(
 
 
 def unpacked(folder: Path, files: Mapping[str, bytes | str] = FILES) -> Path:
-    """These files as a folder."""
+    """Write these files into a folder."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -303,7 +303,7 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
     assert target_image.identity(dpu, triton, sdk=found) != target_image.identity(dpu, triton)
 
     class Recorder:
-        """Stands for an engine that has every image."""
+        """A fake engine that has every image."""
 
         tags: list[str] = []  # noqa: RUF012
 
@@ -333,7 +333,7 @@ def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
 
 
 class TestOfVeriSilicon:
-    """A folder, whose compiler and bridge may lie elsewhere."""
+    """An SDK that is a folder, with a compiler and a bridge that may be elsewhere."""
 
     @pytest.fixture
     def vsi(self, runtime: Runtime) -> LockedTarget:
@@ -341,7 +341,7 @@ class TestOfVeriSilicon:
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        """An SDK but for the compiler and the bridge."""
+        """Make an SDK without the compiler and the bridge."""
         driver = elves.make(tmp_path / "driver", {"clGetPlatformIDs": ""}).read_bytes()
         files = {
             "include/CL/cl.h": b"/* */",
@@ -352,7 +352,7 @@ class TestOfVeriSilicon:
 
     @pytest.fixture
     def files(self, tmp_path: Path) -> dict[str, Path]:
-        """The two, by their places in an SDK."""
+        """Make the compiler and the bridge. The keys are their paths in an SDK."""
         unpacked(tmp_path / "apart", {"zen-compiler-2": b"#!/bin/sh\n", "zen": "zen-compiler-2", "bridge.so": X86_64})
         return {"bin/zen-compiler": tmp_path / "apart/zen", "lib/libZenTCBridge.so": tmp_path / "apart/bridge.so"}
 
@@ -438,7 +438,7 @@ class TestOurs:
 
 
 class TestWhatIsNoArchive:
-    """Each is an error with a cause and something to do, and none of them waits."""
+    """Each of these is an error with a cause and a remedy, and none of them hangs."""
 
     def refused(self, runtime: Runtime, dpu: LockedTarget, path: Path, why: str = "") -> None:
         with pytest.raises((SdkError, UnsafeArchiveError, UsageError)) as caught:
@@ -449,7 +449,7 @@ class TestWhatIsNoArchive:
     @pytest.mark.parametrize("mode", ["gz", "xz", "bz2"])
     @pytest.mark.parametrize("fault", ["flipped", "truncated", "header alone", "not a tar"])
     def test_a_damaged_one(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, mode: str, fault: str) -> None:
-        # Not compressible: a change of any byte hits it.
+        # The content is not compressible, so that a change of any byte damages it.
         plain = archives.tar(tmp_path / "plain", {f"{TOP}/noise": os.urandom(1 << 16)})
         packed = {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(plain.read_bytes())
         middle = len(packed) // 2

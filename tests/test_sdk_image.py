@@ -1,4 +1,4 @@
-"""The dpu image with a vendor SDK: a made-up archive, laid out as UPMEM's and with our emulator in it, and kernels."""
+"""The dpu image with a vendor SDK: a made-up archive with UPMEM's layout and our emulator, and kernels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.docker
 
 @pytest.fixture(scope="module")
 def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The made-up archive; the same bytes each time, so that its image is made once."""
+    """Make the archive; the same bytes each time, so that its image is built only once."""
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
@@ -56,7 +56,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         for entry in emulator:
             content = emulator.extractfile(entry) if entry.isreg() else None
             if entry.issym() and entry.linkname.startswith("/"):
-                # A vendor packs its own LLVM; a program in here stands for what the emulator borrows of the image's.
+                # A vendor's SDK has its own LLVM. This script replaces what the emulator takes from the image's LLVM.
                 script = f'#!/bin/sh\nexec {entry.linkname} "$@"\n'.encode()
                 content = io.BytesIO(script)
                 entry.type, entry.linkname, entry.size, entry.mode = tarfile.REGTYPE, "", len(script), 0o755
@@ -67,7 +67,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def made(request: pytest.FixtureRequest, archive: Path) -> Iterator[tuple[Engine, target_image.Image]]:
-    """The image with it; its names go afterwards, so that nobody takes it for one with an SDK."""
+    """Yield the image with the SDK. Its names are removed afterwards, so that nobody takes it for one with an SDK."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", archive.parent)
         drift = request.config.getoption("--allow-drift")

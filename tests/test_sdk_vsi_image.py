@@ -1,8 +1,8 @@
-"""The vsi image with a vendor's SDK: a made-up one with our reference in it, named by the variables, and kernels.
+"""The vsi image with a vendor's SDK: a made-up one with our reference, named by the variables, and kernels.
 
-In place of the reference's links to the image's libraries it has libraries of its own, as a vendor's SDK does: a copy
-of the loader, and a driver that passes calls on to the image's PoCL. A copy of PoCL would not do: where PoCL itself is
-loaded beside it, it is a second user of the one LLVM, and that ends the process.
+The reference has links to the image's libraries. The made-up SDK has its own libraries instead, as a vendor's SDK does:
+a copy of the loader, and a driver that passes calls on to the image's PoCL. A copy of PoCL would fail: if PoCL itself
+is loaded, too, both use the same LLVM, which ends the process.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from toolchains.system.errors import SdkError
 
 pytestmark = pytest.mark.docker
 
-# The packages that the links of the reference SDK lead into.
+# The packages that the reference SDK's links point into.
 _PACKAGES = ("ocl-icd-libopencl1", "libpocl2t64")
 
 
 @pytest.fixture(scope="module")
 def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The variables of VeriSilicon's README, with the compiler and the bridge outside the SDK's folder."""
+    """Return the variables of VeriSilicon's README, with the compiler and the bridge outside the SDK's folder."""
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     target = lock.load().targets["vsi"]
     assert target.builder is not None
@@ -66,7 +66,7 @@ def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def made(
     request: pytest.FixtureRequest, environ: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Engine, target_image.Image]]:
-    """The image with it; its names go afterwards, so that nobody takes it for one with an SDK."""
+    """Yield the image with the SDK. Its names are removed afterwards, so that nobody takes it for one with an SDK."""
     drift = request.config.getoption("--allow-drift")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", tmp_path_factory.mktemp("build"))

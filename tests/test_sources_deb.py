@@ -1,4 +1,4 @@
-"""Debian packages through a real apt, from an archive in a folder."""
+"""Debian packages are fetched with a real apt, from an archive in a folder."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_archive_that_does_not_answer_is_a_fetch_error(tmp_path: Path) -> Non
 
 
 def test_the_machines_own_packages_play_no_part(archive: DebianArchive, debs: Debs) -> None:
-    """dpkg is on the machine; were its status used, apt would not list it."""
+    """dpkg is on the machine. If its status were used, apt would not list it."""
     dpkg = archive.add("dpkg", "1.0", Essential="yes", Priority="required")
     assert debs.resolve([]) == [dpkg]
 

@@ -1,4 +1,4 @@
-"""Commits through a real git, from repositories in folders."""
+"""Commits are fetched with a real git, from repositories in folders."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_no_answer_at_all_is_a_fetch_error(tmp_path: Path) -> None:
 
 
 class TestAServerThatGivesNoCommitsByHash:
-    """As servers do that know protocol 0 alone: they give what a ref is at."""
+    """Servers that know only protocol 0 do so: they give only commits that a ref points to."""
 
     @pytest.fixture(autouse=True)
     def old(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ class TestAServerThatGivesNoCommitsByHash:
     def test_the_ref_is_fetched_and_compared(self, origin: Repository, tmp_path: Path) -> None:
         commit = origin.commit({"a": "1\n"})
         origin.git("tag", "--annotate", "--message=release", "v1")
-        # What a branch or a tag is at, such a server gives by hash, too: the commit must be no ref's.
+        # Such a server also gives, by hash, a commit that a branch or a tag points to. No ref may point to this one.
         origin.git("update-ref", "-d", "refs/heads/main")
         git.fetch([origin.url], commit, tmp_path / "copy", ref="v1")
         assert git.commit_entries(commit, repository=tmp_path / "copy").keys() == {"CMakeLists.txt", "a"}
@@ -112,7 +112,7 @@ def test_the_hash_of_a_tag_is_no_commit(origin: Repository, tmp_path: Path) -> N
 def test_damaged_objects_are_refused_whatever_the_user_lets_pass(
     origin: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """git's own check of what it receives: a tree with an entry called '..' is none that anybody may check out."""
+    """git checks what it receives: a tree with an entry named '..' must not be checked out."""
     mirror(tmp_path, monkeypatch, more='[fetch "fsck"]\n\thasDotdot = ignore\n[fetch]\n\tfsckObjects = false\n')
     blob = origin.git("hash-object", "-w", "CMakeLists.txt")
     data = b"100644 ..\0" + bytes.fromhex(blob)
@@ -172,7 +172,7 @@ def test_addresses_of_a_network_are_right(url: str) -> None:
 def test_a_protocol_that_is_not_allowed_is_not_reached_through_the_configuration_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ext:: runs a program; a line of the user's configuration does not switch it on."""
+    """ext:: runs a program. A line in the user's configuration does not enable it."""
     mirror(tmp_path, monkeypatch, more=f'[url "ext::touch {tmp_path}/touched"]\n\tinsteadOf = https://ext.invalid/\n')
     with pytest.raises(FetchError, match="transport 'ext' not allowed"):
         git.fetch(["https://ext.invalid/a"], "1" * 40, tmp_path / "copy", say=str)
@@ -180,7 +180,7 @@ def test_a_protocol_that_is_not_allowed_is_not_reached_through_the_configuration
 
 
 def test_without_a_mirror_in_a_folder_folders_are_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server may redirect, and .gitmodules may say anything: only the user's configuration names folders."""
+    """A server may redirect, and .gitmodules may contain anything. Only the user's configuration may name folders."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setattr(git, "check_git_url", lambda *words: None)
     with pytest.raises(FetchError, match="transport 'file' not allowed"):
@@ -243,7 +243,7 @@ def test_objects_that_are_missing_or_not_what_their_name_says_are_refused(origin
 def test_of_the_users_configuration_only_the_connection_counts(
     origin: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hooks, templates and monitors of the user's would run programs; filters and attributes would change bytes."""
+    """A user's hooks, templates and monitors would run programs; filters and attributes would change bytes."""
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
     program.chmod(0o755)
@@ -273,7 +273,7 @@ def test_of_the_users_configuration_only_the_connection_counts(
 def test_proxies_and_credentials_of_the_users_configuration_are_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A proxy that is not there: that git asks it is seen from the failure."""
+    """The proxy does not exist. The failure shows that git connects to it."""
     included = tmp_path / "included"
     included.write_text("[http]\n\tproxy = http://127.0.0.1:9\n")
     mirror(tmp_path, monkeypatch, more=f"[include]\n\tpath = {included}\n")

@@ -1,4 +1,4 @@
-"""Sources through a real pip, from an index in a folder: asked for metadata by the setuptools that is here."""
+"""Sources are fetched with a real pip from an index in a folder; this machine's setuptools computes their metadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
 
 
 def publish(index: Index, name: str, version: str, requires: list[str] | None = None) -> Artifact:
-    """An sdist in the index, beside what it has of that name."""
+    """Add an sdist to the index, next to its other files of that name."""
     project = index.folder / name
     project.mkdir(parents=True, exist_ok=True)
     file = project / f"{name}-{version}.tar.gz"

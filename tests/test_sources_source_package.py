@@ -1,4 +1,4 @@
-"""Debian source packages through a real apt, from an archive in a folder."""
+"""Debian source packages are fetched with a real apt, from an archive in a folder."""
 
 from __future__ import annotations
 

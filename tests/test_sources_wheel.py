@@ -1,4 +1,4 @@
-"""Wheels through a real pip, from an index in a folder."""
+"""Wheels are fetched with a real pip, from an index in a folder."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_dependency_stays_at_a_version_that_still_fits_and_is_a_conflict_where
 
 
 def test_dependencies_are_those_of_the_targets_python_not_of_ours(index: Index, tmp_path: Path) -> None:
-    """Ours is 3.11 or newer; for 3.10 pip reports what it itself would need."""
+    """Our Python is 3.11 or newer. For 3.10, pip reports what pip itself would need."""
     top = index.add("top", "1.0", ["ours; python_version >= '3.11'"])
     index.add("ours", "1.0")
     assert Wheels("3.10").resolve({"top": "1.0"}, dependencies=True, known={}, into=tmp_path / "into") == [top]
@@ -108,7 +108,7 @@ def test_two_versions_of_one_distribution_are_fetched_together(index: Index, tmp
 
 
 def test_progress_grows_to_the_size_of_all_files(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over HTTP and above half a megabyte: pip is silent about other files."""
+    """The files come over HTTP and are larger than half a megabyte: pip reports no progress for other files."""
     locked = [index.add(name, "1.0", payload=600_000) for name in ("top", "other")]
     handler = partial(SimpleHTTPRequestHandler, directory=str(index.folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -141,7 +141,7 @@ def test_an_index_that_does_not_answer_is_a_fetch_error(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = index.add("top", "1.0")
-    # Port 9 of this machine: nobody listens, the answer comes at once.
+    # Port 9 of this machine: nothing listens there, so the answer comes at once.
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "0")
     with pytest.raises(FetchError, match="check the network"):

@@ -1,4 +1,4 @@
-"""The store: what is in it is whole and right, whoever else is at work and however it ends."""
+"""The store: its contents are complete and correct, whatever other processes do and however they end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def final_names(store: Store) -> list[str]:
-    """Every file that lies under its final name."""
+    """Return every file that is under its final name."""
     return sorted(file.name for file in (store.root / "artifacts").rglob("*") if file.is_file())
 
 
@@ -131,7 +131,7 @@ class TestOffline:
 
 
 class TestEntry:
-    """adopt(): the only way in."""
+    """adopt(): the only way into the store."""
 
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
@@ -183,7 +183,7 @@ class TestEntry:
 
 
 def swap(file: Path, content: bytes) -> None:
-    """Put other bytes in the place of a file's, as somebody does who does not want to be noticed."""
+    """Replace a file's bytes and keep its metadata, as somebody does who wants to hide the change."""
     before = file.stat()
     file.chmod(0o644)
     file.write_bytes(content)
@@ -192,25 +192,25 @@ def swap(file: Path, content: bytes) -> None:
 
 
 def flip(file: Path) -> None:
-    """Change one byte and nothing that a listing shows."""
+    """Change one byte, and nothing that a listing shows."""
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     swap(file, bytes(content))
 
 
 class TestUse:
-    """What lies in the store is looked at each time that it is used."""
+    """Files of the store are checked at each use."""
 
     @pytest.fixture(autouse=True)
     def old(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Verdicts are given at once, not only of files that are some seconds old."""
+        """Make verdicts at once, not only for files that are some seconds old."""
         monkeypatch.setattr(verdicts, "_TICK", 0)
 
     @pytest.fixture
     def locked(self, index: Index, store: Store) -> Artifact:
         locked = index.add("top", "1.0", payload=1000)
         fetch(store, [locked])
-        # A verdict is there.
+        # The file must be older than the verdict. This makes the verdict.
         time.sleep(0.02)
         store.path(locked)
         return locked
@@ -297,7 +297,7 @@ class TestUse:
     def test_pin_check_asks_no_verdict(self, store: Store, locked: Artifact) -> None:
         file = store.path(locked)
         flip(file)
-        # Forged by somebody who may write everywhere.
+        # Somebody with write access to everything forges a verdict.
         verdicts.note(store.root / "verdicts" / locked.sha256, verdicts.fingerprint({locked.filename: file}))
         with pytest.raises(HashMismatchError):
             store.verify([locked])
@@ -479,8 +479,8 @@ class TestDamagedParts:
         assert "kind" in done[at:]
 
 
-# A process of its own that uses a store. It is told where, what, and what it stands in a folder with: a source there
-# that copies files, notes each time that it is asked, and can stop half-way.
+# A separate process that uses a store: its root, the source's folder, the source's mode, and the artifacts. The source
+# in it copies files, records each request, and can stop half-way.
 PROCESS = """
 import json, shutil, signal, sys, time
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The verb target: what is written for a new target, which names are refused, and what is shown of a target.
 
-The last test does what a newcomer does, in a copy of this repository: it writes a target, resolves it, builds it, runs
+The last test does what a newcomer does, in a copy of this repository: it writes a target, resolves and builds it, runs
 its plugin's tests in its image, and proves it.
 """
 
@@ -25,10 +25,10 @@ from toolchains.system import durable, paths
 from toolchains.system.errors import FileError, UsageError
 
 NAME = "sample_npu"
-# What a copy of this repository is without: what is made in it, and what git keeps.
+# What is left out of a copy of this repository: files that are generated in it, and git's own folder.
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache")
 
-# Runs the tests of a plugin in its image, as `./foundry test` does with those of all that is in the image.
+# Runs a plugin's tests in its image. `./foundry test` does this with the tests of everything in the image.
 IN_THE_IMAGE = """
 import sys
 from pathlib import Path
@@ -43,7 +43,7 @@ suites._Image(Request.read(name, allow_drift=bool(drift))).tests({name: Path(fol
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the folders that a target is written to, in place of this repository's."""
+    """Copy the folders that a target is written to. The copy is used in place of this repository's."""
     for folder in ("backends", "docker", "toolchains/targets"):
         shutil.copytree(paths.ROOT / folder, tmp_path / folder, ignore=LEFT_OUT, symlinks=True)
     for file in (*paths.ROOT.glob("*.py"), paths.ROOT / "pyproject.toml"):
@@ -55,7 +55,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All files of the folders that a target is written to."""
+    """Return all files of the folders that a target is written to."""
     found = (path for name in ("backends", "docker", "toolchains") for path in (folder / name).rglob("*"))
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.is_file()}
 
@@ -80,7 +80,7 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
     }
     made, model = components.target(NAME, tree / "toolchains/targets"), components.target(like)
     assert (made.backend, made.plugins) == (NAME, (*model.plugins, NAME))
-    # The same pins, so the same packages and native parts.
+    # The same pins, and therefore the same packages and native parts.
     assert made.digests == model.digests and (made.recipes, made.build) == (model.recipes, model.build)
     assert not (made.sdk or made.user_folders or made.packing or made.peers or made.bench)
     dockerfile = after[f"docker/{NAME}.Dockerfile"].decode()
@@ -94,7 +94,7 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
 
 @pytest.mark.slow
 def test_what_is_written_passes_the_linter_the_formatter_and_the_type_checker(tree: Path) -> None:
-    # Names of the least and the greatest length that are allowed.
+    # Names of the minimum and the maximum length.
     names = [f"{'n' * (scaffold._LONGEST - 1)}{index}" for index, _ in enumerate(scaffold.sources())] + ["q"]
     for name, like in zip(names, [*scaffold.sources(), ""], strict=True):
         scaffold.write(name, like)
@@ -180,7 +180,7 @@ def test_a_target_is_written_as_a_whole_or_not_at_all(moves: int, tree: Path, mo
 def shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str, str], str]:
-    """What the verb prints, with an empty store and without an engine; line ends in tables are left out."""
+    """Return what the verb prints with an empty store and without an engine, without the line ends in tables."""
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
     monkeypatch.setattr(target, "_console", target.Console(highlight=False, soft_wrap=True, width=200))
     monkeypatch.setattr(target, "_engine", lambda: None)
@@ -242,10 +242,10 @@ def test_a_target_that_is_not_there_is_refused_with_the_nearest(shown: Callable[
 
 @pytest.fixture
 def copied(tmp_path: Path, docker: Engine) -> Iterator[Path]:
-    """A copy of this repository; images that are built of a target called NAME are removed at the end."""
+    """Yield a copy of this repository. Images of a target named NAME are removed at the end."""
     yield shutil.copytree(paths.ROOT, tmp_path / "repository", ignore=LEFT_OUT, symlinks=True)
     deadline = time.monotonic() + 60
-    # The engine may still be removing the last container, whose image then stays.
+    # The engine may still be removing the last container. Until then, its image stays.
     while (found := docker.named(f"triton-foundry/{NAME}")) and time.monotonic() < deadline:
         for name in (name for names, _ in found.values() for name in names):
             docker.remove(name)
@@ -278,7 +278,7 @@ def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
     assert f"wrote toolchains/targets/{NAME}.toml" in foundry("target", "new", NAME)
     foundry("pin", f"--update={NAME}")
     locked = lock.load(copied / "toolchains/lock.json").targets
-    # What was resolved before stays as it was.
+    # What was resolved before is unchanged.
     assert {name: found for name, found in locked.items() if name != NAME} == lock.load().targets
     built = re.search(rf"(triton-foundry/{NAME}:[0-9a-f]+) made", foundry("build", NAME, *drift))
     said = python("-c", IN_THE_IMAGE, NAME, str(copied / "backends" / NAME / "tests"), *drift)
@@ -287,5 +287,5 @@ def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
     assert f"{NAME} is proven" in said and " 0 passed" not in said
     assert "ran on CPU OpenCL device" in said
     shown = re.search(r"(triton-foundry/\S+) \(\d+ MB\)", foundry("target", "show", NAME))
-    # With drift, the image has another name than one of the locked packages.
+    # With drift, the image does not have the name of the one with the locked packages.
     assert built and shown and (built[1] == shown[1] or drift)

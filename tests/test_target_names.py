@@ -17,12 +17,12 @@ CODE = [
     *(path for path in (paths.ROOT / "toolchains").rglob("*.py") if not path.is_relative_to(paths.RECIPES)),
 ]
 TARGETS = sorted({*components.names(), *(components.target(name).backend for name in components.names())})
-# As a separate word, which may be a part of an identifier: dpu, DPU_HOME and make_dpu, but not nr_dpus.
+# As a separate word or a part of an identifier: dpu, DPU_HOME and make_dpu, but not nr_dpus.
 TARGET = re.compile(rf"(?i)(?<![a-z])({'|'.join(map(re.escape, TARGETS))})(?![a-z])")
 
 
 def words(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the identifiers and the texts in Python source, with their lines; docstrings, with examples, left out."""
+    """Yield the identifiers and texts in Python source, with their lines, without docstrings, which have examples."""
     tree = ast.parse(text)
     documentation = set()
     for node in ast.walk(tree):
@@ -34,7 +34,7 @@ def words(text: str) -> Iterator[tuple[int, str]]:
         if node in documentation:
             continue
         for _, value in ast.iter_fields(node):
-            # Identifiers are fields of many kinds of nodes, all of them plain texts.
+            # Identifiers are attributes of many kinds of nodes, all of them plain strings.
             for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, bytes):
                     each = each.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The verb test cannot pass by accident: a failed part, a part without tests, a run without tests are all failures."""
+"""The verb test cannot pass by accident: a failed part, a part without tests, and a run without tests are failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0"
 
 
 def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> CheckPart:
-    """A part that leaves these results, and fails as pytest would."""
+    """Return a part that writes these results, and fails as pytest would."""
 
     def run(line: Line) -> None:
         file.write_text(JUNIT.format(tests=tests, failures=failures, skipped=skipped))
@@ -46,7 +46,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.slow
 def test_the_front_of_the_lowering_is_tested_on_a_machine_without_triton() -> None:
-    """As CONTRIBUTING.md says, by a bare pytest."""
+    """CONTRIBUTING.md tells developers to use plain pytest for them."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     file = paths.BACKENDS / "core" / "tests" / "test_front.py"
     done = subprocess.run([Path(sys.executable).with_name("pytest"), "-q", file], env=environment, capture_output=True)
@@ -152,7 +152,7 @@ def test_neighbours_that_may_run_side_by_side_do_and_what_each_prints_stays_toge
 
     def meet(name: str, line: Line) -> None:
         for number in range(20):
-            # Passes only if the other part is at the same place.
+            # The part passes only if the other part reaches this point, too.
             here.wait()
             line(f"{name} {number}")
 
@@ -225,7 +225,7 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     assert [call for call, words in zip(called, expected, strict=True) if words not in call] == []
     for call in called[len(checks) :]:
         assert "--allow-drift --sdk=/the/sdk.tar" in call
-        # Whatever somebody built from source on this machine.
+        # The result must not depend on what was built from source on this machine.
         assert call.endswith("--from-source=none")
     inside = [number for number, part in enumerate(parts) if not part.beside]
     assert inside == [7, 8], "after the checks, pytest and e2e of the two images"

@@ -1,4 +1,4 @@
-"""What .ninja_log says of a build: slowest steps, each once, and how many ran at a time."""
+"""What .ninja_log tells about a build: the slowest steps, each once, and how many ran in parallel."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from toolchains.fromsource import timings
 from toolchains.fromsource.timings import Step
 from toolchains.system.errors import FoundryError
 
-# As Ninja 1.13 wrote it for three runs: the first was killed after b.o, the second made the rest, e.o with e.h beside
-# it; the third made that step again.
+# Ninja 1.13 wrote this for three runs: the first was killed after b.o, the second built the rest (e.o and e.h in one
+# step), the third ran that step again.
 LOG = """\
 # ninja log v7
 0	305	1795273082646208586	a.o	22d20795257025bc

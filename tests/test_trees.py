@@ -1,4 +1,4 @@
-"""Trees: what counts of a folder is names, contents and execute permission, nothing of the machine."""
+"""Trees: the digest of a folder covers names, contents and execute permission, and nothing of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repacking Triton, tried on a small made-up wheel: checked, patched, slim, and the same bytes every time."""
+"""Repacking Triton, tested with a small made-up wheel: checked, patched, stripped, and the same bytes every time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATCH = patch_series.hello("python/triton/knobs.py", "first = 1")
 
 
 def library() -> bytes:
-    """A shared object that strip takes, with what it drops, the string of a libtriton.so among it, at its end."""
+    """Return a shared object for strip. At its end is what strip drops, including the string of a libtriton.so."""
     mapped = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
     libc = next(Path(path) for path in mapped if Path(path).name.startswith("libc.so"))
     return libc.read_bytes() + b"\0LLVM version 22.0.0git\0LLVM version 22.0.0git (" + LLVM.encode() + b")\0"
@@ -77,7 +77,7 @@ def locked(wheel: Path, llvm_hash: str = LLVM) -> LockedTriton:
 
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The made-up wheel, with a series of one patch for it and the project's own rules of what is left out."""
+    """Make the wheel, with a series of one patch for it and the project's own rules of what is left out."""
     wheel = make(tmp_path / "in", FILES)
     patch_series.for_triton(tmp_path, monkeypatch, "1.0", PATCH, WheelTree(wheel))
     return wheel

@@ -1,4 +1,4 @@
-"""Projects that are built from source: what their files may say, and what they mean."""
+"""Projects that are built from source: what their files may contain, and what it means."""
 
 from __future__ import annotations
 
@@ -177,5 +177,5 @@ class TestOurs:
 
     def test_what_targets_name_exists_and_what_has_a_pin_of_a_suite_has_a_builder(self) -> None:
         named = {name for target in map(components.target, components.names()) for name in target.upstreams}
-        # LLVM is what Triton requires; no target names it.
+        # LLVM is a requirement of Triton; no target names it.
         assert named | {"llvm"} == set(projects.names())

@@ -1,4 +1,4 @@
-"""Verbs as a shell sees them: what they say, and with which status they end."""
+"""Verbs as a shell sees them: their output, and their exit status."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def start(project: Path, *arguments: str, heedless: bool = False) -> subprocess.
 
 
 def heed() -> None:
-    """Signals as a terminal's user has them: who runs these tests under nohup, or behind &, passes them on ignored."""
+    """Reset signals to a terminal's defaults: a process under nohup, or behind &, inherits that they are ignored."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -120,7 +120,7 @@ def test_a_full_disk_is_said_to_be_full_and_where_there_is_how_much_room() -> No
     place = f"{paths.ROOT}/not/yet/there"
     error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place))
     assert f"GB free at {place}" in error.why
-    # A failed write names no file.
+    # The error of a failed write names no file.
     error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert f"GB free at {paths.cache()}" in error.why
     assert "FOUNDRY_CACHE" in error.next
@@ -132,7 +132,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(words: list[str]) -> None:
     os.close(out)
     child = subprocess.run([FOUNDRY, *words], stdin=subprocess.DEVNULL, stdout=into, stderr=subprocess.PIPE, text=True)
     os.close(into)
-    # rich ends with 1 by itself.
+    # rich itself ends with status 1.
     assert (child.returncode in (1, 141), child.stderr) == (True, "")
 
 

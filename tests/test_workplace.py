@@ -1,4 +1,4 @@
-"""A user's folder in a container: what is copied in, what comes back, and what a script and a shell see of it."""
+"""A user's folder in a container: what is copied in, what is copied back, and what a script and a shell see of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def foundry(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[
 
 
 def wheel(folder: Path, *, needs: str = "") -> None:
-    """A wheel of one module, gift, in a folder that is made."""
+    """Create a folder and write a wheel into it that has one module, gift."""
     folder.mkdir()
     said = "Metadata-Version: 2.1\nName: gift\nVersion: 1\n" + (f"Requires-Dist: {needs}\n" if needs else "")
     with zipfile.ZipFile(folder / "gift-1-py3-none-any.whl", "w") as file:
@@ -120,13 +120,13 @@ def test_a_script_runs_in_a_copy_of_its_folder_and_what_it_wrote_comes_back(tmp_
     wheels = f"--wheels={tmp_path / 'wheels'}"
     done = foundry("run", "spirv", wheels, work / "x.py", "--n=5", "a b", "--help", stdin="in")
     assert done.returncode == 7, done.stderr
-    # Nothing but the script's own words: whatever else is said goes to stderr.
+    # Only the script writes to stdout; Foundry's messages go to stderr.
     assert done.stdout.splitlines()[-1:] == ["['--n=5', 'a b', '--help'] unwrapped in"]
     assert "to stderr" in done.stderr
     assert (work / "deep" / "er" / "new.bin").read_bytes() == bytes(range(256))
     assert (work / "changed.txt").read_text() == "after"
     assert "link" in done.stderr and not (work / "link").exists()
-    # Neither what is as it was is written, nor is anything deleted.
+    # Unchanged files are not written, and no file is deleted.
     assert {name: (work / name).stat().st_mtime for name in ("same.txt", "deleted.txt")} == {
         "same.txt": 1,
         "deleted.txt": 1,
@@ -154,7 +154,7 @@ def test_a_shell_has_instructions_an_editor_and_a_pip_and_its_changes_come_back(
         echo kept > kept.txt
         false
     """
-    # The end of the input is what Ctrl-D is.
+    # The end of the input has the effect of Ctrl-D.
     done = foundry("shell", "spirv", "--with", work, "--results", results, stdin=line)
     assert done.returncode == 1, done.stderr
     for said in ("/foundry/work", "nano", "/foundry/docs/spirv.md", "/foundry/examples/get_started.py", "unwrapped"):

@@ -1,4 +1,4 @@
-"""What tests of containers share: an image of a few megabytes, of this host's tools, an empty store, and no engine."""
+"""What container tests share: an image of a few megabytes from this host's tools, an empty store, and no engine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @contextmanager
 def tiny_image(engine: Engine, work: Path) -> Iterator[str]:
-    """The image's name; it is removed afterwards."""
+    """Build the image and yield its name. The image is removed afterwards."""
     rootfs, image = work / "tiny-rootfs.tar", work / "tiny.tar"
     tools = [Path(path) for name in _TOOLS if (path := shutil.which(name))]
     linked = subprocess.run(["ldd", *tools], capture_output=True, text=True, check=False).stdout
@@ -69,7 +69,7 @@ def tiny_image(engine: Engine, work: Path) -> Iterator[str]:
 
 
 def empty_store(root: Path) -> Store:
-    """A store with nothing in it but the notes on the images that the user's own store made."""
+    """Return an empty store, except for the records about the images that the user's own store made."""
     root.mkdir(parents=True, exist_ok=True)
     (paths.cache() / "images").mkdir(parents=True, exist_ok=True)
     if not (root / "images").exists():
@@ -82,5 +82,5 @@ class _NoEngine:
         raise AssertionError(f"the engine was asked to {name}")
 
 
-# Stands for an engine that is not to be used.
+# An engine that must not be used.
 NO_ENGINE: Any = _NoEngine()
