@@ -1,22 +1,22 @@
 """The verb `pin`: show what is pinned, resolve it again, check it, fetch it.
 
-    ./foundry pin               what is pinned, and what that resolved to
-    ./foundry pin --update      resolve everything against the archives as they are now; show what changed
-    ./foundry pin --update=NAME  what component NAME pins. Of wheels, others keep their locked versions if these fit; of
-                                Debian packages the archive has one version, so all of a target are resolved again. Or
-                                the target with its builder, the builder, or the sources of the project, NAME
-    ./foundry pin --check       do the lock, the pins and the files agree?
-    ./foundry pin --fetch       bring all that the lock names into the store, for builds without a network; of sources
-                                the Debian packages of default profiles
+    ./foundry pin               print what is pinned, and what it resolved to
+    ./foundry pin --update      resolve everything against the archives as they are now; print what changed
+    ./foundry pin --update=NAME  resolve only NAME: a component, a target with its builder, a builder, or a project's
+                                sources. Other wheels keep their locked versions if these fit. The archive has one
+                                version of each Debian package, so all Debian packages of a target are resolved again
+    ./foundry pin --check       check that the lock, the pins and the files agree
+    ./foundry pin --fetch       fetch everything in the lock into the store, for builds without a network; of the
+                                sources, only the Debian packages of default profiles
 
---check goes this way:
+The steps of --check:
     1. the lock's own digests (done by reading it)
     2. every target, builder and project: its plugin, suite, Python, components and sources against what the lock was
        resolved from; Tritons' LLVMs as they are pinned for wheels and for sources; conan.lock
-    3. every file that is in the store: size and sha256; a damaged one is removed, --fetch brings it again
-    4. every part that was built here, against the manifest that was written when it was made; a damaged one is removed,
-       the next build makes it again
-    5. every Triton: the LLVM commit inside its libtriton.so against the pin; a wheel that is not there is fetched
+    3. every file in the store: size and sha256; a damaged one is removed, and --fetch fetches it again
+    4. every part that was built here, against the manifest written at its build; a damaged one is removed, and the next
+       build builds it again
+    5. every Triton: the LLVM commit inside its libtriton.so against the pin; a missing wheel is fetched
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _MEGA = 1e6
 
 
 def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -> None:
-    """Do what `./foundry pin` says; see there.
+    """Run the verb `pin`; its help is in tasks.py.
 
     Args:
-        update: None for no, True for every component, or a component's name.
+        update: None for no update, True for every component, or a component's name.
     """
     console = Console(soft_wrap=True)
     store = Store(paths.cache(), offline=offline)
@@ -122,8 +122,8 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
         name: a component, a builder or a project; without it everything is resolved.
 
     Raises:
-        UsageError: nothing is called so.
-        PinError, FetchError: it cannot be resolved; the lock stays as it was.
+        UsageError: nothing has this name.
+        PinError, FetchError: it cannot be resolved; the lock stays unchanged.
     """
     wanted = _pinned()
     only = wanted.named(name) if name else ()
@@ -160,10 +160,10 @@ def verify(store: Store, console: Console) -> None:
     """Compare lock, pins and files; print what was compared.
 
     Raises:
-        PinError: the pins are not what the lock was resolved from, or contradict each other.
-        TruncatedError, HashMismatchError, UnsafeArchiveError: a file in the store is not the one that was locked.
-        PartError: a built part in the store is not what was built.
-        LlvmHashError: a Triton has another LLVM than pinned.
+        PinError: the lock was not resolved from these pins, or the pins contradict each other.
+        TruncatedError, HashMismatchError, UnsafeArchiveError: a file in the store is not the locked one.
+        PartError: a built part in the store differs from its manifest.
+        LlvmHashError: a Triton has another LLVM than the pinned one.
         OfflineError, FetchError, GoneError: a Triton wheel is not in the store and cannot be fetched.
     """
     lock, wanted = locks.load(), _pinned()
@@ -201,7 +201,7 @@ def verify(store: Store, console: Console) -> None:
 
 
 def fetch_all(store: Store, console: Console) -> None:
-    """Have every file of targets and builders, and those of the default profiles' source packages, in the store."""
+    """Ensure that the store has every file of targets and builders, and of the default profiles' source packages."""
     lock, wanted = locks.load(), _pinned()
     for target in lock.targets.values():
         store.fetch(target.artifacts(), suite=target.suite, python=target.python)
@@ -217,7 +217,7 @@ def fetch_all(store: Store, console: Console) -> None:
 
 
 def _say(console: Console, store: Store, artifacts: Sequence[Artifact], what: str) -> None:
-    """Say how much is about to be fetched, since it is much and only for those who build from source."""
+    """Print how much will be fetched, because it is much and needed only to build from source."""
     absent = [artifact for artifact in artifacts if not store.has(artifact)]
     if absent:
         console.print(f"{_megabytes(absent)} MB for {what}", highlight=False)
@@ -247,7 +247,7 @@ def _resolved(profile: Profile, locked: LockedSource | None, upstream: Upstream)
 
 
 def _rows(pin: Pin, locked: Sequence[LockedTarget]) -> Iterator[tuple[str, str]]:
-    """What a component pins, item by item, and the versions that the targets have of it."""
+    """Yield what a component pins, item by item, with the versions that the targets have of it."""
     match pin:
         case DebPin():
             for package in pin.packages:

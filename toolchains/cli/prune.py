@@ -1,7 +1,7 @@
-"""Shows, and on request removes, what the store and the engine keep and this checkout's lock does not name.
+"""Show what the store and the engine have that this checkout's lock does not name, and remove it on request.
 
-Kept: what the lock names, what is made from it for each target and release, images with a name that moves (latest, a
-release), and parts built from source, which take hours. Everything that is removed can be fetched or made again.
+Not removed: what the lock names, what is built from it for each target and release, images with a moving tag (latest, a
+release), and parts built from source, which take hours. Everything that is removed can be fetched or built again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from toolchains.system import paths, scratch
 from toolchains.system.errors import EngineError
 
 _console = Console(highlight=False, soft_wrap=True)
-# The names of images that are a digest; the others move on to the next image.
+# The tags of images that are a digest; the other tags move to the next image.
 _DIGEST = re.compile(r"triton-foundry/[^:]+:(?:\w+-)?[0-9a-f]{16}")
 _VOLUMES = "triton-foundry-"
 _PARTIAL = re.compile(r"\.([0-9a-f]{64})\.partial")
@@ -43,10 +43,10 @@ class Item:
     """Something that can be removed.
 
     Attributes:
-        kind: what sort of thing; items of one kind are shown as one row.
-        name: what it is called.
+        kind: items of the same kind are shown as one row.
+        name: the name of the item.
         size: bytes; None if only the engine knows.
-        remove: removes it.
+        remove: removes the item.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Item:
 
 
 def prune(*, remove: bool) -> None:
-    """Print what can be removed, with sizes; remove it if asked to."""
+    """Print what can be removed, with sizes; with `remove`, remove it."""
     found = [*_store(paths.cache(), lock.load()), *_scratch()]
     try:
         docker = client.connect()
@@ -92,7 +92,7 @@ def _table(found: Sequence[Item]) -> Table:
 
 
 def _store(root: Path, locked: Lock) -> Iterator[Item]:
-    """What the store has and the lock does not name."""
+    """Yield what the store has and the lock does not name."""
     needed = {artifact.sha256 for artifact in _artifacts(locked)}
     for place in sorted(root.glob("artifacts/??/*")):
         if place.name not in needed:
@@ -108,7 +108,7 @@ def _store(root: Path, locked: Lock) -> Iterator[Item]:
 
 
 def _artifacts(value: object) -> Iterator[Artifact]:
-    """All artifacts that a lock names, wherever in it."""
+    """Yield all artifacts in a lock, at any depth."""
     if isinstance(value, Artifact):
         yield value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -127,7 +127,7 @@ def _builders(locked: Lock) -> list[LockedTarget]:
 
 
 def _parts(locked: Lock) -> dict[str, set[str]]:
-    """The identities of the parts that this checkout makes, by kind; of other kinds nothing is removed."""
+    """Return the identities of the parts that this checkout builds, by kind; parts of other kinds are never removed."""
     targets = locked.targets.values()
     return {
         "base": {base.identity(each) for each in (*targets, *_builders(locked))},
@@ -141,7 +141,7 @@ def _parts(locked: Lock) -> dict[str, set[str]]:
 
 
 def _engine(docker: Engine, locked: Lock) -> Iterator[Item]:
-    """What the engine has of ours and this checkout does not use."""
+    """Yield our images and volumes in the engine that this checkout does not use."""
     needed = _images(locked)
     for name, size in _last_first(docker.named("triton-foundry/*")):
         if name not in needed:
@@ -155,14 +155,14 @@ def _engine(docker: Engine, locked: Lock) -> Iterator[Item]:
 
 
 def _last_first(found: Mapping[str, tuple[tuple[str, ...], int]]) -> Iterator[tuple[str, int]]:
-    """Names that are digests of images that have no other name; those that others are made from come last."""
+    """Yield images whose only name is a digest, with their sizes; images that others are based on come last."""
     order = ("triton-foundry/base:", "triton-foundry/python:")
     single = {names[0]: size for names, size in found.values() if len(names) == 1 and _DIGEST.fullmatch(names[0])}
     yield from sorted(single.items(), key=lambda each: [each[0].startswith(prefix) for prefix in order])
 
 
 def _images(locked: Lock) -> set[str]:
-    """The names of the images that this checkout makes."""
+    """Return the names of the images that this checkout builds."""
     names = {native.recipe_builder_name(builder) for builder in _builders(locked)}
     for target in (*locked.targets.values(), *_builders(locked)):
         names.add(f"triton-foundry/base:{target.suite}-{base.identity(target)[:16]}")
@@ -185,7 +185,7 @@ def _folder(kind: str, place: Path) -> Item:
 
 
 def _remove(place: Path) -> None:
-    # Out of the way first: a name exists only while what it names is whole.
+    # Rename it first: a name must exist only while its content is complete.
     gone = place.rename(place.with_name(f".{place.name}.removed"))
     shutil.rmtree(gone)
 

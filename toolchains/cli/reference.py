@@ -1,4 +1,4 @@
-"""Write the parts of docs/ that are generated: docs/reference.md, and the tables of keys in docs/configuration.md.
+"""Write the generated parts of docs/: docs/reference.md, and the tables of keys in docs/configuration.md.
 
 `python -m toolchains.cli.reference` writes both. tests/test_reference.py compares them with the code.
 """
@@ -31,7 +31,7 @@ _OTHER_STATUSES = (
     ("129, 130, 143", "", "The verb was ended by SIGHUP, Ctrl-C or SIGTERM, and cleaned up first."),
     ("141", "", "The program that read the output ended, such as `head`."),
 )
-# The classes that each kind of file, and each table in it, is read into.
+# The classes for each kind of file, and for each table in it.
 _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
     (
         "Targets: toolchains/targets/NAME.toml",
@@ -61,7 +61,7 @@ _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
     ),
     ("Vendor SDKs: toolchains/sdks/NAME.toml", {"A vendor's SDK": vendors.VendorSdk}),
 )
-# Fields that the file's name or the program fills, not a key of the file.
+# Fields that are not keys of the file: the program takes their values from the file's name.
 _NOT_KEYS = {
     components.DebPin: {"name"},
     components.WheelPin: {"name"},
@@ -98,7 +98,7 @@ def reference(verbs: Collection) -> str:
 
 
 def configuration(text: str) -> str:
-    """Return docs/configuration.md with the tables of keys written again."""
+    """Return docs/configuration.md with new tables of keys."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n" + keys() + "\n" + END + after
@@ -116,7 +116,7 @@ def keys() -> str:
 
 
 def described(kind: type) -> dict[str, str]:
-    """Return what a class's docstring says about each attribute."""
+    """Return the description of each attribute from a class's docstring."""
     _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
     found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
     return {name: " ".join(said.split()) for name, said in found}
@@ -141,7 +141,7 @@ def _statuses() -> Iterator[tuple[str, str, str]]:
     while classes:
         each = classes.pop()
         classes += each.__subclasses__()
-        # Tests may define others.
+        # Tests may define more subclasses.
         if each.__module__ == FoundryError.__module__:
             found.append((each.exit_code, each.__name__, _first(each)))
     yield _OTHER_STATUSES[0]
@@ -187,7 +187,7 @@ def _shape(found: msgspec.inspect.Type) -> str:
 
 
 def _tag(kind: type[msgspec.Struct]) -> Sequence[str]:
-    """Return the line about the key that says which kind of table it is."""
+    """Return the line about the key that selects the kind of a table."""
     config = kind.__struct_config__
     return [f'The key `{config.tag_field}` must be `"{config.tag}"`.', ""] if config.tag_field else []
 
@@ -198,7 +198,7 @@ def _first(kind: type) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterator[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a Markdown table, and an empty one; nothing if it has no rows."""
+    """Return the lines of a Markdown table and an empty line; nothing if the table has no rows."""
     lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
     if not lines:
         return []

@@ -1,8 +1,8 @@
-"""Write the files of a new target: its TOML, its Dockerfile and its plugin, as those of a target that exists.
+"""Write the files of a new target: its TOML, its Dockerfile and its plugin, modelled on an existing target.
 
-The TOML and the Dockerfile are made from those of that target. The plugin is made from toolchains/templates: a small
-package whose classes derive from those of that target's plugin. In a template, @WORD@ stands for a word of _words(),
-and NAME in a file's name for the name of the target.
+The TOML and the Dockerfile are copied from the existing target and adapted. The plugin is written from
+toolchains/templates: a small package whose classes derive from those of the existing target's plugin. In a template,
+@WORD@ is replaced by a value of _words(), and NAME in a file's name by the name of the target.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from toolchains.system.errors import FileError, UsageError, suggestion
 
 _TEMPLATES = paths.ROOT / "toolchains" / "templates"
 _SUFFIX = ".in"
-# The name becomes that of a Python package, of an image and of a folder.
+# The name is also used for a Python package, an image and a folder.
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 20
-# What belongs to the existing target and not to what it consists of: its vendor's SDK, its users' folders, its proof
-# and its measurements.
+# Keys that belong only to the existing target and are not copied: its vendor's SDK, its users' folders, its proof and
+# its measurements.
 _NOT_COPIED = ("sdk", "user-folders", "proof", "bench", "peers", "packing")
 _LINE = 120
 _HEADER = """\
@@ -51,13 +51,13 @@ _DOCKER_HEADER = """\
 
 
 def sources() -> list[str]:
-    """Return the targets that a new one can be made from: those with a plugin of their own."""
+    """Return the targets that a new one can be modelled on: those with their own plugin."""
     found = (components.target(name) for name in components.names())
     return [target.name for target in found if target.backend == target.name]
 
 
 def default_source() -> str:
-    """Return the target that is taken unless another is named: the one with the fewest parts."""
+    """Return the target to copy if the user names none: the one with the fewest parts."""
 
     def parts(name: str) -> tuple[int, int]:
         target = components.target(name)
@@ -70,15 +70,15 @@ def write(name: str, like: str = "") -> list[Path]:
     """Write the files of a new target, all of them or none.
 
     Args:
-        name: of the target.
-        like: the target that it is made from; default_source() if empty.
+        name: the name of the target.
+        like: the target to copy; default_source() if empty.
 
     Returns:
-        What was written: files, and the folder of the plugin.
+        The written paths: files, and the plugin's folder.
 
     Raises:
         UsageError: the name cannot be the name of a target, or no target is called `like`.
-        FileError: a file or a folder that would be written exists. Nothing is ever overwritten.
+        FileError: a file or a folder with such a path exists. Nothing is ever overwritten.
     """
     like = like or default_source()
     if like not in sources():
@@ -88,7 +88,7 @@ def write(name: str, like: str = "") -> list[Path]:
             next=f"./foundry target new {name} --like={default_source()}",
         )
     _check_name(name)
-    # The target's file comes last: with it, the target exists.
+    # The target's file is written last, because the target exists as soon as its file exists.
     places = [paths.BACKENDS / name, paths.DOCKER / f"{name}.Dockerfile", paths.TARGETS / f"{name}.toml"]
     there = [str(place.relative_to(paths.ROOT)) for place in places if place.exists()]
     if there:
@@ -98,7 +98,7 @@ def write(name: str, like: str = "") -> list[Path]:
             next="take another name, or remove what is left of a run that was killed",
         )
     paths.BUILD.mkdir(parents=True, exist_ok=True)
-    # In this repository, so that a rename puts files in place.
+    # Inside this repository, so that files can be renamed to their places.
     with TemporaryDirectory(dir=paths.BUILD, prefix="target-") as folder:
         work = Path(folder)
         _write_all(work, name, components.target(like))
@@ -115,7 +115,7 @@ def write(name: str, like: str = "") -> list[Path]:
 
 
 def _check_name(name: str) -> None:
-    """Raise UsageError if a name is not usable as the name of a target, with the reason."""
+    """Raise UsageError with the reason if a name cannot be the name of a target."""
     why = ""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or keyword.iskeyword(name):
         why = (
@@ -133,7 +133,7 @@ def _check_name(name: str) -> None:
 
 
 def _uses(name: str) -> Iterator[str]:
-    """Yield the places in the code of Foundry where an identifier has this word in it."""
+    """Yield the places in Foundry's code where an identifier contains this word."""
     word = re.compile(rf"(?i)(?<![a-z]){re.escape(name)}(?![a-z])")
     code = [*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py")]
     for path in sorted(path for path in code if not path.is_relative_to(paths.RECIPES)):
@@ -146,7 +146,7 @@ def _uses(name: str) -> Iterator[str]:
 
 
 def _write_all(work: Path, name: str, like: Target) -> None:
-    """Write all files into a folder, each as its place is called: NAME.toml, NAME.Dockerfile, and the folder NAME."""
+    """Write all files into a folder: NAME.toml, NAME.Dockerfile, and the plugin's folder NAME."""
     (work / f"{name}.toml").write_text(_toml(name, like), encoding="utf-8")
     (work / f"{name}.Dockerfile").write_text(_dockerfile(name, like), encoding="utf-8")
     words = _words(name, like)
@@ -155,18 +155,18 @@ def _write_all(work: Path, name: str, like: Target) -> None:
         file = work / name / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(_filled(template.read_text(encoding="utf-8"), words), encoding="utf-8")
-    # How long lines are, and in which order modules are imported, depends on the names.
+    # The names determine the length of lines and the order of imports.
     code = [str(path) for path in sorted((work / name).rglob("*.py"))]
     for command in (["check", "--quiet", "--select=I", "--fix"], ["format", "--quiet"]):
         run([sys.executable, "-m", "ruff", *command, *code], cwd=paths.ROOT, log="target-new")
-    # A mistake in here must not become a target.
+    # Read the file, so that a mistake in it does not become a target.
     components.target(name, work)
 
 
 def _words(name: str, like: Target) -> dict[str, str]:
-    """Return what the words between @ in a template stand for."""
+    """Return the values of the words between @ in a template."""
     package = _package(like.backend)
-    # By Triton's convention: the one class of compiler.py that derives from BaseBackend.
+    # By Triton's convention, the only class in compiler.py that derives from BaseBackend.
     found = re.search(r"^class (\w+)Backend\(", (package / "compiler.py").read_text(encoding="utf-8"), re.MULTILINE)
     assert found, f"{package}/compiler.py has no class whose name ends in Backend"
     projects_below = [f"backends/{plugin}" for plugin in like.plugins]
@@ -214,7 +214,7 @@ def _raw(target: Target) -> dict[str, Any]:
 
 
 def _line(key: str, value: str | list[str]) -> str:
-    """Return one key of a TOML file; JSON's texts and lists of texts are TOML's, too."""
+    """Return one key of a TOML file; strings and lists of strings have the same form in JSON and TOML."""
     line = f"{key} = {json.dumps(value)}"
     if len(line) <= _LINE or isinstance(value, str):
         return line
@@ -223,7 +223,7 @@ def _line(key: str, value: str | list[str]) -> str:
 
 
 def _dockerfile(name: str, like: Target) -> str:
-    """Return the Dockerfile: that of `like` under another heading and with another default backend."""
+    """Return the Dockerfile: that of `like` with another heading and another default backend."""
     text = (paths.DOCKER / f"{like.backend}.Dockerfile").read_text(encoding="utf-8")
     heading = _DOCKER_HEADER.format(name=name, like=like.name)
     text = re.sub(r"\A(#.*\n)+", lambda _: heading, text)

@@ -1,4 +1,4 @@
-"""Words of the command line that are for a user's script: invoke must not read them as options of the verb."""
+"""Keep the words of the command line that are for a user's script, so that invoke does not read them as options."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def words() -> list[str]:
 def keep_script_words(
     given: Sequence[str], verb: Callable[..., None], positional: int, argv: Sequence[str]
 ) -> list[str]:
-    """Keep what follows a verb's last positional word for words(); return the words up to it.
+    """Store the words after a verb's last positional word for words(); return the words up to it.
 
     Args:
-        given: the words behind the verb.
-        positional: how many positional words the verb takes.
-        argv: the whole command line. invoke joins what follows a "--" into one text, so it is taken from here.
+        given: the words after the verb.
+        positional: number of positional words that the verb takes.
+        argv: the whole command line. It is needed because invoke joins the words after a "--" into one text.
     """
     own, rest = split_words(given, verb, positional)
     behind = list(argv[argv.index("--") + 1 :]) if "--" in argv else []
-    # Directly behind the script, a "--" only separates.
+    # A "--" directly after the script is only a separator.
     _passed[:] = [*rest, *(["--"] if rest and behind else []), *behind]
     return own
 
 
 def split_words(given: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:
-    """Return the words that are a verb's own, up to its last positional one, and the words after them.
+    """Return a verb's own words, up to its last positional one, and the words after them.
 
     An option that is not a switch takes the next word as its value, unless it has a sign: --with=PATH.
     """

@@ -1,7 +1,7 @@
-"""The verb target: list targets, show what one consists of, write the files of a new one (scaffold.py).
+"""The verb target: list targets, show the contents of one, write the files of a new one (scaffold.py).
 
-list and show ask no archive. What they print of sizes is what the lock and the store know; what they print of images is
-what the container engine has, if there is one.
+list and show send no request to an archive. Sizes come from the lock and the store; images come from the container
+engine, if there is one.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 def act(action: str, name: str, *, like: str = "") -> None:
-    """Do what the verb says; see tasks.py.
+    """Run the verb `target`; its help is in tasks.py.
 
     Raises:
-        UsageError: no such target; a name that cannot be that of a new target; --like where nothing is written.
-        FileError: what would be written exists.
+        UsageError: no such target; a name that a new target cannot have; --like without `new`.
+        FileError: a file to be written exists.
     """
     if like and action != "new":
         raise UsageError("--like is for a new target", next=f"./foundry target new {name or 'my_npu'} --like={like}")
@@ -56,7 +56,7 @@ def act(action: str, name: str, *, like: str = "") -> None:
 
 
 def new(name: str, like: str) -> None:
-    """Write the files of a new target, and print them and the next commands."""
+    """Write the files of a new target; print their paths and the next commands."""
     for place in scaffold.write(name, like):
         for path in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
             _console.print(f"wrote {path.relative_to(paths.ROOT)}")
@@ -120,7 +120,7 @@ def show(name: str) -> None:
 
 
 def _files(target: Target) -> Iterator[str]:
-    """The files that describe a target."""
+    """Yield the paths of the files that describe a target."""
     yield f"toolchains/targets/{target.name}.toml"
     for name in dict.fromkeys((target.backend, target.name)):
         if (paths.DOCKER / f"{name}.Dockerfile").is_file():
@@ -128,12 +128,12 @@ def _files(target: Target) -> Iterator[str]:
 
 
 def _releases(locked: LockedTarget) -> list[str]:
-    """The releases of Triton, the default one first."""
+    """Return the releases of Triton, the default one first."""
     return sorted(locked.tritons, key=lambda version: version != locked.default_triton)
 
 
 def _fetched(target: Target, locked: LockedTarget) -> Iterator[tuple[str, str, str, str]]:
-    """A row for each kind of part that is fetched."""
+    """Yield a row for each kind of part that is fetched."""
     yield f"{len(locked.debs)} Debian packages", target.suite, _megabytes(locked.debs), "prebuilt"
     wheels = (*locked.wheels, *locked.sdists)
     yield f"{len(wheels)} Python packages", "", _megabytes(wheels), "prebuilt"
@@ -145,7 +145,7 @@ def _fetched(target: Target, locked: LockedTarget) -> Iterator[tuple[str, str, s
 
 
 def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple[str, str, str, str]]:
-    """A row for each part that is built on this machine, or may be."""
+    """Yield a row for each part that is or can be built on this machine."""
     for name in target.upstreams:
         if name != TRITON:
             profile = projects.load(name).profile()
@@ -164,16 +164,16 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
 
 
 def _wanted(name: str, target: Target) -> str:
-    """The identity of a project that is built from source for a target; "" if it is not known."""
+    """Return the identity of a project that is built from source for a target; "" if it is not known."""
     try:
         return build.describe_build(name, target.suite, llvm_targets=target.llvm_targets).identity
     except FoundryError:
-        # A source that was never resolved, or that only a user can give.
+        # The source is not in the lock, or only a user can give it.
         return ""
 
 
 def _part(store: Store, kind: str, identity: str) -> str:
-    """The size of a part that was built here (MB), or "-"."""
+    """Return the size of a part that was built here (MB), or "-"."""
     if not (identity and store.has_part(kind, identity)):
         return "-"
     folder = store.part(kind, identity, lambda folder: None)
@@ -181,7 +181,7 @@ def _part(store: Store, kind: str, identity: str) -> str:
 
 
 def _image(target: LockedTarget, release: LockedTriton, engine: Engine | None, store: Store) -> tuple[str, str]:
-    """The name of a target's image as it would be built now, and its size (MB) or why there is none."""
+    """Return the name that a target's image would have if built now, and its size (MB) or why there is none."""
     name = target_image.image_name(target, release)
     if engine is None:
         return name, "no container engine answers"
@@ -201,6 +201,6 @@ def _megabytes(artifacts: Sequence[Artifact]) -> str:
 
 
 def _size(count: int) -> str:
-    """A number of bytes in MB."""
+    """Return a number of bytes in MB."""
     megabytes = count / _MEGA
     return f"{megabytes:.0f}" if megabytes >= 1 else f"{max(megabytes, 0.1):.1f}"

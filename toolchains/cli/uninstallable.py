@@ -1,4 +1,4 @@
-"""Build backend of the repository's root: it tells a user who types `pip install .` there what to type instead."""
+"""Build backend of the repository's root: print the right command for a user who types `pip install .`."""
 
 raise SystemExit(
     "Triton Foundry is not a Python package. From its checkout, type: ./foundry help\n"

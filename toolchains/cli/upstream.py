@@ -1,4 +1,4 @@
-"""The verb `upstream`: what can be built from source, from which sources, and what has been; and building one alone."""
+"""The verb `upstream`: list projects, their sources and builds that exist; build one project alone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _console = Console(highlight=False)
 
 
 def show() -> None:
-    """Print projects, their profiles, what each is taken from, and whether it has been built here."""
+    """Print projects, their profiles, their sources, and whether they have been built here."""
     store = Store(paths.cache(), offline=True)
-    # Fits 80 columns: profiles and what they are taken from are what one types.
+    # The table fits 80 columns. Profiles and sources are not shortened, because users type them.
     table = Table("project", "profile", "source", "built here", box=None, header_style="bold")
     table.columns[2].no_wrap = True
     for name in projects.names():
@@ -46,10 +46,10 @@ def show() -> None:
 
 
 def build_project(name: str, target: str, choice: SourceChoice) -> None:
-    """Build one project alone, and say where its part is.
+    """Build one project alone, and print where its part is.
 
     Args:
-        target: that it is built for: its suite, and what LLVM generates code for. The first that takes it, if empty.
+        target: the target to build for: its suite, and the targets of its LLVM. The first that takes it, if empty.
         choice: profiles, folders, jobs and compiler cache.
 
     Raises:
@@ -82,7 +82,7 @@ def build_project(name: str, target: str, choice: SourceChoice) -> None:
 
 
 def _users(name: str) -> list[LockedTarget]:
-    """The targets that take a project; of LLVM, those that take a Triton, which requires it."""
+    """Return the targets that take a project; for LLVM, also those that take a Triton, which requires LLVM."""
     targets = lock.load().targets
     wanted = {name, "triton"} if name == "llvm" else {name}
     return [
@@ -93,13 +93,13 @@ def _users(name: str) -> list[LockedTarget]:
 
 
 def _built(name: str, profile: str, users: list[LockedTarget], store: Store) -> Iterator[str]:
-    """The suites that a profile has been built for here."""
+    """Yield the suites for which a profile has been built here."""
     for suite in dict.fromkeys(user.suite for user in users):
         targets = next(components.target(user.name).llvm_targets for user in users if user.suite == suite)
         try:
             want = build.describe_build(name, suite, profiles={name: profile}, llvm_targets=targets)
         except FoundryError:
-            # Nobody knows what it would be: a source that was never resolved, or that only a user can give.
+            # What would be built is unknown: the source is not in the lock, or only a user can give it.
             continue
         if store.has_part("upstream", want.identity):
             yield suite

@@ -1,4 +1,4 @@
-"""What makes a function in tasks.py a verb: an invoke task whose errors are read by people and by CI scripts."""
+"""Turn functions in tasks.py into verbs: invoke tasks with errors for people and exit statuses for CI scripts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from toolchains.system.errors import FileError, FoundryError
 # Shells report a process that signal N killed with this status plus N. A verb that cleaned up first does the same.
 _SIGNALLED = 128
 
-# invoke loads tasks.py, hence this, after it has read its own options and before it reads ours.
+# invoke loads tasks.py, and so this module, after it has read its own options and before it reads ours.
 program.__class__ = Foundry
 
 
 class Stopped(BaseException):
-    """The process was told to end: SIGTERM, or SIGHUP when its terminal closed. As KeyboardInterrupt is for Ctrl-C."""
+    """The process received SIGTERM, or SIGHUP when its terminal closed. KeyboardInterrupt is for Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -46,22 +46,22 @@ def verb(
     choose: Callable[[str], str] | None = None,
     built: bool = False,
 ) -> Callable[[Callable[..., None]], Any]:
-    """Make a task of a function; a FoundryError is printed without a traceback and becomes its own exit status.
+    """Turn a function into a task; a FoundryError is printed without a traceback and determines the exit status.
 
-    Told to end by Ctrl-C, SIGTERM or SIGHUP, it first leaves its with statements, and containers and children end.
+    On Ctrl-C, SIGTERM or SIGHUP, the verb first leaves its with statements, which end containers and child processes.
     Parameters without a default value, except those that may be given several times, need no name on the command line.
 
     Args:
-        group: where it stands in the overview; see commandline.GROUPS.
-        actions: what its argument `action` may be; commandline.py refuses anything else.
-        nameless: those of the actions that no further word follows; the argument after `action` is then "".
+        group: its group in the overview; see commandline.GROUPS.
+        actions: the allowed values of its argument `action`; commandline.py refuses other values.
+        nameless: the actions without a further word; the argument after `action` is then "".
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         passing: whether all words after the last positional one are for a user's script; see script_words.py.
-        request: options of options.py. The verb has these and a target, and its function gets the Request that they
-            make as the parameter `request`.
-        choose: gives the name of the target for the value of --target, which may be empty; without this, the target
-            is the verb's first word.
+        request: options of options.py. The verb has these options and a target, and its function gets the resulting
+            Request as the parameter `request`.
+        choose: returns the name of the target for the value of --target, which may be empty; without `choose`, the
+            target is the verb's first word.
         built: see Request.read.
     """
 
@@ -72,7 +72,7 @@ def verb(
                 _listen()
                 _tidy()
                 if request:
-                    # Not before: help and mistyped words need nothing of all that it imports.
+                    # Imported late: help and errors about words need none of the modules that it imports.
                     from toolchains.assembly.request import Request
 
                     words = {name: kwargs.pop(name) for name in request}
@@ -106,11 +106,11 @@ def verb(
 
 
 def explain_os_error(error: OSError) -> FileError:
-    """What the operating system refused, in words: which file, why, and what can be done about it."""
+    """Describe an error of the operating system: which file, why, and what the user can do."""
     what = f"cannot use {error.filename}" if error.filename else "cannot read or write a file"
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        # A write that fails does not say to which file.
+        # The error of a failed write does not name the file.
         return space.error(what, why, [Path(error.filename)] if error.filename else [])
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return FileError(what, why=why, next="make it writable, or set FOUNDRY_CACHE and TMPDIR to folders that are")
@@ -118,22 +118,22 @@ def explain_os_error(error: OSError) -> FileError:
 
 
 def _listen() -> None:
-    """Turn SIGTERM and SIGHUP into Stopped; a second one does not cut the cleaning up short."""
+    """Turn SIGTERM and SIGHUP into Stopped; ignore a second one, so that it does not interrupt the cleaning up."""
 
     def stop(number: int, _: object) -> None:
         for each in (signal.SIGTERM, signal.SIGHUP):
-            # Not SIG_IGN, which children would inherit.
+            # Not SIG_IGN, because children would inherit it.
             signal.signal(each, lambda *_: None)
         raise Stopped(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # nohup ignores SIGHUP, and that must stay.
+        # Keep SIGHUP ignored if nohup ignores it.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
 
 
 def _tidy() -> None:
-    """Remove what killed processes left, and say so."""
+    """Remove the temporary files of killed processes, and print what was removed."""
     for left in scratch.sweep(paths.temporary()):
         size = f"{left.size / 1e6:.0f} MB"
         print(f"removed {size} that a killed run left ({left.owner}): {left.path}", file=sys.stderr)

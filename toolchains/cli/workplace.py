@@ -1,14 +1,14 @@
-"""The verbs run and shell: a user's folder in a target's container, and what changed in it back on this machine.
+"""The verbs run and shell: copy a user's folder into a target's container, and copy changes back to this machine.
 
     this machine                     container
-    folder of the script, or --with  /foundry/work       copied in; the command starts here
-    the same folder, or --results    /foundry/work       files that are new or changed are copied out at the end
-    --wheels                         /foundry/wheels     installed, and what `pip install` finds
+    folder of the script, or --with  /foundry/work       copied in; the command starts in it
+    the same folder, or --results    /foundry/work       new and changed files are copied out at the end
+    --wheels                         /foundry/wheels     installed, and found by `pip install`
     examples/, docs/, README.md      /foundry/examples, /foundry/docs
     e2e/                             /foundry/e2e
 
-Everything is copied, so an engine on another machine works as well. Files come out however the command ended. Deleted
-files are not deleted on this machine, and links do not come out.
+Everything is copied, so an engine on another machine works as well. Files are copied out even if the command fails.
+Files deleted in the container are not deleted on this machine, and links are not copied out.
 
 `python` is that of /foundry/env, an environment on top of the image's /opt/foundry: it has the same packages, and
 `python -m pip install` can write to it. It exists in the container only.
@@ -44,12 +44,12 @@ WORK = f"{HOME}/work"
 _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
 _CHANGES = f"{HOME}/changes"
-# What is neither copied in nor out: histories and environments, which are large and of no use to a script.
+# Neither copied in nor out: histories and environments, which are large and useless to a script.
 _LEFT_OUT = trees.LITTER | {".git", ".venv"}
-# A folder that the user did not name may have at most this many bytes: a script in a download folder is a mistake.
+# The limit in bytes for a folder that the user did not name: running a script in a download folder is a mistake.
 _UNNAMED = 10**9
-# Runs in the container, in the image's own Python: makes the environment that users install into. The packages of the
-# image are added as they are, with the folders that their .pth files name.
+# Runs in the container with the image's own Python: creates the environment that users install into. It adds the
+# image's packages by path, with the folders that their .pth files name.
 _MAKE_ENVIRONMENT = """
 import pathlib, subprocess, sys, sysconfig
 place, below = pathlib.Path(sys.argv[1]), sysconfig.get_path("purelib")
@@ -60,7 +60,7 @@ for name in "pip", "pip3":
     (place / "bin" / name).write_text('#!/bin/sh\\nexec "$(dirname "$0")/python" -m pip "$@"\\n')
     (place / "bin" / name).chmod(0o755)
 """
-# Runs in the container: packs the files below a folder that are not as they were copied in, and names what it left.
+# Runs in the container: packs the new and changed files below a folder, and names the files that it leaves out.
 _PACK_CHANGES = """
 import hashlib, json, os, pathlib, sys, tarfile
 work, changes = map(pathlib.Path, sys.argv[1:])
@@ -89,12 +89,12 @@ with tarfile.open(changes / "files.tar", "w", format=tarfile.PAX_FORMAT) as tar:
 
 @dataclass(frozen=True)
 class Place:
-    """What a user has on this machine, and where changes go.
+    """The user's folders on this machine.
 
     Attributes:
-        folder: copied in; None for nothing.
-        results: where files that are new or changed go.
-        wheels: with wheels to install; None for none.
+        folder: the folder to copy in; None for nothing.
+        results: the folder for new and changed files.
+        wheels: the folder with wheels to install; None for none.
         script: the path in `folder` of the script to run; "" for a shell.
     """
 
@@ -114,8 +114,8 @@ class Place:
             wheels: --wheels; none if empty.
 
         Raises:
-            UsageError: there is no such script or folder, the script is not in the folder, a folder for wheels has
-                none, or results were asked for of nothing.
+            UsageError: there is no such script or folder, the script is not in the folder, a folder for wheels has no
+                wheel, or results were requested without a folder.
         """
         source = _named(folder) if folder else None
         inside = ""
@@ -145,7 +145,7 @@ class Place:
 
 
 def run_script(request: Request, place: Place, words: Sequence[str]) -> int:
-    """Run the place's script with these arguments in a target's container; returns its exit status.
+    """Run the place's script with these arguments in a target's container; return its exit status.
 
     Raises:
         CommandError: a wheel cannot be installed.
@@ -155,7 +155,7 @@ def run_script(request: Request, place: Place, words: Sequence[str]) -> int:
 
 
 def open_shell(request: Request, place: Place) -> int:
-    """Open a shell in a target's container, in the user's folder if there is one; returns its exit status.
+    """Open a shell in a target's container, in the user's folder if there is one; return its exit status.
 
     Raises:
         CommandError: a wheel cannot be installed.
@@ -169,7 +169,7 @@ def open_shell(request: Request, place: Place) -> int:
 
 @contextmanager
 def _open_container(request: Request) -> Iterator[Container]:
-    """Yield a container of the image that is asked for, with the target's user folders."""
+    """Yield a container of the requested image, with the target's user folders."""
     docker, made = ensure.ensure_image(request)
     with docker.sandbox(made.info.id, folders=container_files.writable_folders(request.target)) as container:
         container_files.copy_user_folders(container, request.target)
@@ -178,11 +178,11 @@ def _open_container(request: Request) -> Iterator[Container]:
 
 @contextmanager
 def open_folder(container: Container, place: Place) -> Iterator[None]:
-    """Have a user's folder in a container, and an environment to install into; copy changes out at the end.
+    """Copy a user's folder into a container, and create an environment to install into; copy changes out at the end.
 
     Raises:
         CommandError: a wheel cannot be installed.
-        UnsafeArchiveError: a file would land outside the folder for results.
+        UnsafeArchiveError: a file would be written outside the folder for results.
     """
     container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT])
     container.call(["mkdir", "-p", WORK, _CHANGES, _WHEELS])
@@ -192,7 +192,7 @@ def open_folder(container: Container, place: Place) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # Whatever ended the command is reported, not that the container may be gone with it.
+        # Report the error that ended the command, and not that the container may be gone because of it.
         try:
             _copy_out(container, before, place)
         except FoundryError as lost:
@@ -202,7 +202,7 @@ def open_folder(container: Container, place: Place) -> Iterator[None]:
 
 
 def _inside(argv: Sequence[str]) -> list[str]:
-    """A command with the environment in which a user's programs run."""
+    """Return a command that runs with the environment of a user's programs."""
     settings = {
         "VIRTUAL_ENV": _ENVIRONMENT,
         "PIP_NO_INDEX": "1",
@@ -250,10 +250,10 @@ def _named(folder: str) -> Path:
 
 
 def _unnamed(folder: Path) -> Path:
-    """The folder of a script, if it may be copied without having been named.
+    """Return the folder of a script if it may be copied although the user did not name it.
 
     Raises:
-        UsageError: it is the user's home or above, or large.
+        UsageError: it is the user's home or a parent of it, or it is large.
     """
     what = f"all of {folder} would be copied into the container"
     advice = "put the script into a separate folder, or name the folder: --with=PATH"
@@ -268,7 +268,7 @@ def _unnamed(folder: Path) -> Path:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The files below a folder, with their names in it; folders too, so that empty ones are there.
+    """Yield the files below a folder with their relative names, and folders too, so that empty ones are copied.
 
     Links to files are followed, links to folders are not.
     """
@@ -285,7 +285,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _copy_in(container: Container, folder: Path) -> dict[str, str]:
-    """Copy a folder into the container; returns the sha256 of each file by its name."""
+    """Copy a folder into the container; return the sha256 of each file by its name."""
     before = {}
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         packed = Path(work, "work.tar")
@@ -295,7 +295,7 @@ def _copy_in(container: Container, folder: Path) -> dict[str, str]:
                 if path.is_dir():
                     tar.folder(name, date=date)
                     continue
-                # Read once, so that what is compared later is what was copied.
+                # Read each file once, so that the recorded sha256 is that of the copied content.
                 content = path.read_bytes()
                 before[name] = hashlib.sha256(content).hexdigest()
                 tar.file(name, content, executable=trees.mode(path) == 0o755, date=date)
@@ -304,7 +304,7 @@ def _copy_in(container: Container, folder: Path) -> dict[str, str]:
 
 
 def _copy_out(container: Container, before: Mapping[str, str], place: Place) -> None:
-    """Copy the files that are not as they were copied in to the folder for results, and name them."""
+    """Copy new and changed files to the folder for results, and print their names."""
     if place.results is None:
         return
     asked = json.dumps({"before": before, "left out": sorted(_LEFT_OUT)})
@@ -322,13 +322,13 @@ def _copy_out(container: Container, before: Mapping[str, str], place: Place) -> 
 
 
 def unpack(packed: Path, folder: Path) -> list[str]:
-    """Write the files of a tar below a folder, which is made; returns their names.
+    """Write the files of a tar below a folder, which is created; return their names.
 
-    The tar comes from a container in which any program ran, so nothing in it is trusted: only files are taken, and none
-    that would land outside the folder, be it by its name or by a link on this machine.
+    The tar comes from a container in which any program ran, so it is not trusted: only files are written, and none
+    outside the folder, neither by its name nor through a link on this machine.
 
     Raises:
-        UnsafeArchiveError: files would land outside; the others are written.
+        UnsafeArchiveError: some files would be written outside; the other files are written.
     """
     written, refused = [], []
     with tarfile.open(packed) as tar:

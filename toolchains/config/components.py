@@ -1,4 +1,4 @@
-"""Read components, targets and builders: what an image is made of, one TOML file each.
+"""Read components, targets and builders, which define the contents of an image, one TOML file each.
 
 toolchains/pins/NAME.toml       a component: Debian packages, or Python distributions at exact versions
 toolchains/targets/NAME.toml    a target, or with `extends` a variant of one
@@ -106,12 +106,12 @@ class ReleasesPin(File, tag_field="source", tag="releases", frozen=True):
 
     @property
     def llvm_hashes(self) -> dict[str, str]:
-        """The LLVM commit of each release."""
+        """Return the LLVM commit of each release."""
         return {version: release.llvm_hash for version, release in self.release.items()}
 
     @property
     def wanted(self) -> dict[str, object]:
-        """What is wanted, for the digest in the lock."""
+        """Return what is wanted, for the digest in the lock."""
         versions = {version: release.llvm_version for version, release in self.release.items() if release.llvm_version}
         wanted: dict[str, object] = {
             "name": self.name,
@@ -226,7 +226,7 @@ class BuilderFile(File, frozen=True):
 
 @dataclass(frozen=True)
 class System:
-    """What an image is made from: packages of a suite, and distributions for its Python."""
+    """The definition of an image: packages of a suite, and distributions for its Python."""
 
     name: str
     backend: str
@@ -236,30 +236,30 @@ class System:
 
     @property
     def digests(self) -> dict[str, str]:
-        """What is wanted of each part of a locked target, as a digest, however it is written and spread over files."""
+        """Return the digest of what is wanted for each part of a locked target, independent of the files' layout."""
         debs = [self.suite, sorted(self.packages), *([pin.left_out, pin.kept] for pin in self.debs)]
-        # What sdists need is resolved with the wheels.
+        # The requirements of sdists are resolved with the wheels.
         wheels = [self.python, self.wheels, *([self.sdists] if self.sdists else [])]
         return {"debs": digest(debs), "wheels": digest(wheels)}
 
     @property
     def debs(self) -> tuple[DebPin, ...]:
-        """The components that are Debian packages."""
+        """Return the components that are Debian packages."""
         return tuple(pin for pin in self.pins if isinstance(pin, DebPin))
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """All Debian packages asked for."""
+        """Return all Debian packages asked for."""
         return tuple(package for pin in self.debs for package in pin.packages)
 
     @property
     def wheels(self) -> dict[str, str]:
-        """All Python distributions asked for other than Triton, with their versions."""
+        """Return all Python distributions asked for other than Triton, with their versions."""
         return self._versions(WheelPin)
 
     @property
     def sdists(self) -> dict[str, str]:
-        """All Python distributions asked for that come as sources, with their versions."""
+        """Return all Python distributions asked for that are published as sources, with their versions."""
         return self._versions(SdistPin)
 
     def _versions(self, kind: type[WheelPin] | type[SdistPin]) -> dict[str, str]:
@@ -269,13 +269,13 @@ class System:
 
 @dataclass(frozen=True)
 class Target(System):
-    """A target as wanted: which plugin, on which suite and Python, of which components.
+    """A target as wanted: its plugin, suite, Python and components.
 
     Attributes:
         recipes, sdk, plugins, upstreams, llvm_targets, user_folders, bench, peers, packing: see TargetFile. Only
             recipes and sdk are locked. The others need no resolution: they name files of this repository. The keys
             proof and refused are read in containers (e2e/settings.py).
-        build: components of the image that the recipes are built in; none where there are no recipes.
+        build: components of the image in which the recipes are built; empty without recipes.
     """
 
     recipes: tuple[str, ...] = ()
@@ -291,23 +291,23 @@ class Target(System):
 
     @property
     def builder(self) -> System | None:
-        """The image that recipes are built in: of the same suite, so that what was linked there runs here."""
+        """Return the image in which recipes are built: it has the target's suite, so that its programs run there."""
         return System(f"{self.name}-build", self.backend, self.suite, self.python, self.build) if self.build else None
 
     @property
     def digests(self) -> dict[str, str]:
-        """As System's; and the Tritons."""
+        """Return the digests of System, and that of the Tritons."""
         return {**super().digests, "tritons": digest([self.python, self.triton.wanted])}
 
     @property
     def patched(self) -> tuple[Patched, ...]:
-        """Which packages' files are changed, and by which patches."""
+        """Return the packages whose files are changed, and the patches."""
         changed = [(pin.name, pin.patched) for pin in self.debs if pin.patched]
         return tuple(Patched(name, files.package, files.series, files.root) for name, files in changed)
 
     @property
     def triton(self) -> ReleasesPin:
-        """The Triton releases asked for."""
+        """Return the Triton releases asked for."""
         found = [pin for pin in self.pins if isinstance(pin, ReleasesPin)]
         if len(found) != 1:
             raise PinError(
@@ -321,7 +321,7 @@ def component(name: str, folder: Path = paths.PINS) -> Pin:
     """Read one component.
 
     Raises:
-        PinError: no such file, or it says what a component does not have.
+        PinError: no such file, or it has a key or a value that a component cannot have.
     """
     path = folder / f"{name}.toml"
     pin: Pin = convert(read_table(path), Pin, path, name=name)
@@ -333,13 +333,13 @@ def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PIN
 
     Raises:
         UsageError: no such target.
-        PinError: the file says what a target does not have.
+        PinError: the file has a key or a value that a target cannot have.
     """
     return _target(name, folder, components, ())
 
 
 def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -> Target:
-    """Read one target; `above` are the variants on the way to it, to refuse one that extends itself."""
+    """Read one target; `above` has the variants that lead to it, so that one that extends itself is refused."""
     path = folder / f"{name}.toml"
     if name in above:
         raise wrong(path, "extends", f"a target cannot extend itself: {' -> '.join((*above, name))}")
@@ -392,21 +392,21 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
 
 
 def names(folder: Path = paths.TARGETS) -> list[str]:
-    """The targets that exist."""
+    """Return the names of the existing targets."""
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 def builder_suites(folder: Path = paths.BUILDERS) -> list[str]:
-    """The suites that upstream's projects can be built for."""
+    """Return the suites for which upstream's projects can be built."""
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.PINS) -> System:
-    """The image that upstream projects are built in for targets on a suite; it belongs to no backend.
+    """Return the image in which upstream projects are built for targets on a suite; it belongs to no backend.
 
     Raises:
         UsageError: no such builder.
-        PinError: the file says what a builder does not have.
+        PinError: the file has a key or a value that a builder cannot have.
     """
     path = folder / f"{suite}.toml"
     if not path.is_file():

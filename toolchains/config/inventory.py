@@ -1,4 +1,4 @@
-"""Read all that is pinned: targets, the images that upstream's projects are built in, and those projects."""
+"""Read everything that is pinned: targets, the images in which upstream's projects are built, and those projects."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from toolchains.config.components import Pin, System, Target
 from toolchains.config.projects import Upstream
 from toolchains.system.errors import UsageError
 
-# What can be named to be resolved alone.
+# The kinds of things that can be resolved alone, by name.
 Named = Pin | System | Upstream
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """What is wanted.
+    """Everything that is wanted.
 
     Attributes:
-        builders: the images that the projects are built in, one a suite.
+        builders: the images in which the projects are built, one per suite.
         upstreams: the projects that can be built from source.
     """
 
@@ -30,7 +30,7 @@ class Pinned:
 
     @property
     def systems(self) -> Iterator[System]:
-        """Targets, each followed by its builder if it has one; then the builders of the projects."""
+        """Yield targets, each followed by its builder if it has one; then the builders of the projects."""
         for target in self.targets:
             yield target
             if target.builder:
@@ -39,14 +39,14 @@ class Pinned:
 
     @property
     def components(self) -> dict[str, Pin]:
-        """The components of all systems, by name."""
+        """Return the components of all systems, by name."""
         return {pin.name: pin for system in self.systems for pin in system.pins}
 
     def named(self, name: str) -> tuple[Named, ...]:
-        """What has a name: a component, a target with its builder, a builder, a project, or several of these.
+        """Return everything with this name: components, targets with their builders, builders and projects.
 
         Raises:
-            UsageError: nothing has.
+            UsageError: nothing has this name.
         """
         known: list[Named] = [*self.components.values(), *self.targets, *self.builders, *self.upstreams]
         found = tuple(each for each in known if each.name == name)

@@ -1,4 +1,4 @@
-"""Read what can be built from source: one TOML file a project, with the sources that it may be taken from."""
+"""Read the projects that can be built from source: one TOML file each, with their possible sources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GitPin(File, tag_field="source", tag="git", frozen=True):
 
     @property
     def wanted(self) -> str:
-        """A digest of what is wanted, wherever it is fetched from."""
+        """Return a digest of what is wanted, independent of where it is fetched from."""
         return digest(["git", self.commit, self.ref, self.tree, dict(self.submodules)])
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class SourcePackagePin(File, tag_field="source", tag="debian", frozen=True):
 
     @property
     def wanted(self) -> str:
-        """A digest of what is wanted."""
+        """Return a digest of what is wanted."""
         return digest(["debian", self.suite, self.package])
 
     def __str__(self) -> str:
@@ -132,10 +132,10 @@ class Upstream:
     beside: tuple[str, ...] = ()
 
     def profile(self, name: str = "") -> Profile:
-        """A profile, the default one for an empty name.
+        """Return a profile; the default one for an empty name.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: there is no profile with this name.
         """
         try:
             return self.profiles[name or self.default]
@@ -147,7 +147,7 @@ class Upstream:
 
 
 def names(folder: Path = paths.UPSTREAMS) -> list[str]:
-    """The projects that can be built from source."""
+    """Return the names of the projects that can be built from source."""
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
@@ -156,7 +156,7 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
 
     Raises:
         UsageError: no such project.
-        PinError: the file says what a project does not have.
+        PinError: the file has a key or a value that a project cannot have.
     """
     path = folder / f"{name}.toml"
     if not path.is_file():
@@ -169,7 +169,7 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
 
 
 def _profile(name: str, table: dict[str, Any], path: Path) -> Profile:
-    """Read a profile. In the file, the keys of its source lie among its own."""
+    """Read a profile. In the file, the keys of its source are next to its own keys."""
     own = {field.encode_name for field in msgspec.structs.fields(Profile)} - {"source"}
     source = {key: value for key, value in table.items() if key not in own}
     profile: Profile = convert(

@@ -1,4 +1,4 @@
-"""Reads a TOML file strictly into an object."""
+"""Read a TOML file strictly into an object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from toolchains.system.errors import PinError
 from toolchains.system.paths import ROOT
 
-# Text that is not empty, a path in a container, and a git commit: what many keys hold.
+# Types that many keys have: non-empty text, a path in a container, a git commit.
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 AbsolutePath = Annotated[str, msgspec.Meta(pattern="^/[^/]", description="an absolute path")]
 Commit = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$", description="40 hexadecimal digits")]
@@ -24,7 +24,7 @@ _WHERE = re.compile(r" - at `(.*)`$", re.DOTALL)
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What one TOML file, or one table of it, may say. Keys are the fields' names with hyphens."""
+    """The allowed keys of a TOML file, or of one of its tables. Keys are the fields' names with hyphens."""
 
 
 def read_table(path: Path) -> dict[str, Any]:
@@ -47,16 +47,16 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def convert(table: dict[str, Any], kind: Any, path: Path, *, below: str = "", **known: str) -> Any:
-    """Make an object of a table.
+    """Convert a table to an object.
 
     Args:
         kind: a class derived from File, or a union of such classes.
         path: the file that the table is from, for errors.
         below: the path of the table in the file: "profile.one".
-        known: fields that the file does not say, such as its name.
+        known: fields that are not keys of the file, such as its name.
 
     Raises:
-        PinError: the table says something else than `kind` has; says the file, the key and what was expected.
+        PinError: the table does not match `kind`; the error has the file, the key and what was expected.
     """
     for key in known:
         if key in table:
@@ -66,7 +66,7 @@ def convert(table: dict[str, Any], kind: Any, path: Path, *, below: str = "", **
     except msgspec.ValidationError as error:
         message = str(error)
         found = _WHERE.search(message)
-        # A source lies in a profile's own table in the file.
+        # In the file, the keys of a source are in the profile's own table.
         key = _path(below, (found.group(1) if found else "$").replace("$.source", "$"))
         message = _WHERE.sub("", message)
         unknown = _UNKNOWN.fullmatch(message)
@@ -86,7 +86,7 @@ def wrong(path: Path, key: str, what: str, why: str = "") -> PinError:
 
 
 def display_path(path: Path) -> str:
-    """Return a path as messages show it: relative to the project where it lies there."""
+    """Return a path as messages show it: relative to the project if it is inside."""
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
@@ -95,7 +95,7 @@ def _path(below: str, key: str) -> str:
 
 
 def _names(kind: Any, table: dict[str, Any]) -> list[str]:
-    """The keys of a class; of a union's members, those of the one that the table says it is."""
+    """Return the keys of a class; for a union, those of the member that the table's tag selects."""
     info = msgspec.inspect.type_info(kind)
     members = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     structs = [each for each in members if isinstance(each, msgspec.inspect.StructType)]

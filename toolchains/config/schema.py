@@ -1,7 +1,7 @@
-"""Writes the JSON Schemas of the TOML files, so that editors complete and check them: toolchains/schemas/*.json.
+"""Write the JSON Schemas of the TOML files, toolchains/schemas/*.json, so that editors complete and check these files.
 
-Each TOML file names its schema in its first line (`#:schema`). A test compares the files with what is written here;
-`python -m toolchains.config.schema` writes them again.
+Each TOML file names its schema in its first line (`#:schema`). A test compares the schemas with the output of this
+module; `python -m toolchains.config.schema` writes them again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolchains.config.projects import Profile, ProjectFile
 from toolchains.config.vendors import VendorSdk
 from toolchains.system import paths
 
-# By schema: the folder of the files, what they may say, and which of its fields come from the file's name.
+# For each schema: the folder of the files, the class of their content, and the fields that come from the file's name.
 _KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "component": ("pins", Pin, ("name",)),
     "target": ("targets", TargetFile | VariantFile, ()),
@@ -38,7 +38,7 @@ def schema_folders() -> dict[str, str]:
 
 
 def _text(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
-    # A union of classes without a tag is told apart by the keys, which msgspec does not do.
+    # The classes of this union have no tag: their keys tell them apart, which msgspec does not support.
     members = kind.__args__ if kind == TargetFile | VariantFile else (kind,)
     found, components = msgspec.json.schema_components(members, ref_template="#/$defs/{name}")
     for definition in components.values():
@@ -56,7 +56,7 @@ def _text(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
 
 
 def _profile(project: dict[str, Any]) -> dict[str, Any]:
-    """Describe a profile as it is written: the keys of its source among its own, any of them maybe in [common]."""
+    """Describe a profile as in the file: the keys of its source are next to its own, and any key may be in [common]."""
     (_,), components = msgspec.json.schema_components((Profile,), ref_template="#/$defs/{name}")
     tables = {name: dict(table["properties"]) for name, table in components.items()}
     keys = tables.pop("Profile")

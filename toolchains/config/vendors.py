@@ -1,4 +1,4 @@
-"""Read what is known about each vendor's SDK: one TOML file in toolchains/sdks."""
+"""Read the descriptions of the vendors' SDKs: one TOML file each in toolchains/sdks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class VendorSdk(File, frozen=True):
         """Read toolchains/sdks/<key>.toml.
 
         Raises:
-            PinError: there is no such file, or it says what an SDK does not have.
+            PinError: there is no such file, or it has a key or a value that an SDK cannot have.
         """
         path = file(key)
         kind: VendorSdk = convert(read_table(path), cls, path, key=key)
@@ -49,10 +49,10 @@ class VendorSdk(File, frozen=True):
 
     @property
     def versioned(self) -> bool:
-        """Whether its version must be known."""
+        """Return whether the SDK's version must be known."""
         return "{version}" in self.home
 
 
 def file(key: str) -> Path:
-    """Where the description of a vendor's SDK is."""
+    """Return the path of the description of a vendor's SDK."""
     return paths.SDKS / f"{key}.toml"

@@ -1,4 +1,4 @@
-"""The container engine, and what the machine must have to run one.
+"""Talk to the container engine, and check what the machine needs to run one.
 
 Input: Docker's API. Output: images and containers. No other package talks to the engine.
 """

@@ -1,7 +1,7 @@
 """A container in which commands run, and into and out of which files are copied.
 
-It builds: commands run as root, because package managers and compilers install into it. The one for kernels, tests and
-users' programs is in sandbox.py.
+It is for builds: commands run as root, because package managers and compilers install into it. sandbox.py has the
+container for kernels, tests and users' programs.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from toolchains.system import terminal
 from toolchains.system.children import Completed
 from toolchains.system.errors import CommandError, EngineError
 
-# Tells our containers from the user's own. The value says for whom a container is: host and process.
+# Marks our containers, to tell them from the user's own. The value names the owner: host and process.
 OWNER_LABEL = "org.triton-foundry.container"
-# The capabilities that root needs to install files for several owners, of those that engines give.
+# The capabilities that root needs to install files for several owners, a subset of those that engines grant.
 BUILD_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
-# The first process of a container reads the input that its owner holds open. When the owner is gone, however it ended,
-# the engine closes that input, this process ends, and with it all others in the container.
+# The first process of a container reads from input that its owner holds open. When the owner ends, in whatever way, the
+# engine closes that input; then this process ends, and with it all others in the container.
 LIFELINE = ("cat",)
-# How many of the last lines printed an error shows.
+# Number of the last output lines that an error shows.
 _TAIL_LINES = 30
-# The status of a command whose process the engine lost: as if it was killed by SIGKILL.
+# The status of a command whose process the engine lost: the same as after SIGKILL.
 _LOST = 137
-# After this long (seconds) without any input, a message says that the command waits for input.
+# Seconds without any input after which a message says that the command waits for input.
 _INPUT_PATIENCE = 5
-# Where a command finds its input when that does not come from a terminal.
+# The file with a command's input if the input does not come from a terminal.
 _INPUT = "foundry/stdin"
-# Where the kernel counts what it killed for lack of memory, in a line "oom_kill N": cgroups of version 1 and 2.
+# Files in which the kernel counts the processes that it killed for lack of memory, as "oom_kill N": cgroups v1 and v2.
 _OOM_COUNTERS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
 
 
 class Container:
-    """A running container that does nothing by itself: commands are run in it, files go in and out as archives.
+    """A running container that does nothing by itself: commands run in it, and files are copied in and out as archives.
 
-    It is removed at the end of the with statement, whatever happened in it, and with it all that still runs inside. If
-    this process is killed, the engine ends and removes it.
+    It is removed at the end of the with statement in any case, and with it all its processes. If this process is
+    killed, the engine ends the container and removes it.
     """
 
     def __init__(self, api: Any, image: str, limits: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ class Container:
         self._image = image
         self._host = limits
         self._lifeline: Any = None
-        # Known before the engine is asked, so that it can be removed when the answer never arrived.
+        # The name is chosen before the request, so that the container can be removed even if the answer never arrived.
         self._name = f"foundry-{uuid.uuid4().hex}"
         self.id = ""
 
@@ -77,7 +77,7 @@ class Container:
                 host_config=self._api.create_host_config(auto_remove=True, **self._host),
                 **self._settings(),
             )["Id"]
-            # Before the start: the first process must not find its input closed.
+            # Attach before the start: the first process must not find its input closed.
             self._lifeline = self._api.attach_socket(self.id, params={"stdin": 1, "stream": 1})
             self._api.start(self.id)
             self._prepare()
@@ -95,26 +95,26 @@ class Container:
         try:
             self._remove()
         except EngineError:
-            # What went wrong first is to be heard of.
+            # Report the first error, not this one.
             if error is None:
                 raise
 
     def _first(self) -> Sequence[str]:
-        """Return the command of the container's first process, which ends when its input does."""
+        """Return the command of the container's first process, which ends when its input is closed."""
         return LIFELINE
 
     def _settings(self) -> Mapping[str, Any]:
-        """Return what the engine is told of the container's processes."""
+        """Return the engine's settings for the container's processes."""
         return {}
 
     def _prepare(self) -> None:
-        """Do what is to be done in the container before it is used."""
+        """Prepare the container before its first use."""
 
     def _remove(self) -> None:
         try:
             self._api.remove_container(self._name, force=True, v=True)
         except FAILURES as error:
-            # 404, 409: it never came to be, or its time had run out and the engine removed it or is about to.
+            # 404, 409: it was never created, or its time is over and the engine removed it or is about to.
             if status_of(error) not in (404, 409):
                 raise EngineError(f"cannot remove the container {self._name}", why=str(error)) from error
         finally:
@@ -131,17 +131,17 @@ class Container:
         line: Callable[[str], None] | None = None,
         out: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run a command to its end and return its exit status and what it printed.
+        """Run a command to its end and return its exit status and its output.
 
         Args:
             argv: program and arguments; never a shell line.
             env: added to the image's environment.
-            cwd: folder to run in; the image's own if not given.
+            cwd: folder to run in; the image's own by default.
             line: called with each whole line of stdout and stderr as it comes.
             out: called with the lines of stdout in place of `line`.
 
         Raises:
-            LimitError: the container's time was over before the command ended.
+            LimitError: the container's time ended before the command did.
         """
         chunks: tuple[list[bytes], list[bytes]] = ([], [])
         lines = (_Lines(out or line), _Lines(line))
@@ -174,10 +174,10 @@ class Container:
         cwd: str | None = None,
         line: Callable[[str], None] | None = None,
     ) -> str:
-        """As run, for a command that must succeed; returns its stdout.
+        """Run a command that must succeed, like run; return its stdout.
 
         Raises:
-            CommandError: exit status not zero; carries the last lines printed.
+            CommandError: the exit status is not zero; carries the last lines printed.
         """
         done = self.run(argv, env=env, cwd=cwd, line=line)
         if done.status != 0:
@@ -186,11 +186,11 @@ class Container:
         return done.stdout
 
     def interactive(self, argv: Sequence[str], *, cwd: str | None = None) -> int:
-        """Run a command with this process's terminal as its own; returns its exit status.
+        """Run a command in this process's terminal; return its exit status.
 
-        Where stdin is no terminal, it is read to its end first, and becomes the input of the command. An engine on
-        another machine may offer no way to say over an open connection that the input has ended. Where only stdout is
-        no terminal, the command has no input.
+        If stdin is not a terminal, it is read to its end first, and becomes the command's input, because an engine on
+        another machine may have no way to signal the end of input over an open connection. If only stdout is not a
+        terminal, the command has no input.
         """
         try:
             if sys.stdin.isatty() and sys.stdout.isatty():
@@ -206,7 +206,7 @@ class Container:
         return self._ended(id)
 
     def _ended(self, id: str) -> int:
-        """The exit status of a command. An engine that lost the process (killed with its container, say) gives none."""
+        """Return a command's exit status. The engine has none if it lost the process, such as with its container."""
         status = self._api.exec_inspect(id)["ExitCode"]
         return _LOST if status is None else int(status)
 
@@ -222,14 +222,14 @@ class Container:
         return self._ended(id)
 
     def copy_into(self, source: Path, destination: str) -> None:
-        """Copy a file or a folder into the container, under exactly this absolute name; parents are made."""
+        """Copy a file or a folder into the container, to exactly this absolute path; parent folders are created."""
         try:
             self._unpack(trees.entries_below(source, destination))
         except FAILURES as error:
             raise EngineError(f"cannot copy {source} into a container of {self._image}", why=str(error)) from error
 
     def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
-        """Write files into the container, by their names below /."""
+        """Write files into the container, by their paths relative to /."""
         data = io.BytesIO()
         trees.write_tar(data, entries)
         self._api.put_archive(self.id, "/", data.getvalue())
@@ -237,11 +237,11 @@ class Container:
     def copy_out(self, source: str, destination: Path) -> None:
         """Copy a file, or the content of a folder, out of the container to this name.
 
-        Only files and folders come out; links stay.
+        Only files and folders are copied; links are not.
 
         Raises:
             EngineError: there is no such file.
-            UnsafeArchiveError: an entry would land outside the destination.
+            UnsafeArchiveError: an entry would be written outside the destination.
         """
         try:
             chunks, _ = self._api.get_archive(self.id, source)
@@ -250,7 +250,7 @@ class Container:
             raise EngineError(f"cannot copy {source} out of a container of {self._image}", why=str(error)) from error
         with tarfile.open(fileobj=data) as tar:
             for member in tar:
-                # The engine's archive starts at the last part of the name that was asked for.
+                # The names in the engine's archive start with the last part of the requested path.
                 parts = PurePosixPath(confine.relative_path(member.name, f"what came from {source}")).parts[1:]
                 path = confine.path_below(destination, posixpath.join(".", *parts), f"what came from {source}")
                 file = tar.extractfile(member) if member.isfile() else None
@@ -261,13 +261,13 @@ class Container:
                     path.mkdir(parents=True, exist_ok=True)
 
     def put(self, tar: Path, folder: str) -> None:
-        """Unpack a tar, which may be larger than memory, into a folder of the container; the folder is made.
+        """Unpack a tar, which may be larger than memory, into a folder of the container; the folder is created.
 
-        The engine unpacks it: owners, modes and links become what the tar says, so it must be one that we made.
+        The engine unpacks it, with the owners, modes and links in the tar, so it must be a tar that we wrote.
         """
         self.call(["mkdir", "-p", folder])
         try:
-            # The SDK sends a file in pieces as it reads it.
+            # The Docker SDK sends a file in pieces while it reads it.
             with tar.open("rb") as file:
                 self._api.put_archive(self.id, folder, file)
         except FAILURES as error:
@@ -293,24 +293,24 @@ class Container:
             raise EngineError(failed, why=str(error)) from error
 
     def oom_killed(self) -> bool:
-        """Whether the kernel killed a process in this container for lack of memory, the container's or the machine's.
+        """Return whether the kernel killed a process in this container because the container or machine had no memory.
 
-        The kernel counts it for the container's cgroup. The engine's own answer, State.OOMKilled, does not tell: Docker
-        20.10 leaves it false when it was a process of a command that died, and not the container's own.
+        The kernel counts these kills per cgroup. The engine's own answer, State.OOMKilled, is not enough: Docker 20.10
+        leaves it false if the killed process belonged to a command, and not to the container itself.
         """
         counted = self.run(["cat", *_OOM_COUNTERS]).stdout.splitlines()
         return any(int(line.split()[1]) > 0 for line in counted if line.startswith("oom_kill "))
 
 
 def _input() -> bytes:
-    """All of stdin. A stdin that somebody holds open and never writes to would look like a command that hangs."""
+    """Return all of stdin. Print a message if no input comes, because waiting for input would look like a hang."""
     if not select.select([sys.stdin], [], [], _INPUT_PATIENCE)[0]:
         print("reading stdin to its end first; for no input: </dev/null", file=sys.stderr, flush=True)
     return sys.stdin.buffer.read()
 
 
 class _Stream(io.RawIOBase):
-    """Chunks of bytes as a file to be read once."""
+    """Chunks of bytes as a file that can be read once."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)

@@ -18,7 +18,7 @@ import urllib3.exceptions
 from toolchains.system.errors import EngineError, FileError
 from toolchains.system.space import FULL
 
-# What the SDK raises: its own errors; when the engine is gone, those of requests, which are OSErrors, and of urllib3.
+# Errors of the Docker SDK: its own; if the engine is gone, those of requests, which are OSErrors, and of urllib3.
 FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
 SOCKET = "/var/run/docker.sock"
 _VERSION = re.compile(r"client version \S+ is too (?:new|old)", re.IGNORECASE)
@@ -29,9 +29,9 @@ class Cause:
     """Why an engine failed.
 
     Attributes:
-        why: in words.
-        next: what to type or do.
-        absent: whether nothing is there at all, so that an engine can be started.
+        why: the reason, in words.
+        next: the command or the action that helps.
+        absent: whether there is no engine at all, so that one can be started.
     """
 
     why: str
@@ -40,32 +40,32 @@ class Cause:
 
 
 def address() -> str:
-    """Return where the engine is looked for."""
+    """Return the address of the engine."""
     return os.environ.get("DOCKER_HOST") or f"unix://{SOCKET}"
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status with which the engine refused; None where it did not even do that."""
+    """Return the HTTP status with which the engine refused; None if there was no HTTP answer."""
     return error.status_code if isinstance(error, docker.errors.APIError) else None
 
 
 def failed(what: str, error: BaseException) -> EngineError | FileError:
-    """Return the error to raise when a request failed: what was asked, why it failed, and the next command."""
+    """Return the error to raise if a request failed: the request, the reason, and the next command."""
     cause = find(error)
     kind = FileError if FULL.search(cause.why) else EngineError
     return kind(what, why=cause.why, next=cause.next)
 
 
 def disk_full(what: str, said: str) -> FileError:
-    """Return the error to raise when the engine's disk is full."""
+    """Return the error to raise if the engine's disk is full."""
     return FileError(what, why=f"the container engine's disk is full: {said}", next=_MAKE_ROOM)
 
 
 def find(error: BaseException, *, known: bool = False) -> Cause:
-    """Return why the engine at address() failed, from whatever the SDK raised.
+    """Return why the engine at address() failed, derived from the SDK's exception.
 
     Args:
-        known: it is an engine, since it answered before; what breaks off in the middle is no strange protocol then.
+        known: whether it answered before, so that it is an engine: a broken connection is then not a foreign protocol.
     """
     found = list(_chain(error))
     where = address()
@@ -74,7 +74,7 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
         return _refused(said, where)
     if known and any(isinstance(each, urllib3.exceptions.ProtocolError) for each in found):
         return Cause(f"{where} closed the connection: the engine stopped", RESTART)
-    # The innermost error is the first cause; what is around it only says that a request failed.
+    # The innermost error is the cause; the outer ones only say that a request failed.
     for each in reversed(found):
         match each:
             case ssl.SSLError():
@@ -131,7 +131,7 @@ def _refused(said: str, where: str) -> Cause:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and those inside it, the outermost first: causes, and what urllib3 and requests carry as arguments."""
+    """Yield an error and its inner errors, the outermost first: causes, and arguments of the HTTP libraries' errors."""
     todo, seen = [error], set[int]()
     while todo:
         each = todo.pop(0)

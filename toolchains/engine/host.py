@@ -1,7 +1,7 @@
-"""Check what the machine must have, and, if it is allowed, install and start it.
+"""Check what the machine must have, and install and start it if this is allowed.
 
-`./foundry --yes ...` or CI=true allows it, and it is done as root on Debian and Ubuntu only. Otherwise nothing is
-installed or started; the error says what to type.
+`./foundry --yes ...` or CI=true allows it. It is done only as root on Debian and Ubuntu. Otherwise nothing is installed
+or started, and the error has the command to type.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from toolchains.system.errors import EngineError, FoundryError, MissingToolError
 _RELEASE = Path("/etc/os-release")
 _SYSTEMD = Path("/run/systemd/system")
 _PIDFILE = Path("/var/run/docker.pid")
-# No bridge, so no firewall rule is touched: builds and runs use the networks none and host, which are there regardless.
+# No bridge, so no firewall rule changes: builds and runs use the networks none and host, which always exist.
 _DOCKERD = ("dockerd", "--bridge=none", "--iptables=false", "--ip-forward=false")
 _STARTUP_SECONDS = 60
 
@@ -36,11 +36,11 @@ class Requirement:
     """Something that the machine must have.
 
     Attributes:
-        name: what a user calls it.
+        name: the name that users know.
         purpose: what it is needed for.
-        packages: the Debian packages that it comes with.
-        find: where it is, or None where it is missing.
-        fix: what to type where it is missing.
+        packages: the Debian packages that contain it.
+        find: returns where it is, or None if it is missing.
+        fix: returns the command that provides it.
         version: a command that prints its version.
     """
 
@@ -52,7 +52,7 @@ class Requirement:
     version: tuple[str, ...] = ()
 
     def describe(self) -> str | None:
-        """Return where it is, or what it says of its version; None where it is missing."""
+        """Return its path or the version that it prints; None if it is missing."""
         found = self.find()
         if found is None or not self.version:
             return found
@@ -60,7 +60,7 @@ class Requirement:
 
 
 def requirements() -> list[Requirement]:
-    """Return all of them, for this machine and user."""
+    """Return all requirements of this machine and user."""
     found = [
         _program("apt-get", "apt", "fetches the packages of the base image"),
         Requirement("a Debian archive", "has those packages", ("debian-archive-keyring",), _archives, _archives_fix),
@@ -70,7 +70,7 @@ def requirements() -> list[Requirement]:
         _program("git", "git", "fetches what is built from a commit"),
     ]
     if os.geteuid() != 0:
-        # It prints no version: asked for one, it says how it is used.
+        # newuidmap has no option that prints a version.
         found.append(replace(_program("newuidmap", "uidmap", "lets mmdebstrap work without being root"), version=()))
     return [*found, Requirement("a container engine", "builds and runs images", ("docker.io",), _engine, _engine_fix)]
 
@@ -79,8 +79,8 @@ def doctor() -> None:
     """Print a table of the requirements.
 
     Raises:
-        MissingToolError: one is missing.
-        EngineError: there is an engine, and it does not work.
+        MissingToolError: a requirement is missing.
+        EngineError: there is an engine, but it does not work.
     """
     if _may_provide():
         _provide(_missing())
@@ -97,13 +97,13 @@ def doctor() -> None:
 
 
 def ensure_engine() -> client.Engine:
-    """Return the engine. Where it may be installed and started, it is, and so is the rest.
+    """Return the engine. Install and start it first if this is allowed, together with all other missing requirements.
 
-    The rest is needed only where something has to be fetched or made, and what needs it says so then.
+    Without permission, the other requirements are not checked here: code that fetches or builds something checks them.
 
     Raises:
-        MissingToolError: no engine is installed, and none may be.
-        EngineError: there is one, and it does not work.
+        MissingToolError: no engine is installed, and it may not be installed.
+        EngineError: there is one, but it does not work.
     """
     if _may_provide() and (missing := _missing()):
         _provide(missing)
@@ -111,7 +111,7 @@ def ensure_engine() -> client.Engine:
         return client.connect()
     except EngineError as error:
         missing = _missing()
-        # It may answer by now; what it said before holds then.
+        # The engine may answer by now; then the first error is reported.
         raise (_error(missing) if missing and missing[-1].find is _engine else error) from error
 
 
@@ -141,7 +141,7 @@ def _can_provide() -> bool:
 
 
 def _is_users_engine() -> bool:
-    """Return whether the user chose an engine; then the user must start it."""
+    """Return whether the user chose an engine; then only the user can start it."""
     return bool(os.environ.get("DOCKER_HOST"))
 
 
@@ -154,10 +154,10 @@ def _is_debian() -> bool:
 
 
 def _provide(missing: list[Requirement]) -> None:
-    """Install the packages of what is missing, and start an engine if none is there."""
+    """Install the packages of missing requirements, and start an engine if there is none."""
     failure = _engine_failure()
     absent = failure is not None and _is_absent(failure) and not _is_users_engine()
-    # An engine whose program is there only has to be started.
+    # If the engine's program is installed, it only has to be started.
     packages = [
         package
         for requirement in missing
@@ -201,7 +201,7 @@ def _start_engine() -> None:
 
 
 def _remove_stale_pidfile() -> None:
-    """A dockerd that was killed leaves its pidfile; the next refuses to start while any process has that number."""
+    """Remove the pidfile of a killed dockerd: the next one refuses to start while any process has that number."""
     if _PIDFILE.is_file():
         command = Path("/proc", _PIDFILE.read_text().strip() or "none", "comm")
         if not command.is_file() or command.read_text().strip() != _DOCKERD[0]:
@@ -243,7 +243,7 @@ def _engine() -> str | None:
 
 
 def _engine_failure() -> EngineError | None:
-    """Return why no engine can be used; None if one can."""
+    """Return why no engine can be used; None if one works."""
     try:
         client.connect().version()
     except EngineError as error:
@@ -252,12 +252,12 @@ def _engine_failure() -> EngineError | None:
 
 
 def _is_absent(failure: EngineError) -> bool:
-    """Return whether nothing is at the engine's place. An engine that is there and does not work is not replaced."""
+    """Return whether there is no engine at the address. An engine that exists but does not work is not replaced."""
     return diagnosis.find(failure.__cause__ or failure).absent
 
 
 def _engine_fix(failure: EngineError | None = None) -> str:
-    """Return what to type so that an engine works."""
+    """Return the command or the action that makes an engine work."""
     failure = failure or _engine_failure()
     if failure is None:
         return ""

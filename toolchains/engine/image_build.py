@@ -1,4 +1,4 @@
-"""What the classic builder prints: the steps of a build, its result, or why it failed."""
+"""Read the output of the classic builder: the steps of a build, its result, or why it failed."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from toolchains.system import processes, space
 from toolchains.system.errors import EngineError
 from toolchains.system.paths import LOGS
 
-# How many of the last lines printed an error shows.
+# Number of the last output lines that an error shows.
 _TAIL_LINES = 30
-# The image that each step made, the last one being the result, and the containers of the steps.
+# The image of each step, the last one being the result; and the container of each step.
 _STEP = re.compile(r"(?: ---> |Successfully built )([0-9a-f]{12,64})$")
 _RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12,64})$")
 
 
 def labelled(dockerfile: Path | bytes) -> bytes:
-    """Return a Dockerfile each of whose steps makes an image that names this process; see Engine.remove_abandoned."""
+    """Return a Dockerfile whose steps' images have a label with this process's name; see Engine.remove_abandoned."""
     text = dockerfile if isinstance(dockerfile, bytes) else dockerfile.read_bytes()
     label = f'LABEL {docker_archive.BUILD_LABEL}="{processes.process_name()}"'.encode()
     return re.sub(rb"(?mi)^FROM .*$", lambda line: line[0] + b"\n" + label, text)
 
 
 class BuildOutput:
-    """What the engine answers to a request for a build."""
+    """The engine's answers to a request for a build."""
 
     def __init__(self, line: Callable[[str], None]) -> None:
         self._line = line
@@ -40,7 +40,7 @@ class BuildOutput:
         self._died: Cause | None = None
 
     def read(self, request: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
-        """Send the request and read all answers; what fails is kept for image()."""
+        """Send the request and read all answers; a failure is kept for image()."""
         try:
             for answer in request():
                 self._failure = self._failure or answer.get("error", "")
@@ -54,10 +54,10 @@ class BuildOutput:
             self._died = diagnosis.find(error, known=True)
 
     def image(self) -> str:
-        """Write what was printed to the log, and return the ID of the image that was built.
+        """Write the output to the log, and return the ID of the image that was built.
 
         Raises:
-            EngineError: a step failed, with the last lines printed and the log's path; or the engine stopped.
+            EngineError: a step failed (the error has the last lines printed and the log's path), or the engine stopped.
         """
         LOGS.mkdir(parents=True, exist_ok=True)
         log = LOGS / "docker-build.log"
@@ -79,7 +79,7 @@ class BuildOutput:
         return self.steps()[-1]
 
     def steps(self) -> list[str]:
-        """Return the IDs of the images that the steps made, in their order."""
+        """Return the IDs of the steps' images, in order."""
         return self._found(_STEP)
 
     def containers(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A container for kernels, tests and users' programs, which may do anything: what it cannot do, and its limits."""
+"""A container for kernels, tests and users' programs, with restrictions and limits, because they may do anything."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from toolchains.archives.tar_file import TarWriter
 from toolchains.engine.container import LIFELINE, Container
 from toolchains.system.errors import EngineError, LimitError
 
-# The user in a sandbox: any but root. No image needs to know it.
+# The user in a sandbox: any user but root. Images need no entry for it.
 USER = 1000
-# The folder that a sandbox can always write to; others must be asked for.
+# The folder that is always writable in a sandbox; other writable folders must be requested.
 HOME = "/foundry"
 _TEMPORARY = "/tmp"
-# What programs take from /etc/passwd, which has no line for that user.
+# What programs usually read from /etc/passwd, which has no entry for this user.
 _IDENTITY = {"HOME": f"{HOME}/home", "USER": "foundry", "LOGNAME": "foundry"}
-# Caches go to /tmp, and a driver's library may be loaded from there: hence "exec".
+# Caches are in /tmp, and drivers may load libraries from there: hence "exec".
 _TEMPORARY_OPTIONS = "rw,exec,nosuid,nodev,mode=1777"
-# A sandbox may take this share of the engine's memory; the rest is for the engine, the owner and other programs.
+# A sandbox's share of the engine's memory; the rest is for the engine, the owner and other programs.
 _MEMORY_SHARE = 0.75
-# Processes and threads in a sandbox: this many, and for each pair of processors this many more. Tests run in as many
-# processes as there are processors, and each has as many threads in PoCL, and again in OpenBLAS.
+# The limit on processes and threads in a sandbox: a constant, and an amount for each pair of processors. Tests run in
+# as many processes as there are processors, and each has as many threads in PoCL, and again in OpenBLAS.
 _PROCESSES, _PROCESSES_PER_PAIR = 4096, 4
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a sandbox may take of the machine that the engine runs on; None where the engine cannot limit it.
+    """A sandbox's limits on the engine's machine; None if the engine cannot enforce one.
 
     Attributes:
-        memory: bytes, of all its processes, with what they write to /tmp.
-        processes: processes and threads at a time.
-        seconds: how long the container lives; None for as long as its owner.
+        memory: bytes, for all its processes, including what they write to /tmp.
+        processes: processes and threads at the same time.
+        seconds: the container's lifetime; None for as long as its owner lives.
     """
 
     memory: int | None
@@ -50,7 +50,7 @@ class Limits:
 
     @classmethod
     def of(cls, info: Mapping[str, Any], seconds: int | None) -> Limits:
-        """Return the limits that fit an engine, from what it says of itself and its machine."""
+        """Return the limits for an engine, from its data about itself and its machine."""
         cpus = int(info.get("NCPU") or 1)
         return cls(
             memory=int(info["MemTotal"] * _MEMORY_SHARE) if info.get("MemoryLimit") and info.get("MemTotal") else None,
@@ -59,18 +59,18 @@ class Limits:
         )
 
     def __str__(self) -> str:
-        """For people: "17.7 GB of memory, 4112 processes, 3600 s"."""
+        """Return the limits for people: "17.7 GB of memory, 4112 processes, 3600 s"."""
         memory = f"{self.memory / 1e9:.1f} GB of memory" if self.memory else "memory without a limit"
         processes = f"{self.processes} processes" if self.processes else "processes without a limit"
         return ", ".join([memory, processes] + ([f"{self.seconds} s"] if self.seconds else []))
 
 
 class Sandbox(Container):
-    """A container that runs what may do anything: kernels, tests, users' programs.
+    """A container for programs that may do anything: kernels, tests, users' programs.
 
-    Its processes are not root, have no capability and can get none. All of it is read-only but /foundry, /tmp and the
-    folders that were asked for, which are gone with it. It has no network, and limits on memory, processes and time.
-    HOME is /foundry/home. What is copied into it belongs to the user that its processes run as.
+    Its processes are not root, have no capability and cannot get one. Only /foundry, /tmp and the requested folders are
+    writable, and they are removed with the container. It has no network, and limits on memory, processes and time.
+    HOME is /foundry/home. Files that are copied into it belong to the user of its processes.
     """
 
     def __init__(self, api: Any, image: str, limits: Limits, folders: Sequence[str]) -> None:
@@ -80,10 +80,10 @@ class Sandbox(Container):
             "security_opt": ["no-new-privileges"],
             "read_only": True,
             "tmpfs": {_TEMPORARY: _TEMPORARY_OPTIONS},
-            # Volumes without a name, which the engine removes with the container. Unlike a tmpfs, they can be reached
-            # by its archives.
+            # Volumes without a name, which the engine removes with the container. Unlike a tmpfs, the engine's archives
+            # can write to them.
             "mounts": [docker.types.Mount(folder, None, type="volume") for folder in folders],
-            # The same limit with swap as without: no swap.
+            # The limit with swap equals the limit without: no swap.
             "mem_limit": limits.memory,
             "memswap_limit": limits.memory,
             "pids_limit": limits.processes,
@@ -102,7 +102,8 @@ class Sandbox(Container):
 
     def _prepare(self) -> None:
         self._end = time.monotonic() + (self.limits.seconds or math.inf)
-        # A new volume is root's. Root can do this to what it owns without a capability; engines' archives cannot.
+        # A new volume belongs to root. Root can change its own files without a capability; the engine's archives
+        # cannot.
         id = self._api.exec_create(self.id, ["chmod", "1777", *self._folders], user="0")["Id"]
         said = self._api.exec_start(id)
         if self._api.exec_inspect(id)["ExitCode"] != 0:
@@ -117,7 +118,7 @@ class Sandbox(Container):
             )
 
     def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
-        """Write files into the folders that can be written to: the engine refuses others, and cannot reach a tmpfs."""
+        """Write files into the writable folders: the engine refuses other folders, and cannot write to a tmpfs."""
         for folder in self._folders:
             root = folder.strip("/") + "/"
             inner = {name.removeprefix(root): source for name, source in entries.items() if name.startswith(root)}
@@ -129,7 +130,7 @@ class Sandbox(Container):
 
 
 def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
-    """Return a tar of files and of the folders that they are in, all of which belong to the user of a sandbox."""
+    """Return a tar of files and their parent folders, all of which belong to the user of a sandbox."""
     packed = io.BytesIO()
     with TarWriter(packed, owner=USER) as tar:
         for folder in sorted({str(parent) for name in entries for parent in PurePosixPath(name).parents} - {"."}):
