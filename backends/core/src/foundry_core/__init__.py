@@ -1,4 +1,4 @@
-"""What the backends of Triton Foundry share: the lowering of Triton's IR, and running its result on OpenCL devices."""
+"""Code shared by the backends of Triton Foundry: lowering of Triton's IR, and execution on OpenCL devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Tensor"]
 
 
 def __getattr__(name: str) -> Any:
-    # NumPy is imported at the first use of Tensor: parts of this package work without it.
+    # NumPy is imported at the first use of Tensor, because parts of this package work without NumPy.
     if name == "Tensor":
         from .tensor import Tensor
 

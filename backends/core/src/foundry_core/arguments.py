@@ -1,4 +1,4 @@
-"""Which of a launch's arguments a compiled kernel takes, and of what types: read off Triton's source object."""
+"""Finds which arguments of a launch a compiled kernel takes, and their types, from Triton's source object."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ class ArgumentError(Failure):
 
 
 class Parameters:
-    """What is passed to a kernel: everything but constants, tuples taken apart.
+    """The arguments that are passed to a kernel: all except constants; tuples are flattened.
 
     Args:
-        source: Triton's source object; its signature names the type of every parameter, `constexpr` for those that are
-            compiled in. Tuples are signatures of their own. 3.2 leaves those out that are declared tl.constexpr, and
-            names the type of arguments that it compiles in because they are 1 or None: only its constants, by name,
-            tell these (later releases have their constants by position).
+        source: Triton's source object. Its signature has the type of every parameter; `constexpr` means that the
+            parameter is compiled in. The type of a tuple is a tuple. Triton 3.2 omits parameters that are declared
+            tl.constexpr, and gives arguments that it compiles in because they are 1 or None an ordinary type: only its
+            constants, which are by name, identify them (in later releases constants are by position).
         kernel: the kernel's name, for messages.
-        written: the numbers of the passed arguments that the kernel may store through; None if that is not known,
-            which counts as all.
+        written: the numbers of the passed arguments that the kernel may store through; None means any of them.
 
     Attributes:
-        types: Triton's names of the types, in the order in which the kernel takes them.
-        names: the Python function's parameters that they belong to.
+        types: Triton's names of the types, in the order in which the kernel takes the arguments.
+        names: the Python function's parameters to which they belong.
 
     Raises:
-        NotImplementedError: a tensor descriptor is to be passed.
+        NotImplementedError: an argument is a tensor descriptor.
     """
 
     def __init__(self, source: Any, kernel: str, written: Collection[int] | None = None) -> None:
         constants = getattr(source, "constants", {})
         self._kernel = kernel
-        # Where each is in a launch's arguments. A parameter that is compiled in is one argument, tuple or not.
+        # The position of each in a launch's arguments. A compiled-in parameter is one argument, even if it is a tuple.
         self._paths: list[tuple[int, ...]] = []
         self.names: list[str] = []
         self.types: list[str] = []
@@ -59,10 +58,10 @@ class Parameters:
         self._written = [i for i in self._pointers if written is None or i in written]
 
     def pick(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return those arguments of a launch that are passed; a NumPy array as the Tensor over it.
+        """Return the arguments of a launch that are passed; a NumPy array becomes the Tensor over it.
 
         Raises:
-            ArgumentError: the kernel stores through one that must not be written.
+            ArgumentError: the kernel stores through an argument that must not be written.
         """
         picked = [_at(arguments, path) for path in self._paths]
         for i in self._pointers:

@@ -1,4 +1,4 @@
-"""Time as triton.testing and triton.autotune measure it, for launches that have finished when they return."""
+"""Timers for triton.testing and triton.autotune. Launches are synchronous: they have finished when they return."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import numpy.typing as npt
 
 
 class Event:
-    """A point in time; what torch calls an event."""
+    """A point in time; torch calls this an event."""
 
     def __init__(self, enable_timing: bool = True) -> None:
         self._seconds = 0.0
 
     def record(self) -> None:
-        """Take the time now: every launch before this line has finished."""
+        """Store the current time; every launch before this call has finished."""
         self._seconds = time.perf_counter()
 
     def elapsed_time(self, end: Event) -> float:
-        """Milliseconds from here to `end`."""
+        """Return the time from this event to `end`, in milliseconds."""
         return (end._seconds - self._seconds) * 1e3
 
 
 class DeviceInterface:
-    """The part of torch.cuda that triton.testing.do_bench asks a driver for."""
+    """The part of torch.cuda that triton.testing.do_bench uses."""
 
     Event = Event
 
     @staticmethod
     def synchronize() -> None:
-        """Nothing to wait for: launches are synchronous."""
+        """Return immediately: launches are synchronous."""
 
     @staticmethod
     def current_device() -> int:
-        """There is one device."""
+        """Return 0, the only device."""
         return 0
 
 
 def cache_filler(cache_bytes: int) -> npt.NDArray[np.uint8]:
-    """An array that, once written, has pushed everything else out of a last-level cache of `cache_bytes`."""
+    """Return an array; writing to it evicts all other data from a last-level cache of `cache_bytes`."""
     return np.empty(2 * cache_bytes, np.uint8)

@@ -1,4 +1,4 @@
-"""What the compiler.py of every plugin shares: options that change nothing here, Triton's own passes, `tile`."""
+"""The common base of every plugin's compiler.py: launch options, Triton's own passes, and the stage `tile`."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
 _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
 
 
-# Keywords of a launch that Triton refuses itself, with a reason.
+# Keywords of a launch that Triton itself refuses, with a reason.
 _TRITONS_OWN = ("device", "device_type", "stream")
-# Between Triton's kernel and `given`: the backend's parse_options, and in some releases one function more.
+# Frames between Triton's kernel and `given`: the backend's parse_options, and in some releases one more function.
 _CALLERS = 4
 
 
 class OptionError(Failure, ValueError):
-    """An option of a launch has a value that it cannot have."""
+    """An option of a launch has an invalid value."""
 
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What a launch may set by keyword, as `kernel[grid](..., num_warps=4)`, where one program is one thread of work.
+    """Options that a launch may set by keyword, as `kernel[grid](..., num_warps=4)`. One program is one thread of work.
 
     The options that spread a program over a GPU (num_warps, num_stages, num_ctas) are accepted, because kernels and
-    their autotuner configurations carry them, and change nothing. They must be what a GPU could be launched with.
+    their autotuner configurations contain them, but they change nothing. Their values must be valid on a GPU.
 
     Attributes:
-        num_threads: of triton-cpu and triton-spirv; 0, their default, is the only value. How many threads work on a
-            launch is the device's to say.
-        threads_instead: what to use in the place of num_threads, for the message.
+        num_threads: an option of triton-cpu and triton-spirv; only their default, 0, is valid. The device decides how
+            many threads execute a launch.
+        threads_instead: what to use instead of num_threads, for the message.
 
     Raises:
-        OptionError: one has a value that it cannot have.
+        OptionError: an option has an invalid value.
     """
 
     backend_name: str = ""
@@ -64,10 +64,10 @@ class ProgramOptions:
     supported_fp8_dtypes: tuple[str, ...] = ()
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
-    # The tf32 modes permit a loss of precision and do not demand it: they are computed like ieee.
+    # The tf32 modes permit a loss of precision but do not require it, so they are computed like ieee.
     allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3")
     max_num_imprecise_acc_default: int = 0
-    # The names of 3.2, whose Config passes all of its own to every backend, and whose runtime asks for the first two.
+    # Names of 3.2: its Config passes all its options to every backend, and its runtime reads the first two.
     cluster_dims: tuple[int, int, int] = (1, 1, 1)
     deprecated_fp8_dtypes: tuple[str, ...] = ()
     num_buffers_warp_spec: int = 0
@@ -101,16 +101,16 @@ class ProgramOptions:
             )
 
     def hash(self) -> str:
-        """Part of the key of Triton's cache."""
+        """Return this object's part of the key of Triton's cache."""
         key = "_".join(f"{name}-{value}" for name, value in sorted(self.__dict__.items()))
         return hashlib.sha256(key.encode()).hexdigest()
 
 
 class ProgramBackend(BaseBackend):  # type: ignore[misc]
-    """Triton's view of a compiler that makes one thread of work of a program; a plugin adds its stages and its hash.
+    """Triton's interface to a compiler that makes one thread of work of a program. A plugin adds stages and a hash.
 
     Attributes:
-        options_type: what a launch may set by keyword. Its backend_name is the name of the backend.
+        options_type: the options that a launch may set by keyword. Its backend_name is the name of the backend.
     """
 
     options_type: ClassVar[type[ProgramOptions]]
@@ -130,7 +130,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return metadata
 
     def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:  # 3.2: none
-        # Tiles of any size are multiplied: there is no matrix instruction whose shape would set a least one.
+        # Tiles of any size can be multiplied: no matrix instruction requires a minimum size.
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1)}
 
     def get_module_map(self) -> dict[str, ModuleType]:
@@ -139,7 +139,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return {"triton.language.extra.libdevice": libdevice}
 
     def compute_spec_key(self, argument: Any, align: bool) -> Any:
-        """Answer 3.2, which asks this of every argument of a launch and takes whatever has a dtype for a tensor.
+        """Return the key of an argument, for Triton 3.2, which treats anything with a dtype as a tensor.
 
         Raises:
             TypeError: see specialization.as_tensors.
@@ -147,24 +147,24 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return super().compute_spec_key(specialization.as_tensors(argument), align)
 
     def load_dialects(self, ctx: Any) -> None:
-        """TTIR is made of Triton's own dialects; everything after it leaves Triton's MLIR."""
+        """Do nothing: TTIR uses Triton's own dialects only, and later stages are not in Triton's MLIR."""
 
 
 def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:
-    """Those of a launch's keywords that a dataclass of options knows.
+    """Return the keywords of a launch that are fields of a dataclass of options.
 
     Raises:
-        OptionError: one is neither an option nor a parameter of the kernel.
+        OptionError: a keyword is neither an option nor a parameter of the kernel.
     """
     _refuse_unknown(list(known.__dataclass_fields__), options)
     return {name: options[name] for name in known.__dataclass_fields__ if options.get(name) is not None}
 
 
 def _refuse_unknown(known: list[str], options: dict[str, Any]) -> None:
-    """Say which keyword of a launch is wrong, and what may have been meant; Triton's own error is a bare KeyError.
+    """Report a wrong keyword of a launch and the nearest valid one; Triton's own error is a bare KeyError.
 
-    Triton hands the kernel's own parameters over among the options, if they are given by keyword. Only the function of
-    Triton's that called the backend knows these: its `self` is the kernel.
+    Triton passes the kernel's own parameters among the options if they are given by keyword. Only the Triton function
+    that called the backend knows them: its `self` is the kernel.
     """
     unknown = [name for name in options if name not in known and name not in _TRITONS_OWN]
     frame = sys._getframe() if unknown else None
@@ -184,16 +184,16 @@ def _refuse_unknown(known: list[str], options: dict[str, Any]) -> None:
 
 
 def make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
-    """The stage ttir: Triton's own clean-up, after which a `while` that only waits is still there."""
+    """Run the stage ttir: Triton's own clean-up, which keeps a `while` that only waits."""
     _keep_loops(module)
     return clean_up(module, metadata)
 
 
 def _keep_loops(module: Any) -> None:
-    """Put a barrier into the condition of every `while`.
+    """Insert a barrier into the condition of every `while`.
 
-    MLIR deletes a loop whose result nobody uses if it has no effect, also one that never ends. The front takes the
-    barriers out again where a loop is kept for another reason (front/structured.py).
+    MLIR deletes a loop without effects whose result nobody uses, even if it never ends. The front removes the barriers
+    again from loops that are kept for another reason (front/structured.py).
     """
     builder = ir.builder(module.context)
     builder.set_loc("", 0, 0)
@@ -207,11 +207,11 @@ def _keep_loops(module: Any) -> None:
 
 
 def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
-    """Run the passes that Triton's other backends run before they leave TTIR."""
+    """Run the passes that Triton's other backends run on TTIR."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     passes.common.add_inliner(manager)
-    if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # until 3.6: block pointers become plain ones
+    if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # until 3.6: block pointers become plain pointers
         passes.ttir.add_rewrite_tensor_pointer(manager)
     if hasattr(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"):  # 3.2 has no descriptors
         passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
@@ -221,13 +221,13 @@ def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
     passes.common.add_cse(manager)
     passes.common.add_symbol_dce(manager)
     passes.ttir.add_loop_unroll(manager)
-    # Later releases name what runs, for the reproducer that they write when it fails.
+    # Later releases name the passes, for the reproducer that they write if a pass fails.
     manager.run(module, *(("make_ttir",) if _RELEASE > (3, 2) else ()))
     return module
 
 
 def kernel_name(module: Any) -> str:
-    """The name of the one kernel in a module of TTIR."""
+    """Return the name of the one kernel in a module of TTIR."""
     if hasattr(module, "get_entry_func_name"):
         return str(module.get_entry_func_name())
     found = _KERNEL.search(str(module))  # 3.2
@@ -236,8 +236,8 @@ def kernel_name(module: Any) -> str:
 
 
 def make_tile(module: Any, metadata: dict[str, Any]) -> str:
-    """The stage tile: structured form, and what Triton's runtime wants to know of any kernel."""
-    # The lowering is imported by its first use: a kernel out of Triton's cache does not pay for it.
+    """Run the stage tile: return structured form, and set the metadata that Triton's runtime needs for every kernel."""
+    # The lowering is imported at its first use, so that a kernel from Triton's cache does not load it.
     from .pipeline import read_kernel
 
     metadata["name"] = kernel_name(module)

@@ -1,4 +1,4 @@
-"""What the drivers of all plugins share: one device, launches that have finished when they return."""
+"""The common base of all plugins' drivers: one device, and launches that have finished when they return."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ Function = TypeVar("Function")
 
 
 def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
-    """Return what Triton expects of load_binary: module, function, registers, spills, most threads of a program.
+    """Return what Triton expects of load_binary: module, function, registers, spills, maximum threads of a program.
 
-    Triton checks num_warps against the last; releases without triton.knobs, 3.2 among them, do not, and do not take it.
+    Triton checks num_warps against the maximum. Releases without triton.knobs, such as 3.2, do not check it and do not
+    accept it.
     """
     known = (module, function, 0, 0)
     return (*known, most_threads) if hasattr(triton, "knobs") else known
 
 
 class SynchronousDriver(DriverBase):  # type: ignore[misc]
-    """The one device of a process, as Triton's runtime sees it; what is the same whatever the device is.
+    """The one device of a process as Triton's runtime sees it, with everything that does not depend on the device.
 
     Attributes:
-        pointer: C's type of a kernel parameter that is a pointer.
-        utils: what Triton's runtime asks about devices and binaries: get_device_properties, load_binary, unload_module.
-        launcher_cls: called with Triton's source object and the metadata, it returns what launches a compiled kernel.
+        pointer: the C type of a pointer parameter of a kernel.
+        utils: answers Triton's runtime about devices and binaries: get_device_properties, load_binary, unload_module.
+        launcher_cls: called with Triton's source object and the metadata; returns the launcher of a compiled kernel.
     """
 
     pointer = "void*"
@@ -48,19 +49,19 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether kernels can run here."""
+        """Return whether kernels can run here."""
         return not cls.inactive_reason()
 
     @classmethod
     @abstractmethod
     def inactive_reason(cls) -> str:
-        """Why is_active() is false, or ""; a Triton with this project's patches says it in its error."""
+        """Return why is_active() is false, or "". A Triton with this project's patches prints it in its error."""
 
     def get_current_device(self) -> int:
         return 0
 
     def set_current_device(self, device: int) -> None:
-        """There is one device; the environment chooses it."""
+        """Do nothing: there is one device, and the environment chooses it."""
 
     def get_current_stream(self, device: int) -> int:
         return 0
@@ -74,10 +75,10 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
         return DeviceInterface
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        """Return C's type of a kernel parameter, for Triton's ahead-of-time tools.
+        """Return the C type of a kernel parameter, for Triton's ahead-of-time tools.
 
         Raises:
-            ScalarTypeError: a kernel cannot take such a number.
+            ScalarTypeError: a kernel cannot take a number of this type.
         """
         return self.pointer if ty.startswith("*") else scalars.passed(ty).c_type
 
@@ -87,7 +88,7 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
         return do_bench  # type: ignore[no-any-return]
 
     def cache_bytes(self) -> int:
-        """Size of the cache that a measurement could leave warm for the next; 0 for none."""
+        """Return the size of the cache that one measurement could leave warm for the next; 0 for none."""
         return 0
 
     def get_empty_cache_for_benchmark(self) -> Tensor:
@@ -98,11 +99,12 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
 
 
 class SynchronousLauncher(Generic[Function]):
-    """Launches one compiled kernel, in the form in which Triton's runtime calls it. A plugin adds `launch`.
+    """Launches one compiled kernel when Triton's runtime calls it. A plugin implements `launch`.
 
     Args:
         src: Triton's source object.
-        metadata: of the compiled kernel: its name, which arguments it writes, and what the plugin's compiler added.
+        metadata: the compiled kernel's metadata: its name, which arguments it writes, and what the plugin's compiler
+            added.
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
@@ -130,25 +132,26 @@ class SynchronousLauncher(Generic[Function]):
             exit_hook(launch_metadata)
 
     def prepare(self, function: Function) -> None:
-        """Get ready before the hooks of a launch, which measure time; called at every launch, an empty one too."""
+        """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""
 
     def launch(self, grid: Grid, function: Function, arguments: Sequence[Any]) -> None:
-        """Run the kernel to its end.
+        """Run the kernel until it has finished.
 
         Args:
             grid: programs along x, y and z, each at least 1.
             function: what the driver's load_binary returned as the function.
-            arguments: those that are passed to the kernel: a tensor for each pointer, a number for each scalar.
+                arguments: the arguments that are passed to the kernel: a tensor for each pointer, a number for each
+                    scalar.
         """
         raise NotImplementedError
 
 
 class OpenCLUtils:
-    """What Triton's runtime asks of a driver about an OpenCL device and its binaries.
+    """Answers Triton's runtime about an OpenCL device and its binaries.
 
     Args:
         open_device: returns the device, the same one each time.
-        warp_size: work-items that Triton is to regard as a warp.
+        warp_size: work-items that Triton treats as a warp.
     """
 
     def __init__(self, open_device: Callable[[], Device], warp_size: int) -> None:
@@ -169,19 +172,19 @@ class OpenCLUtils:
         """Build the module on the device.
 
         Returns:
-            see `handles`. The function is the program and the name of a kernel in it; the launcher knows the kernel's
-            parameters.
+                see `handles`. The function is the program and the name of a kernel in it; the launcher knows the
+                kernel's parameters.
         """
         opened = self._open_device()
         program = opened.build(kernel)
         return handles(program, (program, name), opened.cl.max_work_group_size)
 
     def unload_module(self, module: Any) -> None:
-        """PyOpenCL releases a program with its last reference."""
+        """Do nothing: PyOpenCL releases a program with its last reference."""
 
 
 class OpenCLDriver(SynchronousDriver):
-    """A driver whose device is an OpenCL device. A plugin adds `device`.
+    """A driver of an OpenCL device. A plugin implements `device`.
 
     Args:
         warp_size: see OpenCLUtils.
@@ -193,7 +196,7 @@ class OpenCLDriver(SynchronousDriver):
 
     @abstractmethod
     def device(self) -> Device:
-        """Return the device, opened once a process."""
+        """Return the device; a process opens it once."""
 
     def ran(self) -> Ran:
         """Describe what launches run on, for reports."""

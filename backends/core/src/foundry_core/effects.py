@@ -1,15 +1,15 @@
-"""What an operation does besides computing its results, by the MemoryEffect traits that it declares.
+"""The effects of an operation besides its results, from the MemoryEffect traits that it declares.
 
-All that moves, repeats or leaves out an operation asks here, and never for its class: an operation that is added later
-declares its effects, and is then treated like the others. One that declares none, of our dialects or of xDSL's, is
-refused by name when a kernel is read (`refuse_undeclared`).
+Code that moves, repeats or removes an operation uses these functions and never checks the operation's class. A new
+operation declares its effects and is then treated like the others. An operation that declares none, from our dialects
+or from xDSL's, is refused by name when a kernel is read (`refuse_undeclared`).
 
-    traits_def(Pure())                                          computes
-    traits_def(MemoryReadEffect())                              reads memory; left out if nobody uses its result
+    traits_def(Pure())                                          computes only
+    traits_def(MemoryReadEffect())                              reads memory; removed if nobody uses its result
     traits_def(MemoryWriteEffect())                             writes memory
     traits_def(MemoryReadEffect(), MemoryWriteEffect())         both, as an atomic operation does
-    traits_def(RecursiveMemoryEffect())                         what the operations in its regions do
-    traits_def(OrderingEffect())                                is no access to memory, and stays where it is
+    traits_def(RecursiveMemoryEffect())                         has the effects of the operations in its regions
+    traits_def(OrderingEffect())                                does not access memory, and keeps its position
     traits_def(Pure(), WholeTile())                             needs all elements of its operands at once
 """
 
@@ -36,7 +36,7 @@ from .errors import unsupported
 
 @dataclass(frozen=True)
 class _Order(Resource):
-    """What nothing reads: a write to it keeps an operation from being deleted, and changes no bytes."""
+    """A resource that nothing reads. A write to it keeps an operation from being deleted and changes no bytes."""
 
     def name(self) -> str:
         return "<Order>"
@@ -47,7 +47,7 @@ ORDERING = EffectInstance(MemoryEffectKind.WRITE, resource=_ORDER)
 
 
 class OrderingEffect(MemoryEffect):
-    """An effect that is none on memory: a barrier, a promise to the compiler."""
+    """An effect without a memory access: a barrier, a promise to the compiler."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> frozenset[EffectInstance]:
@@ -55,10 +55,10 @@ class OrderingEffect(MemoryEffect):
 
 
 class WholeTile(OpTrait):
-    """An operation that needs all elements of its operands at once: they are evaluated where it stands."""
+    """An operation that needs all elements of its operands at once: they are evaluated at its position."""
 
 
-# Operations of which xDSL 0.74 does not say it.
+# Operations whose effects xDSL 0.74 does not declare.
 _UNDECLARED_BY_XDSL: dict[type[Operation], MemoryEffect] = {
     arith.RemUIOp: NoMemoryEffect(),
     cf.BranchOp: NoMemoryEffect(),
@@ -73,10 +73,10 @@ def _declared(op: Operation) -> list[MemoryEffect]:
 
 
 def effects(op: Operation) -> frozenset[EffectInstance]:
-    """All effects of an operation, of one with regions also those of all operations in them.
+    """Return all effects of an operation, including those of all operations in its regions.
 
     Raises:
-        UnsupportedOperation: it, or one in its regions, declares none.
+        UnsupportedOperation: the operation, or one in its regions, declares no effects.
     """
     declared = _declared(op)
     if not declared:
@@ -98,24 +98,25 @@ def _has(op: Operation, kind: MemoryEffectKind) -> bool:
 
 
 def reads(op: Operation) -> bool:
-    """Whether an operation, or one in its regions, reads memory."""
+    """Return whether an operation, or one in its regions, reads memory."""
     return _has(op, MemoryEffectKind.READ)
 
 
 def writes(op: Operation) -> bool:
-    """Whether an operation, or one in its regions, writes memory."""
+    """Return whether an operation, or one in its regions, writes memory."""
     return _has(op, MemoryEffectKind.WRITE)
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether an operation only computes its results."""
+    """Return whether an operation only computes its results."""
     return not effects(op)
 
 
 def is_sink(op: Operation) -> bool:
-    """Whether the tiles that an operation takes are evaluated where it stands, and not where its results are used.
+    """Return whether the tiles that an operation takes are evaluated at its position, not where its results are used.
 
-    That is what needs whole tiles, what hands values to another block, and what has any effect but that of reading.
+    This holds for operations that need whole tiles, that pass values to another block, or that have any effect except
+    reading.
     """
     if op.regions or op.has_trait(IsTerminator) or op.has_trait(WholeTile):
         return True
@@ -123,7 +124,7 @@ def is_sink(op: Operation) -> bool:
 
 
 def refuse_undeclared(module: Operation) -> None:
-    """Refuse what is in a module and declares no effects.
+    """Refuse a module that contains an operation without declared effects.
 
     Raises:
         UnsupportedOperation: names the first such operation, with its source line.

@@ -1,4 +1,4 @@
-"""Why a kernel is refused, in the words of the one who wrote it: the operation and the line it comes from."""
+"""Errors that refuse a kernel. They name the operation and the source line in the user's code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class LoweringError(Exception):
 
 
 class UnsupportedOperation(LoweringError):
-    """An operation, or a form of it, that the lowering does not take.
+    """The lowering does not support an operation, or a form of it.
 
     Args:
-        operation: its name, `tt.histogram`.
-        place: the source line, `kernels.py:12`, or "" if the IR carries none.
-        why: what exactly about it is not taken.
+        operation: the operation's name, for example `tt.histogram`.
+        place: the source line, for example `kernels.py:12`, or "" if the IR has no location.
+        why: the part of the operation that is not supported.
     """
 
     def __init__(self, operation: str, place: str, why: str = "") -> None:
@@ -32,7 +32,7 @@ class ToolError(LoweringError):
 
 
 def source_line(location: object) -> FileLineColLoc | None:
-    """The place in a file that an MLIR location comes down to; of a call, where it was called: the user's line."""
+    """Return the place in a file for an MLIR location; for a call, where it was called: the user's line."""
     match location:
         case FileLineColLoc():
             return location
@@ -49,7 +49,7 @@ def source_line(location: object) -> FileLineColLoc | None:
 
 
 def unsupported(op: Operation, why: str = "") -> UnsupportedOperation:
-    """The refusal of one operation of the IR."""
+    """Build the error that refuses one operation of the IR."""
     line, around = source_line(op.location), op.parent_op()
     while line is None and around is not None:
         line, around = source_line(around.location), around.parent_op()

@@ -1,14 +1,14 @@
-"""An error as the project's users read it: what failed, why, and the next thing to do."""
+"""The base of error messages for the project's users: what failed, why, and the next thing to do."""
 
 from __future__ import annotations
 
 
 class Failure(Exception):
-    """What failed, why, and the next thing to do.
+    """An error message with what failed, why, and the next thing to do.
 
     Args:
-        what: failed, in one line.
-        why: as far as it is known; may have several lines.
+        what: what failed, in one line.
+        why: the reason, as far as known; may have several lines.
         next: a command to type or a thing to change, if there is one.
     """
 

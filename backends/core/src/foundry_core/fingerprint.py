@@ -1,4 +1,4 @@
-"""The identity of a compiler made of Python packages and programs: what a compiled kernel's cache key must contain."""
+"""Computes the identity of a compiler made of Python packages and programs, for the cache key of a compiled kernel."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def fingerprint(packages: Iterable[str], programs: Iterable[Path]) -> str:
-    """sha256 over the Python source of `packages` and over the identity of `programs`.
+    """Return the sha256 of the Python source of `packages` and of the identity of `programs`.
 
-    Sources count by content, so that an edit in a checkout is a new compiler. Programs count by resolved path, size and
-    time of last change: LLVM's libraries are too big to be read at every start.
+    Sources are identified by content, so that an edit in a checkout is a new compiler. Programs are identified by
+    resolved path, size and modification time, because LLVM's libraries are too large to read at every start.
     """
     digest = hashlib.sha256()
     for package in packages:

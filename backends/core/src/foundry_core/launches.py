@@ -1,4 +1,4 @@
-"""What a driver's launches were, for whoever asks afterwards."""
+"""Records a driver's launches for later queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Entry = TypeVar("Entry")
 
 
 class LaunchLog(Generic[Entry]):
-    """The launches of a process, one entry each."""
+    """The launches of a process, one entry for each."""
 
     def __init__(self) -> None:
         self._last: Entry | None = None
@@ -28,7 +28,7 @@ class LaunchLog(Generic[Entry]):
 
     @contextmanager
     def profile(self) -> Iterator[list[Entry]]:
-        """Collect the launches made inside the `with`, in their order, from any thread.
+        """Collect the launches made inside the `with`, in order, from any thread.
 
         with triton_dpu_backend.profile() as launches:
             kernel[grid](...)
@@ -39,5 +39,5 @@ class LaunchLog(Generic[Entry]):
         try:
             yield launches
         finally:
-            # By identity: two that have seen the same launches are equal.
+            # Compare by identity: two lists that recorded the same launches are equal.
             self._listeners[:] = [listener for listener in self._listeners if listener is not launches]

@@ -1,8 +1,8 @@
-"""Numbers in MLIR's text, bit for bit.
+"""Reads and prints the numbers of MLIR's text without losing a bit.
 
-xDSL 0.74 loses some of them: it reads `dense<0x7FC00000>` as an integer also where the elements are floats, prints a
-splat of NaN as a list, keeps a bf16 as the decimal that MLIR prints, and a NaN without its payload. So constants are
-kept as the bits of their elements, and read and printed here.
+xDSL 0.74 loses some bits: it reads `dense<0x7FC00000>` as an integer even if the elements are floats, prints a splat of
+NaN as a list, keeps a bf16 as the decimal that MLIR prints, and keeps a NaN without its payload. So we store constants
+as the bits of their elements, and read and print them here.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from xdsl.parser import Parser
 
 from .errors import LoweringError
 
-# Bits behind the point, of the formats that are f32 in registers.
+# Mantissa bits of the formats that are f32 in registers.
 _MANTISSA: dict[type[Attribute], int] = {Float16Type: 10, BFloat16Type: 7, Float8E5M2Type: 2}
 
 
 def width(type: Attribute) -> int:
-    """Bits of a number of a type.
+    """Return the number of bits of a type.
 
     Raises:
-        LoweringError: not a type of numbers.
+        LoweringError: the type is not a number type.
     """
     match type:
         case IntegerType():
@@ -52,14 +52,14 @@ def width(type: Attribute) -> int:
 
 
 def to_bits(literal: str, type: Attribute) -> int:
-    """The bits of a number as MLIR writes it.
+    """Convert a number from MLIR's text to its bits.
 
     Args:
         literal: `true`, `false`, a decimal, or the bits in hexadecimal digits.
         type: an integer, index or float type.
 
     Raises:
-        LoweringError: it is no number of that type.
+            LoweringError: the literal is not a number of that type.
     """
     wrong = LoweringError(f"{literal} is no number of type {type}")
     bits = width(type)
@@ -88,9 +88,9 @@ def to_bits(literal: str, type: Attribute) -> int:
 
 
 def _rounded(decimal: str, type: Attribute) -> float:
-    """A decimal as an f64 whose rounding to a narrower type is the decimal's own.
+    """Convert a decimal to an f64 that rounds to a narrower type as the decimal itself does.
 
-    It is rounded to odd, which cannot round twice (Boldo and Melquiond, 2008).
+    The f64 is rounded to odd, which avoids double rounding (Boldo and Melquiond, 2008).
     """
     near, exact = float(decimal), Fraction(decimal)
     if isinstance(type, Float64Type) or math.isinf(near) or near == exact:
@@ -100,19 +100,19 @@ def _rounded(decimal: str, type: Attribute) -> float:
 
 
 def to_integer(bits: int, type: Attribute) -> int:
-    """The signed integer that has these bits; an i1 is 0 or 1."""
+    """Return the signed integer that has these bits; an i1 is 0 or 1."""
     of = width(type)
     return bits - (1 << of) if of > 1 and bits >> (of - 1) else bits
 
 
 def to_float(bits: int, type: Attribute) -> float:
-    """The number that has these bits. Python's NaN has no payload."""
+    """Return the number that has these bits. Python's NaN has no payload."""
     size = -(-width(type) // 8)
     return float(cast(PackableType[float], type).unpack(bits.to_bytes(size, "little"), 1)[0])
 
 
 def widened(bits: int, type: Attribute) -> int:
-    """The bits of the f32 that equals an f16, bf16 or f8E5M2; a NaN keeps its sign and its payload, as when loaded."""
+    """Return the bits of the f32 equal to an f16, bf16 or f8E5M2; a NaN keeps sign and payload, as in a load."""
     mantissa = _MANTISSA[builtins.type(type)]
     payload = bits & (1 << mantissa) - 1
     if payload and math.isnan(to_float(bits, type)):
@@ -121,7 +121,7 @@ def widened(bits: int, type: Attribute) -> int:
 
 
 def to_text(bits: int, type: Attribute) -> str:
-    """A number as MLIR writes it; `to_bits` of this gives the bits again."""
+    """Write a number as MLIR does; `to_bits` of the result returns the same bits."""
     if not isinstance(type, AnyFloat):
         if width(type) == 1:
             return "true" if bits else "false"
@@ -137,7 +137,7 @@ def to_text(bits: int, type: Attribute) -> str:
 
 
 def parse_number(parser: Parser) -> str:
-    """A number's text, for `to_bits`."""
+    """Parse a number and return its text, for `to_bits`."""
     if (boolean := parser.parse_optional_boolean()) is not None:
         return "true" if boolean else "false"
     start = parser.pos
@@ -146,15 +146,15 @@ def parse_number(parser: Parser) -> str:
 
 
 def parse_dense(parser: Parser, type: Attribute | None = None) -> tuple[tuple[int, ...], TensorType | VectorType]:
-    """The elements of `<...> : type`, which stands behind the word `dense`; the type is not there if it is given.
+    """Parse `<...> : type` after the word `dense`; without `: type` if the type is given.
 
     Returns:
-        The bits of each element in row-major order, of one if all are equal, and the type.
+        The bits of each element in row-major order (one entry if all are equal), and the type.
     """
     literals: list[str] = []
 
     def listed() -> bool:
-        """Read a literal or a list of them; says which it was."""
+        """Parse a literal or a list of literals; return whether it was a list."""
         if parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, listed) is not None:
             return True
         literals.append(parse_number(parser))
@@ -183,7 +183,7 @@ def parse_dense(parser: Parser, type: Attribute | None = None) -> tuple[tuple[in
 
 
 def _unpacked(data: str, element: Attribute, count: int) -> list[int]:
-    """The elements of `dense<"0x...">`: bytes, least significant first; of i1 also one bit each."""
+    """Decode the elements of `dense<"0x...">`: bytes, least significant first; i1 also as one bit each."""
     raw, size = bytes.fromhex(data.removeprefix("0x")), -(-width(element) // 8)
     if width(element) == 1 and len(raw) == -(-count // 8) != count:
         return [raw[i // 8] >> i % 8 & 1 for i in range(count)]
@@ -192,7 +192,7 @@ def _unpacked(data: str, element: Attribute, count: int) -> list[int]:
 
 
 def dense_text(bits: Sequence[int], type: TensorType | VectorType) -> str:
-    """`dense<...>` of elements as `parse_dense` returns them, without the type."""
+    """Write `dense<...>` for elements as `parse_dense` returns them, without the type."""
     element: Attribute = type.element_type
     items = [to_text(item, element) for item in bits]
     if len(items) <= 1:

@@ -1,18 +1,18 @@
-"""OpenCL as a target's runtime: find a device that takes SPIR-V, build a kernel, launch it on the caller's arrays.
+"""OpenCL as a target's runtime: finds a device that takes SPIR-V, builds a kernel, launches it on the caller's arrays.
 
 A launch is synchronous: when it returns, the kernel has finished and its stores are in the caller's memory. Users read
-NumPy arrays directly, without asking anybody, so there is no later moment at which a driver could wait for them.
+NumPy arrays directly, so a driver has no later moment at which it could wait.
 
-How a kernel reaches host memory is decided once a device (`Memory`):
+How a kernel reaches host memory is decided once per device (`Memory`):
 
-- SVM: the device shares the host's address space (fine-grained system SVM, as CPU devices have it). Addresses are
-  passed as they are; nothing is copied, nothing registered.
-- BUFFER: any other device. For the time of a launch each allocation among the arguments becomes a cl_mem over the
-  caller's memory (CL_MEM_USE_HOST_PTR), which the implementation maps or copies as it must; arguments that point into
-  the same allocation share one cl_mem, so that aliased arguments mean the same as in the other mode.
+- SVM: the device shares the host's address space (fine-grained system SVM, as on CPU devices). Addresses are passed
+  unchanged; nothing is copied or registered.
+- BUFFER: any other device. During a launch, each allocation among the arguments becomes a cl_mem over the caller's
+  memory (CL_MEM_USE_HOST_PTR), which the implementation maps or copies as necessary. Arguments that point into the same
+  allocation share one cl_mem, so aliased arguments have the same meaning as in the other mode.
 
-A target whose kernels are defined to take cl_mem gets them on an SVM device too: one over each argument, for nothing
-has to be mapped there (OpenCL 3.0, 3.3.3: memory that host and device share is consistent after a kernel).
+If a target's kernels are defined to take cl_mem, they get one over each argument on an SVM device too. Nothing must be
+mapped there (OpenCL 3.0, 3.3.3: memory that host and device share is consistent after a kernel).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .spirv import widest_call
 
 
 class OpenCLError(Failure):
-    """What failed on an OpenCL device, why, and the next thing to do."""
+    """An error on an OpenCL device: what failed, why, and the next thing to do."""
 
 
 class DeviceError(OpenCLError):
@@ -54,14 +54,14 @@ class Memory(StrEnum):
 
 
 class TensorLike(Protocol):
-    """What a pointer argument must offer: `foundry_core.tensor.Tensor` and torch's CPU tensors do."""
+    """The methods of a pointer argument; `foundry_core.tensor.Tensor` and torch's CPU tensors have them."""
 
     def data_ptr(self) -> int: ...
 
     def untyped_storage(self) -> Any: ...
 
 
-# 16 numbers of 8 bytes: SPIR-V for OpenCL has no wider vector.
+# 16 numbers of 8 bytes: the widest vector of SPIR-V for OpenCL.
 WIDEST_VECTOR = 128
 _OVER_HOST_MEMORY = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
 
@@ -69,7 +69,7 @@ Grid = tuple[int, int, int]
 
 
 def refusal(device: cl.Device) -> str | None:
-    """Why `device` cannot be used, or None if it can."""
+    """Return why `device` cannot be used, or None if it can."""
     if not device.available:
         return "not available"
     try:
@@ -82,10 +82,10 @@ def refusal(device: cl.Device) -> str | None:
 
 
 def devices() -> list[cl.Device]:
-    """Every OpenCL device of the machine, in the order of the installed platforms."""
+    """Return every OpenCL device of the machine, in the order of the installed platforms."""
     try:
         platforms = cl.get_platforms()
-    except cl.Error:  # the loader's way to say that no platform is installed
+    except cl.Error:  # how the loader reports that no platform is installed
         return []
     found: list[cl.Device] = []
     for platform in platforms:
@@ -97,15 +97,15 @@ def devices() -> list[cl.Device]:
 
 
 def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None] = refusal) -> cl.Device:
-    """The device to use.
+    """Return the device to use.
 
     Args:
         wanted: an index into `devices()`, or a part of a device's or platform's name; empty for the first usable one.
         variable: the environment variable that `wanted` came from, for the message.
-        refuse: why a device cannot be used, or None if it can.
+        refuse: returns why a device cannot be used, or None if it can.
 
     Raises:
-        DeviceError: nothing fits; lists what there is and why it was passed over.
+        DeviceError: no device fits; lists the devices and why each was refused.
     """
     lines = []
     for index, device in enumerate(devices()):
@@ -126,26 +126,27 @@ def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None
     )
 
 
-# By the end of PoCL's CL_DEVICE_VERSION, "PoCL HSTR: cpu-x86_64-pc-linux-gnu-haswell": the processors that its library
-# is compiled for, and the widest vectors that C passes in registers there (System V ABI of x86-64, section 3.2.3).
+# By the end of PoCL's CL_DEVICE_VERSION, such as "PoCL HSTR: cpu-x86_64-pc-linux-gnu-haswell": the processors that
+# PoCL's library is compiled for, and the widest vectors that C passes in registers on them (System V ABI of x86-64,
+# section 3.2.3).
 _POCL = "Portable Computing Language"
 _PASSED_BY_POCL = {"skylake-avx512": 64, "haswell": 32, "bdver1": 32, "ivybridge": 32, "sandybridge": 32}
 
 
 def is_pocl(device: cl.Device) -> bool:
-    """Whether the device is PoCL's, whose compiler is LLVM."""
+    """Return whether the device is PoCL's, whose compiler is LLVM."""
     return bool(device.platform.name == _POCL)
 
 
 def has_fma(device: cl.Device) -> bool:
-    """Whether the device has an instruction that multiplies and adds with one rounding."""
+    """Return whether the device has a fused multiply-add instruction, which rounds once."""
     return bool(device.single_fp_config & cl.device_fp_config.FMA)
 
 
 def call_bytes(device: cl.Device) -> int:
-    """The widest vectors that the device's library functions can be called with, in bytes.
+    """Return the widest vectors that the device's library functions can be called with, in bytes.
 
-    With wider ones PoCL's functions give numbers that have nothing to do with the arguments.
+    With wider vectors, PoCL's functions return wrong numbers, unrelated to the arguments.
     """
     if not is_pocl(device):
         return WIDEST_VECTOR
@@ -158,12 +159,12 @@ class Device:
 
     Attributes:
         cl: the device itself.
-        shares: it works in the host's address space.
-        memory: how kernels reach the caller's arrays.
+            shares: whether it works in the host's address space.
+            memory: how kernels reach the caller's arrays.
 
-    Args:
-        device: from `find`.
-        memory: None for the best that the device offers.
+        Args:
+            device: a device from `find`.
+            memory: None for the best mode that the device offers.
 
     Raises:
         DeviceError: `memory` is SVM and the device does not share the host's address space.
@@ -184,7 +185,7 @@ class Device:
         self.queue = cl.CommandQueue(self.context)
 
     def ran(self) -> Ran:
-        """What to say in a report about where kernels ran."""
+        """Return the description of this device for reports."""
         cpu = bool(self.cl.type & cl.device_type.CPU)
         return Ran(
             kind=Kind.CPU_OPENCL if cpu else Kind.HARDWARE,
@@ -197,7 +198,7 @@ class Device:
         """Compile a SPIR-V module for the device.
 
         Raises:
-            BuildError: carries the device's build log, or says that the module was compiled for another device.
+                BuildError: contains the device's build log, or says that the module was compiled for another device.
         """
         calls, most = widest_call(spirv), call_bytes(self.cl)
         if calls > most:
@@ -224,16 +225,16 @@ class Device:
         tables: int = 0,
         cl_mem: bool = False,
     ) -> Launcher:
-        """A callable that launches kernel `name` of `program`.
+        """Return a callable that launches kernel `name` of `program`.
 
         Args:
-            types: Triton's types of its parameters.
+            types: Triton's types of the kernel's parameters.
             threads: work-items along x that share a program.
-            tables: how many buffers the kernel takes behind the grid.
-            cl_mem: the kernel is defined to take cl_mem, also where the device takes host addresses.
+            tables: number of buffers that the kernel takes after the grid.
+            cl_mem: whether the kernel is defined to take cl_mem even if the device takes host addresses.
 
         Raises:
-            DeviceError: a work-group of the device cannot have so many work-items.
+            DeviceError: a work-group of the device cannot have that many work-items.
         """
         kernel = cl.Kernel(program, name)
         most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.cl)
@@ -250,7 +251,7 @@ class Device:
 
 
 class Launcher:
-    """One kernel with the types of its parameters: `launcher(grid, arguments)` runs it to its end.
+    """One kernel with the types of its parameters: `launcher(grid, arguments)` runs it until it has finished.
 
     The kernel's parameters are those of the Triton function that are not constexpr, then the grid's x, y and z as
     int32, then a cl_mem for each table. Each program is a work-group of `threads` work-items along x.
@@ -265,18 +266,18 @@ class Launcher:
         self._kernel = kernel
         self.threads = threads
         self._local = (threads, 1, 1)
-        # Setting arguments and enqueueing are two steps on one object: threads take turns.
+        # Setting arguments and enqueueing are two steps on one object, so threads take turns.
         self._lock = threading.Lock()
         layouts = [None if type.startswith("*") else np.dtype(passed(type).carrier).type for type in types]
         kernel.set_scalar_arg_dtypes([*layouts, np.int32, np.int32, np.int32, *[None] * tables])
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
-        """Run the kernel for every program of `grid`; returns when it has finished.
+        """Run the kernel for every program of `grid`; return when it has finished.
 
         Args:
-            grid: programs along x, y and z; none at all if one of them is 0.
+            grid: programs along x, y and z; if one is 0, no program runs.
             arguments: a tensor for each pointer, a number for each scalar.
-            tables: bytes that the kernel finds in buffers of its own.
+            tables: bytes that the kernel reads from separate buffers.
         """
         raise NotImplementedError
 
@@ -289,7 +290,7 @@ class Launcher:
 
 
 class SvmLauncher(Launcher):
-    """Passes host addresses as they are."""
+    """Passes host addresses unchanged."""
 
     def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
         super().__init__(device, kernel, types, threads, tables)
@@ -305,7 +306,7 @@ class SvmLauncher(Launcher):
         return cl.SVM(_Byte.from_address(tensor.data_ptr()))
 
 
-# PyOpenCL makes an SVM pointer of anything with a buffer; only the address reaches OpenCL, so one byte will do.
+# PyOpenCL makes an SVM pointer from any object with a buffer. Only the address reaches OpenCL, so one byte suffices.
 _Byte = ctypes.c_char * 1
 
 
@@ -321,7 +322,7 @@ class SharedLauncher(SvmLauncher):
 
 
 class BufferLauncher(Launcher):
-    """Wraps the memory of the arguments into cl_mem objects for the time of a launch."""
+    """Wraps the memory of the arguments into cl_mem objects during a launch."""
 
     def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
         super().__init__(device, kernel, types, threads, tables)
@@ -341,7 +342,7 @@ class BufferLauncher(Launcher):
             for convert, argument in zip(self._convert, arguments, strict=True)
         ]
         self._enqueue(grid, values, tables)
-        # Mapping is what makes the stores visible in the host memory that a buffer was made over.
+        # Mapping makes the stores visible in the host memory over which a buffer was created.
         for low, high in spans:
             mapped, _ = cl.enqueue_map_buffer(
                 self._queue, buffers[low], cl.map_flags.READ, 0, (high - low,), np.dtype(np.uint8), is_blocking=False
@@ -369,7 +370,7 @@ class BufferLauncher(Launcher):
 
 
 def _spans(tensors: Sequence[TensorLike]) -> list[tuple[int, int]]:
-    """The memory that `tensors` reach, as disjoint ranges of addresses (first byte, one past the last).
+    """Return the memory that `tensors` reach, as disjoint ranges of addresses (first byte, one past the last).
 
     Each tensor reaches from its first element to the end of its allocation: a kernel may step over its strides.
     """

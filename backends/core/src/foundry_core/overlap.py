@@ -1,4 +1,4 @@
-"""Whether two elements of a strided tensor lie on the same memory."""
+"""Checks whether elements of a strided tensor share memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 
 def overlaps(tensor: Any) -> bool:
-    """Whether a tensor has two elements at one place.
+    """Return whether a tensor has two elements at the same address.
 
     Args:
-        tensor: with `overlaps()`, or with `shape` and `stride()` in elements. Of anything else nothing is known, and
-            it counts as an array without overlap.
+        tensor: an object with `overlaps()`, or with `shape` and `stride()` in elements. Any other object counts as an
+            array without overlap, because nothing is known of it.
     """
     if hasattr(tensor, "overlaps"):
         return bool(tensor.overlaps())
@@ -24,7 +24,7 @@ def overlaps(tensor: Any) -> bool:
 
 
 def strides_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether two indices of a shape have the same sum of strides."""
+    """Return whether two indices of a shape have the same sum of strides."""
     steps = sorted((abs(step), extent) for step, extent in zip(strides, shape, strict=True) if extent != 1)
     reach, doubtful = 0, False
     for step, extent in steps:
@@ -36,7 +36,7 @@ def strides_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
         return False
     if math.prod(shape) > reach + 1:
         return True
-    # Strides that interleave, as 2 and 3 do: see which places are taken.
+    # Strides that interleave, such as 2 and 3: compute all positions.
     taken = np.zeros(1, np.int64)
     for step, extent in steps:
         taken = np.add.outer(taken, step * np.arange(extent)).reshape(-1)

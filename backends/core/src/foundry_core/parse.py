@@ -1,4 +1,4 @@
-"""TTIR text, as Triton prints it, to an xDSL module."""
+"""Parses TTIR text, as Triton prints it, to an xDSL module."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from .dialects.tt import TT
 from .effects import refuse_undeclared
 from .errors import LoweringError, UnsupportedOperation
 
-# Branches are what a return under a condition is made of (front/returns.py).
+# A return under a condition is written as branches (front/returns.py).
 _CF = Dialect("cf", [BranchOp, ConditionalBranchOp], [])
 DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, Tile)
 
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
 _ALIAS = re.compile(r"^#loc\d* = .*$", re.MULTILINE)
 _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
-# tl.debug_barrier, and what compiling.py puts into loops; of the GPU dialect until Triton 3.6.
+# Barriers: tl.debug_barrier, and those that compiling.py inserts into loops; in the GPU dialect until Triton 3.6.
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
-# MLIR leaves the parentheses out where a loop carries nothing; xDSL 0.74 wants them.
+# MLIR omits the parentheses if a loop carries nothing; xDSL 0.74 requires them.
 _CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
 _NUMBERED = re.compile(r"_\d+$")
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 
 
 def context() -> Context:
-    """An xDSL context with the dialects that TTIR and the structured form are written in."""
+    """Build an xDSL context with the dialects of TTIR and structured form."""
     made = Context()
     for dialect in DIALECTS:
         made.load_dialect(dialect)
@@ -44,9 +44,9 @@ def context() -> Context:
 
 
 def _aliases_first(text: str) -> str:
-    """Move `#locN = loc(...)` above the module, in an order in which each names only earlier ones.
+    """Move `#locN = loc(...)` above the module, ordered so that each alias uses earlier ones only.
 
-    MLIR prints most of them below, and xDSL resolves an alias where it reads it.
+    MLIR prints most aliases below the module, but xDSL resolves an alias where it reads it.
     """
     aliases = {line.split(" = ", 1)[0]: line for line in _ALIAS.findall(text)}
     ordered: dict[str, str] = {}
@@ -64,28 +64,29 @@ def _aliases_first(text: str) -> str:
 
 
 def _without_barriers(text: str) -> str:
-    """Replace what makes the threads of a program wait for each other by an operation that only has an effect.
+    """Replace barriers between the threads of a program by tile.keep, an operation that only has an effect.
 
-    In Triton's own order of a program's loads and stores, which every mapping keeps, a barrier changes nothing:
-    Inductor and users put it where a GPU's backend does not keep that order. But a loop with one is not deleted.
+    Every mapping keeps Triton's order of a program's loads and stores, so a barrier changes nothing. Inductor and users
+    insert barriers because a GPU backend does not keep that order. The effect remains, because a loop with a barrier is
+    not deleted.
     """
     return _BARRIER.sub(r"\1tile.keep\n", text)
 
 
 def _refuse_unknown(text: str, known: set[str]) -> None:
-    """Name the first operation that no dialect here has, with its source line; the parser would name neither."""
+    """Refuse the first operation that no dialect here has, with its source line; the parser would name neither."""
     places: dict[str, str] = {}
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if line.startswith("#loc"):
             alias, location = line.split(" = ", 1)
-            # The last one: of `callsite(callee at caller)` the caller.
+            # Take the last place: for `callsite(callee at caller)`, the caller.
             direct, inner = _PLACE.findall(location), re.findall(r"#loc\d*", location)
             places[alias] = ":".join(direct[-1]) if direct else places.get(inner[-1], "") if inner else ""
             continue
         found = _OPERATION.match(line)
         if found and found[1] not in known:
-            # The location of an operation with a region stands behind the region, on the line that closes it.
+            # MLIR prints the location of an operation with a region after the region, on the line that closes it.
             indent = len(line) - len(line.lstrip())
             ends = (at for at in lines[number:] if at[:indent].isspace() and not at[indent].isspace())
             used = next((hit for at in ends if (hit := _USED_ALIAS.search(at))), None)
@@ -93,12 +94,12 @@ def _refuse_unknown(text: str, known: set[str]) -> None:
 
 
 def parse(text: str) -> ModuleOp:
-    """The module of TTIR or structured-form text.
+    """Parse TTIR or structured form to a module.
 
     Raises:
-        UnsupportedOperation: it has an operation that the lowering does not know, or whose effects on memory are not
-            declared.
-        LoweringError: it is not well-formed; a defect of ours or a new syntax of a new Triton.
+        UnsupportedOperation: the text has an operation that the lowering does not know, or whose effects on memory are
+            not declared.
+        LoweringError: the text is not well-formed: a defect of ours, or new syntax of a new Triton.
     """
     text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_aliases_first(text)))
     made = context()
@@ -115,9 +116,10 @@ def parse(text: str) -> ModuleOp:
 
 
 def _shorten_name(value: SSAValue) -> None:
-    """Take all numbers off the end of a value's name: xDSL takes one, and its printer adds one that may be there.
+    """Remove all numbers from the end of a value's name.
 
-    Else a variable `a_1` in the kernel, whose values MLIR names a_1, a_1_0 and a_1_1, gives two values named a_1.
+    xDSL removes one number, and its printer appends one that may exist already. With a variable `a_1` in the kernel,
+    MLIR names values a_1, a_1_0 and a_1_1, and two of them would be printed as a_1.
     """
     while value.name_hint is not None and _NUMBERED.search(value.name_hint):
         value.name_hint = value.name_hint

@@ -1,4 +1,4 @@
-"""Where the programs are that the lowering runs. Apart from tools.py, because knowing it must cost nothing."""
+"""Locates the programs that the lowering runs. Separate from tools.py, so that it imports nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMES = ("mlir-opt", "mlir-translate", "llc", "spirv-val")
 
 
 def locate(name: str) -> Path | None:
-    """The program in the folder that FOUNDRY_LLVM_BIN names, else on PATH; None if it is not there."""
+    """Return the program in the folder FOUNDRY_LLVM_BIN, else on PATH; None if it is not installed."""
     folder = os.environ.get("FOUNDRY_LLVM_BIN")
     path = Path(folder, name) if folder else Path(shutil.which(name) or "")
     return path if path.is_file() else None

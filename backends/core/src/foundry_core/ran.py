@@ -1,4 +1,4 @@
-"""What ran: the one description of a device that every report of the project prints."""
+"""The description of the device that a driver ran on; every report of the project prints it."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ class Ran:
         return f"{self.kind}: {self.device}; driver: {self.driver}; memory: {self.memory}"
 
     def as_dict(self) -> dict[str, str]:
-        """Plain strings, for JSON and JUnit properties."""
+        """Return plain strings, for JSON and JUnit properties."""
         return {name: str(value) for name, value in asdict(self).items()}

@@ -1,6 +1,7 @@
-"""The scalar types: one row each, from which every table of their names, sizes and layouts derives.
+"""The scalar types: one row each. All tables of their names, sizes and layouts derive from these rows.
 
-Needs nothing but Python: the dpu plugin generates C with these where neither NumPy nor LLVM is installed.
+This module uses the standard library only: the dpu plugin generates C with it where neither NumPy nor LLVM is
+installed.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from .failure import Failure
 
 
 class ScalarTypeError(Failure, TypeError):
-    """A kernel has a parameter of a type in which no number can be passed to it."""
+    """A kernel has a parameter of a type that cannot be passed as a number."""
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A type that elements of a kernel's arrays, and mostly its arguments too, can have.
+    """A type of array elements, and in most cases also of a kernel's scalar arguments.
 
     Attributes:
         name: Triton's name in a kernel's signature; `*` and the name is a pointer to it.
-        bits: its width.
-        mlir: MLIR's name, which does not tell signed from unsigned.
+        bits: width in bits.
+        mlir: MLIR's name, which does not distinguish signed from unsigned.
         dtype: the name of the NumPy or ml_dtypes type of an array's elements; "" if neither has the type.
-        carrier: the name of the NumPy type in which a number is passed to a kernel: a Boolean as a byte that is 0 or
-            1, 16-bit floats as their bits. "" if a kernel takes only pointers to this type.
+        carrier: the name of the NumPy type in which a number is passed to a kernel: a Boolean as a byte that is 0 or 1,
+            16-bit floats as their bits. "" if a kernel takes only pointers to this type.
     """
 
     name: str
@@ -37,27 +38,27 @@ class Scalar:
 
     @property
     def bytes(self) -> int:
-        """Size of an element in memory, and of a number that is passed."""
+        """Size in bytes of an element in memory, and of a number that is passed."""
         return -(-self.bits // 8)
 
     @property
     def c_type(self) -> str:
-        """C's name of the carrier."""
+        """The carrier's name in C."""
         return _C_FLOATS.get(self.carrier, f"{self.carrier}_t")
 
     @property
     def llvm(self) -> str:
-        """LLVM's name of the carrier, which does not tell signed from unsigned."""
+        """The carrier's name in LLVM, which does not distinguish signed from unsigned."""
         return _C_FLOATS.get(self.carrier, f"i{8 * self.bytes}")
 
     @property
     def code(self) -> str:
-        """The character of Python's `struct` for the carrier."""
+        """The carrier's character in Python's `struct`."""
         return _CODES[self.carrier]
 
     @property
     def convert(self) -> Callable[[Any], Any]:
-        """A function from the argument of a launch to the number that is passed, 16-bit floats rounded to nearest.
+        """A function from an argument of a launch to the number that is passed; 16-bit floats are rounded to nearest.
 
         The number may be too large for the carrier: the code that packs it must refuse it.
         """
@@ -81,7 +82,7 @@ _CODES = {
 }
 
 ROWS = (
-    # Releases of Triton differ in the name of tl.int1.
+    # Releases of Triton use different names for tl.int1.
     Scalar("i1", 1, "i1", "bool", "uint8"),
     Scalar("u1", 1, "i1", "bool", "uint8"),
     *(Scalar(f"i{bits}", bits, f"i{bits}", f"int{bits}", f"int{bits}") for bits in (8, 16, 32, 64)),
@@ -94,8 +95,8 @@ ROWS = (
     Scalar("fp8e4nv", 8, "f8E4M3FN", "float8_e4m3fn", ""),
     Scalar("fp8e4b8", 8, "f8E4M3FNUZ", "float8_e4m3fnuz", ""),
     Scalar("fp8e5b16", 8, "f8E5M2FNUZ", "float8_e5m2fnuz", ""),
-    # Triton calls it by this name of MLIR's, but its exponents are biased by 15: ml_dtypes.float8_e4m3b11fnuz has 16
-    # times its numbers.
+    # Triton uses MLIR's name, but with an exponent bias of 15: the numbers of ml_dtypes.float8_e4m3b11fnuz are 16 times
+    # as large.
     Scalar("fp8e4b15", 8, "f8E4M3B11FNUZ", "", ""),
 )
 ELEMENTS = {row.name: row for row in ROWS}
@@ -103,10 +104,10 @@ PASSED = {row.name: row for row in ROWS if row.carrier}
 
 
 def element(pointer: str) -> Scalar:
-    """Return what a pointer of a signature points to: `*fp32`, or `*kfp32` if it is a tl.const pointer.
+    """Return the element type of a pointer in a signature: `*fp32`, or `*kfp32` for a tl.const pointer.
 
     Raises:
-        ScalarTypeError: Triton has such elements, and this table does not.
+        ScalarTypeError: this table does not have the element type.
     """
     name = pointer.removeprefix("*").removeprefix("k")
     if name not in ELEMENTS:
@@ -117,7 +118,7 @@ def element(pointer: str) -> Scalar:
 
 
 def passed(name: str) -> Scalar:
-    """Return the type of a parameter of a signature that is a number.
+    """Return the type of a parameter in a signature that is a number.
 
     Raises:
         ScalarTypeError: no number of this type can be passed.

@@ -1,10 +1,10 @@
-"""NumPy arrays as arguments of a launch: Triton's runtime is shown the Tensor over each.
+"""NumPy arrays as arguments of a launch: passes Triton's runtime the Tensor over each array.
 
-Triton 3.6 and 3.9 ask a function in C++ what to specialise a kernel for. It knows a tensor by `data_ptr`; a backend
-cannot tell it what an array is, and numpy.ndarray cannot be given attributes. So `install` replaces the function where
-triton.runtime.jit finds it. The new one calls the old one, and acts only if that refuses an argument of a launch
-through a backend of this project. 3.2 asks the backend (compiling.ProgramBackend.compute_spec_key). The launcher wraps
-the same arrays again (arguments.Parameters.pick).
+Triton 3.6 and 3.9 call a C++ function to specialize a kernel for an argument. It recognizes a tensor by `data_ptr`. A
+backend cannot tell it what an array is, and numpy.ndarray cannot be given attributes. So `install` replaces the
+function in triton.runtime.jit. The new function calls the old one, and acts only if the old one refuses an argument of
+a launch through a backend of this project. Triton 3.2 asks the backend (compiling.ProgramBackend.compute_spec_key). The
+launcher wraps the same arrays again (arguments.Parameters.pick).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tensor import Tensor
 
 
 def install(backends: type) -> None:
-    """Let launches through backends of this class take NumPy arrays; a second call does nothing."""
+    """Make launches through backends of this class accept NumPy arrays; a second call does nothing."""
     native = getattr(jit, "native_specialize_impl", None)
     if native is None or hasattr(native, "of_arrays"):
         return
@@ -38,10 +38,10 @@ def install(backends: type) -> None:
 
 
 def as_tensors(argument: Any) -> Any:
-    """Return an argument of a launch with Tensors in the place of its arrays, also in tuples; itself if it has none.
+    """Return an argument of a launch with arrays replaced by Tensors, also in tuples; itself if it has no array.
 
     Raises:
-        TypeError: an array of what Triton has no type for, or a number of NumPy's, which Triton does not take either.
+        TypeError: an array of a type that Triton does not have, or a NumPy number, which Triton does not accept either.
     """
     if isinstance(argument, np.ndarray):
         return Tensor(argument)

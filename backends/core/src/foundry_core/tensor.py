@@ -1,4 +1,4 @@
-"""NumPy arrays as kernel arguments: the few methods of a tensor that Triton calls."""
+"""NumPy arrays as kernel arguments: implements the tensor methods that Triton calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .overlap import strides_overlap
 from .scalars import ROWS
 
-# NumPy's and ml_dtypes' names of the types that Triton has pointers to.
+# NumPy's and ml_dtypes' names of the types that Triton pointers can have.
 DTYPES = tuple(dict.fromkeys(row.dtype for row in ROWS if row.dtype))
 _INSTEAD = {
     "c": "pass its real and imaginary parts: array.view of the float type, with two elements for each number",
@@ -25,7 +25,7 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Device:
-    """Where a tensor's memory is, with the attributes of torch's device; always the host's memory here."""
+    """The location of a tensor's memory, with the attributes of torch's device; always the host's memory."""
 
     type: str = "cpu"
     index: int | None = None
@@ -35,12 +35,12 @@ class Device:
 
 
 class Storage:
-    """The memory that a tensor is a view of: the questions that torch's UntypedStorage answers.
+    """The memory that a tensor is a view of, with the methods of torch's UntypedStorage.
 
     Args:
-        address: of the first byte.
-        size: in bytes.
-        owner: the array whose memory this is.
+        address: address of the first byte.
+        size: size in bytes.
+        owner: the array that owns this memory.
     """
 
     __slots__ = ("_address", "_bytes", "_owner")
@@ -51,19 +51,19 @@ class Storage:
         self._owner = owner
 
     def data_ptr(self) -> int:
-        """Address of the first byte."""
+        """Return the address of the first byte."""
         return self._address
 
     def nbytes(self) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         return self._bytes
 
     def cpu(self) -> Storage:
-        """This storage: it is in the host's memory. Triton's interpreter asks for it."""
+        """Return this storage, which is in the host's memory. Triton's interpreter calls this."""
         return self
 
     def copy_(self, source: Storage) -> Storage:
-        """Take over the bytes of `source`, in place.
+        """Copy the bytes of `source`, in place.
 
         Raises:
             ValueError: `source` has another size.
@@ -81,7 +81,7 @@ class Storage:
 
 
 class _Memory:
-    """What NumPy makes an array of bytes of, without copying it."""
+    """An object from which NumPy makes an array of bytes without copying."""
 
     def __init__(self, address: int, size: int, owner: npt.NDArray[Any]) -> None:
         self._owner = owner
@@ -94,23 +94,22 @@ class _Memory:
 
 
 class Tensor:
-    """A view of a NumPy array that can be passed to a Triton kernel; a kernel's stores land in the array itself.
+    """A view of a NumPy array that can be passed to a Triton kernel; a kernel's stores change the array itself.
 
-    A launch does the same with an array that is passed without it. A Tensor is needed where Triton calls its methods
-    (`reset_to_zero` and `restore_value` of triton.autotune), and spares each launch the wrapping.
+    A launch wraps an array that is passed directly in the same way. A Tensor is necessary if Triton calls its methods
+    (`reset_to_zero` and `restore_value` of triton.autotune), and it saves the wrapping at each launch.
 
-    Triton recognises an argument as a tensor by `data_ptr` and takes the element type from `dtype`; any NumPy dtype
-    with a Triton counterpart will do, bfloat16 being ml_dtypes.bfloat16. The array is never copied; it may be strided.
-    `zero_`, `clone` and `copy_` are what triton.autotune calls for `reset_to_zero` and `restore_value`; `cpu`, `to`,
-    `new_empty`, `set_` and `data` are what Triton's interpreter calls (TRITON_INTERPRET=1), which works in the array
-    itself.
+    Triton recognizes a tensor by `data_ptr` and takes the element type from `dtype`. Any NumPy dtype with a Triton
+    counterpart is valid; bfloat16 is ml_dtypes.bfloat16. The array is never copied; it may be strided. triton.autotune
+    calls `zero_`, `clone` and `copy_` for `reset_to_zero` and `restore_value`. Triton's interpreter
+    (TRITON_INTERPRET=1) calls `cpu`, `to`, `new_empty`, `set_` and `data`, and works in the array itself.
 
         x = Tensor(np.arange(8, dtype=np.float32))
         kernel[(1,)](x, ...)
         x.numpy()
 
     Raises:
-        TypeError: not an array, or an array of what Triton has no type for.
+        TypeError: not an array, or an array of a type that Triton does not have.
     """
 
     __slots__ = ("_address", "_array")
@@ -129,7 +128,7 @@ class Tensor:
         self._address = int(array.__array_interface__["data"][0])
 
     def data_ptr(self) -> int:
-        """Address of element [0, 0, ...]."""
+        """Return the address of element [0, 0, ...]."""
         return self._address
 
     @property
@@ -144,7 +143,7 @@ class Tensor:
 
     @property
     def device(self) -> Device:
-        """Where the array is: in the host's memory, on whatever device kernels run."""
+        """The location of the array: the host's memory, on whatever device kernels run."""
         return Device()
 
     @overload
@@ -154,18 +153,18 @@ class Tensor:
     def size(self, dim: int) -> int: ...
 
     def size(self, dim: int | None = None) -> int | tuple[int, ...]:
-        """Elements along each dimension, or along `dim`, as torch's; NumPy's `size` is `numel()`."""
+        """Return the extents, or the extent of `dim`, as torch does; NumPy's `size` is `numel()`."""
         return self._array.shape if dim is None else self._array.shape[dim]
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Return a tensor over a part of the same memory: by integers, slices, None and ..., as NumPy's views.
+        """Return a tensor over a part of the same memory, by integers, slices, None and ..., like NumPy's views.
 
-        A kernel's stores to the part land in the array. An integer for each dimension gives a tensor of shape ().
+        A kernel's stores to the part change the array. An integer for each dimension gives a tensor of shape ().
 
         Raises:
             TypeError: an array, a list or a Boolean as index: NumPy would copy the elements, and a kernel's stores to
                 the copy would be lost.
-            IndexError: out of bounds.
+            IndexError: an index is out of bounds.
         """
         parts = key if isinstance(key, tuple) else (key,)
         if not all(_makes_view(part) for part in parts):
@@ -174,11 +173,11 @@ class Tensor:
                 "  why:  it would select a copy, and what a kernel stores there would not reach the array\n"
                 "  next: if a copy is meant: Tensor(tensor.numpy()[index])"
             )
-        # With an ellipsis NumPy returns a view also of a single element.
+        # With an ellipsis, NumPy returns a view even for a single element.
         return Tensor(self._array[parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Assign to elements in place, with any index that NumPy takes."""
+        """Assign to elements in place, with any index that NumPy accepts."""
         self._array[key] = value.numpy() if isinstance(value, Tensor) else value
 
     @property
@@ -193,10 +192,11 @@ class Tensor:
     def stride(self, dim: int) -> int: ...
 
     def stride(self, dim: int | None = None) -> int | tuple[int, ...]:
-        """Distance between neighbours along each dimension, or along `dim`, in elements (NumPy's are in bytes).
+        """Return the distance between neighbours along each dimension, or along `dim`, in elements (NumPy: bytes).
 
         Raises:
-            ValueError: a field of a structured array, whose distance is no multiple of the element size.
+            ValueError: the array is a field of a structured array, whose distance is not a multiple of the element
+                size.
         """
         size = self._array.itemsize
         if any(stride % size for stride in self._array.strides):
@@ -210,22 +210,22 @@ class Tensor:
         return not self._array.flags.writeable
 
     def overlaps(self) -> bool:
-        """Whether elements of the array share memory with each other, as those of a broadcast do."""
+        """Return whether elements of the array share memory with each other, as those of a broadcast do."""
         array = self._array
         if array.flags.forc:
             return False
         return strides_overlap((*array.shape, array.itemsize), (*array.strides, 1))
 
     def element_size(self) -> int:
-        """Size of an element in bytes."""
+        """Return the size of an element in bytes."""
         return self._array.itemsize
 
     def numel(self) -> int:
-        """Number of elements."""
+        """Return the number of elements."""
         return self._array.size
 
     def untyped_storage(self) -> Storage:
-        """The allocation that the array is a view of, which is what a kernel may reach from `data_ptr`."""
+        """Return the allocation that the array is a view of. A kernel may reach all of it from `data_ptr`."""
         owner = self._array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
@@ -233,34 +233,34 @@ class Tensor:
         return Storage(low, high - low, owner)
 
     def storage_offset(self) -> int:
-        """Distance from the first byte of the storage to element [0, 0, ...], in elements."""
+        """Return the distance from the first byte of the storage to element [0, 0, ...], in elements."""
         return (self._address - self.untyped_storage().data_ptr()) // self._array.itemsize
 
     @property
     def data(self) -> Tensor:
-        """This tensor, as torch names what has no gradient."""
+        """This tensor; torch's name for the tensor without gradient."""
         return self
 
     def cpu(self) -> Tensor:
-        """This tensor: it is in the host's memory."""
+        """Return this tensor, which is in the host's memory."""
         return self
 
     def to(self, device: object) -> Tensor:
-        """This tensor: every device of Foundry takes it from the host's memory.
+        """Return this tensor: every device of Foundry reads it from the host's memory.
 
         Raises:
-            ValueError: another device than `cpu`.
+            ValueError: the device is not `cpu`.
         """
         if str(device) != "cpu":
             raise ValueError(f"a Tensor of foundry_core is in the host's memory, so it cannot go to {device!r}")
         return self
 
     def new_empty(self, *shape: int, device: object = "cpu") -> Tensor:
-        """A tensor of the same type with memory of its own, of no particular values."""
+        """Return a tensor of the same type with its own, uninitialized memory."""
         return Tensor(np.empty(shape, self._array.dtype)).to(device)
 
     def set_(self, source: Storage, storage_offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> Tensor:
-        """Become a view of `source`; offset, size and strides in elements, as `stride` has them."""
+        """Become a view of `source`; offset, size and strides are in elements, as in `stride`."""
         step = self._array.itemsize
         strides = tuple(step * each for each in stride)
         self._array = source.view(size, strides, self._array.dtype, step * storage_offset)
@@ -268,7 +268,7 @@ class Tensor:
         return self
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The array itself."""
+        """Return the array itself."""
         return self._array
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -280,11 +280,11 @@ class Tensor:
         return self
 
     def clone(self) -> Tensor:
-        """A tensor with memory of its own and the same values."""
+        """Return a tensor with a copy of the array."""
         return Tensor(self._array.copy())
 
     def copy_(self, source: Tensor) -> Tensor:
-        """Take over the values of `source`, in place."""
+        """Copy the values of `source`, in place."""
         np.copyto(self._array, source.numpy())
         return self
 
@@ -293,7 +293,7 @@ class Tensor:
 
 
 def _makes_view(index: Any) -> bool:
-    """Whether NumPy's basic indexing takes it, which never copies."""
+    """Return whether the index is one of NumPy's basic indexing, which never copies."""
     if index is None or isinstance(index, slice | EllipsisType):
         return True
     if isinstance(index, bool | np.bool_ | np.ndarray):

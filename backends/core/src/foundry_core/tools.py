@@ -1,7 +1,7 @@
-"""LLVM's command-line tools as functions from text to text.
+"""Runs LLVM's command-line tools as functions from text to text.
 
-The tools must be those that the image's lock gave (programs.py finds them): any LLVM major other than the one the
-lowering was written against is refused.
+The tools must be those of the image's lock (programs.py finds them). An LLVM of another major version than the one for
+which the lowering was written is refused.
 """
 
 from __future__ import annotations
@@ -15,35 +15,36 @@ from .errors import ToolError
 from .programs import locate
 
 LLVM_MAJOR = 22
-# Structured control flow and vectors to LLVM dialect. Canonicalisation first: it folds the index arithmetic that the
-# lowering writes without looking left or right. Again between: code motion empties branches, and PoCL's reader of
-# SPIR-V dies of a conditional branch whose two targets are one. No pass may merge blocks: PoCL finds the parts between
-# barriers by the shape of the control flow. Vectors go first, since their conversion merges blocks where it finds any.
+# From structured control flow and vectors to the LLVM dialect. Canonicalization comes first: it folds the index
+# arithmetic that the lowering writes without simplification. It runs again later, because code motion empties branches,
+# and PoCL's SPIR-V reader crashes on a conditional branch with two equal targets. No pass may merge blocks, because
+# PoCL finds the regions between barriers by the shape of the control flow. Vectors are converted first, because their
+# conversion merges blocks wherever it finds some.
 _PASSES = (
     "canonicalize,cse,loop-invariant-code-motion,convert-vector-to-llvm,convert-scf-to-cf,"
     "canonicalize{region-simplify=normal},convert-arith-to-llvm,convert-cf-to-llvm,"
     "canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
 )
-# PoCL 6 takes SPIR-V up to 1.2.
+# PoCL 6 supports SPIR-V up to 1.2.
 _TRIPLE = "spirv64v1.2-unknown-unknown"
-# Integers that SPIR-V has, i1 being its Boolean. LLVM 22's SPIR-V backend widens others without masking: `& 7` of an i3
-# falls away, and results are wrong without a message.
+# The integer widths of SPIR-V; i1 is its Boolean. LLVM 22's SPIR-V backend widens other integers without a mask: `& 7`
+# of an i3 is lost, and results are wrong without a message.
 _INTEGERS = frozenset((1, 8, 16, 32, 64))
 _INTEGER_TYPE = re.compile(r"(?<![\w%@.$-])i([0-9]+)\b")
-# Names, strings, comments and debug locations, in which there are no types.
+# Names, strings, comments and debug locations, which contain no types.
 _NO_TYPES = re.compile(r'[%@!#$]?"[^"]*"|;[^\n]*')
 
-# How a function is called, until llc has run, that the device's LLVM is to take for an intrinsic of its own: llc would
-# make an OpenCL instruction of the intrinsic. As long as the "llvm." that it becomes in the binary.
+# Prefix of a function that the device's LLVM must treat as an LLVM intrinsic. llc would turn the intrinsic itself into
+# an OpenCL instruction, so we replace this prefix by "llvm." in the binary after llc. Both have the same length.
 LLVM_INTRINSIC = "xlvm."
 
 
 @functools.cache
 def tool(name: str) -> Path:
-    """The path of a tool.
+    """Return the path of a tool.
 
     Raises:
-        ToolError: it is not there, or of another LLVM than LLVM_MAJOR.
+        ToolError: the tool is missing, or its LLVM is not LLVM_MAJOR.
     """
     path = locate(name)
     if path is None:
@@ -55,7 +56,7 @@ def tool(name: str) -> Path:
 
 @functools.cache
 def _check_version(folder: Path) -> None:
-    """Ask one program of a folder of LLVM's which version it is; each takes some 30 ms to start."""
+    """Check the version of one program in a folder of LLVM's; starting a program takes about 30 ms."""
     llc = folder / "llc"
     said = subprocess.run([llc, "--version"], capture_output=True, text=True).stdout if llc.is_file() else ""
     version = re.search(r"LLVM version (\d+)", said)
@@ -74,27 +75,28 @@ def _run(name: str, arguments: list[str], text: str | bytes) -> bytes:
 
 
 def mlir_to_llvm(mlir: str) -> str:
-    """MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
+    """Translate MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
     lowered = _run("mlir-opt", [f"--pass-pipeline=builtin.module({_PASSES})"], mlir)
     return _run("mlir-translate", ["--mlir-to-llvmir"], lowered).decode()
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
-    """MLIR in scf, arith and llvm dialects to the llvm dialect alone, in the generic form."""
+    """Translate MLIR in scf, arith and llvm dialects to the llvm dialect only, in generic form."""
     arguments = [f"--pass-pipeline=builtin.module({_PASSES})", "--mlir-print-op-generic"]
     return _run("mlir-opt", arguments, mlir).decode()
 
 
 def llvm_to_spirv(llvm: str) -> bytes:
-    """LLVM IR to validated SPIR-V.
+    """Compile LLVM IR to validated SPIR-V.
 
     Raises:
-        ToolError: llc or the validator refused it, or it has integers that SPIR-V does not have.
+        ToolError: llc or spirv-val failed, or the LLVM IR has integers that SPIR-V does not have.
     """
     _check_integers(llvm)
-    # -O0: llc's optimisations do not know what SPIR-V lacks. From -O1 on, loop strength reduction makes induction
-    # variables of types such as i3, which come out wrong (_INTEGERS), and CodeGenPrepare makes additions with overflow
-    # of comparisons, OpIAddCarry, which PoCL cannot link. The device's own compiler optimises the kernel.
+    # -O0, because llc's optimizations do not know what SPIR-V lacks. From -O1 on, loop strength reduction makes
+    # induction variables of types such as i3, which are compiled wrongly (_INTEGERS), and CodeGenPrepare turns
+    # comparisons into additions with overflow, OpIAddCarry, which PoCL cannot link. The device's own compiler optimizes
+    # the kernel.
     options = [f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"]
     binary = _run("llc", options, llvm)
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")

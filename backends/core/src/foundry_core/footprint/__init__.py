@@ -1,9 +1,9 @@
-"""Which bytes of each array a part of a grid can reach: what a device with memories of its own must be given.
+"""Computes which bytes of each array a part of a grid can reach, for devices that need copies in their own memory.
 
-The structured form of a kernel is walked with intervals in the place of integers, for all programs at once: program ids
-are exact, so block offsets, masks at the edge and grouped orders of programs come out exact; loops, loaded indices and
-conditions known at run time only make intervals wider. Wider is always right, narrower never happens: what is not
-understood reaches everything.
+The analysis walks a kernel's structured form with intervals in place of integers, for all programs at once. Program ids
+are exact, so block offsets, masks at the edge and grouped orders of programs are exact too. Loops, loaded indices and
+conditions known at run time only make intervals wider. An interval may be too wide, but never too narrow: an access
+that the analysis does not understand reaches everything.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from .interval import Interval, exactly, fit
 from .values import Pointer, Value, width
 from .walk import Walk
 
-# So many intervals at most: of a larger grid, neighbouring programs share one.
+# The maximum number of intervals: in a larger grid, neighbouring programs share one.
 _MOST = 1 << 14
-# Analyses that a kernel remembers: a training loop comes back with the same shapes.
+# The number of analyses remembered per kernel: a training loop repeats the same shapes.
 _REMEMBERED = 64
 _FAR = 1 << 62
 
 
 @dataclass(frozen=True)
 class Span:
-    """Bytes low <= b < high, counted from where a pointer argument points."""
+    """Bytes low <= b < high, relative to the address of a pointer argument."""
 
     low: int
     high: int
 
     @property
     def is_all(self) -> bool:
-        """Whether an end is not known: anything that the argument's memory has."""
+        """Whether an end is unknown: the span may cover all of the argument's memory."""
         return self.low <= -_FAR or self.high >= _FAR
 
     def within(self, low: int, high: int) -> Span:
-        """What of this lies in low..high; an empty span where nothing does."""
+        """Return the part of this span within low..high; an empty span if there is none."""
         return Span(min(max(self.low, low), high), max(min(self.high, high), low))
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a part of a grid can do to the memory behind one parameter.
+    """The accesses of a part of a grid to the memory of one parameter.
 
     Attributes:
-        reads, writes: the bytes; None for none at all.
-        solid: every byte of `writes` is written for certain.
+        reads, writes: the bytes; None if there are no such accesses.
+        solid: whether every byte of `writes` is certainly written.
     """
 
     reads: Span | None
@@ -70,29 +70,29 @@ class Footprints:
         structured: the text of the stage `tile` (pipeline.to_structured).
 
     Raises:
-        LoweringError: the text is no kernel in structured form.
+            LoweringError: the text is not a kernel in structured form.
     """
 
     def __init__(self, structured: str) -> None:
         self._body = kernel(parse(structured)).body.block
         types = [argument.type for argument in self._body.args]
         self.pointers = [i for i, type in enumerate(types) if isinstance(type, tt.PointerType)]
-        """Which parameters are pointers."""
+        """The indices of the pointer parameters."""
         self.integers = [i for i, type in enumerate(types) if width(type) is not None]
-        """Which are integers: the values of others do not matter."""
+        """The indices of the integer parameters; the values of other parameters do not matter."""
         self._known: OrderedDict[object, list[dict[int, Footprint]]] = OrderedDict()
 
     def of(self, values: Sequence[Any], grid: Sequence[int], bounds: Sequence[int]) -> list[dict[int, Footprint]]:
-        """The footprint of each part of a grid.
+        """Compute the footprint of each part of a grid.
 
         Args:
-            values: of the parameters; those of integers count.
+            values: the parameters' values; only integers are used.
             grid: programs along x, y and z.
-            bounds: part k is the programs bounds[k] <= p < bounds[k + 1], at least one, of those numbered
-                x + gx * (y + gy * z).
+            bounds: part k has the programs bounds[k] <= p < bounds[k + 1], at least one; program p is x + gx * (y + gy
+                * z).
 
         Returns:
-            For each part, by the parameter's index, one for each pointer.
+            For each part, one footprint for each pointer, by the parameter's index.
         """
         key = (tuple(values[i] for i in self.integers), tuple(grid), tuple(bounds))
         if key in self._known:
@@ -123,13 +123,13 @@ class Footprints:
 
 
 def _signed(number: int, bits: int) -> int:
-    """How a kernel reads the low bits of a number: the largest unsigned ones are negative."""
+    """Return the number that a kernel reads from the low bits of a number, as a signed integer."""
     half = 1 << (bits - 1)
     return number & 1 if bits == 1 else (number + half) % (2 * half) - half
 
 
 def _pieces(bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """First programs of the ranges that get an interval each; ranges do not cross bounds."""
+    """Return the first programs of the ranges that have one interval each; ranges do not cross bounds."""
     most = -(-int(bounds[-1] - bounds[0]) // _MOST)
     if most == 1:
         return np.arange(bounds[0], bounds[-1], dtype=np.int64)
@@ -137,7 +137,7 @@ def _pieces(bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _ids(firsts: npt.NDArray[np.int64], lasts: npt.NDArray[np.int64], grid: Sequence[int]) -> list[Interval]:
-    """The program ids along x, y and z in ranges of programs."""
+    """Return the program ids along x, y and z for ranges of programs."""
     ids = []
     for extent in grid:
         above_first, above_last = firsts // extent, lasts // extent
@@ -171,13 +171,13 @@ def _span(low: float, high: float) -> Span | None:
 
 
 def _is_solid(writes: Accesses, parameter: int, programs: slice, written: Span) -> bool:
-    """Whether stores that are certain cover a span without a gap."""
+    """Return whether certain stores cover a span without a gap."""
     noted = writes.solid[parameter]
     if not noted or written.is_all:
         return False
     lows = np.concatenate([low[programs] for low, _ in noted])
     highs = np.concatenate([high[programs] for _, high in noted])
-    order = np.argsort(lows)[: np.count_nonzero(~np.isnan(lows))]  # NaN, where nothing is certain, sorts last
+    order = np.argsort(lows)[: np.count_nonzero(~np.isnan(lows))]  # NaN (not certain) sorts last
     if len(order) == 0:
         return False
     lows, highs = lows[order], np.maximum.accumulate(highs[order])

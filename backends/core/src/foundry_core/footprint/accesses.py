@@ -1,4 +1,4 @@
-"""Which bytes a load or store of a tile can reach, collected for each program and parameter."""
+"""Collects, for each program and parameter, the bytes that loads and stores of tiles can reach."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _Bounds = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Box:
-    """Which elements behind a base an access can reach.
+    """The elements, relative to a base, that an access can reach.
 
     Attributes:
-        offset: in elements.
-        count: an upper bound of how many there are; where it is 0 there is no access.
-        solid: where each element from the lowest to the highest is certainly accessed, if the access is made.
+        offset: the elements' offsets, in elements.
+        count: an upper bound of the number of elements; 0 means that there is no access.
+        solid: whether the access, if made, certainly reaches each element from the lowest to the highest.
     """
 
     offset: Interval
@@ -31,7 +31,7 @@ class Box:
 
 
 def box(start: Interval, axes: Sequence[Axis], ranges: Sequence[Range], shape: Sequence[int], loose: bool) -> Box:
-    """The elements start + axis_0(i_0) + axis_1(i_1) + ...; `loose` if a mask or a gather adds to that."""
+    """Return the elements start + axis_0(i_0) + axis_1(i_1) + ...; `loose` if a mask or a gather changes that."""
     offset = start
     count: Bound = np.float64(1)
     solid: Truth = start.known & (not loose)
@@ -62,7 +62,7 @@ def box(start: Interval, axes: Sequence[Axis], ranges: Sequence[Range], shape: S
 
 
 class Accesses:
-    """The lowest and one past the highest byte that each program reaches behind each parameter; none: inf to -inf."""
+    """For each program and parameter, the lowest byte reached and one past the highest; inf to -inf if none."""
 
     def __init__(self, programs: int, parameters: Sequence[int]) -> None:
         self._programs = programs
@@ -72,7 +72,7 @@ class Accesses:
         self.solid: dict[int, list[tuple[_Bounds, _Bounds]]] = {parameter: [] for parameter in parameters}
 
     def add(self, pointer: Pointer, reached: Box, item_bytes: int, active: Truth, certain: Truth) -> None:
-        """Note an access by the programs that are `active`, some of them `certain`."""
+        """Record an access by the programs that are `active`; those that are `certain` surely make it."""
         size = exactly(np.float64(item_bytes))
         by = fit(mul(reached.offset, size), 64)
         active = active & np.greater(reached.count, 0)

@@ -1,8 +1,8 @@
-"""What operations on two integers mean to those who follow addresses: one row each, for intervals and in C.
+"""Defines operations on two integers for the analysis of addresses: one row each, for intervals and in C.
 
-Walk takes intervals in the place of integers, for all programs at once; a DPU's host runs C for one program after the
-other (triton_dpu_backend.artifact.reach). Both read their arithmetic here, so an operation that one of them knows and
-the other does not, or that they understand differently, cannot be.
+Walk computes with intervals in place of integers, for all programs at once. A DPU's host runs C for one program after
+another (triton_dpu_backend.artifact.reach). Both use this table, so they know the same operations and agree on their
+meaning.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from .interval import Interval
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one operation makes of two integers of some width, before it wraps around.
+    """The result of one operation on two integers of the same width, before it wraps around.
 
     Attributes:
-        intervals: of two intervals of signed integers and their width in bits.
-        c: of {0} and {1}, int64_t that hold signed integers, or unsigned integers if is_unsigned. A sum is unsigned in
-            C, where it wraps around; `quotient` and `remainder_of` are 0 where there is none.
+        intervals: computes it for two intervals of signed integers, and their width in bits.
+        c: a C expression of {0} and {1}, which are int64_t with signed integers, or unsigned integers if is_unsigned.
+            Sums are unsigned in C, where they wrap around. `quotient` and `remainder_of` return 0 if there is no
+            result.
         is_unsigned: whether the operation reads the bits of its operands as unsigned numbers.
     """
 
@@ -37,7 +38,7 @@ def _signed(function: Callable[[Interval, Interval], Interval], c: str) -> Meani
 
 
 def _unsigned(function: Callable[[Interval, Interval], Interval], c: str) -> Meaning:
-    """As for signed numbers, where no operand is negative; else anything."""
+    """Build the meaning for unsigned numbers: as for signed ones if no operand is negative; else any number."""
 
     def intervals(a: Interval, b: Interval, width: int) -> Interval:
         return interval.not_negative(interval.minimum(a, b), function(a, b), width)

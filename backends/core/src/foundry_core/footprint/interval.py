@@ -1,7 +1,7 @@
-"""Intervals of integers, for many programs at once: each operation takes and gives one interval a program.
+"""Intervals of integers for many programs at once: operations take and return one interval per program.
 
-Bounds are float64: integers in it are exact up to 2^53, and infinity is what "unknown" needs. A bound beyond 2^50 is
-made infinite, on both sides since a number that wraps around comes out at the other end: finite bounds are exact.
+Bounds are float64, which represents integers exactly up to 2^53 and has infinity for "unknown". If one bound is beyond
+2^50, both become infinite, because a number that wraps around reappears at the other end. So finite bounds are exact.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-# One number for all programs, or one a program.
+# One number for all programs, or one per program.
 Bound: TypeAlias = "float | np.float64 | npt.NDArray[np.float64]"
 Truth: TypeAlias = "bool | np.bool_ | npt.NDArray[np.bool_]"
 
@@ -30,17 +30,17 @@ class Interval:
 
     @property
     def known(self) -> Truth:
-        """For which programs this is a single number."""
+        """The programs for which this is a single number."""
         return np.equal(self.low, self.high)
 
 
 def exactly(number: Bound) -> Interval:
-    """A single number."""
+    """Return the interval of a single number."""
     return Interval(number, number)
 
 
 def anything(width: int) -> Interval:
-    """What an integer of `width` bits can be; i1 counts as 0 or 1."""
+    """Return the interval of all integers of `width` bits; i1 is 0 or 1."""
     if width == 1:
         return Interval(0.0, 1.0)
     if width > 50:
@@ -49,7 +49,7 @@ def anything(width: int) -> Interval:
 
 
 def fit(a: Interval, width: int) -> Interval:
-    """What remains of a result when it is stored in `width` bits: anything, once it may have wrapped around."""
+    """Return a result as stored in `width` bits: any number if it may have wrapped around."""
     whole = anything(width)
     low, high = (whole.low, whole.high) if width <= 50 else (-_EXACT, _EXACT)
     fits = np.less_equal(low, a.low) & np.less_equal(a.low, a.high) & np.less_equal(a.high, high)
@@ -57,12 +57,12 @@ def fit(a: Interval, width: int) -> Interval:
 
 
 def join(a: Interval, b: Interval) -> Interval:
-    """Either of the two."""
+    """Return the smallest interval that contains both."""
     return Interval(np.minimum(a.low, b.low), np.maximum(a.high, b.high))
 
 
 def choose(condition: Interval, a: Interval, b: Interval) -> Interval:
-    """a where the condition is surely 1, b where it is surely 0, either elsewhere."""
+    """Return a where the condition is certainly 1, b where it is certainly 0, else either."""
     return _choose(np.greater(condition.low, 0), a, _choose(np.less(condition.high, 1), b, join(a, b)))
 
 
@@ -88,7 +88,7 @@ def sub(a: Interval, b: Interval) -> Interval:
 def _product(a: Bound, b: Bound) -> Bound:
     with np.errstate(invalid="ignore"):
         product = np.multiply(a, b)
-    return np.where(np.isnan(product), 0.0, product)  # 0 times anything
+    return np.where(np.isnan(product), 0.0, product)  # 0 times any number
 
 
 def mul(a: Interval, b: Interval) -> Interval:
@@ -96,7 +96,7 @@ def mul(a: Interval, b: Interval) -> Interval:
 
 
 def div(a: Interval, b: Interval) -> Interval:
-    """Rounded towards zero. A divisor of 0 is left out: such a division has no result."""
+    """Divide, rounded towards zero. A divisor of 0 is ignored: such a division has no result."""
     result = Interval(_INFINITY, -_INFINITY)
     for low, high in ((np.maximum(b.low, 1), b.high), (b.low, np.minimum(b.high, -1))):
         exists = np.less_equal(low, high)
@@ -104,14 +104,14 @@ def div(a: Interval, b: Interval) -> Interval:
             continue
         with np.errstate(invalid="ignore", divide="ignore"):
             quotients = _hull(*(np.trunc(np.divide(x, y)) for x in (a.low, a.high) for y in (low, high)))
-        # Of infinities there is no quotient: an unlimited dividend makes any.
+        # Infinities have no quotient: an unlimited dividend gives an unlimited result.
         quotients = _choose(np.isinf(a.low) | np.isinf(a.high), Interval(-_INFINITY, _INFINITY), quotients)
         result = _choose(exists, join(result, quotients), result)
     return result
 
 
 def rem(a: Interval, b: Interval) -> Interval:
-    """With the sign of a, as C has it."""
+    """Return the remainder with the sign of a, as in C."""
     most = np.maximum(np.abs(b.low), np.abs(b.high)) - 1
     loose = Interval(
         np.where(np.less(a.low, 0), np.maximum(a.low, -most), 0.0),
@@ -119,12 +119,12 @@ def rem(a: Interval, b: Interval) -> Interval:
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         first, last = np.trunc(np.divide(a.low, b.low)), np.trunc(np.divide(a.high, b.low))
-        # All of a lies between two multiples of one divisor.
+        # The result is exact if all of a is between two neighbouring multiples of one divisor.
         tight = b.known & np.greater(b.low, 0) & np.equal(first, last)
         tight &= np.isfinite(first) & (np.greater_equal(a.low, 0) | np.less_equal(a.high, 0))
         moved = _product(first, b.low)
         exact = Interval(a.low - moved, a.high - moved)
-    # Or below every divisor.
+    # It is also exact if a is below every divisor.
     small = np.greater_equal(a.low, 0) & np.less(a.high, b.low)
     return _choose(small, a, _choose(tight, exact, loose))
 
@@ -143,14 +143,14 @@ def shift_left(a: Interval, b: Interval) -> Interval:
 
 
 def shift_right(a: Interval, b: Interval) -> Interval:
-    """Of a signed number: rounded down."""
+    """Shift a signed number right, rounded down."""
     factors = (np.exp2(-np.clip(b.low, 0, 1023)), np.exp2(-np.clip(b.high, 0, 1023)))
     shifted = _hull(*(np.floor(_product(x, factor)) for x in (a.low, a.high) for factor in factors))
     return _choose(np.isinf(a.low) | np.isinf(a.high), Interval(-_INFINITY, _INFINITY), shifted)
 
 
 def bits(a: Interval, b: Interval, operation: str, width: int) -> Interval:
-    """and, or, xor: exact for known numbers, otherwise what the bits of numbers that are not negative can make."""
+    """Return and, or, xor: exact for known numbers, else what the bits of non-negative numbers can give."""
     no_sign = np.greater_equal(a.low, 0) & np.greater_equal(b.low, 0)
     finite = np.isfinite(a.high) & np.isfinite(b.high)
     top = np.exp2(np.ceil(np.log2(np.where(finite & no_sign, np.maximum(a.high, b.high), 0) + 1))) - 1
@@ -176,7 +176,7 @@ def bits(a: Interval, b: Interval, operation: str, width: int) -> Interval:
 
 
 _COMPARISONS: dict[str, Callable[[Interval, Interval], tuple[Truth, Truth]]] = {
-    # Surely true, surely false.
+    # (certainly true, certainly false)
     "eq": lambda a, b: (a.known & b.known & np.equal(a.low, b.low), np.less(a.high, b.low) | np.less(b.high, a.low)),
     "lt": lambda a, b: (np.less(a.high, b.low), np.greater_equal(a.low, b.high)),
     "le": lambda a, b: (np.less_equal(a.high, b.low), np.greater(a.low, b.high)),
@@ -184,12 +184,12 @@ _COMPARISONS: dict[str, Callable[[Interval, Interval], tuple[Truth, Truth]]] = {
 
 
 def compare(predicate: str, a: Interval, b: Interval) -> Interval:
-    """arith.cmpi's predicates, as 0 or 1."""
+    """Return the result of one of arith.cmpi's predicates, as 0 or 1."""
     if predicate == "ne":
         equal = compare("eq", a, b)
         return Interval(1.0 - np.asarray(equal.high), 1.0 - np.asarray(equal.low))
     if predicate[0] == "u":
-        # As unsigned numbers the negative ones are the largest.
+        # As unsigned numbers, negative numbers are the largest.
         comparable = np.greater_equal(a.low, 0) & np.greater_equal(b.low, 0)
         return _choose(comparable, compare(f"s{predicate[1:]}", a, b), Interval(0.0, 1.0))
     name = predicate.removeprefix("s")
@@ -200,5 +200,5 @@ def compare(predicate: str, a: Interval, b: Interval) -> Interval:
 
 
 def not_negative(a: Interval, result: Interval, width: int) -> Interval:
-    """The result of an unsigned operation, where its operand reads the same signed; anything elsewhere."""
+    """Return the result of an unsigned operation if its operand is not negative; else any number."""
     return _choose(np.greater_equal(a.low, 0), result, anything(width))

@@ -1,4 +1,4 @@
-"""What the values of a kernel are to the analysis: numbers, and pointers into one or several parameters."""
+"""The values in the analysis of a kernel: numbers, and pointers into one or several parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .interval import Interval, add, anything, fit, join
 
 @dataclass(frozen=True)
 class Pointer:
-    """How many bytes behind which parameters; None for a pointer that nothing is known of."""
+    """A pointer, as byte offsets from parameters; None if nothing is known of it."""
 
     offsets: dict[int, Interval] | None
 
@@ -24,7 +24,7 @@ class Pointer:
         return Pointer({parameter: fit(add(offset, by), 64) for parameter, offset in self.offsets.items()})
 
     def or_else(self, other: Pointer) -> Pointer:
-        """Either of the two."""
+        """Return a pointer that is one of the two."""
         if self.offsets is None or other.offsets is None:
             return Pointer(None)
         both = dict(self.offsets)
@@ -35,7 +35,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Axis:
-    """stride * ((first + i) rem modulus), or stride * i, or any of the offsets, in elements.
+    """An axis, in elements: stride * ((first + i) rem modulus), or stride * i, or any of the offsets.
 
     The sum first + i is an integer of `bits` bits.
     """
@@ -49,23 +49,23 @@ class Axis:
 
 @dataclass(frozen=True)
 class Range:
-    """Which indices of a dimension exist: low <= i < high."""
+    """The indices of a dimension that exist: low <= i < high."""
 
     low: Interval
     high: Interval
 
 
-# None: nothing that an address could depend on, such as a float.
+# None is a value on which no address can depend, such as a float.
 Value: TypeAlias = "Interval | Pointer | Axis | Range | None"
 
 
 def element(type: Attribute) -> Attribute:
-    """Of a tensor its element's type. A tensor is to the analysis any one of its elements."""
+    """Return the type of a tensor's elements. The analysis treats a tensor as any one of its elements."""
     return type.element_type if isinstance(type, TensorType) else type
 
 
 def width(type: Attribute) -> int | None:
-    """Bits of an integer or of a tensor of integers; None for everything else."""
+    """Return the bits of an integer or of a tensor of integers; None for any other type."""
     match element(type):
         case IntegerType() as integer:
             return int(integer.width.data)
@@ -76,14 +76,14 @@ def width(type: Attribute) -> int | None:
 
 
 def item_bytes(pointer: Attribute) -> int:
-    """Size of what a pointer, or a tensor of pointers, points to."""
+    """Return the size of the pointee of a pointer, or of a tensor of pointers."""
     found = element(pointer)
     assert isinstance(found, tt.PointerType) and isinstance(found.pointee, FixedBitwidthType)
     return max(8, found.pointee.bitwidth) // 8
 
 
 def unknown(type: Attribute) -> Value:
-    """What a value of a type can be if nothing is known of where it comes from."""
+    """Return the value of a type of whose origin nothing is known."""
     bits = width(type)
     if bits is not None:
         return anything(bits)
@@ -94,7 +94,7 @@ def unknown(type: Attribute) -> Value:
 
 
 def either(a: Value, b: Value) -> Value:
-    """A value that is one of two of the same type."""
+    """Return a value that is one of two of the same type."""
     if isinstance(a, Interval) and isinstance(b, Interval):
         return join(a, b)
     if isinstance(a, Pointer) and isinstance(b, Pointer):

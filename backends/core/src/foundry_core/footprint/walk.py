@@ -1,7 +1,7 @@
-"""One pass over a kernel in structured form that gives each integer an interval and notes each access.
+"""One pass over a kernel in structured form that gives each integer an interval and records each access.
 
-Loops are not unrolled. What a loop adds the same to each time lies between its first value and that many steps more;
-anything else that a loop carries is first taken for anything, then narrowed once.
+Loops are not unrolled. If each iteration adds the same amount to a carried value, the value is between its first value
+and that plus one amount per iteration. Any other carried value starts as unknown and is then narrowed once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul,
 from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
 
 _OF_ONE_BIT = (arith.AndIOp.name, arith.OrIOp.name, arith.XOrIOp.name)
-# They move elements, or repeat or pick some: a tensor is any of its elements.
+# These operations move, repeat or select elements; in the analysis a tensor is any one of its elements.
 _MOVES = (tt.SplatOp, tt.UnsplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.TransOp, tt.ReshapeOp)
 _INFINITY = float("inf")
 
@@ -33,10 +33,10 @@ class Walk:
     """The values and accesses of a kernel for many programs at once.
 
     Args:
-        programs: how many; intervals hold one number, or this many.
-        ids: the program's x, y and z.
+        programs: the number of programs; intervals have one number, or this many.
+        ids: the program's ids along x, y and z.
         grid: programs along x, y and z.
-        reads, writes: where accesses are noted.
+        reads, writes: where accesses are recorded.
     """
 
     def __init__(
@@ -47,18 +47,18 @@ class Walk:
         self._reads = reads
         self._writes = writes
         self._values: dict[SSAValue, Value] = {}
-        # Which programs may be here, and which are here for sure.
+        # The programs that may reach this point, and those that certainly reach it.
         self._active: Truth = np.ones(programs, np.bool_)
         self._certain: Truth = np.ones(programs, np.bool_)
         self._trial = False
 
     def run(self, body: Block, arguments: Sequence[Value]) -> None:
-        """Walk a kernel whose parameters are `arguments`."""
+        """Walk a kernel; `arguments` are its parameters' values."""
         self._values.update(zip(body.args, arguments, strict=True))
         self._block(body)
 
     def _block(self, block: Block) -> list[Value]:
-        """Walk a block; the values that it yields."""
+        """Walk a block and return the values that it yields."""
         for op in block.ops:
             self._operation(op)
         last = block.last_op
@@ -120,7 +120,7 @@ class Walk:
         return fit(found, bits) if found is not None else anything(bits)
 
     def _integer(self, op: Operation, operands: Sequence[Value], bits: int) -> Interval | None:
-        """What an operation gives before it wraps around; None if that is not known."""
+        """Return the result of an operation before it wraps around; None if it is unknown."""
         match op:
             case ConstantOp():
                 return _constant(op)
@@ -142,7 +142,7 @@ class Walk:
                 whole = Interval(np.float64(0), np.exp2(from_bits))
                 return choose(interval.compare("sge", numbers[0], exactly(0.0)), numbers[0], whole)
             case TruncIOp():
-                # What a number is modulo 2 is not looked into.
+                # The analysis does not track numbers modulo 2.
                 return numbers[0] if bits > 1 else None
             case CmpiOp():
                 if from_bits == 1 and op.predicate_name not in ("eq", "ne"):
@@ -151,7 +151,7 @@ class Walk:
             case SelectOp():
                 return choose(*numbers)
         meaning = INTEGERS.get(op.name)
-        # Of numbers of one bit, sums and the like are not looked into.
+        # The analysis does not track sums and the like of one-bit numbers.
         if meaning is None or (bits == 1 and op.name not in _OF_ONE_BIT):
             return None
         return meaning.intervals(numbers[0], numbers[1], bits)
@@ -184,7 +184,7 @@ class Walk:
             (op.false_region, np.less(condition.low, 1), np.less(condition.high, 1)),
         ):
             self._active, self._certain = active & may, certain & must
-            # A branch that no program takes has nothing to say, and no yield if it is not there.
+            # A branch that no program takes has no effect here; a missing branch yields nothing.
             branches.append(self._block(region.block) if region.blocks else [])
         self._active, self._certain = active, certain
         for i, result in enumerate(op.results):
@@ -198,7 +198,7 @@ class Walk:
         certain = self._certain
         for argument in op.before_region.block.args:
             self._values[argument] = unknown(argument.type)
-        passed = self._block(op.before_region.block)[1:]  # behind the condition
+        passed = self._block(op.before_region.block)[1:]  # the condition comes first
         self._certain = np.zeros_like(np.asarray(certain))
         self._values.update(zip(op.after_region.block.args, passed, strict=True))
         self._block(op.after_region.block)
@@ -243,7 +243,7 @@ class Walk:
         self._values.update(zip(op.results, final, strict=True))
 
     def _amount(self, steps: Sequence[tuple[SSAValue, float]]) -> Interval:
-        """What one trip adds, in bytes for a pointer."""
+        """Return the amount that one iteration adds, in bytes for a pointer."""
         total = exactly(np.float64(0))
         for value, factor in steps:
             total = add(total, mul(self._number(value), exactly(np.float64(factor))))
@@ -256,7 +256,7 @@ def _constant(op: ConstantOp) -> Interval | None:
 
 
 def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, float]] | None:
-    """What is added to a loop's argument to make what the loop yields for it, with factors; None if more is done."""
+    """Return what a loop adds to its argument per iteration, with factors; None if it does anything else."""
     if value is argument:
         return []
     match value.owner:
@@ -285,7 +285,7 @@ def _moved(initial: Value, by: Interval, argument: BlockArgument) -> Value:
 
 
 def _trips(low: Interval, high: Interval, step: Interval) -> tuple[Interval, Interval]:
-    """How often a loop runs, and what its counter can be where it runs at all."""
+    """Return how often a loop runs, and the possible values of its counter if it runs at all."""
     upward = np.greater(step.low, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         most = np.maximum(np.ceil((high.high - low.low) / step.low), 0)
@@ -294,6 +294,6 @@ def _trips(low: Interval, high: Interval, step: Interval) -> tuple[Interval, Int
     trips = Interval(np.where(upward, least, 0.0), np.where(upward, most, _INFINITY))
     everything = np.float64(_INFINITY)
     index = Interval(np.where(upward, low.low, -everything), np.where(upward, np.maximum(last, low.low), everything))
-    # Without an end that is known.
+    # NaN: the end is unknown.
     trips = Interval(np.nan_to_num(trips.low, nan=0.0), np.where(np.isnan(trips.high), _INFINITY, trips.high))
     return trips, Interval(index.low, np.where(np.isnan(index.high), _INFINITY, index.high))

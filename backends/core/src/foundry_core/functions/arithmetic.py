@@ -1,7 +1,7 @@
-"""What functions are written in: numbers with Python's operators, and what those do not have.
+"""The language in which functions are written: numbers with Python's operators, and further operations.
 
-Only operations that IEEE 754 rounds correctly, or that are exact, are among them. So a function gives the same bits on
-every device, and tests compute it with NumPy on the host.
+All operations are exact or correctly rounded by IEEE 754. So a function gives the same bits on every device, and tests
+compute it with NumPy on the host.
 
 Integers are signed: `>>` repeats the sign, `<` compares signed numbers, sums wrap around.
 """
@@ -21,7 +21,7 @@ Function = Callable[..., Value]
 
 @cache
 def coefficients(elem: str) -> dict[str, list[float]]:
-    """The polynomials for a type, f32 or f64: the coefficient of the highest power first."""
+    """Return the polynomials for a type, f32 or f64: the coefficient of the highest power first."""
     table: dict[str, list[float]] = loads((files(__package__) / "polynomials.toml").read_text())[elem]
     return table
 
@@ -31,10 +31,10 @@ class Arithmetic(ABC):
 
     Attributes:
         elem: the type, f32 or f64.
-        width: its bits; `bits` gives integers of as many.
-        mantissa: how many of the bits are the mantissa's.
-        bias: of the exponent.
-        sign: the integer whose only bit is the sign's.
+            width: its bits; `bits` returns integers of this width.
+            mantissa: the bits of its mantissa.
+            bias: the bias of its exponent.
+            sign: the integer in which only the sign bit is set.
     """
 
     def __init__(self, elem: str) -> None:
@@ -42,92 +42,92 @@ class Arithmetic(ABC):
         self.width, self.mantissa, self.bias = {"f32": (32, 23, 127), "f64": (64, 52, 1023)}[elem]
         self.sign = -(1 << (self.width - 1))
         self.infinity_bits = (2 * self.bias + 1) << self.mantissa
-        # Of a float, this is added to round it to an integer, which the lower bits of the sum are then.
+        # Adding this to a float rounds it to an integer, which is then in the lower bits of the sum.
         self.rounder = 1.5 * 2.0**self.mantissa
         self.rounder_bits = (self.bias + self.mantissa) << self.mantissa | 1 << (self.mantissa - 1)
 
-    # What each kind of number has in its own way.
+    # Operations that depend on the kind of number.
 
     @abstractmethod
     def equal(self, x: Value, y: Value | float) -> Value:
-        """Whether two numbers are equal; a NaN equals nothing."""
+        """Return whether two numbers are equal; a NaN equals nothing."""
 
     @abstractmethod
     def below(self, x: Value, y: Value | int) -> Value:
-        """Whether x < y, both as unsigned integers."""
+        """Return whether x < y, both as unsigned integers."""
 
     @abstractmethod
     def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
-        """x where a condition holds, else y."""
+        """Return x if a condition holds, else y."""
 
     @abstractmethod
     def choose(self, condition: Value, x: Callable[[], Value], y: Callable[[], Value]) -> Value:
-        """As select; where there are branches, only one of the two is computed."""
+        """Return x() or y() like select; where branches are possible, only one of the two is computed."""
 
     @abstractmethod
     def repeat(self, count: int, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-        """The values after a number of turns, each of which makes new ones of the old."""
+        """Return the values after `count` iterations of the body, which computes new values from the old."""
 
     @abstractmethod
     def bits(self, x: Value) -> Value:
-        """The bits of a float as an integer."""
+        """Return the bits of a float as an integer."""
 
     @abstractmethod
     def number(self, bits: Value) -> Value:
-        """The float that has these bits."""
+        """Return the float that has these bits."""
 
     @abstractmethod
     def shift_right(self, x: Value, by: Value | int) -> Value:
-        """x >> by on an unsigned integer."""
+        """Return x >> by for an unsigned integer."""
 
     @abstractmethod
     def divide(self, x: Value, y: Value) -> Value:
-        """The quotient of unsigned integers; y is not 0."""
+        """Return the quotient of unsigned integers; y is not 0."""
 
     @abstractmethod
     def remainder(self, x: Value, y: Value) -> Value:
-        """The remainder of unsigned integers; y is not 0."""
+        """Return the remainder of unsigned integers; y is not 0."""
 
     @abstractmethod
     def wide(self, x: Value, *, signed: bool = True) -> Value:
-        """A 32-bit integer as a 64-bit one."""
+        """Extend a 32-bit integer to 64 bits."""
 
     @abstractmethod
     def narrow(self, x: Value) -> Value:
-        """The lower 32 bits of a 64-bit integer."""
+        """Return the lower 32 bits of a 64-bit integer."""
 
     @abstractmethod
     def to_float(self, x: Value) -> Value:
-        """A signed integer, rounded to nearest."""
+        """Convert a signed integer to a float, rounded to nearest."""
 
     @abstractmethod
     def to_wide(self, x: Value) -> Value:
-        """A float that is a whole number below 2^63 as a 64-bit integer."""
+        """Convert a float that is an integer below 2^63 to a 64-bit integer."""
 
     @abstractmethod
     def constant(self, value: float, like: Value) -> Value:
-        """A float with as many lanes as another number."""
+        """Return a float constant with as many lanes as another number."""
 
     @abstractmethod
     def word(self, value: int, like: Value, width: int = 32) -> Value:
-        """An integer with as many lanes as another number."""
+        """Return an integer constant with as many lanes as another number."""
 
     @abstractmethod
     def root(self, x: Value) -> Value:
-        """The square root, correctly rounded."""
+        """Return the square root, correctly rounded."""
 
     @abstractmethod
     def call(self, name: str, *args: Value) -> Value:
-        """What another function of table.py gives."""
+        """Return the result of another function of table.py."""
 
-    # What is made of these.
+    # Operations composed of those above.
 
     def pick(self, f32: float, f64: float) -> float:
-        """The number for the type."""
+        """Return the number for the type."""
         return f32 if self.elem == "f32" else f64
 
     def polynomial(self, x: Value, name: str) -> Value:
-        """A polynomial of polynomials.toml, by Horner's rule."""
+        """Evaluate a polynomial of polynomials.toml, by Horner's rule."""
         first, *rest = coefficients(self.elem)[name]
         if not rest:
             return self.constant(first, x)
@@ -137,7 +137,7 @@ class Arithmetic(ABC):
         return found + rest[-1]
 
     def split(self, name: str) -> tuple[float, float]:
-        """A constant as the sum of two numbers; the first has few bits where the name says so."""
+        """Return a constant as the sum of two numbers; the first has few bits if the name says so."""
         high, low = coefficients(self.elem)[name]
         return high, low
 
@@ -148,40 +148,40 @@ class Arithmetic(ABC):
         return self.number(self.bits(x) & ~self.sign)
 
     def sign_of(self, x: Value) -> Value:
-        """The sign, as the bit that it is."""
+        """Return the sign bit in its place; all other bits are 0."""
         return self.bits(x) & self.sign
 
     def with_sign(self, x: Value, sign: Value) -> Value:
-        """A number that is not negative, with the sign that `sign_of` gave."""
+        """Return a number that is not negative, with the sign that `sign_of` returned."""
         return self.number(self.bits(x) | sign)
 
     def flipped(self, x: Value, sign: Value) -> Value:
-        """A number, or less that number where a bit of sign is set."""
+        """Negate a number if the sign bit is set in `sign`."""
         return self.number(self.bits(x) ^ sign)
 
     def negative(self, x: Value) -> Value:
         return self.number(self.bits(x) ^ self.sign)
 
     def power_of_two(self, exponent: Value) -> Value:
-        """2^exponent, of an integer in the range of normal numbers."""
+        """Return 2^exponent, for an integer in the range of normal numbers."""
         return self.number((exponent + self.bias) << self.mantissa)
 
     def scaled(self, x: Value, exponent: Value) -> Value:
-        """x * 2^exponent for exponents up to twice those of normal numbers; exact where the result is normal."""
+        """Return x * 2^exponent, for exponents up to twice those of normal numbers; exact if the result is normal."""
         half = exponent >> 1
         return x * self.power_of_two(half) * self.power_of_two(exponent - half)
 
     def nearest(self, x: Value) -> tuple[Value, Value]:
-        """The nearest whole number, as a float and as an integer, of |x| < 2^21."""
+        """Return the nearest integer of |x| < 2^21, as a float and as an integer."""
         moved = x + self.rounder
         return moved - self.rounder, self.bits(moved) - self.rounder_bits
 
     def upper(self, x: Value) -> Value:
-        """x with the lower half of its mantissa cleared: a product of two such numbers is exact."""
+        """Clear the lower half of x's mantissa: a product of two such numbers is exact."""
         return self.number(self.bits(x) & -(1 << (12 if self.elem == "f32" else 27)))
 
     def upper_product(self, x: Value, y: Value) -> Value:
-        """The upper 64 bits of the product of two unsigned 64-bit integers."""
+        """Return the upper 64 bits of the product of two unsigned 64-bit integers."""
         x_low, x_high = x & 0xFFFFFFFF, self.shift_right(x, 32)
         y_low, y_high = y & 0xFFFFFFFF, self.shift_right(y, 32)
         middle = x_low * y_high + self.shift_right(x_low * y_low, 32)
@@ -189,7 +189,7 @@ class Arithmetic(ABC):
         return x_high * y_high + self.shift_right(middle, 32) + self.shift_right(other, 32)
 
     def any_nan(self, found: Value, *args: Value) -> Value:
-        """`found`, or NaN where an argument is NaN."""
+        """Return `found`, or NaN if an argument is NaN."""
         for arg in args:
             found = self.select(self.is_nan(arg), arg + arg, found)
         return found

@@ -1,8 +1,8 @@
 """Bessel functions of order 0 and 1, on f32.
 
-Up to 8, j and y are polynomials of the square, y beside its logarithm; above, they are Hankel's asymptotic form, waves
-of slowly changing amplitudes (Abramowitz and Stegun, "Handbook of mathematical functions", 9.1.13 and 9.2.5). i grows
-as e^x / sqrt(x), which leaves a polynomial of 1 / x (9.7.1).
+Up to 8, j and y are polynomials of the square; y also has a term with its logarithm. Above 8, they have Hankel's
+asymptotic form, waves of slowly changing amplitudes (Abramowitz and Stegun, "Handbook of mathematical functions",
+9.1.13 and 9.2.5). i grows as e^x / sqrt(x); the remaining factor is a polynomial of 1 / x (9.7.1).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TWO_OVER_PI = 0.6366197723675814
 
 
 def _waves(m: Arithmetic, size: Value, order: int) -> tuple[Value, Value]:
-    """(j, y) of an order, of a number from 8 on."""
+    """Return (j, y) of an order, for a number of 8 or more."""
     kept = m.select(size < float("inf"), size, 8.0)
     sine, cosine = sin(m, kept), cos(m, kept)
     part = 8.0 / kept
@@ -35,23 +35,23 @@ def _waves(m: Arithmetic, size: Value, order: int) -> tuple[Value, Value]:
 
 
 def _near(m: Arithmetic, size: Value, name: str) -> Value:
-    """A polynomial of the square, on [0, 8]."""
+    """Return a polynomial of the square, on [0, 8]."""
     return m.polynomial(size * size * 0.03125 - 1.0, name)
 
 
 def _below(m: Arithmetic, size: Value) -> Value:
-    """A number, or 8."""
+    """Return a number, but at most 8."""
     return m.select(size < 8.0, size, 8.0)
 
 
 def _j0_near(m: Arithmetic, size: Value) -> Value:
-    """j0 on [0, 8]; near 0, where it is 1, by what it differs from that."""
+    """Return j0 on [0, 8]; near 0, where it is 1, from its difference from 1."""
     square = size * size
     return m.choose(size < 2.0, lambda: 1.0 + square * m.polynomial(square, "j0-small"), lambda: _near(m, size, "j0"))
 
 
 def _j1_near(m: Arithmetic, size: Value) -> Value:
-    """j1 on [0, 8]; near 0, where it is half the number, by what it differs from that."""
+    """Return j1 on [0, 8]; near 0, where it is half the number, from its difference from that."""
     square = size * size
     small = m.polynomial(square, "j1-small")
     return size * m.choose(size < 2.0, lambda: 0.5 + square * small, lambda: _near(m, size, "j1"))
@@ -72,7 +72,7 @@ def j1(m: Arithmetic, x: Value) -> Value:
 
 
 def _second_kind(m: Arithmetic, found: Value, x: Value) -> Value:
-    """What functions of the second kind are of 0, of negative numbers and of NaN."""
+    """Return the results of functions of the second kind for 0, negative numbers and NaN."""
     found = m.select(m.equal(x, 0.0), -float("inf"), found)
     return m.select(x < 0.0, float("nan"), m.any_nan(found, x))
 
@@ -99,9 +99,9 @@ def y1(m: Arithmetic, x: Value) -> Value:
 
 
 def _growing(m: Arithmetic, size: Value, name: str) -> Value:
-    """i of a number from 8 on."""
+    """Return i of a number of 8 or more."""
     kept = m.select(size < 8.0, 8.0, m.select(size < float("inf"), size, 1000.0))
-    # e^x may be infinite where it is not when divided by the root.
+    # e^x may be infinite although its quotient by the root is not.
     power = exp_of_sum(m, kept, power=-8)
     return power * (m.polynomial(8.0 / kept, name) / m.root(kept)) * 256.0
 

@@ -1,7 +1,8 @@
 """Arithmetic rounded towards zero (rz), downwards (rd) and upwards (ru).
 
-A result is an exact integer times a power of two, or such a one whose lowest bit says that more follows; `_packed`
-rounds it once. Sums go by what rounding them to nearest left out, which is a number itself (Dekker, 1971).
+A result is an exact integer times a power of two, or such an integer with a lowest bit that is set if the exact result
+has more bits. `_packed` rounds it once. Sums use the error of rounding to nearest, which is itself a number (Dekker,
+1971).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Parts = tuple[Value, Value]
 
 
 def _outwards(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
-    """1 if rounding goes away from zero, else 0, in an i64."""
+    """Return 1 if rounding goes away from zero, else 0, in an i64."""
     if mode == "rz":
         return m.word(0, like, 64)
     yes, no = m.word(1, like, 64), m.word(0, like, 64)
@@ -27,16 +28,16 @@ def _outwards(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
 
 
 def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponent: Value) -> Value:
-    """The float next to magnitude * 2^exponent, a 64-bit integer from 1 to 2^63 - 1, in a direction.
+    """Round magnitude * 2^exponent to a float in a direction; magnitude is an i64 from 1 to 2^63 - 1.
 
     Args:
-        exponent: in 64 bits.
+        exponent: an i64.
     """
     for by in (32, 16, 8, 4, 2, 1):
         small = magnitude < 1 << (63 - by)
         magnitude = m.select(small, magnitude << by, magnitude)
         exponent = m.select(small, exponent - by, exponent)
-    # The highest bit is that of 2^62 now. Below the normal numbers, more bits go.
+    # Now 2^62 is the highest set bit. Results below the normal numbers lose more bits.
     exponent = exponent + 62
     lowest = 1 - m.bias
     below = m.select(exponent < lowest, lowest - exponent, 0)
@@ -47,7 +48,7 @@ def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponen
     outwards = _outwards(m, mode, negative, magnitude)
     kept = kept + (inexact & outwards)
     field = m.select(exponent < lowest, lowest, exponent) + (m.bias - 1)
-    # With the highest bit of `kept` this is the field of infinities, or more.
+    # Together with the highest bit of `kept`, this is the exponent field of infinities, or more.
     field = m.select(field > 2 * m.bias, 2 * m.bias, field)
     bits = (field << m.mantissa) + kept
     limit = m.infinity_bits - 1
@@ -58,12 +59,12 @@ def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponen
 
 
 def _wide(m: Arithmetic, x: Value) -> Value:
-    """Bits of a float in an i64."""
+    """Return the bits of a float in an i64."""
     return m.wide(x) if m.width == 32 else x
 
 
 def _mantissa(m: Arithmetic, x: Value) -> Parts:
-    """(mantissa, exponent), both in an i64, of the size of a finite number that is not 0; the mantissa is normal."""
+    """Return (mantissa, exponent), both i64, of the absolute value of a finite nonzero number; normalized."""
     size = m.absolute(x)
     subnormal = size < 2.0 ** (1 - m.bias)
     bits = _wide(m, m.bits(m.select(subnormal, size * 2.0 ** (m.mantissa + 1), size)))
@@ -73,26 +74,26 @@ def _mantissa(m: Arithmetic, x: Value) -> Parts:
 
 
 def _plain(m: Arithmetic, x: Value) -> Value:
-    """Whether a number is finite and not 0."""
+    """Return whether a number is finite and not 0."""
     size = m.absolute(x)
     return m.select(size > 0.0, size, float("inf")) < float("inf")
 
 
 def _sticky(m: Arithmetic, rest: Value) -> Value:
-    """1 if something is left, else 0."""
+    """Return 1 if the rest is not 0, else 0."""
     return m.select(m.equal(rest, 0), 0, m.word(1, rest, 64))
 
 
 def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
-    """x + y."""
+    """Return x + y."""
     found = x + y
     swap = m.absolute(x) < m.absolute(y)
     large, small = m.select(swap, y, x), m.select(swap, x, y)
-    # What rounding left out, exactly: no sum of this order overflows before the first does.
+    # The exact rounding error: in this order, no sum overflows before the first does.
     rest = small - (found - large)
     infinity = float("inf")
     finite = m.select(m.absolute(large) < infinity, 0.0, infinity)
-    # Finite numbers with an infinite sum: the largest number, or what is rounded outwards.
+    # If finite numbers have an infinite sum, the result is the largest number or, rounded outwards, infinity.
     overflow = m.select(m.equal(m.absolute(found), infinity), finite, 1.0) < 1.0
     rest = m.select(overflow, m.negative(found), rest)
     inwards = m.flipped(rest, m.sign_of(found)) < 0.0
@@ -103,19 +104,19 @@ def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     if mode == "ru":
         return m.select(rest > 0.0, up, found)
     found = m.select(rest < 0.0, down, found)
-    # A sum of 0 is -0, unless both are 0.
+    # A sum of 0 is -0, unless both operands are +0.
     both = m.equal(m.bits(x) | m.bits(y), 0)
     zero = m.select(m.equal(found, 0.0), m.select(both, 1.0, 0.0 * m.absolute(found)), 1.0)
     return m.select(zero < 1.0, -0.0, found)
 
 
 def subtract(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
-    """x - y."""
+    """Return x - y."""
     return add(mode, m, x, m.negative(y))
 
 
 def multiply(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
-    """x * y."""
+    """Return x * y."""
     plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
     if m.width == 32:
@@ -123,7 +124,7 @@ def multiply(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     else:
         a, b = a << 10, b << 10
         upper = m.upper_product(a, b)
-        # Of 126 bits the upper 62, and whether there are more.
+        # The upper 62 of 126 bits, and whether any other bit is set.
         magnitude = (upper << 1) | _sticky(m, a * b)
         exponent = e + f + (64 - 20 - 1)
     negative = (m.bits(x) ^ m.bits(y)) < 0
@@ -131,12 +132,12 @@ def multiply(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
 
 
 def divide(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
-    """x / y."""
+    """Return x / y."""
     plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
     quotient = m.divide(a, b)
     rest = a - quotient * b
-    # As many bits at a time as a shifted remainder has room for.
+    # The largest number of bits per step for which a shifted remainder has room.
     step, count = (38, 1) if m.width == 32 else (10, 6)
     for _ in range(count):
         rest = rest << step
@@ -148,29 +149,29 @@ def divide(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
 
 
 def reciprocal(mode: str, m: Arithmetic, x: Value) -> Value:
-    """1 / x."""
+    """Return 1 / x."""
     return divide(mode, m, m.constant(1.0, x), x)
 
 
 def root(mode: str, m: Arithmetic, x: Value) -> Value:
-    """The square root."""
+    """Return the square root."""
     plain = m.select(_plain(m, x), x, -1.0) > 0.0
     found, rest, exponent = root_and_rest(m, m.select(plain, x, 1.0))
     magnitude = (_wide(m, found) << 1) | _sticky(m, _wide(m, rest))
     scale = _wide(m, exponent) - (m.mantissa + 2)
     packed = _packed(m, mode, m.constant(0.0, x) > x, magnitude, scale)
-    # 0, infinity and NaN are their own roots.
+    # The roots of 0, infinity and NaN are the numbers themselves.
     return m.select(plain, packed, m.select(x < 0.0, float("nan"), x))
 
 
 def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
-    """x * y + z of f32, with one rounding."""
+    """Return x * y + z for f32, with one rounding."""
     nonzero = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     plain = m.select(nonzero, m.absolute(z), float("inf")) < float("inf")
     (a, e), (b, f) = (_mantissa(m, m.select(plain, number, 1.0)) for number in (x, y))
     alone = m.equal(z, 0.0)
     c, g = _mantissa(m, m.select(plain, m.select(alone, 1.0, z), 1.0))
-    # The product from 2^60 to 2^62, the other number from 2^60 to 2^61: their sum fits.
+    # The product is from 2^60 to 2^62, the other number from 2^60 to 2^61, so their sum fits.
     product, e = (a * b) << 14, e + f - 14
     other, g = m.select(alone, 0, c << 37), m.select(alone, e, g - 37)
     difference = e - g
@@ -191,7 +192,7 @@ def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
     negative = m.select(turned, sign ^ m.sign, sign) < 0
     found = _packed(m, mode, negative, magnitude, exponent)
     found = m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
-    # A product of 0 or none: the sum of two numbers.
+    # If the product is 0 or not finite, the result is the sum of two numbers.
     return m.select(plain, found, add(mode, m, x * y, z))
 
 

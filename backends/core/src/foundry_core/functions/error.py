@@ -1,9 +1,9 @@
-"""The error function, what is made of it, and the inverses.
+"""The error function, functions derived from it, and their inverses.
 
-erfcx(x) = e^(x^2) erfc(x), times 1 + 2 x, is a polynomial of (x - k) / (x + k) on all numbers that are not negative
+erfcx(x) = e^(x^2) erfc(x), times 1 + 2 x, is a polynomial of (x - k) / (x + k) for all numbers that are not negative
 (Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc(x) in 0 <= x < infinity", 1981).
 
-erfinv(x) / x is a function without singularities of w = -log(1 - x^2), and far from 0 one of the root of w (Giles,
+erfinv(x) / x is a function without singularities of w = -log(1 - x^2) and, far from 0, of the square root of w (Giles,
 "Approximating the erfinv function", 2011).
 """
 
@@ -14,21 +14,21 @@ from .exponential import exp_of_sum
 from .logarithm import log
 from .value import Value
 
-# Beyond this, erf is computed as 1 - erfc.
+# Above this, erf is computed as 1 - erfc.
 _NEAR = 0.84375
 
 
 def _scaled_tail(m: Arithmetic, x: Value) -> Value:
-    """erfcx of a number that is not negative."""
+    """Return erfcx of a number that is not negative."""
     far = x > 2.0 ** (m.mantissa + 2)
     kept = m.select(far, 1.0, x)
     place = m.select(far, 1.0, (kept - 2.0) / (kept + 2.0))
-    # Halves of both, since twice the largest number is infinite.
+    # Both terms are halved, because twice the largest number is infinite.
     return 0.5 * m.polynomial(place, "erfcx") / (x + 0.5)
 
 
 def _square(m: Arithmetic, x: Value) -> tuple[Value, Value]:
-    """x^2 and what rounding it left out; of large numbers, whose e^(-x^2) is 0, that of a smaller one."""
+    """Return x^2 and its rounding error; for large numbers, whose e^(-x^2) is 0, those of a smaller number."""
     limit = m.pick(20.0, 60.0)
     x = m.select(x > limit, limit, x)
     upper = m.upper(x)
@@ -36,38 +36,38 @@ def _square(m: Arithmetic, x: Value) -> tuple[Value, Value]:
 
 
 def _tail(m: Arithmetic, size: Value) -> Value:
-    """erfc of a number that is not negative."""
+    """Return erfc of a number that is not negative."""
     square, low = _square(m, size)
     return exp_of_sum(m, m.negative(square), m.negative(low)) * _scaled_tail(m, size)
 
 
 def _near(m: Arithmetic, x: Value) -> Value:
-    """erf of a number near 0."""
+    """Return erf of a number near 0."""
     return x + x * m.polynomial(x * x, "erf")
 
 
 def erf(m: Arithmetic, x: Value) -> Value:
-    """The error function."""
+    """Return the error function of x."""
     size = m.absolute(x)
     found = m.choose(size < _NEAR, lambda: _near(m, size), lambda: 1.0 - _tail(m, size))
     return m.with_sign(m.any_nan(found, x), m.sign_of(x))
 
 
 def erfc(m: Arithmetic, x: Value) -> Value:
-    """1 - erf(x)."""
+    """Return 1 - erf(x)."""
     size = m.absolute(x)
 
     def far() -> Value:
         tail = _tail(m, size)
         return m.select(x < 0.0, 2.0 - tail, tail)
 
-    # Between, 1/2 is taken from 1 first, and is exact.
+    # Near 0, 1 - erf loses no digits; elsewhere the tail is computed directly.
     found = m.choose(size < 0.25, lambda: 1.0 - _near(m, x), far)
     return m.any_nan(found, x)
 
 
 def erfcx(m: Arithmetic, x: Value) -> Value:
-    """e^(x^2) erfc(x)."""
+    """Return e^(x^2) erfc(x)."""
     size = m.absolute(x)
     tail = _scaled_tail(m, size)
 
@@ -80,7 +80,7 @@ def erfcx(m: Arithmetic, x: Value) -> Value:
 
 
 def normcdf(m: Arithmetic, x: Value) -> Value:
-    """The share of the standard normal distribution below x."""
+    """Return the share of the standard normal distribution below x."""
     size = m.absolute(x)
     square, low = _square(m, size)
     tail = 0.5 * exp_of_sum(m, -0.5 * square, -0.5 * low) * _scaled_tail(m, size * 0.7071067811865476)
@@ -88,12 +88,12 @@ def normcdf(m: Arithmetic, x: Value) -> Value:
 
 
 def _far(m: Arithmetic, w: Value, tail: Value) -> Value:
-    """The number whose erfc is `tail`, of w = -log(tail (2 - tail)) above 6."""
+    """Return the number whose erfc is `tail`, for w = -log(tail (2 - tail)) above 6."""
     root = m.root(w)
     found = root * m.polynomial(1.0 / root, "erfinv-far")
     if m.elem == "f32":
         return found
-    # The polynomial has 32 bits; a step of Halley's method triples them.
+    # The polynomial has 32 bits of precision; one step of Halley's method triples them.
     square, low = _square(m, found)
     power = exp_of_sum(m, 0.5 * square, 0.5 * low)
     newton = (_scaled_tail(m, found) - tail * power * power) * 0.886226925452758
@@ -101,7 +101,7 @@ def _far(m: Arithmetic, w: Value, tail: Value) -> Value:
 
 
 def erfinv(m: Arithmetic, x: Value) -> Value:
-    """The number whose erf is x."""
+    """Return the number whose erf is x."""
     size = m.absolute(x)
     tail = 1.0 - size
     w = m.negative(log(m, tail * (1.0 + size)))
@@ -112,10 +112,10 @@ def erfinv(m: Arithmetic, x: Value) -> Value:
 
 
 def erfcinv(m: Arithmetic, x: Value) -> Value:
-    """The number whose erfc is x."""
+    """Return the number whose erfc is x."""
     rest = 1.0 - x
     tail = m.select(x > 1.0, 2.0 - x, x)
-    # Two logarithms: the product of a small number with another may be too small for a normal one.
+    # Two logarithms, because the product of a small number with another may be subnormal.
     w = m.negative(log(m, tail) + log(m, 2.0 - tail))
     size = m.absolute(rest)
     found = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _far(m, w, tail))
@@ -125,7 +125,7 @@ def erfcinv(m: Arithmetic, x: Value) -> Value:
 
 
 def normcdfinv(m: Arithmetic, x: Value) -> Value:
-    """The number below which that share of the standard normal distribution is."""
+    """Return the number below which the share x of the standard normal distribution is."""
     left = x < 0.5
     small = m.select(left, x, 1.0 - x)
     found = 1.4142135623730951 * erfcinv(m, small + small)

@@ -1,7 +1,7 @@
 """The gamma function and its logarithm, by Stirling's series.
 
-Below 4 the argument is taken 4 higher, and the result divided by the factors between. For negative numbers it is
-Euler's reflection.
+For arguments below 4, the series is evaluated at the argument plus 4, and the result is divided by the factors between.
+For negative numbers, Euler's reflection is used.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from .value import Value
 
 
 def _stirling(m: Arithmetic, size: Value) -> tuple[Pair, Value, Value]:
-    """(e, p, d) of a number above 0 and below 2^40: gamma of it is 2^(the sum of e) p / d."""
+    """Return (e, p, d) for a number above 0 and below 2^40: its gamma is 2^(the sum of e) p / d."""
     low = size < 4.0
     x = m.select(low, size + 4.0, size)
-    # What the rounding of the sum left out.
+    # The rounding error of the sum.
     lost = m.select(low, size - (x - 4.0), 0.0)
     factors = size * (size + 1.0) * ((size + 2.0) * (size + 3.0))
     log_high, log_low = log2_pair(m, x)
@@ -28,10 +28,10 @@ def _stirling(m: Arithmetic, size: Value) -> tuple[Pair, Value, Value]:
     scale, scale_low = m.split("log2e")
     other, other_rest = product(m, x, m.constant(scale, x))
     total, total_low = fast_sum(high, m.negative(other))
-    # Near 4 the second is as large as the first.
+    # Near 4, the second term is as large as the first.
     total_low = m.select(high > other, total_low, (high - (total + other)))
     inverse = 1.0 / x
-    # The derivative of the logarithm, for what was lost.
+    # The derivative of the logarithm, to account for the rounding error.
     slope = log_high - 0.7213475204444817 * inverse
     total_low = total_low + (rest + half * log_low - (other_rest + x * scale_low) + lost * slope)
     exponent = fast_sum(total, total_low)
@@ -39,15 +39,16 @@ def _stirling(m: Arithmetic, size: Value) -> tuple[Pair, Value, Value]:
 
 
 def tgamma(m: Arithmetic, x: Value) -> Value:
-    """The gamma function of f32."""
+    """Return the gamma function of an f32."""
     size = m.absolute(x)
     kept = m.select(size < 50.0, size, 50.0)
     tiny = size < 2.0**-30
     (high, low), scale, factors = _stirling(m, m.select(tiny, 1.0, kept))
     positive = exp2_of_sum(m, high, low) * scale / factors
-    # gamma(-x) = -pi / (x sin(pi x) gamma(x)), gamma's power of two upside down: it may be infinite where this is not.
+    # gamma(-x) = -pi / (x sin(pi x) gamma(x)), computed with the inverse of gamma's power of two: gamma may be infinite
+    # although this result is not.
     sine = m.negative(sinpi(m, kept))
-    # Where that power is too small, 2^24 of it comes last.
+    # If that power is too small, a factor of 2^24 is applied last.
     small = high > 100.0
     power = exp2_of_sum(m, m.select(small, 24.0 - high, m.negative(high)), m.negative(low))
     reflected = (
@@ -56,16 +57,16 @@ def tgamma(m: Arithmetic, x: Value) -> Value:
     left = m.sign_of(x) < 0
     found = m.select(left, reflected, positive)
     found = m.select(m.equal(size, float("inf")), m.select(left, float("nan"), size), found)
-    # Whole numbers, but not 0, have none.
+    # Negative integers have no result.
     pole = m.select(left, m.absolute(sine), 1.0)
     found = m.select(m.equal(pole, 0.0), float("nan"), found)
-    # Far to the left all results are 0; all numbers from 2^24 on are whole.
+    # Far to the left, all results are 0; all numbers from 2^24 on are integers.
     found = m.select(tiny, 1.0 / x, found)
     return m.any_nan(found, x)
 
 
 def lgamma(m: Arithmetic, x: Value) -> Value:
-    """The logarithm of the size of the gamma function of f32."""
+    """Return the logarithm of the absolute value of the gamma function, of an f32."""
     size = m.absolute(x)
     infinity = float("inf")
     large = size > 2.0**26
@@ -81,7 +82,7 @@ def lgamma(m: Arithmetic, x: Value) -> Value:
     found = found + (rest + total * two_low + total_low * two)
     logarithm = log(m, m.select(tiny, 1.0, size))
     found = m.select(large, size * (logarithm - 1.0), found)
-    # log(pi / (x sin(pi x))) less that.
+    # log(pi / (x sin(pi x))) minus the logarithm of gamma.
     sine = m.absolute(sinpi(m, kept))
     reflected = log(m, 3.1415927410125732 / (kept * sine)) - found
     found = m.select(m.sign_of(x) < 0, m.select(large, infinity, reflected), found)

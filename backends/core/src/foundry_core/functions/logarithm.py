@@ -1,7 +1,7 @@
-"""Logarithms and those made of them.
+"""Logarithms and functions derived from them.
 
-A number is 2^k (1 + f), 1 + f between the roots of 1/2 and of 2, and log(1 + f) = 2 artanh(s), s = f / (2 + f), is a
-short series in s^2, as in "Software manual for the elementary functions" (Cody and Waite, 1980).
+A number is 2^k (1 + f), with 1 + f between the square roots of 1/2 and of 2. log(1 + f) = 2 artanh(s), s = f / (2 + f),
+is a short series in s^2, as in "Software manual for the elementary functions" (Cody and Waite, 1980).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .value import Value
 
 
 def parts(m: Arithmetic, x: Value) -> tuple[Value, Value]:
-    """(f, k) of a number above 0: it is 2^k (1 + f)."""
+    """Return (f, k) of a number above 0, which is 2^k (1 + f)."""
     subnormal = x < 2.0 ** (1 - m.bias)
     bits = m.bits(m.select(subnormal, x * 2.0 ** (m.mantissa + 1), x))
     root = m.word(int(m.pick(0x3F3504F3, 0x3FE6A09E667F3BCD)), bits, m.width)
@@ -22,7 +22,7 @@ def parts(m: Arithmetic, x: Value) -> tuple[Value, Value]:
 
 
 def _edges(m: Arithmetic, found: Value, x: Value) -> Value:
-    """What logarithms are of 0, infinity, negative numbers and NaN."""
+    """Return the results of logarithms for 0, infinity, negative numbers and NaN."""
     infinity = float("inf")
     found = m.select(m.equal(x, infinity), x, found)
     found = m.select(m.equal(x, 0.0), -infinity, found)
@@ -30,7 +30,7 @@ def _edges(m: Arithmetic, found: Value, x: Value) -> Value:
 
 
 def _series(m: Arithmetic, f: Value) -> tuple[Value, Value]:
-    """(half, rest): log(1 + f) is f - (half - rest), half being f^2 / 2."""
+    """Return (half, rest): log(1 + f) is f - (half - rest), and half is f^2 / 2."""
     s = f / (2.0 + f)
     square = s * s
     half = 0.5 * f * f
@@ -38,7 +38,7 @@ def _series(m: Arithmetic, f: Value) -> tuple[Value, Value]:
 
 
 def log(m: Arithmetic, x: Value) -> Value:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     f, exponent = parts(m, x)
     return _edges(m, _log_of_parts(m, f, m.to_float(exponent)), x)
 
@@ -50,9 +50,9 @@ def _log_of_parts(m: Arithmetic, f: Value, k: Value) -> Value:
 
 
 def log1p(m: Arithmetic, x: Value) -> Value:
-    """log(1 + x), exact to its last digits also where x is small."""
+    """Return log(1 + x), precise to the last digits even if x is small."""
     sum = 1.0 + x
-    # What rounding the sum left out, as a part of the sum: it adds that much to the logarithm.
+    # The rounding error of the sum, relative to the sum: it adds that much to the logarithm.
     back = sum - 1.0
     lost = (x - back) + (1.0 - (sum - back))
     infinite = m.equal(sum, float("inf"))
@@ -63,14 +63,14 @@ def log1p(m: Arithmetic, x: Value) -> Value:
 
 
 def _split_log(m: Arithmetic, f: Value) -> tuple[Value, Value]:
-    """log(1 + f) as a number whose product with another of half a mantissa is exact, and the rest."""
+    """Return log(1 + f) as a rest and a high part, whose product with another half mantissa is exact."""
     half, rest = _series(m, f)
     high = m.upper(f - half)
     return high, ((f - high) - half) + rest
 
 
 def log2(m: Arithmetic, x: Value) -> Value:
-    """The logarithm to base 2."""
+    """Return the logarithm to base 2."""
     f, exponent = parts(m, x)
     high, low = _split_log(m, f)
     first, second = m.split("log2e-split")
@@ -78,7 +78,7 @@ def log2(m: Arithmetic, x: Value) -> Value:
 
 
 def log10(m: Arithmetic, x: Value) -> Value:
-    """The logarithm to base 10."""
+    """Return the logarithm to base 10."""
     f, exponent = parts(m, x)
     k = m.to_float(exponent)
     high, low = _split_log(m, f)
@@ -89,16 +89,16 @@ def log10(m: Arithmetic, x: Value) -> Value:
 
 
 def _summed(m: Arithmetic, large: Value, small: Value, rest: Value) -> Value:
-    """large + small + rest, where large is 0 or the largest."""
+    """Return large + small + rest, where large is 0 or the largest."""
     sum = large + small
     return sum + (rest + ((large - sum) + small))
 
 
 def acosh(m: Arithmetic, x: Value) -> Value:
-    """The number, not negative, whose cosh is x."""
+    """Return the number, not negative, whose cosh is x."""
     less = x - 1.0
     near = log1p(m, less + m.root(2.0 * less + less * less))
-    # log(2 x) without doubling what may be near the largest number.
+    # log(2 x) without doubling x, which may be near the largest number.
     f, exponent = parts(m, x)
     far = _log_of_parts(m, f, m.to_float(exponent + 1))
     found = m.select(x < m.pick(2.0**12, 2.0**28), near, far)
@@ -107,7 +107,7 @@ def acosh(m: Arithmetic, x: Value) -> Value:
 
 
 def asinh(m: Arithmetic, x: Value) -> Value:
-    """The number whose sinh is x."""
+    """Return the number whose sinh is x."""
     size = m.absolute(x)
     square = size * size
     near = log1p(m, size + square / (1.0 + m.root(1.0 + square)))
@@ -120,7 +120,7 @@ def asinh(m: Arithmetic, x: Value) -> Value:
 
 
 def atanh(m: Arithmetic, x: Value) -> Value:
-    """The number whose tanh is x."""
+    """Return the number whose tanh is x."""
     size = m.absolute(x)
     twice = size + size
     near = 0.5 * log1p(m, twice + twice * size / (1.0 - size))

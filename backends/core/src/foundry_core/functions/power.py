@@ -1,7 +1,7 @@
 """Powers, roots and lengths.
 
-Where a logarithm or a product needs more digits than a number has, it is the sum of two numbers: sums and products of
-such pairs are Dekker's ("A floating-point technique for extending the available precision", 1971) and Knuth's.
+Where a logarithm or a product needs more digits than a number has, it is the sum of two numbers. The sums and products
+of such pairs are Dekker's ("A floating-point technique for extending the available precision", 1971) and Knuth's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Pair = tuple[Value, Value]
 
 
 def product(m: Arithmetic, x: Value, y: Value) -> Pair:
-    """x * y and what rounding it left out."""
+    """Return x * y and its rounding error."""
     found = x * y
     x_high, y_high = m.upper(x), m.upper(y)
     x_low, y_low = x - x_high, y - y_high
@@ -23,15 +23,15 @@ def product(m: Arithmetic, x: Value, y: Value) -> Pair:
 
 
 def fast_sum(x: Value, y: Value) -> Pair:
-    """x + y and what rounding it left out, where |x| is not the smaller."""
+    """Return x + y and its rounding error, for |x| >= |y|."""
     found = x + y
     return found, y - (found - x)
 
 
 def log2_pair(m: Arithmetic, x: Value) -> Pair:
-    """The logarithm to base 2 of a number above 0, to about 10 digits more than it has."""
+    """Return the logarithm to base 2 of a number above 0, with about 10 more digits than the number has."""
     f, exponent = parts(m, x)
-    # s = f / (2 + f) as a pair, from the remainder of the division.
+    # s = f / (2 + f) as a pair, using the remainder of the division.
     whole, lost = fast_sum(m.constant(2.0, x), f)
     s = f / whole
     back, back_low = product(m, s, whole)
@@ -50,7 +50,7 @@ def log2_pair(m: Arithmetic, x: Value) -> Pair:
     found, found_low = product(m, sum, m.constant(scale_high, x))
     found_low = found_low + (sum * scale_low + sum_low * scale_high)
     k = m.to_float(exponent)
-    # Where k is 0, the sum is exact in either order.
+    # If k is 0, the sum is exact in either order.
     total, total_low = fast_sum(k, found)
     nothing = m.equal(k, 0.0)
     total_low = m.select(nothing, found_low, total_low + found_low)
@@ -58,21 +58,21 @@ def log2_pair(m: Arithmetic, x: Value) -> Pair:
 
 
 def _of_size(m: Arithmetic, x: Value, y: Value) -> Value:
-    """x^y for x above 0, as 2^(y log2 x)."""
+    """Return x^y for x above 0, as 2^(y log2 x)."""
     high, low = log2_pair(m, x)
-    # Beyond that, all results but 1 are 0 or infinite; products stay finite.
+    # Beyond this limit, all results except 1 are 0 or infinite. With the limit, products stay finite.
     limit = m.pick(2.0**40, 2.0**80)
     y = m.select(y > limit, limit, m.select(y < -limit, -limit, y))
     power, rest = product(m, high, y)
-    # What is left out of a product far beyond the exponents may be beyond them as well.
+    # The rounding error of a product far beyond the exponent range may be beyond it as well.
     return exp2_of_sum(m, power, m.select(m.absolute(power) < 2.0 * m.bias, rest + low * y, 0.0))
 
 
 def pow(m: Arithmetic, x: Value, y: Value) -> Value:
-    """x^y, in special cases what C says (ISO C99, F.9.4.4)."""
+    """Return x^y; special cases follow C (ISO C99, F.9.4.4)."""
     size, height = m.absolute(x), m.absolute(y)
     infinity = float("inf")
-    # From 2^(mantissa + 1) on all numbers are even.
+    # All numbers from 2^(mantissa + 1) on are even.
     bounded = m.select(height < 2.0 ** (m.mantissa + 1), height, 0.0)
     whole = m.call("trunc", bounded)
     half = bounded * 0.5
@@ -84,7 +84,7 @@ def pow(m: Arithmetic, x: Value, y: Value) -> Value:
     found = m.select(ordinary, found, edge)
     negative = m.sign_of(x) < 0
     found = m.flipped(found, m.select(odd, m.sign_of(x), 0))
-    # A power of a negative number that is not whole: none, but of 0 and infinity, and with infinite exponents.
+    # A power of a negative number with a non-integer exponent is NaN, except for 0, infinity and infinite exponents.
     broken = m.select(m.equal(whole, bounded), 0.0, 1.0) > 0.0
     broken = m.select(negative, m.select(ordinary, m.select(broken, 1.0, 0.0), 0.0), 0.0) > 0.0
     found = m.select(broken, float("nan"), found)
@@ -95,20 +95,20 @@ def pow(m: Arithmetic, x: Value, y: Value) -> Value:
 
 
 def cbrt(m: Arithmetic, x: Value) -> Value:
-    """The cube root: a third of the exponent, then Newton's and Halley's methods."""
+    """Return the cube root: a third of the exponent, then Newton's and Halley's methods."""
     size = m.absolute(x)
-    # Far from the ends of the range, so that cubes are normal numbers.
+    # Scaled away from the ends of the range, so that cubes are normal numbers.
     small, large = size < 2.0**-100, size > 2.0**100
     scaled = size * m.select(small, 2.0**54, m.select(large, 2.0**-54, m.constant(1.0, x)))
     ordinary = m.select(scaled > 0.0, scaled, float("inf")) < float("inf")
     scaled = m.select(ordinary, scaled, 1.0)
-    # Kahan's guess, to 5 bits ("Computing a real cube root", 1991).
+    # Kahan's initial guess, with 5 bits ("Computing a real cube root", 1991).
     bits = m.bits(scaled)
     guess = m.number(m.divide(bits, m.word(3, bits, m.width)) + int(m.pick(709958130, 0x2A9F7893782DA1CE)))
     for _ in range(int(m.pick(1, 2))):
         cube = guess * guess * guess
         guess = guess * ((cube + 2.0 * scaled) / (2.0 * cube + scaled))
-    # With half the digits its square is exact; one step of Halley's then gives all.
+    # With half the digits, the square is exact; one step of Halley's method then gives all digits.
     guess = m.upper(guess)
     rest = scaled / (guess * guess)
     guess = guess + guess * ((rest - guess) / (2.0 * guess + rest))
@@ -117,20 +117,20 @@ def cbrt(m: Arithmetic, x: Value) -> Value:
 
 
 def rcbrt(m: Arithmetic, x: Value) -> Value:
-    """1 / cbrt(x)."""
+    """Return 1 / cbrt(x)."""
     return 1.0 / cbrt(m, x)
 
 
 def _scaled_square(m: Arithmetic, args: tuple[Value, ...]) -> tuple[Value, Value]:
-    """The sum of squares of args / 2^k, of which the largest is between 1 and 2, and k."""
+    """Return the sum of squares of args / 2^k, the largest of which is between 1 and 2, and k."""
     sizes = [m.absolute(x) for x in args]
     largest = sizes[0]
     for size in sizes[1:]:
         largest = m.select(size > largest, size, largest)
-    # Of the smallest and the largest exponent none that a power of two has no number for.
+    # Limit the exponent to those for which 2^-exponent is a normal number.
     exponent = (m.bits(largest) >> m.mantissa) - m.bias
     exponent = m.select(exponent < 2 - m.bias, 2 - m.bias, m.select(exponent > m.bias - 1, m.bias - 1, exponent))
-    # Subnormal numbers take one more power, which is exact.
+    # Subnormal numbers are scaled by one more power, which is exact.
     tiny = largest < 2.0 ** (2 - m.bias)
     exponent = m.select(tiny, 2 - m.bias - m.mantissa, exponent)
     scale = m.power_of_two(m.select(tiny, m.bias - 2, 0 - exponent))
@@ -155,7 +155,7 @@ def _inverse_length(m: Arithmetic, *args: Value) -> Value:
 
 
 def _infinite(m: Arithmetic, found: Value, value: float, args: tuple[Value, ...]) -> Value:
-    """`value` where an argument is infinite, even if another is NaN; NaN where one is."""
+    """Return `value` if an argument is infinite, even if another is NaN; else NaN if one is NaN."""
     found = m.any_nan(found, *args)
     for x in args:
         found = m.select(m.equal(m.absolute(x), float("inf")), value, found)
@@ -163,30 +163,30 @@ def _infinite(m: Arithmetic, found: Value, value: float, args: tuple[Value, ...]
 
 
 def hypot(m: Arithmetic, x: Value, y: Value) -> Value:
-    """The length of (x, y), without overflow on the way."""
+    """Return the length of (x, y), without overflow in between."""
     return _length(m, x, y)
 
 
 def norm3d(m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
-    """The length of (x, y, z)."""
+    """Return the length of (x, y, z)."""
     return _length(m, x, y, z)
 
 
 def norm4d(m: Arithmetic, x: Value, y: Value, z: Value, w: Value) -> Value:
-    """The length of (x, y, z, w)."""
+    """Return the length of (x, y, z, w)."""
     return _length(m, x, y, z, w)
 
 
 def rhypot(m: Arithmetic, x: Value, y: Value) -> Value:
-    """1 / hypot(x, y)."""
+    """Return 1 / hypot(x, y)."""
     return _inverse_length(m, x, y)
 
 
 def rnorm3d(m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
-    """1 / norm3d(x, y, z)."""
+    """Return 1 / norm3d(x, y, z)."""
     return _inverse_length(m, x, y, z)
 
 
 def rnorm4d(m: Arithmetic, x: Value, y: Value, z: Value, w: Value) -> Value:
-    """1 / norm4d(x, y, z, w)."""
+    """Return 1 / norm4d(x, y, z, w)."""
     return _inverse_length(m, x, y, z, w)

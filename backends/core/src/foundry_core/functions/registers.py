@@ -1,4 +1,4 @@
-"""The arithmetic that functions are written in, as operations of MLIR."""
+"""Writes the arithmetic of functions as MLIR operations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .value import Value, integer
 
 
 def call(text: Text, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
-    """Call a function of table.py on scalars; the module gets it when it is first called.
+    """Call a function of table.py on scalars; the first call adds it to the module.
 
     Args:
         elem: the type of its floats, f32 or f64.
-        result: the type of what it gives, if that is another.
+        result: the type of its result, if that is another.
     """
 
     def write(inner: Text, parameters: Sequence[Reg]) -> Reg:
@@ -29,7 +29,7 @@ def call(text: Text, name: str, elem: str, args: Sequence[Reg], result: str = ""
 
 
 def inline(text: Text, name: str, elem: str, args: Sequence[Reg], root: Callable[[Reg], Reg]) -> Reg:
-    """What a function of table.py gives on scalars or vectors, written where it is used.
+    """Write a function of table.py on scalars or vectors where it is used.
 
     Args:
         root: writes a square root, correctly rounded.

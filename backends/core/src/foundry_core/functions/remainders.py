@@ -1,4 +1,4 @@
-"""Remainders of divisions, the numbers beside a number, and powers of two as factors; all exact or rounded once."""
+"""Remainders of divisions, neighbours of a number, and powers of two as factors; all exact or rounded once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from .value import Value
 
 
 def _whole_parts(m: Arithmetic, size: Value) -> tuple[Value, Value]:
-    """(mantissa, exponent) of a number that is not negative: it is mantissa * 2^exponent, exponent at least 0.
+    """Return (mantissa, exponent) of a number that is not negative: it is mantissa * 2^exponent, exponent at least 0.
 
-    In units of the smallest number, so that subnormal numbers have the exponent 0.
+    The unit is the smallest number, so that subnormal numbers have the exponent 0.
     """
     bits = m.bits(size)
     field = m.shift_right(bits, m.mantissa)
@@ -19,9 +19,9 @@ def _whole_parts(m: Arithmetic, size: Value) -> tuple[Value, Value]:
 
 
 def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
-    """The remainder of f32 sizes x and y, y above 0, both finite, and the lowest bit of the quotient.
+    """Return the remainder of two absolute values, both finite and y above 0, and the lowest bit of the quotient.
 
-    By long division, 32 bits of the quotient at a time, which suffices for the exponents of f32 in 9 steps.
+    Both are f32. This is long division, 32 bits of the quotient at a time; 9 steps suffice for the exponents of f32.
     """
     x_mantissa, x_exponent = _whole_parts(m, x)
     y_mantissa, y_exponent = _whole_parts(m, y)
@@ -36,18 +36,18 @@ def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
         by = m.select(left > 32, 32, m.select(left < 0, 0, left))
         moved = rest << m.wide(by)
         quotient = m.divide(moved, divisor)
-        # Where nothing is left to do, the quotient's bit stays.
+        # After the last step, the quotient's bit stays.
         odd = m.select(left > 0, quotient & 1, odd)
         return moved - quotient * divisor, odd, left - by
 
     rest, odd, _ = m.repeat(8, [rest, quotient & 1, left], turn)
-    # Below y, and a multiple of its last place: a number of f32.
+    # The remainder is below y and a multiple of its last place, so f32 represents it.
     found = m.scaled(m.to_float(rest), y_exponent - 149)
     return m.select(smaller, x, found), m.select(smaller, 0, m.narrow(odd))
 
 
 def fmod(m: Arithmetic, x: Value, y: Value) -> Value:
-    """x less a multiple of y, with the sign of x and smaller than y."""
+    """Return x minus a multiple of y, with the sign of x and an absolute value below that of y."""
     size, divisor = m.absolute(x), m.absolute(y)
     usual = _ordinary(m, size, divisor)
     found, _ = _reduced(m, m.select(usual, size, 1.0), m.select(usual, divisor, 1.0))
@@ -55,12 +55,12 @@ def fmod(m: Arithmetic, x: Value, y: Value) -> Value:
 
 
 def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
-    """x less the nearest multiple of y, of two the even one."""
+    """Return x minus the nearest multiple of y; in a tie, the even one."""
     size, divisor = m.absolute(x), m.absolute(y)
     usual = _ordinary(m, size, divisor)
     divisor = m.select(usual, divisor, 1.0)
     rest, odd = _reduced(m, m.select(usual, size, 1.0), divisor)
-    # Whether more than half of the divisor is left: twice the rest may be infinite, the difference is exact.
+    # Whether more than half of the divisor is left. Twice the rest may be infinite; this difference is exact.
     over = divisor - rest
     more = m.select(m.equal(odd, 1), rest >= over, rest > over)
     found = m.select(more, m.negative(over), rest)
@@ -68,13 +68,13 @@ def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
 
 
 def _ordinary(m: Arithmetic, size: Value, divisor: Value) -> Value:
-    """Whether the division is one of finite numbers by one that is not 0."""
+    """Return whether both numbers are finite and the divisor is not 0."""
     infinity = float("inf")
     return m.select(size < infinity, m.select(divisor > 0.0, divisor, infinity), infinity) < infinity
 
 
 def _edges(m: Arithmetic, found: Value, x: Value, y: Value) -> Value:
-    """What a remainder is where it is none: NaN, or x where y is infinite."""
+    """Return the results of special cases: NaN, or x if y is infinite."""
     infinity = float("inf")
     found = m.select(m.equal(m.absolute(y), infinity), x, found)
     found = m.select(m.equal(m.absolute(x), infinity), float("nan"), found)
@@ -83,7 +83,7 @@ def _edges(m: Arithmetic, found: Value, x: Value, y: Value) -> Value:
 
 
 def nextafter(m: Arithmetic, x: Value, y: Value) -> Value:
-    """The number beside x in the direction of y."""
+    """Return the neighbour of x in the direction of y."""
     bits = m.bits(x)
     up = m.select(m.sign_of(x) < 0, m.word(-1, x, m.width), 1)
     step = m.select(x < y, up, 0 - up)
@@ -93,12 +93,12 @@ def nextafter(m: Arithmetic, x: Value, y: Value) -> Value:
 
 
 def ldexp(m: Arithmetic, x: Value, power: Value) -> Value:
-    """x * 2^power, rounded once."""
+    """Return x * 2^power, rounded once."""
     limit = int(m.pick(300, 2200))
     power = m.select(power > limit, limit, m.select(power < -limit, -limit, power))
     if m.width == 64:
         power = m.wide(power)
-    # A subnormal number as a normal one first; then the exponent is added, and only a last factor may round.
+    # Make a subnormal number normal first; then add the exponent, so that only the last factor may round.
     subnormal = m.absolute(x) < 2.0 ** (1 - m.bias)
     normal = m.select(subnormal, x * 2.0 ** (m.mantissa + 1), x)
     power = m.select(subnormal, power - (m.mantissa + 1), power)
@@ -107,7 +107,7 @@ def ldexp(m: Arithmetic, x: Value, power: Value) -> Value:
     sum = field + power
     unscaled = bits & ~((2 * m.bias + 1) << m.mantissa)
     within = m.number(unscaled | (sum << m.mantissa))
-    # Below the normal numbers: with an exponent 64 higher, and a factor of 2^-64, which rounds; far below it is 0.
+    # Below the normal numbers: raise the exponent by 64 and multiply by 2^-64, which rounds; far below, return 0.
     raised = m.select(sum < -62, 1, sum + 64)
     small = m.number(unscaled | (raised << m.mantissa)) * 2.0**-64
     small = m.select(sum < -62, m.with_sign(m.constant(0.0, x), m.sign_of(x)), small)
@@ -118,7 +118,7 @@ def ldexp(m: Arithmetic, x: Value, power: Value) -> Value:
 
 
 def logb(m: Arithmetic, x: Value) -> Value:
-    """The exponent, as a float."""
+    """Return the exponent, as a float."""
     size = m.absolute(x)
     subnormal = size < 2.0 ** (1 - m.bias)
     bits = m.bits(m.select(subnormal, size * 2.0 ** (m.mantissa + 1), size))
@@ -129,13 +129,13 @@ def logb(m: Arithmetic, x: Value) -> Value:
 
 
 def fdim(m: Arithmetic, x: Value, y: Value) -> Value:
-    """x - y, or 0 if that is negative."""
+    """Return x - y, or 0 if that is negative."""
     return m.any_nan(m.select(x > y, x - y, 0.0), x, y)
 
 
 def pown(m: Arithmetic, x: Value, power: Value) -> Value:
-    """x to a whole power."""
-    # f32 may not have the number: its upper part is even, and what is left tells even from odd.
+    """Return x to an integer power."""
+    # f32 may round the power to an even number, so the sign comes from the integer's lowest bit.
     sign = m.sign_of(x)
     size = m.call("pow", m.absolute(x), m.to_float(power))
     return m.flipped(size, m.select(m.equal(power & 1, 1), sign, 0))

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers, square roots, and what else the bits of a number say; all exact or correctly rounded."""
+"""Rounding to integers, square roots, and other functions of a number's bits; all exact or correctly rounded."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from .value import Value
 
 
 def trunc(m: Arithmetic, x: Value) -> Value:
-    """The whole number towards zero."""
+    """Round to an integer towards zero."""
     bits = m.bits(x)
     exponent = (m.shift_right(bits, m.mantissa) & (2 * m.bias + 1)) - m.bias
-    # How many bits are behind the point; a shift by none of a number's bits is one by 0.
+    # The number of fraction bits, limited so that the shift is valid.
     behind = m.mantissa - m.select(exponent < 0, 0, m.select(exponent > m.mantissa, m.mantissa, exponent))
     kept = m.number(bits & (m.word(-1, x, m.width) << behind))
     return m.select(exponent < 0, m.number(bits & m.sign), kept)
 
 
 def floor(m: Arithmetic, x: Value) -> Value:
-    """The whole number below."""
+    """Round down to an integer."""
     found = trunc(m, x)
     return m.select(found > x, found - 1.0, found)
 
 
 def ceil(m: Arithmetic, x: Value) -> Value:
-    """The whole number above."""
+    """Round up to an integer."""
     found = trunc(m, x)
     return m.select(found < x, m.with_sign(m.absolute(found + 1.0), m.sign_of(x)), found)
 
 
 def round(m: Arithmetic, x: Value) -> Value:
-    """The nearest whole number, halves away from zero."""
+    """Round to the nearest integer, ties away from zero."""
     found = trunc(m, x)
     size = m.absolute(found)
     outwards = m.absolute(x - found) >= 0.5
@@ -37,16 +37,17 @@ def round(m: Arithmetic, x: Value) -> Value:
 
 
 def rint(m: Arithmetic, x: Value) -> Value:
-    """The nearest whole number, halves to the even one."""
+    """Round to the nearest integer, ties to even."""
     size = m.absolute(x)
     limit = 2.0**m.mantissa
     return m.select(size < limit, m.with_sign((size + limit) - limit, m.sign_of(x)), x)
 
 
 def root_and_rest(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
-    """(r, rest, k) of a finite number above 0: its root is r 2^(k - mantissa - 1), and a bit more if rest is not 0.
+    """Return (r, rest, k) of a finite number above 0.
 
-    r has one bit more than a mantissa. It is found bit by bit.
+    Its root is r 2^(k - mantissa - 1), and a bit more if rest is not 0. r has one bit more than a mantissa and is
+    computed bit by bit.
     """
     more = int(m.pick(24, 54))
     one = 1 << m.mantissa
@@ -64,31 +65,32 @@ def root_and_rest(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
             m.select(fits, trial + place, twice),
         )
 
-    # Of the root found so far, twice the number is what a further bit is compared with.
+    # Each further bit is compared with twice the root found so far.
     start = [mantissa, m.word(2 * one, x, m.width), m.word(0, x, m.width)]
     rest, _, twice = m.repeat(m.mantissa + 2, start, turn)
     return twice >> 1, rest, m.select(subnormal, exponent - more, exponent) >> 1
 
 
 def sqrt(m: Arithmetic, x: Value) -> Value:
-    """The square root, correctly rounded."""
+    """Return the square root, correctly rounded."""
     bits = m.bits(x)
-    # In integers, since comparisons of floats are software on a DPU: above 0 and below infinity.
+    # Above 0 and below infinity; compared as integers, because float comparisons are software on a DPU.
     ordinary = m.below(bits - 1, m.infinity_bits - 1)
     root, rest, half = root_and_rest(m, x)
-    # The last bit says whether to round up, unless nothing is left: no root lies halfway between two numbers.
+    # The last bit decides whether to round up, unless the rest is 0: no root is halfway between two numbers.
     root = (root + m.select(m.equal(rest, 0), 0, root & 1)) >> 1
     found = m.number(root + ((half + (m.bias - 1)) << m.mantissa))
-    # 0, infinity and NaN are their own roots; negative is what is above -0 as an unsigned integer.
+    # The roots of 0, infinity and NaN are the numbers themselves. As an unsigned integer, a negative number is above
+    # -0.
     negative = m.below(m.word(m.sign, x, m.width), bits)
     return m.select(ordinary, found, m.select(negative, float("nan"), x))
 
 
 def rsqrt(m: Arithmetic, x: Value) -> Value:
-    """1 / sqrt(x)."""
+    """Return 1 / sqrt(x)."""
     return 1.0 / m.root(x)
 
 
 def copysign(m: Arithmetic, x: Value, y: Value) -> Value:
-    """|x| with the sign of y."""
+    """Return |x| with the sign of y."""
     return m.with_sign(m.absolute(x), m.sign_of(y))

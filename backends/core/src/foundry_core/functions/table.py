@@ -1,4 +1,4 @@
-"""The functions by name: that of OpenCL C and of the math dialect, where they have one."""
+"""The functions by name; where OpenCL C and the math dialect have a function, by their name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from . import bessel, error, exponential, gamma, logarithm, power, remainders, r
 from .arithmetic import Function
 from .directed import DIRECTED
 
-# Functions of f32 whose method does not reach f64.
+# Functions of f32 only, because their methods are not precise enough for f64.
 F32_ONLY = frozenset(
     [
         "sin",

@@ -1,8 +1,8 @@
 """Trigonometric functions of f32, and their inverses.
 
 Payne and Hanek's reduction ("Radian reduction for trigonometric functions", 1983) in integers: of the product of the
-mantissa with 2/pi, only those bits are computed that a multiple of a whole turn does not take away. So every argument,
-the largest number too, is as exact as any other.
+mantissa with 2/pi, we compute only the bits that are not multiples of a whole turn. So the result is as precise for the
+largest number as for any other.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from .arithmetic import Arithmetic
 from .value import Value
 
-# 2/pi after the point in words of 32 bits, after one of zeros; as many as the largest number of f32 needs.
+# The fraction bits of 2/pi in words of 32 bits, after one word of zeros; as many as the largest f32 needs.
 _TWO_OVER_PI = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
 # pi/2 * 2^63.
 _HALF_PI = 0xC90FDAA22168C235
 
 
 def _turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
-    """(r, low, k) of |x|, which is r + low + k pi/2; |r| is at most pi/4, and k counts modulo 4."""
+    """Return (r, low, k): |x| is r + low + k pi/2, |r| is at most pi/4, and k counts modulo 4."""
     size = m.bits(x) & ~m.sign
     exponent = (size >> m.mantissa) - m.bias
     mantissa = m.wide(size & 0x7FFFFF | 0x800000)
-    # The bits of 2/pi before this one, after 32 zeros, only add whole turns.
+    # Earlier bits of 2/pi, after the 32 zeros, only add whole turns.
     exponent = m.select(exponent < -1, -1, exponent)
     place = exponent + 7
     index, by = place >> 5, place & 31
@@ -36,22 +36,22 @@ def _turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     a, b, c, d = (word(offset) for offset in range(4))
 
     def joined(upper: Value, lower: Value) -> Value:
-        # In two steps: a shift by 32 has no meaning.
+        # Shift in two steps, because a shift by 32 is undefined.
         return (upper << by) | m.shift_right(m.shift_right(lower, 1), 31 - by)
 
     first, second, third = (m.wide(joined(*pair), signed=False) for pair in ((a, b), (b, c), (c, d)))
     product = ((first * mantissa) << 32) + second * mantissa + m.shift_right(third * mantissa, 32)
-    # In units of 2^-62 quarter turns.
+    # The unit is 2^-62 quarter turns.
     quarter = m.shift_right(product + (1 << 61), 62)
     fraction = product - (quarter << 62)
     negative = fraction < 0
     rest = m.select(negative, 0 - fraction, fraction) << 2
-    # Times pi/2, of which the upper 64 bits are kept: units of 2^-63.
+    # Multiply by pi/2 and keep the upper 64 bits; the unit is 2^-63.
     angle = m.upper_product(rest, m.word(_HALF_PI, rest, 64))
     high = m.to_float(angle)
     low = m.to_float(angle - m.to_wide(high)) * 2.0**-63
     high = high * 2.0**-63
-    # Below pi/4 it is the number itself.
+    # Below pi/4, the result is the number itself.
     near = size < 0x3F490FDB
     sign = m.select(negative, m.word(m.sign, x), 0)
     k = m.narrow(quarter)
@@ -72,36 +72,36 @@ def _cosine(m: Arithmetic, r: Value, low: Value) -> Value:
     square = r * r
     half = 0.5 * square
     most = 1.0 - half
-    # What the subtraction lost, which is less than the polynomial.
+    # The error of the subtraction, which is smaller than the polynomial.
     return most + (((1.0 - most) - half) + (square * square * m.polynomial(square, "cos") - r * low))
 
 
 def _endless(m: Arithmetic, found: Value, x: Value) -> Value:
-    """NaN where the argument is infinite or NaN."""
+    """Return NaN if the argument is infinite or NaN."""
     return m.select(m.absolute(x) < float("inf"), found, float("nan"))
 
 
 def _of_quarters(m: Arithmetic, r: Value, low: Value, k: Value) -> Value:
-    """The sine of r + low + k pi/2."""
+    """Return the sine of r + low + k pi/2."""
     odd = m.equal(k & 1, 1)
     found = m.choose(odd, lambda: _cosine(m, r, low), lambda: _sine(m, r, low))
     return m.flipped(found, (k & 2) << 30)
 
 
 def sin(m: Arithmetic, x: Value) -> Value:
-    """The sine of an angle in radians."""
+    """Return the sine of an angle in radians."""
     r, low, k = _turned(m, x)
     return _endless(m, m.flipped(_of_quarters(m, r, low, k), m.sign_of(x)), x)
 
 
 def cos(m: Arithmetic, x: Value) -> Value:
-    """The cosine of an angle in radians."""
+    """Return the cosine of an angle in radians."""
     r, low, k = _turned(m, x)
     return _endless(m, _of_quarters(m, r, low, k + 1), x)
 
 
 def tan(m: Arithmetic, x: Value) -> Value:
-    """The tangent of an angle in radians."""
+    """Return the tangent of an angle in radians."""
     r, low, k = _turned(m, x)
     sine, cosine = _sine(m, r, low), _cosine(m, r, low)
     odd = m.equal(k & 1, 1)
@@ -110,11 +110,11 @@ def tan(m: Arithmetic, x: Value) -> Value:
 
 
 def _half_turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
-    """(r, low, k) of |x| pi: the multiples of 1/2 leave an exact rest."""
+    """Return (r, low, k) of |x| pi; subtracting multiples of 1/2 leaves an exact rest."""
     size = m.absolute(x)
-    # From 2^24 on all numbers are even.
+    # All numbers from 2^24 on are even.
     size = m.select(size < 2.0**24, size, 0.0)
-    # Rounding by a sum ends at 2^22; of larger numbers all but the last 9 bits are an even number.
+    # Rounding by addition works below 2^22. For larger numbers, the bits above the lowest 9 are an even number.
     rest = size - m.select(size < 2.0**20, 0.0, m.number(m.bits(size) & ~0x1FF))
     turns, k = m.nearest(rest * 2.0)
     rest = rest - turns * 0.5
@@ -122,31 +122,31 @@ def _half_turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     upper = m.upper(rest)
     head, tail = m.split("pi-split")
     high = rest * first
-    # Dekker's product: what rounding left out.
+    # Dekker's product: the rounding error.
     lower = rest - upper
     low = (upper * head - high) + (upper * tail + lower * head) + lower * tail
     return high, low + rest * second, k
 
 
 def sinpi(m: Arithmetic, x: Value) -> Value:
-    """The sine of x half turns."""
+    """Return the sine of x half turns."""
     r, low, k = _half_turned(m, x)
     found = _of_quarters(m, r, low, k)
-    # Of whole numbers, 0 with the argument's sign.
+    # For integers, the result is 0 with the argument's sign.
     found = m.select(m.equal(found, 0.0), 0.0, found)
     return _endless(m, m.flipped(found, m.sign_of(x)), x)
 
 
 def cospi(m: Arithmetic, x: Value) -> Value:
-    """The cosine of x half turns."""
+    """Return the cosine of x half turns."""
     r, low, k = _half_turned(m, x)
     found = _of_quarters(m, r, low, k + 1)
     return _endless(m, m.select(m.equal(found, 0.0), 0.0, found), x)
 
 
 def _arctangent(m: Arithmetic, small: Value, large: Value) -> Value:
-    """The arctangent of small / large, both at least 0 and small the smaller."""
-    # Beyond tan(pi/8) as pi/4 - arctan((large - small) / (large + small)).
+    """Return the arctangent of small / large, both at least 0, and small not above large."""
+    # Above tan(pi/8), it is pi/4 - arctan((large - small) / (large + small)).
     near = small <= 0.4142135 * large
     top = m.select(near, small, small - large)
     bottom = m.select(near, large, small + large)
@@ -158,12 +158,12 @@ def _arctangent(m: Arithmetic, small: Value, large: Value) -> Value:
 
 
 def atan(m: Arithmetic, x: Value) -> Value:
-    """The angle in radians, from -pi/2 to pi/2, whose tangent is x."""
+    """Return the angle in radians, from -pi/2 to pi/2, whose tangent is x."""
     size = m.absolute(x)
     beyond = size > 1.0
     one = m.constant(1.0, x)
     huge = size > 2.0**26
-    # 1 / size may be infinitely small, but (size - 1) / (size + 1) must not be infinite by infinite.
+    # 1 / size may become 0, but (size - 1) / (size + 1) must not be infinity divided by infinity.
     kept = m.select(huge, 2.0**26, size)
     found = _arctangent(m, m.select(beyond, one, size), m.select(beyond, kept, one))
     high, low = m.split("half-pi")
@@ -172,9 +172,9 @@ def atan(m: Arithmetic, x: Value) -> Value:
 
 
 def atan2(m: Arithmetic, y: Value, x: Value) -> Value:
-    """The angle in radians, from -pi to pi, of the point (x, y)."""
+    """Return the angle in radians, from -pi to pi, of the point (x, y)."""
     height, width = m.absolute(y), m.absolute(x)
-    # Halves of large numbers, whose sum is finite then; multiples of others, which are no subnormal numbers.
+    # Halve large numbers, so that their sum is finite; multiply others, so that they are not subnormal.
     large = m.select(height > width, height, width)
     factor = m.select(large > 2.0**100, 0.5, 2.0**24)
     height, width = height * factor, width * factor
@@ -195,12 +195,12 @@ def atan2(m: Arithmetic, y: Value, x: Value) -> Value:
 
 
 def _arcsine(m: Arithmetic, x: Value, square: Value) -> Value:
-    """The angle less x, whose sine is x, at most 1/2 and its square."""
+    """Return arcsin(x) - x, for x at most 1/2 and its square."""
     return x * square * m.polynomial(square, "asin")
 
 
 def asin(m: Arithmetic, x: Value) -> Value:
-    """The angle in radians, from -pi/2 to pi/2, whose sine is x."""
+    """Return the angle in radians, from -pi/2 to pi/2, whose sine is x."""
     size = m.absolute(x)
     high, low = m.split("half-pi")
 
@@ -218,7 +218,7 @@ def asin(m: Arithmetic, x: Value) -> Value:
 
 
 def acos(m: Arithmetic, x: Value) -> Value:
-    """The angle in radians, from 0 to pi, whose cosine is x."""
+    """Return the angle in radians, from 0 to pi, whose cosine is x."""
     size = m.absolute(x)
 
     def near() -> Value:

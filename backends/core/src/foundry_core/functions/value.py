@@ -1,4 +1,4 @@
-"""A number that functions are computed with."""
+"""The numbers with which functions compute."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..mapping.base.mlir import WIDTHS, Reg, Text
 
 @dataclass(frozen=True)
 class Value:
-    """A register with Python's operators. A Python number beside it is a constant of its type."""
+    """A register with Python's operators. A Python number as the other operand becomes a constant of its type."""
 
     text: Text
     reg: Reg
 
     def like(self, other: Value | float) -> Value:
-        """A constant of this type; what is a register stays one."""
+        """Return a number as a constant of this type; a Value is returned unchanged."""
         if isinstance(other, Value):
             return other
         reg = self.reg
@@ -83,7 +83,7 @@ class Value:
 
 
 def integer(text: Text, value: int, elem: str, lanes: int) -> Reg:
-    """A constant, by its lowest bits."""
+    """Return an integer constant with the lowest bits of a number."""
     if elem == "i1":
         return text.integer(value, elem, lanes)
     half = 1 << (WIDTHS[elem] - 1)

@@ -1,1 +1,1 @@
-"""What functions of numbers are, one row each: elementwise operations, and libdevice functions that are none."""
+"""Tables of scalar functions, one row each: elementwise operations, and the other libdevice functions."""

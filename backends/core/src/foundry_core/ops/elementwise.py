@@ -2,14 +2,14 @@
 
 All tables of such operations derive from these rows: which libdevice function is which operation (front/libdevice.py),
 how each is written (mapping/base/numeric.py), whether it may be computed twice (mapping/base/plan.py), and the
-parameters of tests. A new one is a row here and a test of its values. A DPU, which has no library of functions, takes
-foundry_core/functions for it.
+parameters of tests. To add an operation, add a row here and a test of its values. A DPU has no library of functions and
+uses foundry_core/functions instead.
 
 A function that OpenCL has is one line:
 
     _library(math.SinhOp, "sinh", "sinh"),
 
-An operation with a meaning of our own has it in the row, in terms of Numeric:
+The row of any other operation says how to compute it, with methods of Numeric:
 
     Row(arith.MinSIOp, lambda n, op, args: n.pick("slt", *args)),
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..mapping.base.mlir import Reg
     from ..mapping.base.numeric import Numeric
 
-# Writes an operation on registers that all have the same number of lanes; floats of 16 bits or less are f32 there.
+# Writes an operation on registers that all have the same number of lanes; floats of 16 bits or less are in f32.
 Writer: TypeAlias = "Callable[[Numeric, Any, Sequence[Reg]], Reg]"
 
 
@@ -52,14 +52,15 @@ class Row:
     """An elementwise operation.
 
     Attributes:
-        operation: its class.
-        write: what it means.
-        libdevice: functions of CUDA's libdevice that it is, by their names on f64 without `__nv_`; on f32 they end in
-            an f.
-        symbols: others, by their whole names without `__nv_`. The fast ones may be inexact and need not be.
-        opencl: the OpenCL extended instruction that it is, if it is one.
-        is_rounded: whether its result, computed in f32, has to be rounded where the type is narrower.
-        is_costly: whether computing it twice costs more than keeping its result in memory.
+            operation: the operation's class.
+            write: writes the operation.
+            libdevice: equivalent functions of CUDA's libdevice: their names on f64 without `__nv_`. The names on f32
+                end in f.
+            symbols: other equivalent functions, by their full names without `__nv_`. The fast ones may be inexact; ours
+                may be exact.
+            opencl: the equivalent OpenCL extended instruction, if there is one.
+            is_rounded: whether the result, computed in f32, must be rounded if the type is narrower.
+            is_costly: whether computing the operation twice costs more than keeping its result in memory.
     """
 
     operation: type[Operation]
@@ -72,7 +73,7 @@ class Row:
 
 
 def _plain(operation: type[Operation]) -> Row:
-    """An operation that means the same on registers, under the same name."""
+    """Build the row of an operation that has the same name and meaning on registers."""
     return Row(operation, lambda n, op, args: n.text.binary(op.name, *args))
 
 
@@ -81,7 +82,7 @@ def _float(
     *symbols: str,
     is_costly: bool = False,
 ) -> Row:
-    """As _plain, on floats."""
+    """Build the row of a float operation that has the same name and meaning on registers."""
     return replace(_plain(operation), symbols=symbols, is_rounded=True, is_costly=is_costly)
 
 
@@ -92,7 +93,7 @@ def _library(
     symbols: Sequence[str] = (),
     is_costly: bool = True,
 ) -> Row:
-    """A function that OpenCL has under this name."""
+    """Build the row of a function that OpenCL has under this name."""
 
     def write(n: Numeric, op: Operation, args: Sequence[Reg]) -> Reg:
         return n.library(opencl, args)
@@ -106,7 +107,7 @@ def _turning(operation: type[Operation], name: str, fast: str) -> Row:
 
 
 def _cheap(operation: type[Operation], opencl: str, *libdevice: str) -> Row:
-    """A function that a device computes in an instruction or two."""
+    """Build the row of a function that a device computes in one or two instructions."""
     return _library(operation, opencl, *libdevice, is_costly=False)
 
 
@@ -155,7 +156,7 @@ ROWS: tuple[Row, ...] = (
     _picked(arith.MaxUIOp, "ugt"),
     Row(math.AbsIOp, lambda n, op, args: n.absolute_integer(args[0]), symbols=["abs", "llabs"]),
     Row(tt.MulhiUIOp, lambda n, op, args: n.upper_half_of(op, *args), symbols=["umulhi", "umul64hi"]),
-    # Choices.
+    # Selections.
     _compared(CmpiOp),
     _compared(CmpfOp),
     Row(SelectOp, lambda n, op, args: n.text.select(*args)),
@@ -220,7 +221,7 @@ ROWS: tuple[Row, ...] = (
     _cheap(math.RoundEvenOp, "rint", "rint", "nearbyint"),
     _cheap(math.CopySignOp, "copysign", "copysign"),
     Row(tt.ExternElementwiseOp, lambda n, op, args: n.extern(op, args), is_costly=True),
-    # From type to type.
+    # Conversions.
     _cast(ExtSIOp),
     _cast(ExtUIOp),
     _cast(TruncIOp),
@@ -244,9 +245,9 @@ ROWS: tuple[Row, ...] = (
         ],
     ),
 )
-# Everything that computes element i of its result from elements i of its operands.
+# All elementwise operations.
 ELEMENTWISE: dict[type, Row] = {row.operation: row for row in ROWS}
-# The operation that a libdevice function is, by the symbol that Triton calls it by.
+# The operation of a libdevice function, by the symbol with which Triton calls it.
 SYMBOLS: dict[str, type[Operation]] = {
     f"__nv_{name}": row.operation
     for row in ROWS
@@ -255,11 +256,11 @@ SYMBOLS: dict[str, type[Operation]] = {
 
 
 def is_elementwise(op: object) -> bool:
-    """Whether an operation computes element i of its result from elements i of its operands."""
+    """Return whether an operation computes element i of its result from elements i of its operands."""
     return type(op) in ELEMENTWISE
 
 
 def is_costly(op: object) -> bool:
-    """Whether an elementwise operation is one that should be computed once."""
+    """Return whether an elementwise operation should be computed only once."""
     row = ELEMENTWISE.get(type(op))
     return row is not None and row.is_costly

@@ -1,7 +1,7 @@
-"""The functions of Triton's libdevice module that are no operation of arith, math or tt (elementwise.py has those).
+"""Functions of Triton's libdevice module without an operation in arith, math or tt (elementwise.py has the others).
 
-Those that OpenCL C has are its functions, with the errors that it allows (numeric.Numeric.library); the rest is written
-in plain arithmetic here. What is in neither table is refused by name.
+Those that exist in OpenCL C call that function, with the errors that OpenCL allows (numeric.Numeric.library). The rest
+is written here in plain arithmetic. A function that is in neither table is refused by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIRECTED = re.compile(r"^(?:[fd](add|sub|mul|div|rcp|sqrt)|(fma)f?)(?=_r[zdu]$)
 
 
 def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
-    """The result of a function on registers that all have the same number of lanes; None if it is not known."""
+    """Return the result of a function on registers with the same number of lanes; None if the function is unknown."""
     name = symbol.removeprefix("__nv_")
     if name in _WHOLE:
         return _WHOLE[name](numeric, args)
@@ -32,7 +32,7 @@ def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
         return numeric.library(name, args)
     if name in _FUNCTIONS:
         return _FUNCTIONS[name](numeric, args)
-    # fadd_rd of f32, dadd_rd of f64; fmaf_rd and fma_rd.
+    # fadd_rd on f32 and dadd_rd on f64; fmaf_rd and fma_rd.
     name = _DIRECTED.sub(r"\1\2", name)
     return numeric.own(name, args) if name in FUNCTIONS and (single or name not in F32_ONLY) else None
 
@@ -42,18 +42,18 @@ def _bits(n: Numeric, x: Reg) -> Reg:
 
 
 def _like(n: Numeric, value: float, x: Reg) -> Reg:
-    """A constant of the type of a register."""
+    """Return a constant of the type of a register."""
     if x.is_float:
         return n.text.floating(value, x.elem, x.lanes)
     return n.text.integer(int(value), x.elem, x.lanes)
 
 
 def _flag(n: Numeric, condition: Reg) -> Reg:
-    """1 or 0, which is how C says true and false."""
+    """Convert a condition to C's 1 or 0."""
     return n.text.cast("arith.extui", condition, "i32")
 
 
-# Floats to flags.
+# From floats to flags.
 
 
 def _is_nan(n: Numeric, args: Sequence[Reg]) -> Reg:
@@ -73,11 +73,11 @@ def _sign_bit(n: Numeric, args: Sequence[Reg]) -> Reg:
     return _flag(n, n.text.compare("slt", bits, _like(n, 0, bits)))
 
 
-# Floats to floats.
+# From floats to floats.
 
 
 def _with_power(name: str) -> Callable[[Numeric, Sequence[Reg]], Reg]:
-    """A function of OpenCL's of a float and an integer."""
+    """Return a writer of OpenCL's function of a float and an integer."""
     return lambda n, args: n.library(name, args)
 
 
@@ -86,22 +86,22 @@ def _reciprocal(n: Numeric, x: Reg) -> Reg:
 
 
 def _saturate(n: Numeric, args: Sequence[Reg]) -> Reg:
-    """To [0, 1]; NaN becomes 0."""
+    """Clamp to [0, 1]; NaN becomes 0."""
     x, zero, one = args[0], _like(n, 0.0, args[0]), _like(n, 1.0, args[0])
     positive = n.text.select(n.text.compare("ogt", x, zero), x, zero)
     return n.text.select(n.text.compare("olt", positive, one), positive, one)
 
 
-# Floats to integers.
+# From floats to integers.
 
 
 def _exponent(n: Numeric, args: Sequence[Reg]) -> Reg:
-    """ilogb: the least integer for 0 and NaN, the greatest for an infinity."""
+    """Write ilogb: the smallest integer for 0 and NaN, the largest for an infinity."""
     x = args[0]
     t, size = n.text, n.absolute(x)
     zero = t.compare("oeq", x, _like(n, 0.0, x))
     usual = t.compare("olt", size, _like(n, float("inf"), x))
-    # Of 1 where the logarithm is no number that an integer could be.
+    # Replace x by 1 if its logarithm is not representable as an integer.
     plain = t.select(t.binary("arith.andi", usual, t.compare("one", x, _like(n, 0.0, x))), x, _like(n, 1.0, x))
     found = t.cast("arith.fptosi", n.library("logb", [plain]), "i32")
     lowest = t.binary("arith.ori", zero, t.compare("uno", x, x))
@@ -111,7 +111,7 @@ def _exponent(n: Numeric, args: Sequence[Reg]) -> Reg:
 
 
 def _to_integer(rounding: str, bits: int, *, signed: bool = True) -> Callable[[Numeric, Sequence[Reg]], Reg]:
-    """Rounded by a function of OpenCL's, then converted; numbers out of range become the nearest, NaN becomes 0."""
+    """Return a writer that rounds and converts; out-of-range numbers saturate, NaN becomes 0."""
 
     def convert(n: Numeric, args: Sequence[Reg]) -> Reg:
         x = n.library(rounding, args) if rounding else args[0]
@@ -123,7 +123,7 @@ def _to_integer(rounding: str, bits: int, *, signed: bool = True) -> Callable[[N
         safe = t.select(within, x, _like(n, 0.0, x))
         found = t.cast("arith.fptosi" if signed else "arith.fptoui", safe, elem)
         if signed:
-            # Without a comparison with low itself: f32 has no number next to it, and the conversion of it is exact.
+            # `low` itself may be replaced too, because it converts exactly; f32 cannot represent low - 1.
             below = t.compare("ole", x, _like(n, float(low), x))
             found = t.select(below, t.integer(low, elem, x.lanes), found)
         return t.select(above, t.integer(high - 1 if signed else -1, elem, x.lanes), found)
@@ -155,7 +155,7 @@ def _narrowed(n: Numeric, x: Reg) -> Reg:
 
 
 def _leading_zeros(n: Numeric, args: Sequence[Reg]) -> Reg:
-    """All bits for 0."""
+    """Count leading zeros; 0 has as many as the type has bits."""
 
     def zeros(args: Sequence[Reg]) -> Reg:
         x = args[0]
@@ -166,7 +166,7 @@ def _leading_zeros(n: Numeric, args: Sequence[Reg]) -> Reg:
 
 
 def _count(n: Numeric, x: Reg) -> Reg:
-    """How many bits are set: sums of neighbours, twice as wide each time."""
+    """Count the bits that are set: add neighbouring fields, whose width doubles each time."""
     t, width = n.text, WIDTHS[x.elem]
 
     def spread(byte: int) -> Reg:
@@ -190,10 +190,10 @@ def _set_bits(n: Numeric, args: Sequence[Reg]) -> Reg:
 
 
 def _first_set(n: Numeric, args: Sequence[Reg]) -> Reg:
-    """The place of the lowest bit that is set, from 1; 0 if there is none."""
+    """Return the position of the lowest set bit, counted from 1; 0 if no bit is set."""
     t, x = n.text, args[0]
     minus = t.binary("arith.subi", _like(n, 0, x), x)
-    # x ^ -x has all bits above the lowest one, which leaves it and those below.
+    # x ^ -x sets all bits above the lowest set bit; the others are that bit and those below it.
     above = t.binary("arith.xori", x, minus)
     place = t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), _count(n, above))
     zero = _like(n, 0, x)
@@ -215,7 +215,7 @@ def _reversed(n: Numeric, args: Sequence[Reg]) -> Reg:
 
 
 def _signed_upper_half(n: Numeric, args: Sequence[Reg]) -> Reg:
-    """The unsigned upper half, less the other factor for each that is negative."""
+    """Subtract from the unsigned upper half, for each negative factor, the other factor."""
     t, (x, y) = n.text, args
     found = n.upper_half(x, y)
     zero = _like(n, 0, x)
@@ -235,7 +235,7 @@ def _product_of_24_bits(shift: str) -> Callable[[Numeric, Sequence[Reg]], Reg]:
 
 
 def _sum_of_difference(predicate: str) -> Callable[[Numeric, Sequence[Reg]], Reg]:
-    """|x - y| + z"""
+    """Return a writer of |x - y| + z."""
 
     def add(n: Numeric, args: Sequence[Reg]) -> Reg:
         t, (x, y, z) = n.text, args
@@ -247,7 +247,7 @@ def _sum_of_difference(predicate: str) -> Callable[[Numeric, Sequence[Reg]], Reg
 
 
 def _average(shift: str, *, up: bool) -> Callable[[Numeric, Sequence[Reg]], Reg]:
-    """(x + y) / 2 without overflow: what both have, and half of what one has; or all of what either has, less half."""
+    """Return a writer of (x + y) / 2 without overflow: (x & y) + (x ^ y) / 2, rounded up (x | y) - (x ^ y) / 2."""
 
     def halve(n: Numeric, args: Sequence[Reg]) -> Reg:
         t, (x, y) = n.text, args
@@ -259,7 +259,7 @@ def _average(shift: str, *, up: bool) -> Callable[[Numeric, Sequence[Reg]], Reg]
     return halve
 
 
-# Functions of OpenCL C under the same name there.
+# Functions with the same name in OpenCL C.
 _OPENCL = {
     "erfc",
     "lgamma",
@@ -273,7 +273,7 @@ _OPENCL = {
     "cospi",
     "logb",
 }
-# By the name on f64; on f32 it ends in an f.
+# By the name on f64; the name on f32 ends in f.
 _FUNCTIONS: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
     "ldexp": _with_power("ldexp"),
     "scalbn": _with_power("ldexp"),
@@ -282,10 +282,10 @@ _FUNCTIONS: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
     "llrint": _to_integer("rint", 64),
     "llround": _to_integer("round", 64),
 }
-# The names on f64 of the functions that both types have.
+# The names on f64 of the functions that exist for both types.
 NAMES = frozenset((*_OPENCL, *_FUNCTIONS, *FUNCTIONS))
 _ROUNDINGS = {"rn": "rint", "rz": "", "rd": "floor", "ru": "ceil"}
-# By the whole name.
+# By the full name.
 _WHOLE: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
     "isnanf": _is_nan,
     "isnand": _is_nan,

@@ -1,26 +1,28 @@
-"""From MLIR's llvm dialect to LLVM IR with typed pointers, as LLVM 11 to 14 read it: what the DPU's LLVM 12 takes.
+"""Translates MLIR's llvm dialect to LLVM IR with typed pointers, which LLVM 11 to 14 read.
 
-LLVM 22's mlir-translate prints opaque pointers, attributes and intrinsics that LLVM 12 does not know, so the text is
-written here. The input is the generic form, which needs no parser of each operation's own syntax:
+The DPU's compiler is LLVM 12.
+
+LLVM 22's mlir-translate prints opaque pointers, attributes and intrinsics that LLVM 12 does not know, so we write the
+text here. The input is MLIR's generic form, which needs no parser for each operation's syntax:
 
     mlir-opt --mlir-print-op-generic ... | to_typed_llvm(text, triple=..., datalayout=...)
 
-A pointer in the llvm dialect does not say to what. In the output every pointer value is an i8* (i8 addrspace(N)*)
-unless where it comes from says more: an alloca, a getelementptr and a global have pointers to their own type. Where
-something else is wanted (a load of another type, a call, a phi) there is a bitcast just before.
+A pointer in the llvm dialect has no pointee type. In the output every pointer value is an i8* (i8 addrspace(N)*) unless
+its origin says more: an alloca, a getelementptr and a global have pointers to their own type. If a use needs another
+type (a load of another type, a call, a phi), a bitcast precedes it.
 
-A function's parameters get their types, and names that a reader will know, from two argument attributes that mlir-opt
-carries along untouched:
+Two argument attributes, which mlir-opt passes on unchanged, give a function's parameters their types and readable
+names:
 
     llvm.func @add(%0: !llvm.ptr<255> {foundry.elem = i32, foundry.name = "x"}, %1: i32 {foundry.name = "n"})
     define void @add(i32 addrspace(255)* %x, i32 %n)
 
-A pointer without foundry.elem is an i8*. Calls cast to what the called function's own attributes say.
+A pointer without foundry.elem is an i8*. Calls cast to the types of the called function's own attributes.
 
-What changes on the way: poison is written undef (LLVM 11 lacks it, and undef is a refinement). Flags that only license
-optimisations (nsw, nuw, exact, disjoint, nneg, fast-math) are dropped, and so are `inbounds` in address spaces other
-than 0, where a pointer may wrap, hints (llvm.intr.assume, lifetime markers) and debug locations. Whatever has no table
-entry is refused by name and, where the IR carries one, source line.
+Changes to the program: poison is written as undef (LLVM 11 lacks poison, and undef is a refinement). We drop flags that
+only permit optimizations (nsw, nuw, exact, disjoint, nneg, fast-math), `inbounds` in address spaces other than 0, where
+a pointer may wrap, hints (llvm.intr.assume, lifetime markers) and debug locations. An operation without a table entry
+is refused by name and, if the IR has one, source line.
 """
 
 from __future__ import annotations

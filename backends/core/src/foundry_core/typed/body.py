@@ -1,4 +1,4 @@
-"""A function's text under construction: what each value is called, and as pointers to what it is at hand."""
+"""The text of one function under construction: the names of its values, and the types of its pointers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from . import types
 
 @dataclass(frozen=True)
 class Written:
-    """A value in the text: `name` is a literal or begins with % or @, `type` is what it has there.
+    """A value in the text: `name` is a literal or begins with % or @; `type` is its type in the text.
 
-    A pointer literal (null, undef) is one to anything: its `type` is "".
+    A pointer literal (null, undef) can point to any type: its `type` is "".
     """
 
     name: str
@@ -25,7 +25,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Signature:
-    """A function as it is declared: types are the text's, so that of a pointer the element is known."""
+    """A function's declaration. Types are those of the text, so a pointer's type includes its pointee."""
 
     name: str
     result: str
@@ -38,14 +38,14 @@ class Signature:
 
 @dataclass
 class Module:
-    """What is known across functions: symbols of the source, and what the text must declare besides."""
+    """Facts shared by all functions: the source's symbols, and the intrinsics that the text must declare."""
 
     functions: dict[str, Signature] = field(default_factory=dict)
     globals: dict[str, Written] = field(default_factory=dict)
     intrinsics: dict[str, Signature] = field(default_factory=dict)
 
     def symbol(self, name: str) -> Written:
-        """A global or a function as a value."""
+        """Return a global or a function as a value."""
         if name in self.globals:
             return self.globals[name]
         if name in self.functions:
@@ -55,14 +55,14 @@ class Module:
 
 @dataclass
 class Edge:
-    """A way into a block: the label of the block it comes from and the values of the arguments."""
+    """An edge to a block: the label of the block that it comes from, and the values of the block's arguments."""
 
     source: str
     values: list[Written]
 
 
 class Body:
-    """The lines of one function. Names are numbered in the order of definition."""
+    """The lines of one function. Values are numbered in the order of definition."""
 
     def __init__(self, module: Module, signature: Signature) -> None:
         self.module = module
@@ -82,38 +82,38 @@ class Body:
         self.lines.append(f"  {line}")
 
     def bind(self, value: SSAValue, written: Written) -> None:
-        """A value that needs no instruction: a parameter, a constant, another value."""
+        """Record a value that needs no instruction: a parameter, a constant, another value."""
         self._values[value] = written
 
     def define(self, value: SSAValue, instruction: str, type: str = "") -> None:
-        """The instruction that computes a value; `type` if it is a pointer to something known."""
+        """Write the instruction that computes a value; `type` is its type if it is a pointer with a known pointee."""
         name = self.fresh()
         self.emit(f"{name} = {instruction}")
         self.bind(value, Written(name, type or types.text(value.type)))
 
     def written(self, value: SSAValue) -> Written:
-        """The value, a pointer as an i8*: what its type says and no more."""
+        """Return the value; a pointer is an i8*, as the MLIR type says."""
         return self.as_type(self._values[value], types.text(value.type))
 
     def natural(self, value: SSAValue) -> Written:
-        """The value, a pointer as one to whatever it was made as."""
+        """Return the value; a pointer has the type with which it was created."""
         return self._values[value]
 
     def name(self, value: SSAValue) -> str:
         return self.written(value).name
 
     def typed(self, value: SSAValue) -> str:
-        """`i32 %v1`."""
+        """Return a value with its type: `i32 %v1`."""
         written = self.written(value)
         return f"{written.type} {written.name}"
 
     def to(self, value: SSAValue, pointee: str) -> str:
-        """A pointer, cast if it must be to one to `pointee`: `float* %v1`."""
+        """Return a pointer to `pointee` with its type, after a cast if necessary: `float* %v1`."""
         wanted = types.pointer(pointee, types.space(value.type))
         return f"{wanted} {self.as_type(self._values[value], wanted).name}"
 
     def as_type(self, written: Written, wanted: str) -> Written:
-        """The value with a type that differs from its own in pointees at most."""
+        """Return the value as another type, which may differ from its own in pointees only."""
         if not written.type:
             return Written(written.name, wanted)
         if written.type == wanted:
@@ -128,7 +128,7 @@ class Body:
 
 
 def name_of(op: Operation) -> str:
-    """An operation's name, also where xDSL has no definition of it."""
+    """Return an operation's name, even if xDSL has no definition of the operation."""
     name = op.attributes.get("op_name__")
     return name.data if isinstance(name, StringAttr) else op.name
 
@@ -153,7 +153,7 @@ def symbol(of: Mapping[str, Attribute], key: str) -> str | None:
 
 
 def dictionaries(of: Mapping[str, Attribute], key: str, count: int) -> list[Mapping[str, Attribute]]:
-    """An array of dictionaries such as arg_attrs; as many empty ones if it is not there."""
+    """Return an array of dictionaries such as arg_attrs; `count` empty ones if the attribute is missing."""
     found = of.get(key)
     if not isinstance(found, ArrayAttr):
         return [{}] * count
@@ -161,7 +161,7 @@ def dictionaries(of: Mapping[str, Attribute], key: str, count: int) -> list[Mapp
 
 
 def quoted(name: str) -> str:
-    """A symbol's name as the text needs it after the @ or %."""
+    """Return a symbol's name as the text needs it after @ or %, quoted if necessary."""
     plain = name.replace("_", "").replace(".", "").replace("$", "").replace("-", "")
     if plain.isalnum() and plain.isascii() and not name[0].isdigit():
         return name

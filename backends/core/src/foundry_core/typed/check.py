@@ -1,6 +1,7 @@
-"""Asking the LLVMs on both sides of the DPU's 12 whether they read a text: Debian has 13 and 14, and some have 11.
+"""Checks that neighbours of the DPU's LLVM 12 can read a text: 13 and 14, which Debian has, and 11 and 12 if installed.
 
-They let two things pass that 12 has no way with: later intrinsics, because to an LLVM that does not know one it is an
+These releases accept two things that LLVM 12 for the DPU cannot handle, so we check them here: later intrinsics,
+because an unknown intrinsic is an ordinary name, and casts of addresses between spaces, which no DPU can do.
 ordinary name, and addresses cast between spaces, which no DPU can do. Those are looked for here.
 """
 
@@ -22,11 +23,11 @@ _SUFFIX = re.compile(r"(\.(v\d+)?(p\d+)?(i\d+|f16|bf16|f32|f64))+$")
 
 
 def check(ir: str, majors: Iterable[int] = MAJORS) -> None:
-    """Have the llvm-as of each of these majors read the text, and of 11 and 12 where they are installed.
+    """Read the text with llvm-as of each of these major versions, and of 11 and 12 if installed.
 
     Raises:
-        ToolError: one refuses it (which, and why), one of `majors` is not installed, or the text has an intrinsic or
-            a cast that LLVM 12 for the DPU lacks.
+        ToolError: an llvm-as refuses the text (the message names it and the reason), one of `majors` is not installed,
+            or the text has an intrinsic or a cast that LLVM 12 for the DPU lacks.
     """
     for name in sorted({hit[1] for hit in _INTRINSIC.finditer(ir)}):
         if not name.startswith("llvm.dpu.") and _SUFFIX.sub("", name) not in KNOWN:
@@ -44,6 +45,6 @@ def check(ir: str, majors: Iterable[int] = MAJORS) -> None:
 
 
 def assembler(major: int) -> Path | None:
-    """The llvm-as of a major of LLVM, None if it is not installed."""
+    """Return the llvm-as of a major version of LLVM, None if it is not installed."""
     path = Path(shutil.which(f"llvm-as-{major}") or f"/usr/lib/llvm-{major}/bin/llvm-as")
     return path if path.is_file() else None

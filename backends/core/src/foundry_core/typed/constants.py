@@ -1,4 +1,4 @@
-"""MLIR's constant attributes as LLVM's constants, every float bit for bit."""
+"""Translates MLIR's constant attributes to LLVM's constants; floats keep every bit."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _LETTERS: dict[type[Attribute], str] = {Float16Type: "H", BFloat16Type: "R"}
 
 
 def constant(value: Attribute, of: Attribute) -> str:
-    """The text of a constant of a type, without the type.
+    """Return the text of a constant of a type, without the type.
 
     Raises:
-        LoweringError: an attribute that stands for nothing in LLVM.
+        LoweringError: the attribute is not a constant of LLVM.
     """
     match value:
         case IntegerAttr() if isinstance(of, IntegerType):
@@ -55,7 +55,7 @@ def constant(value: Attribute, of: Attribute) -> str:
 
 
 def zero(of: Attribute) -> str:
-    """The zero of a type."""
+    """Return the zero of a type."""
     if types.is_pointer(of):
         return "null"
     if isinstance(of, IntegerType):
@@ -71,7 +71,7 @@ def _integer(value: int, width: int) -> str:
 
 
 def _float(bits: int, of: Attribute) -> str:
-    """LLVM writes a float as the double that equals it; reading that back makes a signalling NaN a quiet one."""
+    """Write a float as the equal double, as LLVM does; a NaN as bits, because LLVM reads a NaN as a quiet one."""
     if letter := _LETTERS.get(type(of)):
         return f"0x{letter}{bits:04X}"
     if isinstance(of, Float32Type):
@@ -88,7 +88,7 @@ def _string(data: bytes) -> str:
 
 
 def _dense(value: DenseIntOrFPElementsAttr, of: Attribute) -> str:
-    """An array or vector, of as many dimensions as its type has; the attribute's elements in row-major order."""
+    """Write an array or vector with the dimensions of its type; the attribute has the elements in row-major order."""
     scalar, count = of, 1
     while not isinstance(scalar, IntegerType) and type(scalar) not in _WIDTHS:
         count *= scalar.size.data if isinstance(scalar, LLVMArrayType) else _length(scalar)

@@ -1,7 +1,7 @@
-"""LLVM 12's intrinsics, as the llvm dialect has them.
+"""The intrinsics of LLVM 12, and the llvm dialect's operations for them.
 
-The names are those of LLVM 12's language reference. Where a later LLVM overloads one on another type (powi, from 13 on)
-it is left out: no text of it is read the same on both sides.
+The names come from LLVM 12's language reference. An intrinsic that a later LLVM overloads on another type (powi, from
+13 on) is missing, because no text of it is valid for both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """An intrinsic overloaded on its first operand's type; `flag` is an attribute that is its last, i1 operand."""
+    """An intrinsic overloaded on its first operand's type; `flag` is the attribute for its last operand, an i1."""
 
     name: str
     flag: str = ""
@@ -76,7 +76,7 @@ PLAIN = {"llvm.intr.trap": "llvm.trap", "llvm.intr.debugtrap": "llvm.debugtrap"}
 COPIES = {"llvm.intr.memcpy": "llvm.memcpy", "llvm.intr.memmove": "llvm.memmove"}
 FILLS = {"llvm.intr.memset": "llvm.memset"}
 
-# They say something to an optimiser and do nothing.
+# Hints to an optimizer, which do nothing.
 HINTS = (
     "llvm.intr.assume",
     "llvm.intr.lifetime.start",
@@ -88,7 +88,7 @@ HINTS = (
     "llvm.intr.dbg.label",
 )
 
-# Those that dpu-legalize or an optimiser of LLVM 11 to 14 may bring in besides, and those that C brings.
+# Further intrinsics that dpu-legalize or an optimizer of LLVM 11 to 14 may add, or that C code uses.
 _FURTHER = (
     "lifetime.start",
     "lifetime.end",

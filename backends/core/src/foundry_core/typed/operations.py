@@ -1,7 +1,7 @@
-"""What each operation of the llvm dialect becomes: tables for those that differ in a word only, functions for the rest.
+"""Translates each operation of the llvm dialect: tables for those that differ only in a word, else functions.
 
-Every function takes the body that it writes to and the operation. LoweringError says what about it LLVM 12 lacks; the
-caller adds the operation's name and line.
+Every function takes the body that it writes to and the operation. It raises LoweringError with the part that LLVM 12
+lacks; the caller adds the operation's name and source line.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _FCMP = (
     "uno",
     "true",
 )
-# Of rawConstantIndices: this index is an operand.
+# This entry of rawConstantIndices means that the index is an operand.
 _DYNAMIC = -(1 << 31)
 
 
@@ -166,7 +166,7 @@ def _getelementptr(body: Body, op: Operation) -> None:
         if position:
             at = types.element(at, raw)
     pointee, space = types.text(given["elem_type"]), types.space(base.type)
-    # noWrapFlags: 1 is inbounds, the bit that nusw comes with too.
+    # Bit 0 of noWrapFlags is inbounds; nusw comes with the same bit.
     inbounds = " inbounds" if integer(given, "noWrapFlags") & 1 and not space else ""
     line = f"getelementptr{inbounds} {pointee}, {body.to(base, pointee)}, {', '.join(indices)}"
     body.define(op.results[0], line, types.pointer(types.text(at), space))
@@ -204,7 +204,7 @@ def _insertvalue(body: Body, op: Operation) -> None:
 
 
 def _elements(body: Body, op: Operation) -> None:
-    """extractelement and insertelement."""
+    """Write extractelement or insertelement."""
     body.define(op.results[0], f"{_word(op)} {', '.join(body.typed(value) for value in op.operands)}")
 
 
@@ -259,7 +259,7 @@ def _argument(body: Body, value: SSAValue, wanted: str) -> str:
 
 
 def _finish_call(body: Body, op: Operation, signature: Signature, called: str, passed: Sequence[str]) -> None:
-    """A variadic function is called by its whole type, any other by its result's."""
+    """Write a call: with the full function type for a variadic function, else with the result type."""
     of = signature.type() if signature.variadic else signature.result
     line = f"call {of} {called}({', '.join(passed)})"
     if op.results:
@@ -270,7 +270,7 @@ def _finish_call(body: Body, op: Operation, signature: Signature, called: str, p
 
 def _intrinsic_call(body: Body, op: Operation, name: str, passed: Sequence[str]) -> None:
     result = types.text(op.results[0].type) if op.results else "void"
-    # What is passed beyond the operands is a flag.
+    # Anything passed after the operands is a flag.
     flags = ("i1",) * (len(passed) - len(op.operands))
     signature = Signature(name, result, (*(types.text(value.type) for value in op.operands), *flags))
     body.module.intrinsics.setdefault(name, signature)
@@ -290,7 +290,7 @@ def _plain(body: Body, op: Operation) -> None:
 
 
 def _copy(body: Body, op: Operation) -> None:
-    """memcpy, memmove and memset: alignment is what the operation's argument attributes say."""
+    """Write memcpy, memmove or memset; the operation's argument attributes give the alignment."""
     given = attributes(op)
     name = (COPIES | FILLS)[name_of(op)]
     aligned = dictionaries(given, "arg_attrs", len(op.operands))
@@ -356,10 +356,10 @@ def _switch(body: Body, op: Operation) -> None:
 def _targets(
     body: Body, op: Operation, passed: Sequence[Sequence[SSAValue]], after: list[str] | None = None
 ) -> list[str]:
-    """The successors as `label %bb1`, their blocks' arguments noted as what comes along this edge.
+    """Return the successors as `label %bb1`, and record the values that each edge passes to its block.
 
-    A block has one phi entry a predecessor, so where several edges of one terminator lead to one block with arguments,
-    all but the first get a block of their own; its lines go to `after`.
+    A block has one phi entry per predecessor. So if several edges of one terminator lead to the same block with
+    arguments, each edge after the first gets a separate block; the lines of these blocks go to `after`.
     """
     seen: set[Block] = set()
     labels = []

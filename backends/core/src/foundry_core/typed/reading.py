@@ -1,7 +1,7 @@
-"""The llvm dialect's generic form to an xDSL module, every number bit for bit.
+"""Parses the llvm dialect's generic form to an xDSL module; numbers keep every bit.
 
-xDSL's own parser does most of it: operations are read unregistered, so that none of its definitions has to agree with
-LLVM 22's. Only numbers are read here (literals.py), because it reads floats as Python's, where a NaN loses its bits.
+xDSL's own parser does most of the work. Operations are unregistered, so that xDSL's definitions need not agree with
+LLVM 22's. Only numbers are read here (literals.py), because xDSL reads floats as Python's, where a NaN loses bits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TYPES = Dialect(
 
 
 class _Parser(Parser):
-    """xDSL's parser, but a float is the integer that has its bits."""
+    """xDSL's parser, except that a float becomes the integer with the same bits."""
 
     def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
         start = self.pos
@@ -60,7 +60,7 @@ class _Parser(Parser):
 
 
 def context() -> Context:
-    """An xDSL context for generic forms: builtin's attributes and llvm's types by name, all operations unregistered."""
+    """Build an xDSL context for generic forms: builtin's attributes, llvm's types, unregistered operations."""
     made = Context(allow_unregistered=True)
     made.load_dialect(Builtin)
     made.load_dialect(_TYPES)
@@ -68,12 +68,12 @@ def context() -> Context:
 
 
 def read(text: str) -> ModuleOp:
-    """The module of a text in MLIR's generic form.
+    """Parse a text in MLIR's generic form to a module.
 
-    A float becomes an integer attribute with its bits; the type of the constant that has it says what they are.
+    A float becomes an integer attribute with its bits; the type of the constant says how to read them.
 
     Raises:
-        LoweringError: the text is not well-formed, or has a type that LLVM 12 has nothing like.
+        LoweringError: the text is not well-formed, or has a type that LLVM 12 cannot express.
     """
     try:
         return _Parser(context(), text).parse_module()

@@ -1,4 +1,4 @@
-"""MLIR's types as LLVM 12 writes them. A pointer is i8* here; who knows more about one writes `pointer(...)` itself."""
+"""Writes MLIR's types as LLVM 12 does. A pointer is i8*; code that knows a pointee calls `pointer(...)` itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FLOATS: dict[type[Attribute], tuple[str, str]] = {
 
 
 def text(of: Attribute) -> str:
-    """A type in LLVM's words.
+    """Return a type in LLVM's syntax.
 
     Raises:
         LoweringError: LLVM 12 has no such type.
@@ -68,13 +68,13 @@ def is_pointer(of: Attribute) -> bool:
 
 
 def space(of: Attribute) -> int:
-    """A pointer's address space."""
+    """Return a pointer's address space."""
     assert isinstance(of, llvm.LLVMPointerType)
     return of.addr_space.data if isinstance(of.addr_space, IntAttr) else 0
 
 
 def suffix(of: Attribute) -> str:
-    """How an overloaded intrinsic's name ends for this type: i32, v4f32, p255i8."""
+    """Return the suffix of an overloaded intrinsic's name for this type: i32, v4f32, p255i8."""
     match of:
         case IntegerType():
             return text(of)
@@ -88,7 +88,7 @@ def suffix(of: Attribute) -> str:
 
 
 def element(of: Attribute, index: int = 0) -> Attribute:
-    """The type of a member of an array, a vector or a struct."""
+    """Return the type of a member of an array, a vector or a struct."""
     match of:
         case llvm.LLVMArrayType():
             return of.type

@@ -1,4 +1,4 @@
-"""The module as text: target lines, globals, functions, and declarations of the intrinsics that they called."""
+"""Writes a module as text: target lines, globals, functions, and declarations of the intrinsics they call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .constants import constant, zero
 from .operations import EMITTERS
 from .reading import read
 
-# MLIR's linkages that LLVM 12 has and writes as a word; external is none.
+# MLIR's linkages that LLVM 12 has and writes as a word; external is written as no word.
 _LINKAGES = (
     "private",
     "internal",
@@ -36,21 +36,21 @@ _PARAMETER_WORDS = {
     "llvm.signext": "signext",
     "llvm.zeroext": "zeroext",
 }
-# These would change how an argument is passed.
+# These would change how an argument is passed, so they are refused.
 _REFUSED_PARAMETERS = ("byval", "byref", "sret", "inalloca", "inreg", "nest", "preallocated")
-# What an initialiser may consist of.
+# The operations that an initializer may consist of.
 _CONSTANTS = frozenset(f"llvm.mlir.{word}" for word in ("constant", "undef", "poison", "zero", "addressof"))
 
 
 def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
-    """LLVM IR with typed pointers of a module in the llvm dialect; the package's docstring has the conventions.
+    """Translate a module in the llvm dialect to LLVM IR with typed pointers; see the package's docstring.
 
     Args:
         mlir: the module in MLIR's generic form (mlir-opt --mlir-print-op-generic).
-        triple, datalayout: for the lines of the target; what the module says of these itself is not looked at.
+            triple, datalayout: for the target lines; the module's own entries are ignored.
 
     Raises:
-        UnsupportedOperation: an operation, or a form of it, that LLVM 12 has nothing like.
+            UnsupportedOperation: an operation, or a form of it, that LLVM 12 cannot express.
         LoweringError: the text is not the generic form of the llvm dialect.
     """
     module = Module()
@@ -77,7 +77,7 @@ def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
 
 @contextmanager
 def naming(op: Operation) -> Iterator[None]:
-    """Add the operation and its source line to what is wrong with it."""
+    """Add the operation and its source line to errors raised in the context."""
     try:
         yield
     except UnsupportedOperation:
@@ -87,7 +87,7 @@ def naming(op: Operation) -> Iterator[None]:
 
 
 def refusal(op: Operation, why: str = "") -> UnsupportedOperation:
-    """As errors.unsupported, for operations that xDSL does not know by name."""
+    """Build the error as errors.unsupported does, for operations that xDSL does not know by name."""
     around: Operation | None = op
     line = None
     while around is not None and line is None:
@@ -179,7 +179,7 @@ def _prototype(signature: Signature) -> str:
 
 
 def _words(given: Mapping[str, Attribute]) -> str:
-    """A parameter's attributes, those that LLVM 12 has and that matter; other dialects' are their own affair."""
+    """Return a parameter's attributes that LLVM 12 has and that matter; ignore those of other dialects."""
     for word in _REFUSED_PARAMETERS:
         if f"llvm.{word}" in given:
             raise LoweringError(f"a parameter that is {word}")
@@ -216,7 +216,7 @@ def _function(module: Module, op: Operation) -> str:
 
 
 def _parameter_names(op: Operation) -> list[str]:
-    """What foundry.name says, else a number; the number too where a name is there twice or could be one of ours."""
+    """Return the names from foundry.name; a number if it is missing, a duplicate, or could be one of our own names."""
     names: list[str] = []
     for index, given in enumerate(_parameters(op)):
         wanted = given.get("foundry.name")
@@ -227,7 +227,7 @@ def _parameter_names(op: Operation) -> list[str]:
 
 
 def _in_order(entry: Block) -> list[Block]:
-    """The blocks that can be reached, each after those that dominate it: reverse postorder."""
+    """Return the reachable blocks, each after the blocks that dominate it: reverse postorder."""
     seen, order = {entry}, []
     stack = [(entry, iter(_successors(entry)))]
     while stack:
@@ -244,7 +244,7 @@ def _in_order(entry: Block) -> list[Block]:
 
 
 def _successors(block: Block) -> list[Block]:
-    # Last to first, so that a condition's first target comes first.
+    # In reverse, so that the first target of a condition comes first in the order.
     return list(block.last_op.successors)[::-1] if block.last_op is not None else []
 
 
