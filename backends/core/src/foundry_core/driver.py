@@ -27,8 +27,8 @@ Function = TypeVar("Function")
 def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
     """Return what Triton expects of load_binary: module, function, registers, spills, maximum threads of a program.
 
-    Triton checks num_warps against the maximum. Releases without triton.knobs, such as 3.2, do not check it and do not
-    accept it.
+    Triton checks num_warps against the maximum. Releases without triton.knobs, such as 3.2, do not check it and
+    expect the first four values only.
     """
     known = (module, function, 0, 0)
     return (*known, most_threads) if hasattr(triton, "knobs") else known

@@ -1,6 +1,6 @@
-"""mlir-opt's command line, as far as a program that calls it several times in its place must understand it.
+"""Parses mlir-opt's command line for a program that replaces it and calls it several times.
 
-Which options are passes, and which take their value from the next word, is what mlir-opt's own --help says.
+mlir-opt's own --help says which options are passes, and which take their value from the next word.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ PASS = "convert-dpu-to-llvm"
 DESCRIPTION = "Convert the dpu dialect, and the upstream dialects around it, to the LLVM dialect"
 
 _PIPELINE = "pass-pipeline"
-# They say how the result is written: only the last call needs them.
+# Options for how the result is written: only the last call needs them.
 _PRINTING = (
     "emit-bytecode",
     "mlir-print-op-generic",
@@ -28,24 +28,24 @@ _PRINTING = (
     "mlir-print-assume-verified",
     "mlir-use-nameloc-as-prefix",
 )
-# They concern texts of more than one module, or messages that are expected.
+# Options for texts of more than one module, or for expected messages.
 UNSUPPORTED = ("split-input-file", "verify-diagnostics", "irdl-file", "output-split-marker")
 
 
 class UsageProblem(Exception):
-    """A command line that cannot be carried out."""
+    """The command line is invalid."""
 
 
 @dataclass
 class CommandLine:
-    """A command line taken apart.
+    """A parsed command line.
 
     Attributes:
         source, output: file names; `-` is the standard stream.
-        segments: what is run before, between and after the occurrences of --convert-dpu-to-llvm: passes as options in
-            their order, or one --pass-pipeline. One more than there are occurrences.
+        segments: what to run before, between and after the occurrences of --convert-dpu-to-llvm: passes as options, in
+            order, or one --pass-pipeline. There is one more segment than occurrences.
         pipeline: whether the passes were given as a --pass-pipeline.
-        common, printing: options for every call, and for the one that writes the result.
+        common, printing: options for every call, and for the call that writes the result.
     """
 
     source: str = "-"
@@ -64,11 +64,11 @@ class CommandLine:
 
 
 def parse(words: Sequence[str], help_text: str) -> CommandLine:
-    """Take a command line apart.
+    """Parse a command line.
 
     Args:
-        words: without the program's name.
-        help_text: what mlir-opt --help says.
+        words: the words after the program's name.
+        help_text: the output of mlir-opt --help.
 
     Raises:
         UsageProblem: a value is missing, or passes are given in both ways.
@@ -107,7 +107,7 @@ def parse(words: Sequence[str], help_text: str) -> CommandLine:
 
 
 def _split(pipeline: str) -> list[list[str]]:
-    """Return the parts of a pipeline around our pass, which must stand directly in its builtin.module(...)."""
+    """Return the parts of a pipeline around our pass, which must be directly in its builtin.module(...)."""
     if not re.search(rf"(?<![\w\-]){PASS}(?![\w\-])", pipeline):
         return [[f"--{_PIPELINE}={pipeline}"]]
     found: list[list[str]] = [[]]
@@ -126,7 +126,7 @@ def _pipeline(elements: Sequence[str]) -> str:
 
 
 def _elements(option: str) -> list[str]:
-    """Yield `a`, `b{c=1,2}`, `d(e,f)` of --pass-pipeline=builtin.module(a,b{c=1,2},d(e,f))."""
+    """Return `a`, `b{c=1,2}`, `d(e,f)` of --pass-pipeline=builtin.module(a,b{c=1,2},d(e,f))."""
     inside = re.fullmatch(r"\s*(?:builtin\.module|any)\((.*)\)\s*", option.partition("=")[2], re.DOTALL)
     if inside is None:
         raise UsageProblem("a pass pipeline with dpu passes must be of the form builtin.module(...)")
@@ -140,9 +140,9 @@ def _elements(option: str) -> list[str]:
 
 
 def described(said: str) -> str:
-    """Return mlir-opt's help, list of passes or list of dialects, with what this program adds."""
+    """Return mlir-opt's help, list of passes or list of dialects, with this program's additions."""
     said = re.sub(r"(?m)^(Available Dialects: .*?)(, ?)(emitc\b)", r"\1\2dpu\2\3", said)
-    # The first pass that comes after ours in the alphabet, at its indentation.
+    # Insert before the first pass that follows ours in the alphabet, with its indentation.
     for hit in re.finditer(r"^( +)--([\w\-]+)( +)-   ", said, re.MULTILINE):
         if hit[2] > PASS and said.find("Passes:") < hit.start():
             line = f"{hit[1]}--{PASS}".ljust(len(hit[0]) - 4) + f"-   {DESCRIPTION}\n"

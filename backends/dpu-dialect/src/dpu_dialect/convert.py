@@ -1,4 +1,4 @@
-"""--convert-dpu-to-llvm: the dialect's operations become calls of LLVM intrinsics and of the DPU's runtime.
+"""--convert-dpu-to-llvm: converts the dialect's operations to calls of LLVM intrinsics and of the DPU's runtime.
 
 | operation | llvm dialect |
 |---|---|
@@ -9,8 +9,8 @@
 | dpu.barrier_wait | call @barrier_wait(address of the barrier) |
 | dpu.input_args | address of the global |
 
-What is called or addressed is declared in the module, unless it is there. PASSES then take the dialects that such a
-program is written with beside, as far as they are there, to the llvm dialect, with a DPU's 32-bit addresses.
+The conversion declares what it calls or addresses, unless the module already does. PASSES then convert the other
+dialects that such programs use, if present, to the llvm dialect, with a DPU's 32-bit addresses.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from xdsl.pattern_rewriter import (
 
 from .operations import ARGUMENTS, BARRIER, WRAM, BarrierWaitOp, Dma, InputArgsOp, MemResetOp, TidOp
 
-# mlir-opt's passes and their options, in this order.
+# mlir-opt's passes with their options, in the order in which they run.
 PASSES = {
     "convert-scf-to-cf": "",
     "convert-arith-to-llvm": "index-bitwidth=32",
@@ -53,15 +53,15 @@ PASSES = {
     "reconcile-unrealized-casts": "",
 }
 
-# The SDK's headers give this alignment to a __host variable, for transfers; they state none for a barrier.
+# The SDK's headers give a __host variable this alignment, for transfers. They specify none for a barrier.
 _HOST_ALIGNMENT, _BARRIER_ALIGNMENT = 8, 1
 
 
 def convert(module: ModuleOp, context: Context) -> None:
-    """Rewrite the operations of the dpu dialect in a module; the others stay as they are.
+    """Convert the operations of the dpu dialect in a module; leave the others unchanged.
 
     Raises:
-        LoweringError: the module has a symbol of a name that the conversion needs, and it is something else.
+        LoweringError: a symbol that the conversion needs exists in the module, but is another kind of operation.
     """
     llvm = LLVMDialect(module, context)
     lowerings: tuple[type[Lowering], ...] = (LowerTid, LowerDma, LowerMemReset, LowerBarrierWait, LowerInputArgs)
@@ -70,11 +70,11 @@ def convert(module: ModuleOp, context: Context) -> None:
 
 
 class LLVMDialect:
-    """Operations of the llvm dialect, made by name only, as foundry_core.typed reads them, and the module's symbols."""
+    """Builds operations of the llvm dialect by name, as foundry_core.typed reads them; tracks the module's symbols."""
 
     def __init__(self, module: ModuleOp, context: Context) -> None:
         self._top, self._context = module.body.block, context
-        # Declarations go before what the module began with.
+        # Declarations are inserted before the module's first operation.
         self._first = next(iter(self._top.ops))
         self._symbols: dict[str, Operation] = {}
         for op in self._top.ops:
@@ -125,7 +125,7 @@ class LLVMDialect:
 
 
 class Lowering(RewritePattern):
-    """A pattern that makes operations of the llvm dialect."""
+    """A pattern that builds operations of the llvm dialect."""
 
     def __init__(self, llvm: LLVMDialect) -> None:
         self.llvm = llvm
@@ -154,7 +154,7 @@ class LowerDma(Lowering):
 class LowerMemReset(Lowering):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MemResetOp, rewriter: PatternRewriter) -> None:
-        # It returns the start of the heap, which nobody asked for.
+        # The function returns the start of the heap, which nobody uses here.
         self.replace(op, rewriter, self.llvm.call("mem_reset", [], WRAM))
 
 

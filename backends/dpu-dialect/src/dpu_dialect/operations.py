@@ -1,18 +1,18 @@
-"""The operations of the dpu dialect, and checks that find a wrong one before it is a fault on the machine.
+"""The operations of the dpu dialect, and checks that find errors before they are faults on the machine.
 
 | operation | meaning |
 |---|---|
-| `%r = dpu.tid : i32` | which tasklet this is, from 0 on |
+| `%r = dpu.tid : i32` | number of this tasklet, from 0 |
 | `dpu.ldma %wram, %mram, %bytes : !llvm.ptr, !llvm.ptr<255>, i32` | copy from MRAM to WRAM by DMA |
 | `dpu.sdma %wram, %mram, %bytes : !llvm.ptr, !llvm.ptr<255>, i32` | copy from WRAM to MRAM by DMA |
-| `dpu.ldma_unchecked`, `dpu.sdma_unchecked` | the same, the size not looked at here |
-| `dpu.mem_reset` | free all that mem_alloc gave; by one tasklet, and a barrier after it |
+| `dpu.ldma_unchecked`, `dpu.sdma_unchecked` | the same, without a check of the size |
+| `dpu.mem_reset` | free everything that mem_alloc returned; one tasklet calls it, and a barrier must follow |
 | `dpu.barrier_wait {sym = "dpu_barrier"}` | wait for all tasklets; C defines BARRIER_INIT(dpu_barrier, NR_TASKLETS) |
 | `%r = dpu.input_args {sym = "DPU_INPUT_ARGUMENTS"} : !llvm.ptr` | the arguments that the host has written |
 
 A DMA moves 8 to 2048 bytes, a multiple of 8, between addresses that are multiples of 8 (UPMEM SDK, "Memory
-management"). The checked forms refuse another constant size. A size computed at run time is not checked: some machines
-fault on a wrong one, others move something else.
+management"). The checked operations refuse any other constant size. A size computed at run time is not checked: with a
+wrong size, some machines fault, and others move something else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ARGUMENTS, BARRIER = "DPU_INPUT_ARGUMENTS", "dpu_barrier"
 
 
 def constant(value: SSAValue) -> int | None:
-    """Return the number if a constant of any dialect defines the value."""
+    """Return the number if a constant of any dialect defines the value, else None."""
     op = value.owner
     found = op.properties.get("value") if not isinstance(op, Block) else None
     return found.value.data if isinstance(found, IntegerAttr) else None
@@ -51,7 +51,7 @@ class TidOp(IRDLOperation):
 
 
 class Dma(IRDLOperation):
-    """A copy between WRAM and MRAM; the operands are in this order whichever way it goes."""
+    """A copy between WRAM and MRAM; the order of operands is the same in both directions."""
 
     wram = operand_def()
     mram = operand_def()
@@ -64,7 +64,7 @@ class Dma(IRDLOperation):
 
 
 class CheckedDma(Dma):
-    """A copy of which a constant size is looked at."""
+    """A copy whose size is checked if it is constant."""
 
     def verify_(self) -> None:
         super().verify_()

@@ -2,19 +2,19 @@
 
     dpu-mlir-opt vec_add.mlir --convert-dpu-to-llvm -o vec_add_llvm.mlir
 
-All of mlir-opt's options and passes work, before and after ours, as options or in a --pass-pipeline; `-` and no name at
-all are standard input. Wrong programs are refused in its way, with file, line and column. Files without anything of
-the dialect are mlir-opt's alone.
+All of mlir-opt's options and passes work, before and after ours, as options or in a --pass-pipeline. `-`, or no file
+name, is standard input. Errors are reported like mlir-opt's, with file, line and column. A file that does not use the
+dialect is passed to mlir-opt unchanged.
 
-What happens, step by step:
+The steps are:
 
-1. Operations of the dialect are rewritten in the text to the generic form (syntax.py).
-2. mlir-opt reads it, with the dialect's names from an IRDL file, and prints it with locations, all generic.
-3. xDSL reads that; the dialect's operations are verified (operations.py).
-4. At each --convert-dpu-to-llvm, what passes come before it are run by mlir-opt, the conversion by us (convert.py).
-5. mlir-opt runs the rest, and prints the result as its options say.
+1. The dialect's operations are rewritten to generic form, in the text (syntax.py).
+2. mlir-opt reads the text, with the dialect's names from an IRDL file, and prints it in generic form with locations.
+3. xDSL reads the result and verifies the dialect's operations (operations.py).
+4. At each --convert-dpu-to-llvm, mlir-opt runs the passes before it, and convert.py does the conversion.
+5. mlir-opt runs the remaining passes, and prints the result as its options say.
 
-Not supported where the dialect is used: --split-input-file, --verify-diagnostics, another --irdl-file.
+Not supported for files that use the dialect: --split-input-file, --verify-diagnostics, another --irdl-file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SAYING = ("help", "help-hidden", "help-list", "help-list-hidden", "list-passes"
 _GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-local-scope")
 _BYTECODE = b"ML\xefR"
 
-# Floats given as bits would lose some of a NaN's on the way through xDSL; as an unknown attribute they stay text.
+# xDSL would lose bits of a NaN that is given as bits. In an unknown attribute, the float stays text.
 _BITS = re.compile(
     r'"(?:[^"\\]|\\.)*"|(\b0x[0-9A-Fa-f]+ : (?:f16|bf16|f32|f64)\b|dense<[^"<>]*0x[^"<>]*> : (?:tensor|vector)<[^<>]*>)'
 )
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def run(words: list[str]) -> int:
-    """Carry out a command line."""
+    """Execute a command line; return the exit status."""
     if any(word.lstrip("-") in _SAYING for word in words if word.startswith("-")):
         asked = [word for word in words if word.lstrip("-") != PASS]
         said = call(NAME, asked, b"", "-").decode()
@@ -88,7 +88,7 @@ def run(words: list[str]) -> int:
 
 
 def _carried_out(command: CommandLine, data: bytes, text: str) -> bytes:
-    """Return what the command line makes of the input: text, or bytecode if it asks for that."""
+    """Return the output of the command line for the input: text, or bytecode if requested."""
     source = "<stdin>" if command.source == "-" else command.source
     try:
         data = syntax.to_generic(text).encode() if text else data
@@ -130,13 +130,13 @@ def context() -> Context:
 
 
 def _reprinted(data: bytes, passes: list[str], options: list[str], source: str) -> str:
-    """Return a module as mlir-opt prints it for us to read."""
+    """Return a module as mlir-opt prints it: generic form with locations."""
     said = call(NAME, [*_once(options), *passes, *_GENERIC], data, source).decode()
     return said.replace('loc("<stdin>":', f'loc("{source}":')
 
 
 def _once(options: list[str]) -> list[str]:
-    """Remove the options that _GENERIC has: LLVM takes no option twice."""
+    """Remove the options that are in _GENERIC: LLVM accepts no option twice."""
     return [option for option in options if option not in _GENERIC]
 
 
@@ -144,7 +144,7 @@ def _verified(generic: str, text: str) -> ModuleOp:
     """Parse a text in generic form with locations, and verify it.
 
     Raises:
-        ProgramExit: an operation of the dialect is wrong; with its place in the source text.
+            ProgramExit: an operation of the dialect is wrong; the message has its place in the source text.
     """
     try:
         module = Parser(context(), _BITS.sub(_hidden, generic)).parse_module()

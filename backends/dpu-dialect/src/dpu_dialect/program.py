@@ -11,7 +11,7 @@ from foundry_core.tools import tool
 
 
 class ProgramExit(Exception):
-    """What ends a program with an exit status; the message is for standard error, "" if it has been said."""
+    """Ends a program with an exit status; the message is for standard error, "" if it is already printed."""
 
     def __init__(self, said: str = "", status: int = 1) -> None:
         super().__init__(said)
@@ -19,26 +19,26 @@ class ProgramExit(Exception):
 
 
 def located(source: str, line: int, column: int, message: str, text: str) -> ProgramExit:
-    """Format a failure at a place of a text as LLVM's tools do; lines and columns count from 1."""
+    """Build an error at a place in a text in the format of LLVM's tools; lines and columns count from 1."""
     lines = text.splitlines()
     shown = f"\n{lines[line - 1]}\n{' ' * (column - 1)}^" if 0 < line <= len(lines) else ""
     return ProgramExit(f"{source}:{line}:{column}: error: {message}{shown}")
 
 
 def call(name: str, arguments: Sequence[str], data: bytes, source: str) -> bytes:
-    """Run one of LLVM's programs on what its standard input is given.
+    """Run one of LLVM's programs with an input.
 
     Args:
-        name: mlir-opt or mlir-translate; what it calls itself in messages is our program's name.
-        data: its input.
-        source: what it is to call that input.
+        name: mlir-opt or mlir-translate; in its messages it has our program's name.
+        data: its standard input.
+        source: the name of that input in messages.
 
     Returns:
-        What it wrote to standard output; warnings have gone to standard error.
+        Its standard output; warnings are printed to standard error.
 
     Raises:
-        ProgramExit: it failed.
-        ToolError: it is not there.
+        ProgramExit: the program failed.
+        ToolError: the program is not installed.
     """
     done = subprocess.run([f"dpu-{name}", *arguments], executable=tool(name), input=data, capture_output=True)
     said = done.stderr.decode(errors="replace").replace("<stdin>", source)
@@ -49,7 +49,7 @@ def call(name: str, arguments: Sequence[str], data: bytes, source: str) -> bytes
 
 
 def hand_over(name: str, arguments: Sequence[str], data: bytes | None) -> int:
-    """Run one of LLVM's programs instead of this one, and return its status; `data` is its standard input if read."""
+    """Run one of LLVM's programs instead of this one and return its status; `data` is its input if already read."""
     return subprocess.run([f"dpu-{name}", *arguments], executable=tool(name), input=data).returncode
 
 

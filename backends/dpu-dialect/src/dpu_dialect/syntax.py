@@ -1,10 +1,11 @@
-"""Translate between the dpu dialect's own syntax and the generic form that mlir-opt reads.
+"""Translates between the dpu dialect's own syntax and the generic form that mlir-opt reads.
 
     %r = dpu.tid : i32                                             %r = "dpu.tid"() : () -> i32
     dpu.ldma %w, %m, %n : !llvm.ptr, !llvm.ptr<255>, i32           "dpu.ldma"(%w, %m, %n) : (!llvm.ptr, ...) -> ()
 
-mlir-opt takes a dialect described in IRDL, and of such a dialect the generic form only. So the operations are rewritten
-in the text before it reads it, and after it has written it; lines stay lines, for the sake of its messages.
+mlir-opt accepts dialects described in IRDL, but only in generic form. So we rewrite the operations in the text before
+mlir-opt reads it and after it has written it. Each operation keeps its line, so that line numbers in messages are
+correct.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _GAP = r"(?:\s|//[^\n]*\n)*"
 
 
 class SyntaxProblem(Exception):
-    """An operation of the dialect that is not written as it must be.
+    """An operation of the dialect has wrong syntax.
 
     Args:
-        offset: of the operation in the text, characters.
-        what: for the user.
+        offset: the operation's position in the text, in characters.
+        what: the message for the user.
     """
 
     def __init__(self, offset: int, what: str) -> None:
@@ -36,7 +37,7 @@ class SyntaxProblem(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """An operation's numbers of operands and results; the types of all stand behind the colon, in this order."""
+    """An operation's numbers of operands and results. All their types follow the colon, in this order."""
 
     name: str
     operands: int
@@ -55,7 +56,7 @@ def _form(op: type[IRDLOperation]) -> Form:
 
 FORMS = {op.name: _form(op) for op in OPERATIONS}
 
-# Strings and comments are matched so that nothing in them is taken for an operation.
+# Strings and comments are matched so that their contents are not mistaken for operations.
 _OPERATION = re.compile(rf'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?<![\w.#@!%$\-])({"|".join(map(re.escape, FORMS))})(?![\w.])')
 _OPERANDS = re.compile(rf"{_GAP}({_VALUE}(?:{_GAP},{_GAP}{_VALUE})*)")
 _ATTRIBUTES = re.compile(rf'{_GAP}(\{{(?:[^{{}}"]|"(?:[^"\\]|\\.)*")*\}})')
@@ -72,16 +73,16 @@ def mentions(text: str) -> bool:
 
 
 def to_generic(text: str) -> str:
-    """Return the text with the dialect's operations in the generic form, each on the line where it was.
+    """Return the text with the dialect's operations in generic form, each on its original line.
 
     Raises:
-        SyntaxProblem: one is not written as `FORMS` says.
+        SyntaxProblem: an operation does not have the syntax in `FORMS`.
     """
     parts, done = [], 0
     for hit in _OPERATION.finditer(text):
         if hit[1]:
             written, end = _rewritten(text, hit)
-            # What stood on several lines stands on the first of them.
+            # An operation on several lines is written on the first of them.
             parts += [text[done : hit.start()], written, "\n" * text.count("\n", hit.start(), end)]
             done = end
     return "".join([*parts, text[done:]])
@@ -109,7 +110,7 @@ def _listed(text: str) -> list[str]:
 
 
 def to_custom(text: str) -> str:
-    """Return what mlir-opt has written with the dialect's operations in its own syntax."""
+    """Return mlir-opt's output with the dialect's operations in their own syntax."""
 
     def custom(hit: re.Match[str]) -> str:
         types = [part for part in (hit[4], hit[5]) if part and part != "()"]
@@ -120,7 +121,7 @@ def to_custom(text: str) -> str:
 
 
 def irdl() -> str:
-    """Describe the dialect for mlir-opt --irdl-file: names and numbers. operations.py checks types and sizes."""
+    """Describe the dialect for mlir-opt --irdl-file: names and counts only. operations.py checks types and sizes."""
     lines = []
     for form in FORMS.values():
         values = [f"v{number}: %{number}" for number in range(form.operands + form.results)]

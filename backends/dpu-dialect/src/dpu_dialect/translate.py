@@ -1,10 +1,10 @@
-"""dpu-mlir-translate: mlir-translate of LLVM 22, whose --mlir-to-llvmir writes what a DPU's LLVM 12 reads.
+"""dpu-mlir-translate: mlir-translate of LLVM 22, with a --mlir-to-llvmir whose output a DPU's LLVM 12 can read.
 
     dpu-mlir-translate --mlir-to-llvmir vec_add_llvm.mlir -o vec_add.ll
 
-The module must be in the llvm dialect. What comes out has typed pointers and the DPU's target lines; foundry_core.typed
-says how, and refuses by name what LLVM 12 does not know. `--mlir-to-llvmir` takes `-o` and mlir-translate's name of a
-file or `-`; every other translation is mlir-translate's alone.
+The module must be in the llvm dialect. The output has typed pointers and the DPU's target lines; foundry_core.typed
+translates it and refuses by name what LLVM 12 does not know. `--mlir-to-llvmir` accepts `-o` and, like mlir-translate,
+a file name or `-`. mlir-translate itself does every other translation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .program import ProgramExit, call, hand_over, read, write
 NAME = "mlir-translate"
 _TRANSLATION = "mlir-to-llvmir"
 _GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-local-scope")
-# A program in the llvm dialect that names another target is for another machine.
+# If a program in the llvm dialect names another target, it is for another machine.
 _TARGET = re.compile(r'llvm\.target_triple = "([^"]*)"')
 
 
@@ -57,7 +57,7 @@ def _translate(words: list[str]) -> None:
 
 
 def _taken_apart(words: list[str]) -> tuple[str, str, list[str]]:
-    """Return the input's name, the output's, and the options that are passed on."""
+    """Return the input's name, the output's name, and the options to pass on."""
     sources, output, passed, rest = [], "-", [], iter(words)
     for word in rest:
         if word in ("-o", "--o"):

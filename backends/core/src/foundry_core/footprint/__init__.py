@@ -88,8 +88,8 @@ class Footprints:
         Args:
             values: the parameters' values; only integers are used.
             grid: programs along x, y and z.
-            bounds: part k has the programs bounds[k] <= p < bounds[k + 1], at least one; program p is x + gx * (y + gy
-                * z).
+            bounds: part k has the programs bounds[k] <= p < bounds[k + 1], at least one;
+                program p is x + gx * (y + gy * z).
 
         Returns:
             For each part, one footprint for each pointer, by the parameter's index.

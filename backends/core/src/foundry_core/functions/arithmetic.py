@@ -31,8 +31,8 @@ class Arithmetic(ABC):
 
     Attributes:
         elem: the type, f32 or f64.
-            width: its bits; `bits` returns integers of this width.
-            mantissa: the bits of its mantissa.
+            width: the type's width in bits; `bits` returns integers of this width.
+            mantissa: the number of bits of its mantissa.
             bias: the bias of its exponent.
             sign: the integer in which only the sign bit is set.
     """

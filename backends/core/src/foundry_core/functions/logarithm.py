@@ -63,7 +63,7 @@ def log1p(m: Arithmetic, x: Value) -> Value:
 
 
 def _split_log(m: Arithmetic, f: Value) -> tuple[Value, Value]:
-    """Return log(1 + f) as a rest and a high part, whose product with another half mantissa is exact."""
+    """Return log(1 + f) as (high, rest); the product of high with another half mantissa is exact."""
     half, rest = _series(m, f)
     high = m.upper(f - half)
     return high, ((f - high) - half) + rest

@@ -36,7 +36,7 @@ def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
         by = m.select(left > 32, 32, m.select(left < 0, 0, left))
         moved = rest << m.wide(by)
         quotient = m.divide(moved, divisor)
-        # After the last step, the quotient's bit stays.
+        # If no exponent is left, the quotient's bit stays.
         odd = m.select(left > 0, quotient & 1, odd)
         return moved - quotient * divisor, odd, left - by
 

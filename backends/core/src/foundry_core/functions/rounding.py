@@ -80,8 +80,7 @@ def sqrt(m: Arithmetic, x: Value) -> Value:
     # The last bit decides whether to round up, unless the rest is 0: no root is halfway between two numbers.
     root = (root + m.select(m.equal(rest, 0), 0, root & 1)) >> 1
     found = m.number(root + ((half + (m.bias - 1)) << m.mantissa))
-    # The roots of 0, infinity and NaN are the numbers themselves. As an unsigned integer, a negative number is above
-    # -0.
+    # 0, infinity and NaN are their own roots. As an unsigned integer, a negative number is above -0.
     negative = m.below(m.word(m.sign, x, m.width), bits)
     return m.select(ordinary, found, m.select(negative, float("nan"), x))
 

@@ -1,4 +1,4 @@
-"""The functions by name; where OpenCL C and the math dialect have a function, by their name."""
+"""The table of functions, by their names in OpenCL C and the math dialect if they exist there."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class Numeric:
         t, x = self.text, wide
         magnitude = t.binary("arith.andi", wide, self._int(0x7FFF, x))
         shifted = t.binary("arith.shli", magnitude, self._int(13, x))
-        # 2^112 moves the exponent from f16's bias (15) to f32's (127), and makes normal numbers of subnormals.
+        # 2^112 moves the exponent from f16's bias (15) to f32's (127), and turns subnormals into normal numbers.
         scaled = t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), t.floating(2.0**112, "f32", x.lanes))
         infinite = t.compare("uge", magnitude, self._int(0x7C00, x))
         special = t.binary("arith.ori", shifted, self._int(0x7F800000, x))
