@@ -1,4 +1,4 @@
-"""The arithmetic of foundry_core.functions on NumPy's arrays: what a device computes, bit for bit, on the host."""
+"""Run the arithmetic of foundry_core.functions on NumPy's arrays: on the host, bit for bit as a device does."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ INTEGERS: dict[int, tuple[Any, Any]] = {32: (np.int32, np.uint32), 64: (np.int64
 
 
 def compute(name: str, elem: str, *args: np.ndarray) -> np.ndarray:
-    """The results of a function of table.py on arrays of one length."""
+    """Return the results of a function of table.py for arrays of one length."""
     with np.errstate(all="ignore"):
         found: np.ndarray = FUNCTIONS[name](Arrays(elem), *args)
     return found
 
 
 class Arrays(Arithmetic):
-    """Values are arrays; NumPy's operations on f32 and f64 are correctly rounded, on integers they wrap around."""
+    """Values are arrays. NumPy's operations on f32 and f64 are correctly rounded; on integers they wrap."""
 
     def equal(self, x: Any, y: Any) -> Any:
         return x == y

@@ -1,16 +1,16 @@
-"""Which of these tests are for which backend."""
+"""Select the tests for each backend."""
 
 from __future__ import annotations
 
 import importlib.util
 
-# Kernels for vsi are lowered by zen-compiler, a process of its own, whose reference is core again: to launch all of
-# these takes five times as long there as on spirv, and says the same. e2e and vsi's own tests go through it.
+# Kernels for vsi are lowered by zen-compiler, a separate process, whose reference is core again. Launching all of these
+# there takes five times as long as on spirv, and tests the same code. e2e and vsi's own tests go through it.
 _BY_SPIRV = ["test_tiles.py", "test_operations.py", "test_libdevice.py"]
 
 
 def _backend() -> str:
-    """The backend of the image that this runs in; empty on a developer's machine, which has no Triton."""
+    """Return the backend of the image that this runs in; "" on a developer's machine, which has no Triton."""
     if importlib.util.find_spec("triton") is None:
         return ""
     import triton

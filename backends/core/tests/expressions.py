@@ -1,6 +1,6 @@
-"""Random integer expressions as Triton's source text, with their values by NumPy in int32.
+"""Draw random integer expressions as Triton source text, with their values computed by NumPy in int32.
 
-Triton computes on int32 as C does: `//` and `%` truncate towards zero, `>>` keeps the sign, what does not fit wraps.
+Triton computes on int32 as C does: `//` and `%` truncate towards zero, `>>` keeps the sign, overflow wraps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Values = npt.NDArray[np.int32]
-# An index of several terms stays within this distance of the table's middle.
+# An index of several terms is within this distance of the table's middle.
 REACH = 1024
 _TERMS = 3
 TABLE = 2 * REACH * _TERMS
@@ -21,10 +21,10 @@ TABLE = 2 * REACH * _TERMS
 
 @dataclass(frozen=True)
 class Expression:
-    """Text, and what it is worth for each turn of a loop, program and element: an int32 array of 3 dimensions.
+    """Text and values for each iteration of a loop, program and element: an int32 array of 3 dimensions.
 
     Attributes:
-        overflows: whether sums and products that the value still is one of have wrapped around.
+        overflows: whether the value is a sum or product that wrapped around, or that contains one that did.
     """
 
     text: str
@@ -57,11 +57,11 @@ _DIVISORS = (1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 1000, -2, -3, -8)
 
 
 class Generator:
-    """Draws expressions over some variables.
+    """Draws expressions over given variables.
 
     Args:
-        variables: values by name, as Expression has them.
-        overflowing: those of the names that are sums that wrap around.
+        variables: values by name, in the form that Expression uses.
+        overflowing: those names whose values are sums that wrap around.
     """
 
     def __init__(self, seed: int, variables: Mapping[str, Values], overflowing: Collection[str] = ()) -> None:
@@ -82,12 +82,12 @@ class Generator:
         return Expression(f"({value})" if value < 0 else str(value), np.full((1, 1, 1), value, np.int32), True)
 
     def expression(self, depth: int) -> Expression:
-        """One that is no constant."""
+        """Return an expression that is not a constant."""
         if depth == 0:
             found: Expression = self._pick(self._variables)
             return found
         x = self.expression(depth - 1)
-        # A constant as often as not: what compilers fold.
+        # Half of the operands are constants, because compilers fold constants.
         y = self._constant() if self._random.random() < 0.5 else self.expression(int(self._random.integers(depth)))
         match self._pick(["plain", "plain", "plain", "divide", "mask", "shift", "choose", "where"]):
             case "divide":
@@ -125,7 +125,7 @@ class Generator:
         return Expression(f"({x.text} {sign} {y.text})", values, overflows=overflows)
 
     def mask(self) -> Expression:
-        """A comparison, or two, of sums with numbers around their ends; its values are bool."""
+        """Return one or two comparisons of sums with numbers near their bounds. The values are bool."""
         found = self._comparison()
         if self._random.random() < 0.5:
             other = self._comparison()
@@ -143,7 +143,7 @@ class Generator:
         return Expression(f"({x.text} {sign} {y.text})", _COMPARED[sign](x.values, y.values))
 
     def index(self) -> Expression:
-        """A sum of terms within REACH of 0 each."""
+        """Return a sum of terms, each within REACH of 0."""
         terms = [self._term() for _ in range(int(self._random.integers(1, _TERMS + 1)))]
         total = terms[0]
         for term in terms[1:]:
@@ -152,7 +152,7 @@ class Generator:
 
     def _term(self) -> Expression:
         term = self.expression(int(self._random.integers(1, 4)))
-        # The lowering takes the sums of an address in 64 bits (front/offsets.py): what wraps around is no part of one.
+        # The lowering computes an address's sums in 64 bits (front/offsets.py). Sums that wrap are not part of one.
         if np.abs(term.values.astype(np.int64)).max() < REACH and not term.overflows:
             return term
         if self._random.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Kernels from generated source text."""
+"""Make kernels from generated source text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def imported(path: Path, text: str) -> Any:
-    """A module of this text: Triton reads a kernel's source from its file."""
+    """Import a module of this text from a file, because Triton reads a kernel's source from its file."""
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None

@@ -1,4 +1,4 @@
-"""The structured form of a kernel without a device: Triton's front end, its clean-up, ours."""
+"""Build the structured form of a kernel without a device: Triton's front end, its clean-up, and ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET = GPUTarget("none", "none", 1)
 
 
 class Backend(ProgramBackend):
-    """As much of a backend as the front end asks for."""
+    """The part of a backend that the front end uses."""
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -25,14 +25,14 @@ class Backend(ProgramBackend):
         return ProgramOptions()
 
     def add_stages(self, stages: dict[str, Any], options: object, language: object = None) -> None:
-        """Nothing follows the structured form."""
+        """Add nothing: the structured form is the last stage."""
 
     def hash(self) -> str:
         return ""
 
 
 def structured(kernel: Any, types: Mapping[str, str], constants: Mapping[str, Any]) -> str:
-    """The stage `tile` of a kernel; `types` of the parameters that are not `constants`."""
+    """Return the stage `tile` of a kernel; `types` are of the parameters that are not in `constants`."""
     signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
     source = ASTSource(kernel, signature, dict(constants))
     context = ir.context()
@@ -46,7 +46,7 @@ def structured(kernel: Any, types: Mapping[str, str], constants: Mapping[str, An
         "module_map": backend.get_module_map(),
         "codegen_fns": backend.get_codegen_implementation(options),
     }
-    # 3.6 does not ask for the target.
+    # 3.6 does not take the target.
     wanted = list(inspect.signature(source.make_ir).parameters)
     metadata: dict[str, Any] = {}
     module = make_ttir(source.make_ir(*(everything[name] for name in wanted)), metadata)

@@ -1,4 +1,4 @@
-"""What a launch may pass: tuples taken apart as Triton does, arrays that can be written, options that make sense."""
+"""The arguments of a launch: tuples are flattened as in Triton, arrays must be writable, options must be valid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sums(out, shape: tl.constexpr, v, w, last):
 @tuples
 @pytest.mark.parametrize(("v", "w"), [((20, 30), ((7, 8), 9)), ((1, 30), ((None, 8), 9)), ((20, 1), ((1, 1), 9))])
 def test_a_constexpr_tuple_beside_other_tuples(v: tuple[int, int], w: tuple[tuple[object, int], int]) -> None:
-    # None and 1 are compiled in.
+    # None and 1 are compiled in as constants.
     out = np.full(6, -1, np.int32)
     sums[(1,)](Tensor(out), (5, 6), v, w, 40)
     assert out.tolist() == [*v, 506, w[0][1], w[1], 40]
@@ -77,7 +77,7 @@ def copy(x, out, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def chosen(x, out, n, first):
-    # A pointer that a selection and a loop pass on.
+    # A pointer that a selection and a loop forward.
     here = out
     if first:
         here = x
@@ -130,7 +130,7 @@ def test_a_numpy_array_is_read_and_written_as_the_tensor_over_it_is() -> None:
     copy[(1,)](x, base[6:14], 8, BLOCK=8)
     np.testing.assert_array_equal(base[6:14], x)
     assert np.isnan(base[:6]).all() and np.isnan(base[14:]).all()
-    # As another type, and beside a tensor.
+    # Other element types, together with a Tensor.
     for dtype in (np.int64, ml_dtypes.bfloat16, bool):
         x, out = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype), np.full(8, 1, dtype)
         copy[(1,)](x, Tensor(out), 7, BLOCK=8)
@@ -165,13 +165,13 @@ def test_a_numpy_array_is_refused_as_the_tensor_over_it_is() -> None:
     with pytest.raises(ArgumentError, match="copy writes to out, whose elements share memory"):
         copy[(1,)](x, np.lib.stride_tricks.as_strided(shared, (4, 8), (0, 4)), 8, BLOCK=8)
     assert not shared.any()
-    # 3.2 looks the element type up before it asks the backend.
+    # 3.2 looks up the element type before it asks the backend.
     refusal, said = (TypeError, "real and imaginary") if RELEASE > (3, 2) else (KeyError, "complex64")
     with pytest.raises(refusal, match=said):
         copy[(1,)](x.astype(np.complex64), x, 8, BLOCK=8)
     with pytest.raises(TypeError, match=r"masked array(?s:.*)filled"):
         copy[(1,)](np.ma.masked_greater(x, 3), x, 8, BLOCK=8)
-    # What is only read may be both.
+    # A read-only or overlapping array may be an argument that is only read.
     out = np.full(8, np.nan, np.float32)
     copy[(1,)](np.broadcast_to(x, (3, 8)), out, 8, BLOCK=8)
     np.testing.assert_array_equal(out, x)
@@ -234,7 +234,7 @@ def test_a_torch_tensor_that_is_expanded_is_not_written_to() -> None:
     assert parameters.pick([expanded, plain]) == [expanded, plain]
     with pytest.raises(ArgumentError, match="copy writes to out"):
         parameters.pick([plain, expanded])
-    # Of a kernel that could not be read any argument may be written.
+    # If the kernel could not be analysed, any argument may be written.
     with pytest.raises(ArgumentError, match="copy writes to x"):
         Parameters(source, "copy", None).pick([expanded, plain])
 

@@ -1,6 +1,6 @@
-"""Calls of library functions: right on every processor, however wide the vectors are that a kernel is compiled for.
+"""Calls of library functions are right on every processor and for every vector width of the compiled kernel.
 
-CI runs these as each kind of x86-64 processor for which PoCL's library is compiled; see toolchains/testing/suites.py.
+CI runs these tests for each kind of x86-64 processor that PoCL's library supports (toolchains/testing/suites.py).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ ONE = """
 
 
 def rows(values: np.ndarray, count: int) -> np.ndarray:
-    """As many values, the first ones again at the end."""
+    """Repeat values up to a count: the first ones again at the end."""
     return np.resize(values, count)
 
 
-# zen-compiler is not asked for Float64.
+# zen-compiler gets no request for Float64.
 ON_VSI = triton.runtime.driver.active.get_current_target().backend == "vsi"
 
 
@@ -102,7 +102,7 @@ def device() -> opencl.Device:
 
 
 def launch(device: opencl.Device, spirv: bytes, kernel: Any, *arrays: np.ndarray) -> None:
-    """Run one program of a kernel that takes these arrays and nothing else."""
+    """Run one program of a kernel whose arguments are these arrays only."""
     launcher = device.launcher(device.build(spirv), kernel.__name__, ["*fp32"] * len(arrays))
     launcher((1, 1, 1), [Tensor(array) for array in arrays])
 

@@ -1,4 +1,4 @@
-"""Constants keep every bit on the way from Triton's IR to a device, on whatever device the active driver has."""
+"""Constants keep every bit on the way from Triton's IR to the active driver's device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import triton.language as tl
 from foundry_core.tensor import Tensor
 
 ON_VSI = triton.runtime.driver.active.get_current_target().backend == "vsi"
-# Triton's own IR had +0 for -0.0 before 3.9.
+# Before 3.9, Triton's own IR has +0 for -0.0.
 NEGATIVE_ZERO = -0.0 if tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9) else 0.0
 
 
@@ -31,7 +31,7 @@ def floats(x, chosen, out, TINY: tl.constexpr):
     tl.store(out + 48 + i, tl.full((8,), -0.0, of))
     tl.store(out + 56 + i, tl.full((8,), 0.3, of))
     tl.store(out + 64 + i, tl.full((8,), TINY, of))
-    # Arithmetic finds a constant that its type does not hold: 1 + 0.3 is rounded.
+    # Arithmetic shows whether a constant was rounded to its type, as 0.3 must be.
     tl.store(out + 72 + i, v * 0.0 + 0.3)
     tl.store(out + 80 + i, tl.zeros((8,), of) + tl.max(tl.load(x + i, mask=i < 0, other=-INF)))
     tl.store(out + 88, NAN)
@@ -43,7 +43,7 @@ def floats(x, chosen, out, TINY: tl.constexpr):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
 def test_floats_arrive_bit_for_bit(dtype: type) -> None:
     bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
-    # tl.full of a bf16 goes by way of an f16 in Triton 3.9: smaller numbers are zero in its own IR.
+    # In Triton 3.9, tl.full of a bf16 goes through an f16: smaller numbers are zero in Triton's own IR.
     tiny = 2.0**-14 if dtype is ml_dtypes.bfloat16 else float(ml_dtypes.finfo(dtype).smallest_subnormal)
     x = np.linspace(1, 8, 8).astype(dtype)
     chosen = np.array([1, 0, 0, 1, 1, 0, 1, 0], np.int32)
@@ -53,7 +53,7 @@ def test_floats_arrive_bit_for_bit(dtype: type) -> None:
             floats[(1,)](Tensor(x), Tensor(chosen), Tensor(out), TINY=tiny)
         return
     floats[(1,)](Tensor(x), Tensor(chosen), Tensor(out), TINY=tiny)
-    # A scalar is an f32 in Triton until it is stored.
+    # In Triton, a scalar is an f32 until it is stored.
     scalar = np.float32(0.3).astype(dtype)
     third = np.float64(0.3) if dtype is np.float64 else scalar
     rows = [

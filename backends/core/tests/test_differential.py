@@ -1,4 +1,4 @@
-"""Some rounds of the kernels that hypothesis draws, always the same; compare_kernels.py runs more."""
+"""Run a few rounds of the random kernels, always with the same seeds; compare_kernels.py runs more."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from differential.process import Worker
 from differential.rounds import backend, one_round, run
 from differential.values import F32, TYPES, Value, arithmetic, cast, compared, differences, number
 
-# Of all kernels that are drawn, those that a target may refuse, each for a reason in differential/targets.py.
+# Maximum fraction of kernels that a target may refuse, each for a reason in differential/targets.py.
 MAY_REFUSE = 0.2
-# On vsi each kernel starts zen-compiler, whose lowering is spirv's: it takes five times as long, so one round.
+# On vsi each kernel starts zen-compiler, whose lowering is spirv's. That takes five times as long, so only one round.
 SEEDS = (20261122001,) if backend() == "vsi" else (20261122000, 20261122001, 20261122002)
 
 

@@ -1,4 +1,4 @@
-"""What is asked of an operation's effects: by all that moves, repeats or leaves out operations, never of its class."""
+"""Effects of operations: everything that moves, repeats or removes operations asks for them, never for a class."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>) {
 
 @irdl_op_definition
 class ExchangeOp(tile.Access):
-    """As an atomic operation that somebody adds: it reads and writes, and says so in its traits alone."""
+    """An atomic operation as a developer may add it: it reads and writes, and only its traits say so."""
 
     name = "test.exchange"
     value = operand_def()
@@ -51,7 +51,7 @@ class ExchangeOp(tile.Access):
 
 @irdl_op_definition
 class SilentOp(tile.Access):
-    """An operation whose author forgot to say what it does."""
+    """An operation whose author forgot to declare its effects."""
 
     name = "test.silent"
 
@@ -65,7 +65,7 @@ def first(module: Operation, kind: type[Operation]) -> Operation:
 
 
 def exchanged(argument: str) -> tuple[ModuleOp, tile.LoadOp]:
-    """The kernel with an exchange between load and store, through one of its arguments; the load."""
+    """Return the kernel with an exchange between load and store, through one of its arguments, and the load."""
     module = parse(f"module {{ {STRUCTURED} }}")
     load = first(module, tile.LoadOp)
     assert isinstance(load, tile.LoadOp)
@@ -76,7 +76,7 @@ def exchanged(argument: str) -> tuple[ModuleOp, tile.LoadOp]:
 
 
 def declared(op: type[Operation]) -> bool:
-    """Whether a class of operations says what its effects are; without operands, results and regions none has any."""
+    """Return whether an operation class declares its effects. It is created without operands, results and regions."""
     try:
         effects(op.create())
     except UnsupportedOperation:
@@ -84,13 +84,13 @@ def declared(op: type[Operation]) -> bool:
     return True
 
 
-# Of a region that runs once, xDSL's scf says nothing; Triton writes none.
+# xDSL's scf declares no effects for a region that runs once. Triton does not generate it.
 UNDECLARED = ["scf.execute_region"]
 
 
 def test_every_operation_that_kernels_are_written_in_declares_its_effects() -> None:
     own = {op for dialect in DIALECTS if dialect.name != "builtin" for op in dialect.operations}
-    special = {op for op in own if op.name == "tt.load"}  # asks its attributes
+    special = {op for op in own if op.name == "tt.load"}  # it reads its attributes
     assert sorted(op.name for op in own - special if not declared(op)) == UNDECLARED
 
 

@@ -1,4 +1,4 @@
-"""Which bytes a part of a grid can reach: never fewer than it does, and exactly those of the usual kernels."""
+"""Footprints: the bytes that a part of a grid can reach. They are never too few, and exact for the usual kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from foundry_core.footprint import interval as iv
 from foundry_core.footprint.interval import Interval
 from kernels import structured
 
-# It takes a minute, and asks only what structured kernels mean.
+# It takes a minute, and depends only on the meaning of structured kernels.
 pytestmark = pytest.mark.anywhere
 
 
@@ -208,7 +208,7 @@ def test_an_analysis_is_remembered_by_integers_grid_and_parts() -> None:
     assert found.of([object(), 1, 2, 101], (7, 1, 1), [0, 7]) is not once
 
 
-# ---- Intervals against every number in them -------------------------------------------------------------------------
+# ---- Intervals, compared with every number in them ------------------------------------------------------------------
 
 
 def truncated(a: int, b: int) -> int:
@@ -268,11 +268,11 @@ def test_a_number_that_wraps_around_is_any_number() -> None:
     assert np.isinf(iv.fit(iv.mul(iv.exactly(2.0**40), iv.exactly(2.0**40)), 64).high)
 
 
-# ---- Random kernels against their own text, run as Python -----------------------------------------------------------
+# ---- Random kernels, compared with their own text run as Python -----------------------------------------------------
 
 
 class Number:
-    """An integer or an array of them, with Triton's division, so that a kernel's text runs on it."""
+    """An integer or an array of them with Triton's division, so that a kernel's text runs as Python."""
 
     def __init__(self, value: Any) -> None:
         self.value = np.asarray(value, np.int64)
@@ -338,7 +338,7 @@ def number(value: Any) -> Number:
 
 
 class Pointer:
-    """A parameter and offsets behind it."""
+    """A parameter and offsets from it."""
 
     def __init__(self, name: str, item: int, offset: Any = 0) -> None:
         self.name, self.item, self.offset = name, item, number(offset)
@@ -348,7 +348,7 @@ class Pointer:
 
 
 class Recorder:
-    """A triton.language that notes the bytes of each access."""
+    """A triton.language that records the bytes of each access."""
 
     def __init__(self, ids: Sequence[int], grid: Sequence[int], seed: int) -> None:
         self._ids, self._grid = ids, grid
@@ -428,7 +428,7 @@ class Writer:
         )
 
     def _offsets(self) -> tuple[str, list[str], list[str]]:
-        """Offsets of a tile, the indices along its dimensions, and masks in its shape."""
+        """Return offsets of a tile, the indices along its dimensions, and masks in its shape."""
         if self._random.random() < 0.5:
             index = f"tl.arange(0, {self._pick(1, 4, 16)})"
             whole = f"({self._scalar(2)} + {index} * {self._pick(1, 1, 1, 3, 'm', -2)})"
@@ -447,7 +447,7 @@ class Writer:
             ways.append(f"({self._pick(*others)} >= {self._scalar(1)})")
         if self._random.random() < 0.2:
             ways.append(f"({self._pick(*indices)} % 3 == 1)")
-        shape = f"(({' + '.join(indices)}) >= 0)"  # the tile's whole shape, and always true
+        shape = f"(({' + '.join(indices)}) >= 0)"  # has the tile's whole shape, and is always true
         return " & ".join([*ways, shape])
 
     def _statements(self, depth: int, count: int) -> None:
@@ -525,7 +525,7 @@ ITEMS = {"p": ("*i32", 4), "q": ("*fp64", 8), "r": ("*i8", 1)}
 
 
 def loaded(text: str, folder: Path, name: str) -> ModuleType:
-    """A module with a kernel; Triton reads kernels from files."""
+    """Load a module with a kernel from a file, because Triton reads kernels from files."""
     path = folder / f"{name}.py"
     path.write_text(f"import triton\nimport triton.language as tl\n\n@triton.jit\n{text}")
     spec = importlib.util.spec_from_file_location(name, path)
@@ -541,7 +541,7 @@ def counted(low: Any, high: Any = None, step: int = 1) -> Iterator[Number]:
 
 
 def truth(text: str, ids: Sequence[int], grid: Sequence[int], n: int, m: int) -> Recorder:
-    """What one program does."""
+    """Return what one program really accesses."""
     recorder = Recorder(ids, grid, seed=n)
     space: dict[str, Any] = {"tl": recorder, "range": counted}
     exec(text, space)
@@ -580,7 +580,7 @@ def check(found: Footprint, reads: Sequence[set[int]], writes: Sequence[set[int]
 
 
 def test_footprints_of_random_kernels_are_mostly_exact(tmp_path: Path) -> None:
-    """The test above would be worth little if kernels did nothing, or everything were in their footprints."""
+    """This shows that the test above is strong: kernels access memory, and footprints are not everything."""
     exact = spans = 0
     for seed in range(60):
         text = Writer(seed).text()

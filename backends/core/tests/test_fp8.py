@@ -1,4 +1,4 @@
-"""tl.float8e5: each of its 256 numbers to every other type and back, and the rounding of what lies between them."""
+"""tl.float8e5: conversions of its 256 numbers to every other type and back, and rounding of numbers between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BACKEND = triton.runtime.driver.active.get_current_target().backend
 ON_DPU = BACKEND == "dpu"
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 if BACKEND == "vsi":
-    del FLOATS["f64"]  # zen-compiler refuses it: it is told of no device that has it
+    del FLOATS["f64"]  # zen-compiler refuses it, because no device is known to have it
 BITS = np.arange(256, dtype=np.uint8)
 BLOCK = 256
 
@@ -68,7 +68,7 @@ def converted(x: np.ndarray, target: Any) -> np.ndarray:
 
 
 def nearest(x: np.ndarray) -> np.ndarray:
-    """float64 rounded once to a mantissa of 2 bits, ties to even, from 61440 on infinite."""
+    """Round float64 once to a mantissa of 2 bits, ties to even; 61440 and above become infinite."""
     _, exponent = np.frexp(x)
     step = np.exp2(np.maximum(exponent - 1, -14).astype(np.float64) - 2)
     with np.errstate(invalid="ignore"):
@@ -77,8 +77,8 @@ def nearest(x: np.ndarray) -> np.ndarray:
 
 
 def same(out: np.ndarray, expected: np.ndarray) -> None:
-    """Equal, NaN included, and of the same sign."""
-    with np.errstate(invalid="ignore"):  # of signalling NaNs
+    """Check that two arrays are equal, including NaN and signs."""
+    with np.errstate(invalid="ignore"):  # for signalling NaNs
         got = out.astype(np.float64)
     np.testing.assert_array_equal(got, expected)
     numbers = ~np.isnan(expected)
@@ -118,7 +118,7 @@ def test_every_number_of_16_bits_is_rounded_to_nearest_even(source: str) -> None
 @on_devices_with_fp8
 @pytest.mark.parametrize("source", sorted({"f32", "f64"} & FLOATS.keys()))
 def test_ties_and_what_lies_just_beside_them_are_rounded_once(source: str) -> None:
-    """f64's neighbours of a tie are ties in f32: rounding to that first would go wrong."""
+    """f64's neighbours of a tie are ties in f32: rounding to f32 first would give a wrong result."""
     dtype = FLOATS[source]
     numbers = np.append(np.arange(0x7C, dtype=np.uint8).view(F8).astype(np.float64), 65536.0)
     ties = ((numbers[:-1] + numbers[1:]) / 2).astype(dtype)

@@ -1,4 +1,4 @@
-"""What the front finds out about addresses and masks, read off the structured form."""
+"""What the front derives from addresses and masks, read from the structured form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TAIL = """
 
 
 def load(address: str, mask: str = "") -> str:
-    """The structured form of a load from p + address, where `address` (and `mask`) are lines that define it."""
+    """Return the structured form of a load from p + address; `address` (and `mask`) are lines that define it."""
     offset, *masks = [re.findall(r"%\w+(?= = )", lines)[-1] for lines in (address, mask) if lines]
     text = (
         f"{HEAD}{address}\n{mask}\n"
@@ -45,7 +45,7 @@ def load(address: str, mask: str = "") -> str:
 
 
 def definition(text: str, name: str) -> str:
-    """The operation that defines a value, with constants and casts of arguments in the place of their names."""
+    """Return the operation that defines a value, with constants and casts of arguments in place of their names."""
     found = re.search(rf"^ *{re.escape(name)} = (.*)$", text, re.MULTILINE)
     if found is None:
         return name
@@ -56,7 +56,7 @@ def definition(text: str, name: str) -> str:
 
 
 def parts(text: str) -> tuple[str, list[str], list[str]]:
-    """(start, axes, ranges) of the only load, as the operations that define them."""
+    """Return (start, axes, ranges) of the only load, as the operations that define them."""
     found = re.search(r"tile.load %p\[(%\w+)((?:, %\w+)*)\](?: in \[([^\]]*)\])?", text)
     assert found, text
     axes = [definition(text, name) for name in re.findall(r"%\w+", found[2])]
@@ -120,7 +120,7 @@ def test_comparison_with_a_scalar_is_a_range(predicate: str, operand_order: str,
     assert ends and " where " not in text
 
     def shown(name: str) -> str:
-        """The arithmetic of a range's end, without the clamp to the tile."""
+        """Return the arithmetic of a range's end, without the clamp to the tile."""
         what = definition(text, name)
         clamp = re.match(r"arith.(?:minsi|maxsi) (%\w+), ", what)
         if clamp:
@@ -213,7 +213,7 @@ def test_structured_form_reads_back_as_it_was_written() -> None:
 
 
 def constant_bits(literal: str) -> list[int]:
-    """The bits of a constant's elements; its text is read back on the way, as the next stage does."""
+    """Return the bits of a constant's elements. Its text is parsed again in between, as in the next stage."""
     text = f"module {{ tt.func public @k() {{ %c = arith.constant {literal} tt.return }} }}"
     first, second = parse(text), parse(str(parse(text)))
     ops = [next(op for op in module.walk() if isinstance(op, ConstantOp)) for module in (first, second)]
@@ -235,12 +235,12 @@ def constant_bits(literal: str) -> list[int]:
         ("0x7FA00001 : f32", [0x7FA00001]),
         ("0x7C01 : f16", [0x7C01]),
         ("-0.000000e+00 : f64", [1 << 63]),
-        # The bf16 next to the decimal is above it: cut off, it would be 0x3E99.
+        # The nearest bf16 is above the decimal. Truncation would give 0x3E99.
         ("3.007810e-01 : bf16", [0x3E9A]),
         ("dense<3.007810e-01> : tensor<4xbf16>", [0x3E9A]),
         ("1.401300e-45 : f32", [1]),
         ("5.960460e-08 : f16", [1]),
-        # Just above the middle of 1 and the next f32, which is the f64 next to it.
+        # Just above the middle of 1 and the next f32. The nearest f64 is the middle itself.
         ("1.00000005960464477540 : f32", [0x3F800001]),
         ("true", [1]),
         ("dense<true> : tensor<4xi1>", [1]),
@@ -272,7 +272,7 @@ def test_what_is_no_constant_is_refused(literal: str) -> None:
         constant_bits(literal)
 
 
-# The aliases stand below the module, where Triton prints them.
+# The aliases are after the module, where Triton prints them.
 UNKNOWN = """module {
   tt.func public @k(%p: !tt.ptr<f32>) {
     "tt.histogram"(%p) ({
@@ -306,7 +306,7 @@ module { tt.func public @k(%p: !tt.ptr<f32>) {
 
 
 def test_names_that_end_in_numbers_stay_different_when_they_are_printed() -> None:
-    """A variable a_1 of a kernel has values named a_1, a_1_0 and a_1_1; xDSL takes one number off, and adds one."""
+    """Values of a kernel's variable a_1 are named a_1, a_1_0 and a_1_1. xDSL removes one number, and adds one."""
     text = str(parse(NUMBERED))
     assert str(parse(text)) == text
     defined = re.findall(r"(%\w+) = ", text)

@@ -1,7 +1,6 @@
-"""The functions of foundry_core.functions on NumPy's arrays, against extended precision, with the bounds that
-docs/functions.md states.
+"""Check foundry_core.functions on NumPy's arrays against extended precision, with the bounds in docs/functions.md.
 
-test_libdevice.py has the other half: that devices compute the same bits.
+test_libdevice.py checks the other half: that devices compute the same bits.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def rounded_away(x: Any) -> Any:
 
 
 def half_turns(function: Callable[[Any], Any], zero: float) -> Callable[[Any], Any]:
-    """sin or cos of pi x; `zero` is where between 0 and 1 it is 0."""
+    """Return sin or cos of pi x; `zero` is the x between 0 and 1 at which it is 0."""
 
     def turned(x: Any) -> Any:
         rest = np.fmod(x, Wide(2))
@@ -42,7 +41,7 @@ def half_turns(function: Callable[[Any], Any], zero: float) -> Callable[[Any], A
     return turned
 
 
-# Name: reference, bound in ulp for f32 and f64 (None: there is none), where arguments lie close.
+# Name: reference, bound in ulp for f32 and f64 (None: no f64 bound), range for close arguments.
 UNARY: dict[str, tuple[Callable[[Any], Any], float, float | None, float, float]] = {
     "exp": (np.exp, 1.1, 1.1, -105, 90),
     "exp2": (np.exp2, 1.3, 1.3, -151, 129),
@@ -84,12 +83,12 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float | None]] = {
     "fmod": (np.fmod, 0, None),
     "fdim": (lambda x, y: np.where(np.isnan(x) | np.isnan(y), NAN, np.where(x > y, x - y, 0)), 0.5, 0.5),
 }
-# Where a row has the bound of a type.
+# The index of a type's bound in a row.
 PLACES = (("f32", 1), ("f64", 2))
 
 
 def everywhere(elem: str, low: float = -1, high: float = 1, seed: int = 0) -> np.ndarray:
-    """Special values with both signs, random bits (so every exponent), and numbers close together in a range."""
+    """Return special values with both signs, random bits (so every exponent), and close numbers in a range."""
     dtype = FLOATS[elem]
     random = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
@@ -100,14 +99,14 @@ def everywhere(elem: str, low: float = -1, high: float = 1, seed: int = 0) -> np
 
 
 def check(name: str, out: np.ndarray, reference: Any, bound: float, *args: np.ndarray, least: float = 0.0) -> None:
-    """Within a bound in ulp, of `least` where a result is smaller; infinities, NaN and signs of zeros exactly."""
+    """Check a bound in ulp (of `least` for smaller results), and infinities, NaN and signs of zeros exactly."""
     info = np.finfo(out.dtype)
     with np.errstate(all="ignore"):
         rounded = np.asarray(reference, Wide).astype(out.dtype)
         np.testing.assert_array_equal(np.isnan(out), np.isnan(rounded))
         size = np.maximum(np.maximum(np.abs(np.asarray(reference, Wide)), float(info.smallest_normal)), least)
         ulps = np.abs(out.astype(Wide) - reference) / np.exp2(np.floor(np.log2(size)) - info.nmant)
-    # At the end of the range, one ulp is between the largest number and infinity.
+    # At the end of the range, the largest number and infinity are one ulp apart.
     finite = np.isfinite(rounded) & (np.abs(rounded) < info.max) & np.isfinite(out)
     edge = np.abs(np.asarray(reference, Wide)) >= float(info.max) * (1 - 4 * bound * float(info.eps))
     same = (out == rounded) | np.isnan(rounded)
@@ -128,10 +127,10 @@ def test_a_function_is_as_exact_as_stated(name: str, elem: str, bound: float) ->
     function, _, _, low, high = UNARY[name]
     x = everywhere(elem, low, high)
     if name in ("sin", "cos", "tan"):
-        # The reference's own reduction ends at 2^63.
+        # The reference's own argument reduction is valid up to 2^63.
         x = x[~(np.abs(x) > 1e18) | np.isinf(x)]
     if elem == "f64" and bound:
-        # The reference has 11 bits more than f64: its own error is 2^-10 ulp and what its functions err.
+        # The reference has 11 bits more than f64: its rounding error is 2^-10 ulp, plus the error of its functions.
         bound += 0.1
     with np.errstate(all="ignore"):
         check(name, compute(name, elem, x), function(x.astype(Wide)), bound, x)
@@ -168,7 +167,7 @@ def test_a_function_of_two_numbers_is_as_exact_as_stated(name: str, elem: str, b
 
 
 def exactly_reduced(x: float) -> float:
-    """x less a multiple of 2 pi, by pi to 100 digits (Machin's formula in integers)."""
+    """Return x minus a multiple of 2 pi, with pi to 100 digits (Machin's formula in integers)."""
     scale = 10**120
 
     def arctangent_of_inverse(n: int) -> int:
@@ -188,7 +187,7 @@ def test_sine_and_cosine_of_huge_numbers_are_those_of_their_exact_rest() -> None
     x = np.ldexp(random.uniform(1, 2, 3000), random.integers(40, 128, 3000)).astype(np.float32)
     rest = np.array([exactly_reduced(float(value)) for value in x]).astype(Wide)
     for name, function in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
-        # The rest is rounded to f64, which only counts where the result is almost 0.
+        # The rest is rounded to f64, which matters only if the result is almost 0.
         check(name, compute(name, "f32", x), function(rest), 2.5 if name == "tan" else 1.0, x, least=1e-3)
 
 
@@ -222,7 +221,7 @@ def test_the_remainder_is_that_of_the_nearest_quotient() -> None:
 
 
 def rounded(exact: Fraction, mode: str, elem: str) -> float:
-    """The number of a type next to an exact one that is not 0, in a direction."""
+    """Return the number of a type next to an exact one that is not 0, in a rounding direction."""
     precision, smallest, largest = (24, -149, 128) if elem == "f32" else (53, -1074, 1024)
     size = abs(exact)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
@@ -236,7 +235,7 @@ def rounded(exact: Fraction, mode: str, elem: str) -> float:
 
 
 def directed_arguments(elem: str, count: int) -> list[np.ndarray]:
-    """Special values with each other, random bits, and numbers whose sums and products cancel, or nearly so."""
+    """Return all pairs of special values, random bits, and numbers whose sums and products cancel, or nearly do."""
     dtype, random, info = FLOATS[elem], np.random.default_rng(6), np.finfo(FLOATS[elem])
     sizes = [0.0, 1.0, 0.5, 3.0, info.smallest_subnormal, info.smallest_normal, info.max, 1 + info.eps, INF, NAN, 1e30]
     special = np.array([sign * size for size in sizes for sign in (1.0, -1.0)], dtype)
@@ -249,7 +248,7 @@ def directed_arguments(elem: str, count: int) -> list[np.ndarray]:
     return [np.concatenate([columns[i].ravel(), *(part[i] for part in parts)]) for i in range(count)]
 
 
-# Exactly, and what a sum of zeros or none has for terms.
+# The exact function, and its number of arguments.
 DIRECTED: dict[str, tuple[Callable[..., Fraction], int]] = {
     "add": (operator.add, 2),
     "sub": (operator.sub, 2),
@@ -286,7 +285,7 @@ def test_arithmetic_rounded_in_a_direction_is_exact(name: str, elem: str, mode: 
 @pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
 @pytest.mark.parametrize("elem", FLOATS)
 def test_what_is_exact_needs_no_direction(elem: str, mode: str) -> None:
-    """Infinities, NaN, and the signs of zeros: a sum that is 0 is -0 downwards, unless both terms are 0."""
+    """Infinities, NaN, and the signs of zeros: rounded down, a sum of 0 is -0 unless both terms are +0."""
     x, y = directed_arguments(elem, 2)
     with np.errstate(all="ignore"):
         edge = ~np.isfinite(x) | ~np.isfinite(y)
@@ -324,7 +323,7 @@ def test_a_root_rounded_in_a_direction_is_next_to_the_exact_one(elem: str, mode:
 
 
 def error_function(x: float) -> tuple[Decimal, Decimal]:
-    """(erf, erfc) of a number from 0 to 30 to 40 digits, by a series of positive terms."""
+    """Return (erf, erfc) of a number from 0 to 30 to 40 digits, by a series of positive terms."""
     getcontext().prec = 60 + int(x * x / 2)
     exact = Decimal(x)
     square = exact * exact
@@ -340,7 +339,7 @@ def error_function(x: float) -> tuple[Decimal, Decimal]:
 
 @cache
 def pi_to(digits: int) -> Decimal:
-    """By Machin's formula."""
+    """Return pi by Machin's formula."""
     scale = 10 ** (digits + 10)
 
     def arctangent_of_inverse(n: int) -> int:
@@ -355,14 +354,14 @@ def pi_to(digits: int) -> Decimal:
 
 
 def tail(x: float, scaled: bool = False) -> Decimal:
-    """erfc, or e^(x^2) erfc(x), of a number from -30 to 30."""
+    """Return erfc, or e^(x^2) erfc(x), of a number from -30 to 30."""
     erf, erfc = error_function(abs(x))
     found = erfc if x >= 0 else 1 + erf
     return found * (Decimal(x) * Decimal(x)).exp() if scaled else found
 
 
 def normal(x: float) -> Decimal:
-    """The standard normal distribution: erfc(-x / sqrt 2) / 2, by the series for x sqrt(1/2)."""
+    """Return the standard normal distribution: erfc(-x / sqrt 2) / 2, by the series for x sqrt(1/2)."""
     getcontext().prec = 60 + int(x * x / 2)
     size = abs(Decimal(x))
     term, total, n = size, size, 0
@@ -375,7 +374,7 @@ def normal(x: float) -> Decimal:
 
 
 def wide(x: Decimal) -> Any:
-    """To extended precision."""
+    """Convert to extended precision."""
     high = float(x)
     return Wide(high) + Wide(float(x - Decimal(high)))
 
@@ -413,7 +412,7 @@ def test_erfcx_of_large_numbers_is_that_of_its_asymptotic_series() -> None:
 
 @pytest.mark.parametrize("elem", FLOATS)
 def test_inverses_of_the_error_functions_are_as_exact_as_stated(elem: str) -> None:
-    """The exact erfc of a result, against the argument: a relative error of the result makes one of known size."""
+    """Compare the exact erfc of a result with the argument: a result's relative error changes it by a known amount."""
     dtype, random = FLOATS[elem], np.random.default_rng(8)
     least = 1e-44 if elem == "f32" else 1e-250
     tails = np.concatenate([random.uniform(0, 1, 120), np.geomspace(least, 0.5, 60), 1 - np.geomspace(1e-7, 0.5, 30)])
@@ -444,7 +443,7 @@ def test_inverses_of_the_error_functions_are_as_exact_as_stated(elem: str) -> No
 
 
 def test_the_gamma_functions_are_as_exact_as_stated() -> None:
-    """Against C's in f64, which err by a few of its ulp."""
+    """Compare with C's functions in f64, whose errors are a few ulp of f64."""
     random = np.random.default_rng(9)
     spread = np.geomspace(1e-37, 1e36, 3000)
     x = np.concatenate([random.uniform(-42, 36, 20000), random.uniform(-4, 4, 20000), spread, -np.geomspace(1e-37, 30)])
@@ -494,7 +493,7 @@ EULER = Decimal(
 
 
 def bessel(name: str, number: float) -> Decimal:
-    """A Bessel function of a number above 0 and up to 100, by its ascending series (Abramowitz and Stegun, 9.1.10)."""
+    """Return a Bessel function of a number in (0, 100], by its ascending series (Abramowitz and Stegun, 9.1.10)."""
     getcontext().prec = 60 + int(number)
     order, x = int(name[-1]), Decimal(number)
     square = x * x / 4 * (-1 if name[0] in "jy" else 1)
@@ -517,7 +516,7 @@ def bessel(name: str, number: float) -> Decimal:
     [("j0", 8), ("j1", 6), ("y0", 8), ("y1", 10), ("cyl_bessel_i0", 4), ("cyl_bessel_i1", 4)],
 )
 def test_bessel_functions_are_as_exact_as_stated(name: str, bound: float) -> None:
-    """j and y in ulp of the wave's size, sqrt(2 / (pi x)), where they are less than that."""
+    """Check j and y in ulp of the wave's amplitude, sqrt(2 / (pi x)), where they are smaller than it."""
     random = np.random.default_rng(12)
     above = random.uniform(8, 60, 150) if name[0] in "jy" else random.uniform(8, 91, 150)
     x = np.concatenate([random.uniform(0, 8, 300), above, np.geomspace(1e-30, 1, 40)]).astype(np.float32)
@@ -541,7 +540,7 @@ def test_bessel_functions_are_as_exact_as_stated(name: str, bound: float) -> Non
 
 
 def test_bessel_functions_of_huge_numbers_are_waves_of_the_right_size_and_phase() -> None:
-    """j0^2 + y0^2 is 2 / (pi x), and y0 / j0 the tangent of x - pi / 4."""
+    """Check that j0^2 + y0^2 is 2 / (pi x), and y0 / j0 is the tangent of x - pi / 4."""
     x = np.geomspace(1e8, 3e38, 500).astype(np.float32)
     j0, y0, j1, y1 = (compute(name, "f32", x).astype(Wide) for name in ("j0", "y0", "j1", "y1"))
     size = 2 / (PI * x.astype(Wide))

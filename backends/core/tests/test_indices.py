@@ -1,4 +1,4 @@
-"""Loads through computed indices: random integer expressions against NumPy, many in one kernel."""
+"""Loads through computed indices: random integer expressions, many in one kernel, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from foundry_core.tensor import Tensor
 from generated import imported
 
 BACKEND = triton.runtime.driver.active.get_current_target().backend
-# Expressions a kernel, and kernels. A DPU's program has 4096 instructions, so its kernels are smaller; zen-compiler is
-# the lowering of spirv in a process of its own, and has another for threads, so there are fewer.
+# Expressions per kernel, and kernels. A DPU's program has at most 4096 instructions, so its kernels are smaller.
+# zen-compiler runs spirv's lowering, or another one for threads, in a separate process, so vsi has fewer kernels.
 EXPRESSIONS, KERNELS = {"dpu": (10, 60), "vsi": (40, 10)}.get(BACKEND, (40, 50))
 TURNS, PROGRAMS, BLOCK = 3, 3, 64
 N, M = 48, 7
-# From here on a tile of 64 reaches beyond the largest integer, and a block of 64 that starts here is the last one.
+# A tile of 64 that starts at FAR exceeds the largest integer. A block of 64 that starts at LAST_BLOCK is the last one.
 FAR, LAST_BLOCK = 2**31 - 40, 2**31 // BLOCK - 1
 OTHER = -5
 
@@ -52,7 +52,7 @@ def loading(access: Access) -> str:
 
 
 def source(accesses: list[Access], in_loop: list[Access]) -> str:
-    """A kernel that loads through each expression, and stores what it found in a row for each turn and program."""
+    """Return a kernel that loads through each expression. It stores the result in a row per iteration and program."""
     lines = [HEAD]
     for number, each in enumerate(accesses):
         lines.append(ONE.format(number=number, turns="turns", turn=0, load=loading(each)))
@@ -63,7 +63,7 @@ def source(accesses: list[Access], in_loop: list[Access]) -> str:
 
 
 def drawn(seed: int) -> Iterator[list[Access]]:
-    """Half of the accesses outside of a loop, half inside, where its counter is one of the variables; some masked."""
+    """Yield accesses, half outside of a loop, half inside with its counter as one of the variables; some are masked."""
     one = np.ones((1, 1, 1), np.int32)
     variables = {
         "i": np.arange(BLOCK, dtype=np.int32).reshape(1, 1, -1),
@@ -152,7 +152,7 @@ def across_wide(table, out, start, end, m, BLOCK: tl.constexpr):
 @pytest.mark.any_release
 @pytest.mark.parametrize("bits", [32, 64])
 def test_sums_wrap_around_where_integers_end(bits: int) -> None:
-    """As NumPy's do, where more is done with them than to add them to an address."""
+    """Sums wrap as NumPy's do, if they are used for more than an addition to an address."""
     kernel, element, m = (across, np.int32, 1000) if bits == 32 else (across_wide, np.int64, 1000)
     top, i = 2 ** (bits - 1), np.arange(BLOCK)
     starts = [top - BLOCK, top - 40, top - 1, -top, -3, 8]

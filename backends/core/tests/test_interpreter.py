@@ -1,4 +1,4 @@
-"""Triton's interpreter (TRITON_INTERPRET=1) takes a Tensor, and works in the array itself."""
+"""Triton's interpreter (TRITON_INTERPRET=1) accepts a Tensor, and works on the array itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from foundry_core.tensor import Tensor
 
-# What is interpreted is decided where a kernel is defined, and for Triton's own functions where Triton is imported.
+# A kernel's definition decides whether it is interpreted. For Triton's own functions, the import of Triton decides.
 SCRIPT = """
 import ml_dtypes
 import numpy as np

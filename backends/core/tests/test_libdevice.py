@@ -1,4 +1,4 @@
-"""The functions of Triton's libdevice module, each against NumPy in extended precision, special values included."""
+"""The functions of Triton's libdevice module, each compared with NumPy in extended precision, with special values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from triton.language.extra import libdevice
 BLOCK = 256
 ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
 FLOATS = {"f32": np.float32, "f64": np.float64}
-# What references are computed in: x86's extended precision, 64 bits of mantissa.
+# The type for references: x86's extended precision, with 64 bits of mantissa.
 Wide = np.longdouble
 INF, NAN = math.inf, math.nan
 
@@ -40,7 +40,7 @@ def {name}({parameters}, out, n, BLOCK: tl.constexpr):
 
 
 def exactly(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """One of Python's own functions, which NumPy does not have, in float64; OverflowError is an infinity."""
+    """Apply one of Python's functions that NumPy lacks, in float64; OverflowError becomes an infinity."""
 
     def one(x: float) -> float:
         try:
@@ -54,19 +54,19 @@ def exactly(function: Callable[[float], float]) -> Callable[[Any], Any]:
 
 
 def gamma(x: float) -> float:
-    """C's tgamma: infinite at the zeros, NaN at negative integers and at minus infinity."""
+    """Compute C's tgamma: infinite at the zeros, NaN at negative integers and at minus infinity."""
     if x == -INF:
         return NAN
     return math.copysign(INF, x) if x == 0 else NAN if x < 0 and x == math.floor(x) else math.gamma(x)
 
 
 def log_gamma(x: float) -> float:
-    """C's lgamma: infinite at 0 and at negative integers."""
+    """Compute C's lgamma: infinite at 0 and at negative integers."""
     return INF if x <= 0 and x == math.floor(x) else math.lgamma(x)
 
 
 def inverse_erf(x: float) -> float:
-    """By bisection on the floats: math.erf rises."""
+    """Compute the inverse by bisection on the floats, because math.erf is increasing."""
     if not abs(x) <= 1:
         return NAN
     if abs(x) == 1:
@@ -83,11 +83,11 @@ def inverse_erf(x: float) -> float:
 
 
 def half_turns(function: Callable[[Any], Any], zero: float) -> Callable[[Any], Any]:
-    """sin or cos of pi * x, the multiples of 2 taken away first; `zero` is where between 0 and 1 it is 0."""
+    """Return sin or cos of pi * x, after removing multiples of 2; `zero` is the x between 0 and 1 at which it is 0."""
 
     def turned(x: Any) -> Any:
         rest = np.fmod(x, Wide(2))
-        # pi in extended precision: what float64's leaves out is the second number.
+        # pi in extended precision: the second number is the part that float64 does not hold.
         found = function(rest * (Wide(np.pi) + Wide(1.2246467991473531772e-16)))
         return np.where(np.abs(rest) % 1 == zero, 0, found)
 
@@ -99,10 +99,10 @@ def away_from_zero(x: Any) -> Any:
     return np.copysign(np.abs(x) - rest + (rest >= 0.5), x)
 
 
-# Name, reference, ulp, and from where to where arguments are drawn. The errors are what OpenCL C allows in single and,
-# the same, in double precision (OpenCL C 3.0, section 7.4, "Relative Error as ULPs"); 0 where a result is exact or
-# correctly rounded. lgamma is left open there: 16 ulp of 1 or more, its zeros being at 1 and 2. erfinv errs by what
-# erf or erfc do, 16 ulp, times at most 1.2, and by its own arithmetic.
+# Name, reference, ulp, and the range of arguments. The errors are those that OpenCL C allows in single and, equally, in
+# double precision (OpenCL C 3.0, section 7.4, "Relative Error as ULPs"); 0 if a result is exact or correctly rounded.
+# OpenCL leaves lgamma open: here 16 ulp of at least 1, because its zeros are at 1 and 2. erfinv's error is that of
+# erf or erfc, 16 ulp, times at most 1.2, plus that of its own arithmetic.
 UNARY: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
     "exp": (np.exp, 3, -80, 80),
     "exp2": (np.exp2, 3, -120, 120),
@@ -181,7 +181,7 @@ SPECIAL = [
     -INF,
     NAN,
 ]
-# Arguments of more than this are left out: the reference's own reduction ends at 2^63.
+# Larger arguments are left out: the reference's own argument reduction is valid up to 2^63.
 LARGEST = {"sin": 1e18, "cos": 1e18, "tan": 1e18}
 
 BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
@@ -203,7 +203,7 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
     "mul_rn": (np.multiply, 0, -4, 4),
     "sub_rn": (np.subtract, 0, -4, 4),
 }
-# Exact ones: what NumPy does in the type itself.
+# Exact functions: the reference is NumPy in the type itself.
 SAME = {"fmod", "copysign", "remainder", "add_rn", "mul_rn", "sub_rn", "div_rn", "rcp_rn"}
 TERNARY = {"norm3d": 5.0, "rnorm3d": 6.0}
 BESSEL = ["j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1"]
@@ -215,7 +215,7 @@ CONVERSIONS = [
         ("float", "double"), ("int", "uint", "ll", "ull"), ("rn", "rz", "rd", "ru")
     )
 ]
-# What is basic arithmetic on every device, since OpenCL C has no such function.
+# Functions that are basic arithmetic on every device, since OpenCL C has no such function.
 WITHOUT_LIBRARY = {
     "rcbrt",
     "rhypot",
@@ -229,7 +229,7 @@ WITHOUT_LIBRARY = {
     *BESSEL,
     *(f"{name}_{mode}" for name in ("add", "sub", "mul", "div", "rcp", "sqrt", "fma") for mode in ("rz", "rd", "ru")),
 }
-# Of these, those that no other test runs.
+# Those of them that no other test runs.
 BITS = [
     "erfcx",
     "normcdf",
@@ -243,7 +243,7 @@ BITS = [
     "fma_rd",
     *BESSEL,
 ]
-# Of f64, what a DPU does not have: their methods need a type twice as wide, or its fused multiply-add.
+# Functions of f64 that a DPU does not have: their methods need a type twice as wide, or its fused multiply-add.
 NOT_ON_DPU_IN_F64 = {*F32_ONLY, "fma"}
 OF_INTEGERS = ["clz", "popc", "ffs", "brev", "mulhi", "hadd", "rhadd", "mul24", "sad"]
 TESTED = [
@@ -252,13 +252,13 @@ TESTED = [
     *("float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double"),
     *("double2hiint", "double2loint", "hiloint2double", "double2float_rn", "ll2float_rn", "uint2float_rn"),
 ]
-# Symbols that Triton gives another name, or that mean the same as one that is tested.
+# Symbols that Triton calls by another name, or that are equivalent to a tested one.
 SAME_AS = {"fabs": "abs", "scalbn": "ldexp", "powi": "pow", "norm4d": "norm3d", "rnorm4d": "rnorm3d", "pown": "pow"}
 SAME_AS |= {f"{name[:-1]}{mode}": name for name in BITS if name[-3:-1] == "_r" for mode in "zdu"}
 
 
 def arity(name: str) -> int:
-    """How many arguments one of Triton's functions takes, beside those that the compiler gives it."""
+    """Return the number of arguments of one of Triton's functions, without those that the compiler adds."""
     parameters = inspect.signature(getattr(libdevice, name)).parameters
     return sum(not parameter.startswith("_") for parameter in parameters)
 
@@ -270,7 +270,7 @@ def test_every_function_that_is_lowered_is_tested() -> None:
 
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """A module with a kernel for each function: Triton reads a kernel's source from its file."""
+    """Return a module with a kernel for each function. It is a file, because Triton reads kernels from files."""
     text = ["import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"]
     for name in TESTED:
         letters = "xyz"[: arity(name)]
@@ -286,7 +286,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray) -> np.ndarray:
-    """The function's results on arrays of one length, into a poisoned array."""
+    """Return the function's results for arrays of one length, written into a poisoned array."""
     out.view(np.uint8).fill(0x5A)
     tensors = [Tensor(np.ascontiguousarray(array)) for array in (*arguments, out)]
 
@@ -299,7 +299,7 @@ def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray)
         pytest.skip("refused on a DPU, by name")
     launch()
     if name in FUNCTIONS and (ON_DPU or name in WITHOUT_LIBRARY):
-        # What NumPy computes, whose errors test_functions.py measures.
+        # Compared with NumPy's arithmetic, whose errors test_functions.py measures.
         own = "pown" if name == "pow" and arguments[1].dtype.kind == "i" else name
         expected = compute(own, "f32" if out.dtype == np.float32 else "f64", *arguments)
         np.testing.assert_array_equal(out, expected)
@@ -309,25 +309,25 @@ def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray)
 
 
 def check(out: np.ndarray, reference: Any, error: float, *, least: float = 0.0, signed: bool = True) -> None:
-    """Within some ulp of a reference; infinities, NaN and the signs of zeros as they are there."""
+    """Check an error in ulp against a reference; infinities, NaN and the signs of zeros must be equal."""
     info = ml_dtypes.finfo(out.dtype)
     with np.errstate(all="ignore"):
         rounded = np.asarray(reference).astype(out.dtype)
         size = np.maximum(np.maximum(np.abs(np.asarray(reference, Wide)), float(info.smallest_normal)), least)
-        # Half an ulp for rounding the reference itself where it is not a number of the type.
+        # Half an ulp for rounding the reference itself if it is not a number of the type.
         allowed = (error + 0.5) * np.exp2(np.floor(np.log2(size)) - info.nmant)
         near = np.abs(out.astype(Wide) - reference) <= allowed
     finite = np.isfinite(rounded)
     np.testing.assert_array_equal(np.isnan(out), np.isnan(rounded))
     if error == 0:
         np.testing.assert_array_equal(out, rounded)
-    # At the end of the range an allowed error decides between the largest number and infinity.
+    # At the end of the range, the result may be the largest number or infinity, within the allowed error.
     with np.errstate(all="ignore"):
         edge = np.isinf(rounded) & np.isfinite(np.asarray(reference, Wide)) & (np.abs(out) > float(info.max) / 2)
     np.testing.assert_array_equal(out[~finite & ~edge], rounded[~finite & ~edge])
     bad = finite & ~near
     assert not bad.any(), f"{np.count_nonzero(bad)}: {out[bad][:5]} for {rounded[bad][:5]}"
-    # The sign of a zero between two numbers: OpenCL says which for sinpi and cospi, PoCL has the other.
+    # The sign of a zero between two numbers: OpenCL specifies it for sinpi and cospi; PoCL returns the opposite one.
     zero = signed & (rounded == 0) & (np.asarray(reference) == 0) & (out == 0)
     np.testing.assert_array_equal(np.signbit(out[zero]), np.signbit(rounded[zero]))
 
@@ -350,7 +350,7 @@ def test_functions_are_as_exact_as_opencl_promises(kernels: ModuleType, name: st
 
 
 def beside(value: float, low: float, high: float, dtype: Any) -> np.ndarray:
-    """Vectors of 16 random numbers in which some places have a value instead."""
+    """Return vectors of 16 random numbers, in which some places have a given value instead."""
     x = drawn(low, high, np.float64, 14, 96).reshape(6, 16)
     for row, places in zip(x, ([0], [15], slice(4, 8), slice(8, 16), slice(1, None, 2), slice(None)), strict=True):
         row[places] = value
@@ -361,7 +361,7 @@ def beside(value: float, low: float, high: float, dtype: Any) -> np.ndarray:
 @pytest.mark.parametrize("type", FLOATS)
 @pytest.mark.parametrize("name", ["exp", "log", "log2", "sin", "cos", "tan", "cbrt", "atan", "tanh", "lgamma", "pow"])
 def test_a_special_value_changes_nothing_beside_it(kernels: ModuleType, name: str, type: str) -> None:
-    """PoCL's functions of vectors have branches for all of a vector, and not all of them are right."""
+    """PoCL's vector functions have branches that are taken for a whole vector, and some of them are wrong."""
     dtype, values = FLOATS[type], [value for value in [*SPECIAL, 1e-310, 5e-324, 1e300] if value != -1e-20]
     function, error, low, high = (UNARY | BINARY)[name]
     values = [value for value in values if not LARGEST.get(name, INF) < value < INF]
@@ -374,7 +374,7 @@ def test_a_special_value_changes_nothing_beside_it(kernels: ModuleType, name: st
 
 @pytest.mark.parametrize("name", ["exp", "rint", "erfc"])
 def test_functions_of_numbers_wider_than_what_is_stored(kernels: ModuleType, name: str) -> None:
-    """As many lanes are taken as fit what is stored, which is twice what a function takes at a time."""
+    """The number of lanes is chosen for the stored type. It is twice what a function accepts at a time."""
     x = drawn(-4, 4, np.float64, 16)
     function, error, _, _ = UNARY[name]
     check(run(kernels, name, np.empty(x.size, np.float32), x), function(x.astype(Wide)), error)
@@ -390,7 +390,7 @@ def test_powers_with_whole_exponents(kernels: ModuleType, type: str) -> None:
 
 
 def pairs(low: float, high: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Random ones, and each special value with each."""
+    """Return random pairs, and all pairs of special values."""
     x, y = zip(*itertools.product(SPECIAL, SPECIAL), strict=True)
     return (
         np.concatenate([drawn(low, high, dtype, 2), np.array(x).astype(dtype)]),
@@ -406,7 +406,7 @@ def test_functions_of_two_arguments_are_as_exact_as_opencl_promises(kernels: Mod
     with np.errstate(all="ignore"):
         reference = function(x, y) if name in SAME else function(x.astype(Wide), y.astype(Wide))
     if name == "remainder":
-        # math.remainder refuses an infinite first argument and 0 as the second, which C answers with NaN.
+        # math.remainder raises an error for an infinite first argument or a second argument of 0; C returns NaN.
         reference = reference.astype(x.dtype)
     check(run(kernels, name, np.empty_like(x), x, y), reference, error)
 
@@ -418,7 +418,7 @@ def test_norms_neither_overflow_nor_vanish_on_the_way(kernels: ModuleType, name:
     scale = np.repeat(np.array([1e-25, 1.0, 1e25]), 100)
     x, y, z = ((drawn(-1, 1, np.float64, seed, 300) * scale).astype(dtype) for seed in (4, 5, 6))
     reference = np.sqrt(x.astype(Wide) ** 2 + y.astype(Wide) ** 2 + z.astype(Wide) ** 2)
-    # hypot's 4 ulp twice, of which the inner one counts in part; a division for the reciprocal.
+    # Twice hypot's 4 ulp, of which the inner one counts in part; a division for the reciprocal.
     check(run(kernels, name, np.empty_like(x), x, y, z), reference if name == "norm3d" else 1 / reference, 9)
 
 
@@ -428,7 +428,7 @@ def test_norms_neither_overflow_nor_vanish_on_the_way(kernels: ModuleType, name:
 def test_functions_that_opencl_does_not_have_give_the_bits_of_their_arithmetic(
     kernels: ModuleType, name: str, type: str
 ) -> None:
-    """`run` compares them with NumPy's; test_functions.py says how exact these are."""
+    """`run` compares them with NumPy's arithmetic; test_functions.py measures how exact that is."""
     arguments = [
         np.concatenate([np.array(SPECIAL), drawn(0, 1, np.float64, 17), drawn(-9, 9, np.float64, 18)])
     ] * arity(name)
@@ -443,7 +443,7 @@ def test_fma_rounds_once(kernels: ModuleType, type: str) -> None:
     x, y = drawn(1, 2, dtype, 7), drawn(1, 2, dtype, 8)
     product = x * y
     out = run(kernels, "fma", np.empty_like(x), x, y, -product)
-    # What the rounding of the product left out, which one more rounding would have made 0.
+    # The rounding error of the product. Another rounding would make it 0.
     exact = np.array([float(error(a, b, p)) for a, b, p in zip(x, y, product, strict=True)])
     np.testing.assert_array_equal(out.astype(np.float64), exact)
     assert np.count_nonzero(out) > out.size // 2
@@ -474,7 +474,7 @@ def test_ldexp_is_rounded_once_from_the_largest_to_the_smallest(kernels: ModuleT
 
 @pytest.mark.parametrize("type", FLOATS)
 def test_the_inverse_of_erfc_reaches_where_erfc_is_small(kernels: ModuleType, type: str) -> None:
-    """erfc of what comes out, in float64: a step of y by one ulp changes it by about 2 y^2 ulp."""
+    """Apply erfc to the result in float64: a step of y by one ulp changes it by about 2 y^2 ulp."""
     dtype, least = FLOATS[type], 1e-30 if type == "f32" else 1e-290
     tails = np.concatenate([np.geomspace(least, 1, 300), np.linspace(1, 1.99, 100)]).astype(dtype)
     out = run(kernels, "erfcinv", np.empty_like(tails), tails)
@@ -513,7 +513,7 @@ INTEGERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64
 
 
 def to_integers(x: np.ndarray, kind: Any) -> np.ndarray:
-    """Whole numbers as integers: beyond the range the nearest, NaN as 0."""
+    """Convert whole numbers to integers: beyond the range the nearest one, NaN to 0."""
     info = np.iinfo(kind)
     return np.array(
         [
@@ -576,7 +576,7 @@ def test_conversions_to_f32_round_to_nearest(kernels: ModuleType, name: str, sou
 
 
 def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., int]:
-    """With Python's integers, on the unsigned bits of the arguments."""
+    """Return a function on Python's integers, applied to the unsigned bits of the arguments."""
 
     def number(bits: int) -> int:
         return bits - (1 << width) if signed and bits >> (width - 1) else bits

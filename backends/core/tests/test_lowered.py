@@ -1,4 +1,4 @@
-"""What the planner and each mapping make of a kernel in structured form, read off the text: no device, no Triton."""
+"""What the planner and each mapping make of a kernel in structured form, read from the text: no device, no Triton."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from xdsl.traits import Pure
 
 
 def structured(body: str) -> str:
-    """A kernel with pointers %p, %q and %o, %x = the 64 floats of %p, and lines of its own."""
+    """Return a kernel with pointers %p, %q and %o, %x = the 64 floats of %p, and the given lines."""
     return f"""module {{ tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %o: !tt.ptr<f32>) {{
       %c0 = arith.constant 0 : i64
       %c1 = arith.constant 1 : i64
@@ -38,7 +38,7 @@ def store(value: str, pointer: str) -> str:
 
 
 def stored_twice(function: str) -> str:
-    """A function of %f, numbers that cost nothing to compute again, stored to two places."""
+    """Return a kernel that stores a function of %f to two places; %f is cheap to compute again."""
     numbers = (
         "%i = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>\n"
         "%f = arith.sitofp %i : tensor<64xi32> to tensor<64xf32>\n"
@@ -51,7 +51,7 @@ def body_of(text: str) -> Block:
 
 
 def in_order(text: str, *patterns: str) -> None:
-    """Check that lines that match the patterns stand in this order, each behind the one before."""
+    """Check that lines that match the patterns are in this order."""
     at = 0
     for pattern in patterns:
         found = re.compile(pattern).search(text, at)
@@ -59,7 +59,7 @@ def in_order(text: str, *patterns: str) -> None:
         at = found.end()
 
 
-# By their names in OpenCL: functions of one argument, those left out that are written in two calls.
+# Functions of one argument by their OpenCL names, without those that are lowered to two calls.
 COSTLY = {
     row.opencl: row.operation.name
     for row in ROWS
@@ -146,7 +146,7 @@ def test_no_operation_and_no_symbol_is_in_two_rows() -> None:
 
 @irdl_op_definition
 class MirrorOp(IRDLOperation):
-    """As an operation that somebody adds to a dialect and to no table."""
+    """An operation that is in a dialect, but in no table."""
 
     name = "test.mirror"
     src = operand_def(TensorType)

@@ -16,7 +16,7 @@ class FakePlatform:
 
 
 class FakeDevice:
-    """As much of an OpenCL device as `find` looks at."""
+    """The part of an OpenCL device that `find` reads."""
 
     platform = FakePlatform()
     available = True

@@ -1,4 +1,4 @@
-"""What Triton's operations mean after the lowering, each against NumPy, on whatever device the active driver has."""
+"""Triton's operations after the lowering, each compared with NumPy, on the active driver's device."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ UNARY = {
 
 
 def ulp(reference: np.ndarray, dtype: object) -> np.ndarray:
-    """The distance from a number to the next one of its type, at each element of a float64 array."""
+    """Return the distance from a number to the next one of its type, at each element of a float64 array."""
     info = ml_dtypes.finfo(dtype)
     exponent = np.floor(np.log2(np.maximum(np.abs(reference), float(info.smallest_normal))))
     return np.exp2(exponent - info.nmant)
 
 
-# Triton's front end takes f32 and f64 only for most of them, and f32 only for sqrt_rn.
+# For most of them, Triton's front end accepts only f32 and f64; for sqrt_rn only f32.
 UNARY_CASES = [(name, "f32") for name in UNARY] + [(name, "f64") for name in UNARY if name != "sqrt_rn"]
 UNARY_CASES += [(name, dtype) for name in ("abs", "neg") for dtype in ("f16", "bf16")]
 
@@ -127,7 +127,7 @@ def test_unary_functions_are_as_exact_as_opencl_promises(name: str, type: str) -
         return
     launch(unary, x, out, OP=name)
     reference = function(x.astype(F64))
-    # Half an ulp for rounding the reference itself where it is not a number of the type.
+    # Half an ulp for rounding the reference itself if it is not a number of the type.
     allowed = (error + 0.5) * ulp(reference, dtype)
     assert np.all(np.abs(out.astype(F64) - reference) <= allowed)
 
@@ -200,7 +200,7 @@ def test_float_arithmetic_is_correctly_rounded(name: str, type: str) -> None:
     x, y, out = numbers(dtype, seed=1, low=-4), numbers(dtype, seed=2, low=-4), poisoned(dtype)
     launch(binary, x, y, out, OP=name)
     with np.errstate(all="ignore"):
-        # In f64 the operations on narrower types are exact but for division, and one rounding follows.
+        # In f64, the operations on narrower types are exact except division; one rounding follows.
         reference = FLOAT_BINARY[name](x.astype(F64), y.astype(F64)).astype(dtype)
     np.testing.assert_array_equal(out, reference)
 
@@ -325,7 +325,7 @@ def compared_booleans(x, y, out, lesser, greater, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("block", [4, 64])
 def test_false_is_less_than_true(block: int) -> None:
-    """The differential tests found SPIR-V's comparisons of booleans to be others (seed 200)."""
+    """The differential tests found that SPIR-V compares booleans differently (seed 200)."""
     x, y = (np.resize(np.array(each, bool), block) for each in ([0, 0, 1, 1], [0, 1, 0, 1]))
     out = np.full((7, block), 77, np.int8)
     compared_booleans[(1,)](Tensor(x), Tensor(y), Tensor(out), 0, 2, BLOCK=block)
@@ -344,7 +344,7 @@ def clamped(x, out, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
 def test_clamp_keeps_nan_only_if_asked(type: str) -> None:
-    """Else the result is one of the limits; which one Triton leaves open."""
+    """Otherwise the result is one of the limits. Triton does not specify which one."""
     x, out = numbers(FLOATS[type], low=-4), np.full((2, N), 77, FLOATS[type])
     x[::3] = np.nan
     launch(clamped, x, out)
@@ -361,9 +361,9 @@ def cast(x, out, n, BLOCK: tl.constexpr):
 
 
 def nearest(x: np.ndarray, type: str) -> np.ndarray:
-    """f64 to a narrower type and back, rounded once to nearest even.
+    """Round f64 once to the nearest number of a narrower type (ties to even), and convert it back.
 
-    By hand: ml_dtypes converts f64 to bf16 by way of f32 and so rounds twice.
+    ml_dtypes is not used, because it converts f64 to bf16 through f32 and so rounds twice.
     """
     info = ml_dtypes.finfo(FLOATS[type])
     with np.errstate(all="ignore"):
@@ -376,11 +376,11 @@ def nearest(x: np.ndarray, type: str) -> np.ndarray:
 @pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("source", FLOATS)
 def test_float_casts_round_to_nearest_even(source: str, target: str) -> None:
-    """All special cases: ties, overflow to infinity, subnormals of either type, infinities and NaN."""
+    """All special cases: ties, overflow to infinity, subnormals of both types, infinities and NaN."""
     wide = np.concatenate(
         [
             np.random.default_rng(3).standard_normal(500) * np.exp2(np.random.default_rng(4).uniform(-30, 18, 500)),
-            # Ties of f16 and bf16, and numbers just beside them, where rounding twice would go wrong.
+            # Ties of f16 and bf16, and numbers next to them, where rounding twice gives a wrong result.
             1 + np.exp2(-11.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-24.0),
             1 + np.exp2(-8.0) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-30.0),
             [
@@ -424,7 +424,7 @@ def test_integer_casts_keep_the_low_bits(source: str, target: str) -> None:
 @pytest.mark.parametrize("source", [np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32])
 def test_integers_become_the_nearest_float(source: type, target: str) -> None:
     x, out = integers(source), poisoned(FLOATS[target])
-    # Ties of f16 and bf16, and what lies just beside them.
+    # Ties of f16 and bf16, and numbers next to them.
     ties = [(2 * m + 1) << s for m, s in ((1024, 4), (1500, 0), (2047, 4), (130, 20), (255, 15), (128, 22), (129, 23))]
     near = np.array([sign * (tie + step) for tie in ties for step in (-1, 0, 1) for sign in (1, -1)])
     near = near[(near >= np.iinfo(source).min) & (near <= np.iinfo(source).max)]
@@ -457,7 +457,7 @@ def copy_all(x, out, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("name", ["exp", "exp2", "log", "log2"])
 def test_functions_keep_their_precision_over_the_whole_range(name: str) -> None:
-    """Where results are normal numbers; at the ends of the range a reduction of the argument has to be exact."""
+    """Checked where results are normal numbers. At the ends of the range, argument reduction has to be exact."""
     function, error = UNARY[name]
     low, high = (-87.0, 88.0) if name == "exp" else (-125.0, 127.0) if name == "exp2" else (1e-37, 1e38)
     x, out = numbers(F32, low=low, high=high), poisoned(F32)

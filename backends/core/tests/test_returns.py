@@ -1,4 +1,4 @@
-"""A return under a condition that is known at run time only: what is behind it is done by the other programs."""
+"""A return under a condition that is known only at run time: the other programs run the code after it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def meeting_behind_a_return(x, n, BLOCK: tl.constexpr):
         v += 1
     else:
         v += 2
-    # Reached in two ways, one of them past a return.
+    # Reached on two paths, one of them after a possible return.
     for i in range(3):
         v = v * 2 + i
     tl.store(at, v)
@@ -102,7 +102,7 @@ def too_many(x, n, BLOCK: tl.constexpr):
 
 
 def run(kernel: object, x: np.ndarray, n: int) -> np.ndarray:
-    """One more program's place behind the last is there to be left alone."""
+    """Run a kernel. The array has space for one more program, which must stay unchanged."""
     data = np.concatenate([x, np.full(BLOCK, np.nan, np.float32)])
     kernel[(PROGRAMS,)](Tensor(data), n, BLOCK=BLOCK)
     assert np.isnan(data[-BLOCK:]).all()
@@ -123,7 +123,7 @@ def test_programs_that_return_at_once_store_nothing(x: np.ndarray, n: int) -> No
 
 def test_each_condition_has_its_return(x: np.ndarray) -> None:
     before = x.reshape(PROGRAMS, BLOCK).copy()
-    before[4] += 30  # whose sum is large
+    before[4] += 30  # its sum is large
     result = run(several, before.ravel(), 5)
     expected = before.copy()
     expected[1] *= 2

@@ -1,4 +1,4 @@
-"""Every row of the table of scalar types: its numbers and arrays reach a kernel bit for bit, or are refused."""
+"""Every row of the table of scalar types: its numbers and arrays arrive in a kernel bit for bit, or are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foundry_core.tensor import DTYPES, Tensor
 from triton.compiler import ASTSource
 
 BACKEND = triton.runtime.driver.active.get_current_target().backend
-# What no device of this backend computes with: refused at compile time, by Triton's name or by MLIR's.
+# Types that no device of this backend supports. They are refused at compile time, by Triton's or MLIR's name.
 REFUSED = {"fp8e4nv", "fp8e4b8", "fp8e5b16", "fp8e4b15"} | {"dpu": {"fp8e5"}, "vsi": {"fp64"}}.get(BACKEND, set())
 PASSED = [row for row in ROWS if row.carrier]
 N = 256
@@ -35,12 +35,12 @@ def copy(x, out, N: tl.constexpr):
 
 
 def compiled(kernel: object, signature: dict[str, str], row: Scalar, **constants: int) -> object:
-    """A kernel of exactly this signature; None if it is refused, by the type's name, as it must be on this backend."""
+    """Compile a kernel for exactly this signature. Return None if it is refused by the type's name, as it must be."""
     try:
         found = triton.compile(ASTSource(kernel, signature, constants))
     except Exception as error:
         said = f"{error} {error.__cause__ or ''}"
-        # LLVM's translator names what the device lacks: Float64.
+        # LLVM's translator names the missing capability: Float64.
         assert row.name in said or row.mlir in said or f"Float{row.bits}" in said
         assert row.name in REFUSED
         return None

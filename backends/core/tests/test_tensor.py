@@ -1,4 +1,4 @@
-"""Tensor: what Triton and the launchers see of a NumPy array."""
+"""Tensor: how Triton and the launchers see a NumPy array."""
 
 from __future__ import annotations
 

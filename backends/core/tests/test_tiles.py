@@ -1,4 +1,4 @@
-"""Shapes, addresses, control flow and the order of memory accesses after the lowering, each against NumPy."""
+"""Shapes, addresses, control flow and the order of memory accesses after the lowering, each compared with NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foundry_core.tensor import Tensor
 
 rng = np.random.default_rng(0)
 ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
-# Of a DPU's 64 KiB for everything, what one program's tiles can have (foundry_core.mapping.tasklet.target).
+# Bytes for one program's tiles, of a DPU's 64 KiB of WRAM (foundry_core.mapping.tasklet.target).
 WRAM_FOR_TILES = 60416
 
 
@@ -76,7 +76,7 @@ def gather(x, index, out, n, BLOCK: tl.constexpr):
 
 def test_gather_reads_only_where_its_mask_is_set() -> None:
     x, index, out = rng.standard_normal(500).astype("f"), rng.integers(0, 500, 1000), poison(1000)
-    # Where the mask is not set the address is none: reading it would fault.
+    # Where the mask is not set, the address is invalid: reading it would fault.
     index[index % 3 == 0] = 3 * 10**15
     gather[(8,)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=128)
     np.testing.assert_array_equal(out, np.where(index % 3 != 0, x[index % 500], np.float32(-1)))
@@ -248,7 +248,7 @@ def test_a_load_sees_what_was_there_before_a_later_store() -> None:
     shift_up[(1,)](Tensor(x), BLOCK=128)
     np.testing.assert_array_equal(x, [0, *range(128)])
     x, out = np.arange(128, dtype="f"), poison(128)
-    # The same memory through two arguments.
+    # Two arguments point to the same memory.
     read_then_overwrite[(1,)](Tensor(x), Tensor(x), Tensor(out), BLOCK=128)
     np.testing.assert_array_equal(out, np.arange(128))
     np.testing.assert_array_equal(x, np.arange(128) * 2)
@@ -383,7 +383,7 @@ def test_softmax(n: int) -> None:
     x, out = rng.standard_normal((9, n)).astype("f"), poison(9, n)
     softmax[(9,)](Tensor(x), Tensor(out), n, n, BLOCK=128)
     e = np.exp(x.astype("d") - x.max(1, keepdims=True))
-    # 3 ulp of exp and half an ulp of its argument (below 8, so 4 ulp of the result), as much for each summand.
+    # 3 ulp of exp and half an ulp of its argument (below 8, so 4 ulp of the result), and the same for each summand.
     np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=16 * 2.0**-23)
 
 
@@ -415,7 +415,7 @@ def dots(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     y = tl.load(b + k[:, None] * N + j[None, :])
     z = tl.load(c + i[:, None] * N + j[None, :])
     z = tl.dot(x, y, z, out_dtype=z.dtype)
-    # The first product is used twice: once as it is, once as what the second adds to.
+    # The first product is used twice: directly, and as the accumulator of the second.
     tl.store(c + i[:, None] * N + j[None, :], tl.dot(x, y, z, out_dtype=z.dtype) - z)
 
 
@@ -476,7 +476,7 @@ def attention(q, k, v, out, n, scale, D: tl.constexpr, M: tl.constexpr, N: tl.co
 
 
 def test_causal_attention() -> None:
-    """Everything at once: masks that are no rectangle, reductions, five values that a loop carries, two dots."""
+    """A combination: masks that are not rectangles, reductions, five loop-carried values, two dots."""
     n, d, scale = 200, 32, 0.3
     q, k, v = (rng.standard_normal((n, d)).astype("f") for _ in range(3))
     out = poison(n, d)
@@ -484,7 +484,7 @@ def test_causal_attention() -> None:
     scores = np.where(np.tril(np.ones((n, n), bool)), q.astype("d") @ k.T.astype("d") * scale, -np.inf)
     weights = np.exp(scores - scores.max(1, keepdims=True))
     expected = weights / weights.sum(1, keepdims=True) @ v.astype("d")
-    # A score is a sum of d products with an error of d ulp of sum |q k|, below 2 d; exp turns it into a relative one.
+    # A score is a sum of d products. Its error is d ulp of sum |q k|, which is below 2 d; exp makes it relative.
     bound = 2.0**-24 * (d * scale * (np.abs(q) @ np.abs(k).T).max() + n + 8) * np.abs(v).max()
     assert np.all(np.abs(out - expected) <= bound)
 
@@ -511,7 +511,7 @@ def test_f32_around_the_middle_between_two_f16_rounds_to_the_next_one() -> None:
     halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype("d")
     middles = ((halves + np.append(halves[1:], 65536.0)) / 2).astype("f")
     x = np.concatenate([middles, np.nextafter(middles, np.float32(0)), np.nextafter(middles, np.float32(1e38))])
-    # And what is too large, and f32's subnormals.
+    # Values that are too large, and f32's subnormals.
     x = np.concatenate([x, [1e38, np.inf, 1e-45, 2.0**-126]]).astype("f")
     x = np.resize(np.concatenate([x, -x]), -(-2 * len(x) // 256) * 256)
     out = np.full(len(x), np.nan, np.float16)
@@ -545,7 +545,7 @@ def long_code(x, out, STAGES: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + i, v)
 
 
-# The one in the middle is too long for a DPU if loops over its tiles are unrolled, and does not look it.
+# The middle one is too long for a DPU if loops over its tiles are unrolled, although the estimate does not show it.
 @pytest.mark.parametrize("stages", [16, 64, 160])
 def test_code_of_any_length_that_fits(stages: int) -> None:
     x, out = rng.integers(-100, 100, 256).astype(np.int32), poison(256, dtype=np.int32)
@@ -605,7 +605,7 @@ def test_a_loop_that_only_waits_is_kept() -> None:
     out = np.full(1, 1, np.int32)
     kernel = waits[(1,)](Tensor(out), 0)
     assert out.tolist() == [7]
-    # Each loop has an effect that no compiler takes out.
+    # Each loop has an effect that no compiler removes.
     assert kernel.asm["tile"].count("tile.keep") == 3
     assert kernel.asm["llir"].count("store volatile") == 3
 

@@ -1,4 +1,4 @@
-"""The text that foundry_core.typed writes, and what it refuses. What the text means is tested where LLVM 14 runs it."""
+"""The text that foundry_core.typed writes, and what it refuses. Its meaning is tested where LLVM 14 runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def function(body: str, kind: str = "void ()", arguments: str = "", attributes: 
 
 
 def written(*operations: str) -> list[str]:
-    """The lines of a module after its target lines."""
+    """Return the lines of a module after its target lines."""
     module = '"builtin.module"() ({\n' + "\n".join(operations) + "\n}) : () -> ()\n"
     text = to_typed_llvm(module, triple="dpu-upmem-dpurte", datalayout="e-p:32:32")
     head, rest = text.split("\n\n", 1)
@@ -27,7 +27,7 @@ def written(*operations: str) -> list[str]:
 
 
 def constant(value: str, kind: str) -> str:
-    """How a constant of a type appears as what a function returns."""
+    """Return the text of a constant of a type, as a function's return value."""
     body = f'%0 = "llvm.mlir.constant"() <{{value = {value}}}> : () -> {kind}\n"llvm.return"(%0) : ({kind}) -> ()'
     return written(function(body, f"{kind} ()"))[2].strip()
 

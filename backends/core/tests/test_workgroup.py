@@ -1,8 +1,8 @@
-"""Programs on work-groups: the same results whichever of the work-items comes first between two barriers.
+"""Programs on work-groups: the results do not depend on the order of work-items between two barriers.
 
-PoCL runs a work-group's work-items one after the other, from barrier to barrier, always from the first to the last.
-What a missing barrier would spoil may come out right that way; so each kernel is also run with its work-items numbered
-from the last to the first.
+PoCL runs a work-group's work-items one after the other from barrier to barrier, always from the first to the last. A
+missing barrier may have no effect in this order. Therefore each kernel also runs with its work-items numbered from the
+last to the first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def device() -> opencl.Device:
 
 
 def mirrored(mlir: str, work_items: int) -> str:
-    """The kernel with its work-items numbered the other way round."""
+    """Return the kernel with its work-items numbered in reverse order."""
     head, call, rest = mlir.partition('= llvm.call spir_funccc @"_Z12get_local_idj"')
     line, newline, body = rest.partition("\n")
     before, _, name = head.rpartition("\n")
@@ -54,8 +54,8 @@ def run(
     *arguments: Any,
     programs: int = 1,
 ) -> None:
-    """Launch a kernel; arrays among the arguments are changed in place."""
-    # Vectors wider than most processors' registers must change no result.
+    """Launch a kernel. Array arguments are changed in place."""
+    # Vectors wider than most processors' registers must not change results.
     target = WorkGroupTarget(vector_bytes=64, work_items=work_items)
     mlir = to_work_group_mlir(structured(kernel, types, constants), target)
     program = device.build(to_spirv(to_llvm(mirrored(mlir, work_items) if mirror else mlir)))
@@ -94,7 +94,7 @@ def test_a_row_is_reduced_by_all_work_items_before_one_of_them_overwrites_it(
     x = rng.standard_normal(1000).astype("f")
     e = np.exp(x.astype(np.float64) - x.max())
     run(device, softmax, {"x": "*fp32", "n": "i32"}, {"BLOCK": 1024}, work_items, mirror, x, np.int32(1000))
-    # A sum of 1024 floats, two exponentials of at most 3 ulp (OpenCL C 3.0, table of relative errors), a division.
+    # A sum of 1024 floats, two exponentials with at most 3 ulp (OpenCL C 3.0, table of relative errors), a division.
     np.testing.assert_allclose(x, e / e.sum(), rtol=1100 * 2.0**-24)
 
 
@@ -189,7 +189,7 @@ def product(a, b, c, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
         left = tl.load(a + i * K * steps + (step * K + k)[None, :])
         right = tl.load(b + (step * K + k)[:, None] * N + j)
         total = tl.dot(left, right, total)
-    # Rows that one work-item computed, columns that others read.
+    # One work-item computes a row of these; others read a column.
     tl.store(c + i + j * M, total - tl.max(total, 1)[:, None])
 
 
@@ -223,7 +223,7 @@ def test_parts_of_a_reduction_of_two_values(device: opencl.Device, work_items: i
     types = {"x": "*i32", "value": "*i32", "index": "*i32", "n": "i32"}
     run(device, greatest, types, {"BLOCK": block}, work_items, mirror, x, value, index, np.int32(block), programs=3)
     np.testing.assert_array_equal(value, x.max(1))
-    # Of equal values the first counts.
+    # For equal values, the first index is the result.
     np.testing.assert_array_equal(index, x.argmax(1))
 
 

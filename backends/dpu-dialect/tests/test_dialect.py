@@ -1,4 +1,4 @@
-"""The dpu dialect and its two programs on the command line: what they take, what they refuse, what they make."""
+"""The dpu dialect and its two command-line programs: what they accept, what they refuse, what they write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from foundry_core.tools import tool
 from foundry_core.typed import check
 
-# No kernel of Triton's is in it.
+# These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release
 
 ALL = """\
@@ -39,14 +39,14 @@ def run(program: str, *arguments: str, text: str = "", folder: Path | None = Non
 
 
 def opt(*arguments: str, text: str = ALL) -> str:
-    """What dpu-mlir-opt makes of a text on standard input."""
+    """Return the output of dpu-mlir-opt for a text on standard input."""
     done = run("dpu-mlir-opt", *arguments, text=text)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def refused(text: str, folder: Path, *arguments: str) -> str:
-    """What it says against a file in.mlir; nothing may have been written."""
+    """Return the error for a file in.mlir. No output may have been written."""
     (folder / "in.mlir").write_text(text)
     done = run("dpu-mlir-opt", "in.mlir", "-o", "out.mlir", *arguments, folder=folder)
     assert done.returncode == 1
@@ -56,7 +56,7 @@ def refused(text: str, folder: Path, *arguments: str) -> str:
 
 
 def using(line: str) -> str:
-    """A function with a line of the dialect, which is its line 4 and begins in column 3."""
+    """Return a function with a line of the dialect. It is line 4 and begins in column 3."""
     return (
         "func.func @f(%w: !llvm.ptr, %m: !llvm.ptr<255>, %n: i32, %l: i64) {\n"
         "  // dpu.tid : nothing here\n"
@@ -163,7 +163,7 @@ def test_sizes_that_a_dma_has_pass(size: int):
 
 
 def test_other_passes_run_before_and_after_in_their_order():
-    # Only canonicalisation finds the size, which is then looked at; and only after it has a constant nothing to do.
+    # Only canonicalisation finds the constant size. A pass that runs after it checks the size; one before it does not.
     text = using(
         "%half = arith.constant 1021 : i32\n  %size = arith.addi %half, %half : i32\n"
         "  dpu.ldma %w, %m, %size : !llvm.ptr, !llvm.ptr<255>, i32"

@@ -1,4 +1,4 @@
-"""Lets tests import what lies beside them where pytest runs with --import-mode=importlib, as it does in the images."""
+"""Let tests import their neighbours if pytest runs with --import-mode=importlib, as in the images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder that a user of TritonPIM works in, as it is in a container, and Triton scripts to be packed there."""
+"""The folder that a user of TritonPIM works in, as in a container, and Triton scripts to pack there."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[Any]
 Dtype: TypeAlias = "npt.DTypeLike"
 
-# In the repository; in an image.
+# The folder in the repository, and in an image.
 _FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))
 HOST_CWD, SDK = "/mnt/host_cwd", "/upmem-sdk-2023.1.0"
 
 
 class Folder:
-    """A copy of it, and a shell in which that is at /mnt/host_cwd, where the documented lines have it."""
+    """A copy of the folder, and a shell in which it is at /mnt/host_cwd, as in the documented commands."""
 
     def __init__(self, place: Path) -> None:
         source = next(folder for folder in _FOLDERS if (folder / "dpu_min_test.py").is_file())
         self.path = place / "cwd"
         made = shutil.ignore_patterns("bin", "artifacts", "triton_*", "upmem_llvm")
         shutil.copytree(source, self.path, symlinks=True, ignore=made)
-        # Where the SDK has no link of the documented name (not in the image), UPMEM_HOME says where it is.
+        # Outside the image, the SDK has no link of the documented name. UPMEM_HOME says where it is.
         self._sdk = SDK if Path(SDK).exists() else os.environ["UPMEM_HOME"]
 
     def said(self, command: str, status: int = 0, env: Mapping[str, str] | None = None) -> str:
-        """What a command line prints; it must end with this status."""
+        """Return what a command line prints. It must end with this status."""
         line = command.replace(HOST_CWD, str(self.path)).replace(SDK, self._sdk)
         done = subprocess.run(
             ["bash", "-c", line],
@@ -49,14 +49,14 @@ class Folder:
         return done.stdout
 
     def script(self, kernel: Kernel) -> Path:
-        """A script that takes --out, such as a user would write."""
+        """Write a script that accepts --out, as a user would write it."""
         types = "_".join(kernel.signature.values()).replace("*", "p")
         path = self.path / f"{kernel.name}_{types}.py"
         path.write_text(kernel.script())
         return path
 
     def packed(self, kernel: Kernel) -> Artifact:
-        """A kernel, packed by the documented script, once."""
+        """Pack a kernel with the documented script, only once."""
         script = self.script(kernel)
         artifact = self.path / "artifacts" / script.stem
         if not artifact.is_dir():
@@ -72,12 +72,12 @@ class Artifact:
     path: Path
 
     def said(self, options: str, status: int = 0) -> str:
-        """What its run prints."""
+        """Return what a run of it prints."""
         line = f"./scripts/container_artifact_run.sh {options}"
         return self.folder.said(line, status, env={"ARTIFACT_DIR": str(self.path)})
 
     def run(self, options: str, ins: Mapping[int, Array], outs: Mapping[int, Dtype]) -> dict[int, Array]:
-        """Its results, by the parameter's index, as arrays of these types."""
+        """Run it. Return its results by parameter index, as arrays of these types."""
         for index, array in ins.items():
             array.tofile(self.path / f"in{index}")
             options += f" --in {index}={self.path}/in{index}"
@@ -89,7 +89,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A Triton kernel: its source, and what it is compiled for."""
+    """A Triton kernel: its source, and the types and constants that it is compiled for."""
 
     source: str
     signature: Mapping[str, str]
@@ -100,7 +100,7 @@ class Kernel:
         return self.source.split("def ")[1].split("(")[0]
 
     def script(self) -> str:
-        """The text of a script that writes its LLVM IR to --out."""
+        """Return the text of a script that writes the kernel's LLVM IR to --out."""
         signature = dict(self.signature) | dict.fromkeys(self.constants, "constexpr")
         return _SCRIPT.format(source=self.source.strip(), name=self.name, signature=signature, constants=self.constants)
 
@@ -139,6 +139,6 @@ def add(a, b, c, n, BLOCK: tl.constexpr):
 
 
 def of_type(kernel: Kernel, type: str) -> Kernel:
-    """The kernel with all its arrays of one type, such as *i16."""
+    """Return the kernel with all its arrays of one type, such as *i16."""
     changed = {name: type if old.startswith("*") else old for name, old in kernel.signature.items()}
     return Kernel(kernel.source, changed, kernel.constants)

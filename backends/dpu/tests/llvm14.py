@@ -1,4 +1,4 @@
-"""LLVM IR with typed pointers run on this machine's own processor, by the JIT in libLLVM 14 through its C interface."""
+"""Run LLVM IR with typed pointers on this machine's processor, by the JIT of libLLVM 14 through its C interface."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Program:
         self._engine = engine
 
     def function(self, name: str, result: object, *arguments: object) -> ctypes._CFuncPtr:
-        """A function by name, its types ctypes' (None for void)."""
+        """Return a function by name. The types are ctypes' (None for void)."""
         address = _llvm().LLVMGetFunctionAddress(self._engine, name.encode())
         assert address, f"the module has no function {name}"
         return ctypes.CFUNCTYPE(result, *arguments)(address)

@@ -1,4 +1,4 @@
-"""What is generated around a kernel: read from its IR or its script, without compiling or running anything."""
+"""The files generated around a kernel: from its IR or its script, without compiling or running anything."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ CONSTANT = "TRITON_DPU_NUM_DPUS = 32"
         (CONSTANT, Dpus(32, "TRITON_DPU_NUM_DPUS")),
         ("TRITON_DPU_NUM_DPUS: int = 32", Dpus(32, "TRITON_DPU_NUM_DPUS")),
         (f"{LAUNCH}\n{LAUNCH}", Dpus(4, "a launch of add")),
-        # Of another kernel; within a function; known only when it runs.
+        # A launch of another kernel; a variable within a function; a value that is known only at run time.
         ("sub[grid](x, num_dpus=4)", None),
         ("def f():\n    TRITON_DPU_NUM_DPUS = 4", None),
         (f"{CONSTANT}\nadd[grid](x, num_dpus=int(given))", None),

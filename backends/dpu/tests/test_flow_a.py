@@ -1,7 +1,7 @@
-"""Flow A: a program in the dpu dialect, from MLIR to a DPU, by the command lines that TritonPIM documents.
+"""Flow A: a program in the dpu dialect, from MLIR to a DPU, with the command lines that TritonPIM documents.
 
-They are run as they are written, in a copy of the folder that stands at /mnt/host_cwd in the container. The host
-program checks every element of the result and what lies behind it; that it would notice is tested too.
+The command lines run unchanged, in a copy of the folder that is at /mnt/host_cwd in the container. The host program
+checks every element of the result and the memory after it; a test shows that it detects errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from foundry_core.typed import check
 
-# In the repository; in an image.
+# The folder in the repository, and in an image.
 FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))
 HOST_CWD, SDK = "/mnt/host_cwd", "/upmem-sdk-2023.1.0"
 LLVM = "third_party/upmem_llvm"
@@ -45,11 +45,11 @@ class Container:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Where the SDK has no link of the documented name (not in the image), UPMEM_HOME says where it is.
+        # Outside the image, the SDK has no link of the documented name. UPMEM_HOME says where it is.
         self._sdk = SDK if Path(SDK).exists() else os.environ["UPMEM_HOME"]
 
     def said(self, command: str, status: int = 0) -> str:
-        """What a command line prints; it must end with this status."""
+        """Return what a command line prints. It must end with this status."""
         line = command.replace(HOST_CWD, str(self.folder)).replace(SDK, self._sdk)
         done = subprocess.run(line, shell=True, cwd=self.folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == status, f"{line}\n{done.stdout}{done.stderr}"
@@ -61,7 +61,7 @@ def copied(place: Path) -> Container:
     folder = place / "cwd"
     shutil.copytree(source, folder, symlinks=True, ignore=shutil.ignore_patterns("bin", "artifacts", "upmem_llvm"))
     (folder / "bin").mkdir()
-    # In the container the repository's link leads there.
+    # In the container, the repository's link points there.
     (folder / LLVM).symlink_to(Path(sys.prefix, "upmem_llvm"))
     return Container(folder)
 
@@ -73,7 +73,7 @@ def container(tmp_path: Path) -> Container:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Container:
-    """One in which the objects are made, of the files as they are."""
+    """Return a container in which the objects are built from the unchanged files."""
     made = copied(tmp_path_factory.mktemp("flow_a"))
     make_objects(made)
     return made
@@ -96,7 +96,7 @@ def test_the_documented_command_lines_add_any_number_of_elements(compiled: Conta
     link(compiled, tasklets, dpus)
     for n in (0, 1, 2, 7, 50, 512, 513, 5000, 100000):
         said = compiled.said(f"/mnt/host_cwd/bin/vec_add_host {n}")
-        # Each DPU gets the same even number of elements; those that are left without one do not work.
+        # Each DPU gets the same even number of elements. DPUs that get none do not work.
         part = -(-n // dpus) + -(-n // dpus) % 2
         assert said == f"vec_add: {n} elements on {-(-n // part) if n else 0} of {dpus} DPUs: correct\n"
     said = compiled.said("/mnt/host_cwd/bin/vec_add_host")
@@ -228,7 +228,7 @@ def test_tasklets_wait_for_each_other_and_share_the_heap(container: Container, t
         "cc -std=c11 -o reader reader.c `dpu-pkg-config --cflags --libs dpu`",
     ):
         container.said(line)
-    # Three launches: 16 tasklets' memory does not fit into WRAM three times.
+    # Three launches: the memory of 16 tasklets does not fit into WRAM three times.
     assert container.said("./reader together").split() == 3 * [str(sum(range(100, 100 + tasklets)))]
 
 

@@ -1,4 +1,4 @@
-"""Flow B: a Triton kernel, by its LLVM IR, to a DPU program, by the command lines that TritonPIM documents."""
+"""Flow B: a Triton kernel, through its LLVM IR, to a DPU program, with the command lines that TritonPIM documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from flows import Folder
 from foundry_core.typed import check
 
-# "Quickstart (from Triton land)"; the exports are where Triton is installed not needed.
+# "Quickstart (from Triton land)". Where Triton is installed, the exports are not needed.
 QUICKSTART = """
 $TRITON_PY ./dpu_min_test.py --out bin/triton_add.ll
 $TRITON_PY scripts/generate_triton_wrapper.py \\
@@ -34,7 +34,7 @@ GENERATED = (
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """A folder in which host_triton_ir.sh has run."""
+    """Return a folder in which host_triton_ir.sh has run."""
     folder = Folder(tmp_path_factory.mktemp("flow_b"))
     folder.said("./scripts/host_triton_ir.sh")
     return folder
@@ -53,7 +53,7 @@ def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(written: Folder) -> N
 def test_the_documented_lines_add_any_number_of_elements(written: Folder, dpus: int) -> None:
     def right(n: int) -> str:
         programs = -(-n // 1024)
-        # Each DPU gets the same number of programs; those that are left without one do not work.
+        # Each DPU gets the same number of programs. DPUs that get none do not work.
         working = -(-programs // -(-programs // dpus)) if n else 0
         return f"C = A + B: {n} elements, {programs} programs on {working} of {dpus} DPUs, all right\n"
 
@@ -95,7 +95,7 @@ def test_no_eh_frame_is_in_the_program(written: Folder) -> None:
     ("name", "right", "wrong"),
     [
         ("bin/triton_add.ll", "fadd", "fsub"),
-        # One block on each DPU, whatever the grid.
+        # One block on each DPU, for any grid.
         ("dpu/triton_wrapper.ll", "%is.ours = icmp ult i32 %turn, %count", "%is.ours = icmp ult i32 %turn, 1"),
     ],
 )
@@ -192,7 +192,7 @@ def test_local_dependencies_are_linked_and_exported(tmp_path: Path) -> None:
     assert folder.said(f'{line} >/dev/null; echo "$TRITON_SRC,$UPMEM_OPT"') == f"{triton},{opt}\n"
     assert (folder.path / "third_party/triton").resolve() == triton
     assert (folder.path / "third_party/upmem_llvm").resolve() == llvm
-    # Now that they are linked, nothing need be said.
+    # They are linked now, so no options are needed.
     said = folder.said("sh scripts/use_local_deps.sh")
     assert "third_party/triton" in said
     assert "third_party/upmem_llvm/llvm-project/build/bin/opt" in said

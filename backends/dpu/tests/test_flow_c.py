@@ -1,4 +1,4 @@
-"""Flow C: a kernel packed into an artifact folder, and run from there by its generated host program."""
+"""Flow C: a kernel is packed into an artifact folder, and run from there by its generated host program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """A folder with nothing in artifacts/ but what the documented line packs."""
+    """Return a folder whose artifacts/ has only what the documented line packs."""
     folder = Folder(tmp_path_factory.mktemp("quickstart"))
     said = folder.said(PACK)
     assert "packed the kernel add_kernel: results are arrays [2]; 4 DPUs by default, from TRITON_DPU_NUM_DPUS" in said
@@ -222,7 +222,7 @@ def test_parts_follow_strides_and_run_backwards(folder: Folder, dpus: int) -> No
     x = RANDOM.integers(-(2**40), 2**40, 2 * n)
     artifact = folder.packed(REVERSE)
     said = artifact.said(f"--nr-dpus {dpus} --arg 2={n}")
-    # Of the 13 programs.
+    # The most elements on one DPU, of 13 programs.
     most = min(2 * n, 32 * -(-13 // dpus))
     assert f"array 0: {2 * n} x i64, read; {most} on a DPU" in said
     got = artifact.run(f"--nr-dpus {dpus} --arg 2={n}", {0: x}, {1: np.int64})
@@ -329,7 +329,7 @@ def test_which_artifact_is_meant_must_be_clear(quickstart: Folder, tmp_path: Pat
 
 
 def test_ir_of_another_compiler_runs_with_all_arrays_on_each_dpu(folder: Folder, add: Artifact, tmp_path: Path) -> None:
-    # What the compiler said of the kernel is left out of it.
+    # The compiler's facts about the kernel are removed.
     lines = (add.path / "kernel.ll").read_text().splitlines()
     (tmp_path / "bare.ll").write_text("\n".join(line for line in lines if not line.startswith("!")) + "\n")
     script = tmp_path / "bare.py"

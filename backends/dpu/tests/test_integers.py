@@ -1,4 +1,4 @@
-"""Each operation on integers that addresses are followed through: intervals and C against Python's integers."""
+"""Each integer operation that address analysis supports: intervals and C code, compared with Python's integers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of_unsigned(function: Callable[[int, int], int]) -> Callable[[int, int], int
     return lambda a, b: function(a % 2**WIDTH, b % 2**WIDTH)
 
 
-# What MLIR's documentation of arith says; shifts by less than the width, other operands any.
+# The meaning from MLIR's documentation of arith. Shifts are by less than the width; other operands are arbitrary.
 REFERENCES: dict[str, Callable[[int, int], int]] = {
     "arith.addi": operator.add,
     "arith.subi": operator.sub,

@@ -1,4 +1,4 @@
-"""Launching on DPUs: any number of them, what may be passed, what is sharded, what comes back."""
+"""Launches on DPUs: any number of DPUs, valid arguments, what is sharded, and the results."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def place_kernel(out_ptr):
 
 @triton.jit
 def columns_kernel(x_ptr, out_ptr, rows, stride, ROWS: tl.constexpr):
-    """One program a column: what two programs write lies one element apart."""
+    """Each program writes a column: the elements that two programs write are adjacent."""
     i = tl.arange(0, ROWS)
     at = i * stride + tl.program_id(0)
     tl.store(out_ptr + at, tl.load(x_ptr + at, mask=i < rows) + 1, mask=i < rows)
@@ -164,7 +164,7 @@ def test_matmul_on_any_number_of_dpus(dpus: int) -> None:
     a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poison((m, n), "f")
     grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
     matmul_kernel[grid](Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=2, num_dpus=dpus)
-    # Each sum of k products, in any order, is off by at most k roundings of the sum of their sizes.
+    # Each sum of k products, in any order, has an error of at most k roundings of the sum of absolute values.
     bound = k * 2.0**-24 * (np.abs(a).astype("d") @ np.abs(b))
     assert (np.abs(c - a.astype("d") @ b) <= bound).all()
 
@@ -201,7 +201,7 @@ def test_an_empty_grid_launches_nothing() -> None:
     assert not launches
 
 
-# ---- Who says how many ----------------------------------------------------------------------------------------------
+# ---- What sets the number of DPUs -----------------------------------------------------------------------------------
 
 
 def test_the_launch_says_how_many_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +284,7 @@ def test_a_config_carries_num_dpus() -> None:
         tuned[lambda meta: (32,)](Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=2)
 
 
-# ---- What may be passed ---------------------------------------------------------------------------------------------
+# ---- Valid arguments ------------------------------------------------------------------------------------------------
 
 
 def test_every_integer_type_arrives() -> None:
@@ -372,7 +372,7 @@ def test_tensors_inside_a_tuple() -> None:
 
 
 class Foreign:
-    """A tensor of somebody else's: the methods that a launch needs and no more."""
+    """A tensor of another library: only the methods that a launch needs."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._tensor = Tensor(array)
@@ -422,7 +422,7 @@ def test_threads_may_launch_at_the_same_time() -> None:
 
 
 def test_a_program_is_never_there_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two threads that load the same program, one may launch it while the other writes it."""
+    """Two threads load the same program: one may launch it while the other one writes it."""
     written = []
     write = Path.write_bytes
     monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.append(path) or write(path, data))
@@ -452,7 +452,7 @@ def test_what_is_read_in_rows_and_written_in_columns_moves_in_rows_both_ways(dty
     assert launches[0].dma_transfers <= 100 + 7 * 60 * 5
 
 
-# ---- More than one memory holds --------------------------------------------------------------------------------------
+# ---- Arrays larger than one memory -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dpus", [1, 3])
@@ -486,7 +486,7 @@ def test_an_array_that_no_mram_holds_is_refused_with_the_numbers(monkeypatch: py
     assert (out == 0x5A5A5A5A).all()
 
 
-# ---- What is said about it ------------------------------------------------------------------------------------------
+# ---- Reports --------------------------------------------------------------------------------------------------------
 
 
 def test_verbose_says_what_is_sharded_and_why(
@@ -608,7 +608,7 @@ def test_a_child_of_a_process_that_uses_dpus_is_refused_and_does_no_harm() -> No
     assert done.returncode == 0, done.stderr
 
 
-# Three arrays that end where the next page may not be touched.
+# Three arrays that end where the next page is not accessible.
 _AT_THE_EDGE = """
 import ctypes, mmap, sys
 import numpy as np
@@ -632,7 +632,7 @@ for n in (1, 7, 100, 255, 257, 1000):
 
 
 def test_memory_beside_an_array_is_not_touched() -> None:
-    """In a process of its own: a launch that reads or writes past an array is killed there."""
+    """A separate process, because a launch that reads or writes past an array is killed."""
     script = _AT_THE_EDGE.format(folder=str(__file__).rpartition("/")[0])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

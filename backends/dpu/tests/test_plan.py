@@ -1,4 +1,4 @@
-"""How a launch is spread over DPUs and its arrays over their memories, with memories made of NumPy arrays."""
+"""How a launch is spread over DPUs, and its arrays over their memories; the memories are NumPy arrays."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from triton_dpu_backend.plan import ALIGNMENT, Array, Interval, MemoryExceeded, 
 from triton_dpu_backend.transfer import receive, send, view
 
 MRAM = 1 << 16
-# Not a multiple of ALIGNMENT: programs end where they end.
+# Not a multiple of ALIGNMENT: a program's end can be anywhere.
 HEAP = 0x08000000 + 1000
 EVERYTHING = Span(-(1 << 62), 1 << 62)
 
 
 class Memories:
-    """The MRAM of some DPUs, poisoned, behind the copies that a set of DPUs offers."""
+    """The poisoned MRAM of some DPUs, with the copy functions of a set of DPUs."""
 
     def __init__(self, count: int, arrays: Sequence[npt.NDArray]) -> None:
         self.count = count
@@ -34,7 +34,7 @@ class Memories:
         for address in filter(None, addresses):
             for storage in self._allocations:
                 low, high = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-                # Memory of nobody's: a transfer must not leave the array that it starts in.
+                # A transfer that starts in an array must not leave it for memory outside.
                 assert address + size <= low or address >= high or (low <= address and address + size <= high)
 
     def send(self, symbol: str, offset: int, size: int, sources: Sequence[int]) -> None:
@@ -56,18 +56,18 @@ def array(name: str, data: npt.NDArray) -> Array:
     return Array(name, tensor.data_ptr(), storage.data_ptr(), storage.data_ptr() + storage.nbytes(), data.itemsize)
 
 
-# An argument on a DPU: the element behind it with an index, as an array over MRAM.
+# An argument on a DPU: returns the element at an index from it, as an array over MRAM.
 Pointer = Callable[[int], npt.NDArray]
-# What a program does, by its number.
+# A program's effect; the first parameter is its number.
 Program = Callable[[int, Sequence[Pointer]], None]
 
 
 def run(made: Plan, dpus: int, data: Sequence[npt.NDArray], program: Program) -> None:
-    """Do what the driver does, with `program` on the memories in the place of a DPU program."""
+    """Do what the driver does, with `program` on the memories in place of a DPU program."""
     memories = Memories(dpus, data)
 
     def pointer(one: Round, k: int, i: int) -> Pointer:
-        """What argument i is on DPU k."""
+        """Return argument i on DPU k."""
         region = next(region for region in one.regions if i in region.arguments)
         held = region.held[k]
 
@@ -110,7 +110,7 @@ def planned(
 
 
 def blocks(item: int, n: int, block: int) -> Callable[[int, int], Mapping[int, Footprint]]:
-    """x read and y written, a block a program."""
+    """Return footprints of programs that read a block of x and write a block of y."""
 
     def footprint(first: int, last: int) -> Mapping[int, Footprint]:
         span = Span(item * first * block, item * min(last * block, n))
@@ -132,7 +132,7 @@ def tripled(n: int, block: int) -> Program:
 def test_blocks_are_computed_where_their_bytes_are(n: int, block: int, dpus: int, dtype: type) -> None:
     x, y = (np.arange(n + 7) % 40).astype(dtype), np.full(n + 9, 77, dtype)
     programs = -(-n // block)
-    for first in range(4):  # of every alignment
+    for first in range(4):  # every alignment
         y[:] = 77
         data = [x[first : first + n], y[first : first + n]]
         made = planned(data, blocks(x.itemsize, n, block), programs=programs, dpus=dpus)
@@ -186,7 +186,7 @@ def test_views_apart_in_one_array_are_separate_on_dpus() -> None:
 
 
 def interleaved(dpus: int) -> tuple[npt.NDArray, Plan]:
-    """16 programs of which each writes every sixteenth element of 160, the first 9 of 10; hulls overlap."""
+    """Return 160 elements and a plan: each of 16 programs writes every sixteenth, the first 9 of 10. Hulls overlap."""
     y = np.arange(160, dtype=np.int16)
 
     def footprint(first: int, last: int) -> Mapping[int, Footprint]:
@@ -213,7 +213,7 @@ def test_an_element_that_several_dpus_store_is_one_dpus_and_no_mixture() -> None
     made = planned([y], lambda first, last: {0: Footprint(None, Span(0, 2), False)}, programs=2, dpus=2)
 
     def program(p: int, at: Sequence[Pointer]) -> None:
-        at[0](0)[:] = (0x0103, 0x0202)[p]  # each changes another byte
+        at[0](0)[:] = (0x0103, 0x0202)[p]  # each program changes another byte
 
     run(made, 2, [y], program)
     assert y[0] in (0x0103, 0x0202)
@@ -267,7 +267,7 @@ def test_a_span_beyond_both_ends_of_an_array_is_a_guess() -> None:
     x = np.zeros(40, np.int32)
     made = planned([x], lambda first, last: {0: Footprint(Span(-8, 168), None, False)}, programs=2, dpus=2)
     assert made.placements[0][0].placement is Placement.REPLICATED
-    # Beyond one end it is what a loop's last, masked step makes of it.
+    # A span beyond one end is normal: the last, masked iteration of a loop has one.
     made = planned([x], lambda first, last: {0: Footprint(Span(80 * first, 168), None, False)}, programs=2, dpus=2)
     assert made.placements[0][0].placement is Placement.SHARDED
 
@@ -282,7 +282,7 @@ def test_what_all_programs_reach_is_called_replicated() -> None:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_random_footprints_and_views_give_what_one_memory_gives(seed: int) -> None:
-    """Elementwise programs on views of one buffer, with footprints as wide as it happens, against a plain loop."""
+    """Compare programs on views of one buffer, with footprints of random width, with a plain loop."""
     chosen = random.Random(seed)
     dtype = np.dtype(chosen.choice([np.int8, np.int16, np.int32, np.float64]))
     n, block = chosen.randrange(1, 120), chosen.randrange(1, 12)
@@ -296,7 +296,7 @@ def test_random_footprints_and_views_give_what_one_memory_gives(seed: int) -> No
     if chosen.random() < 0.3:
         views[1] = views[0]
     if chosen.random() < 0.3:
-        views[2] = views[0]  # also written: in place
+        views[2] = views[0]  # it is also written: in place
     data = views if chosen.random() < 0.7 else [views[0].copy(), *views[1:]]
     wide = [chosen.choice([0, 0, 1, 40]) for _ in range(4)]
     everything = [chosen.random() < 0.1 for _ in range(3)]

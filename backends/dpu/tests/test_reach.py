@@ -1,4 +1,4 @@
-"""The C that tells a host what programs reach: the same as foundry_core.footprint finds, program by program."""
+"""The C code that tells a host what programs reach: it agrees with foundry_core.footprint for each program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triton_dpu_backend.artifact.annotation import facts
 from triton_dpu_backend.artifact.runner import host_runner
 from triton_dpu_backend.artifact.signature import parse
 
-# In the place of the runner's main: a DPU for each program, whose parts are what the program reaches.
+# Replaces the runner's main: one DPU per program, whose part is what the program reaches.
 _MAIN = """
 #define main runner_main
 #include "host_runner.c"
@@ -128,11 +128,11 @@ def test_programs_reach_what_the_footprint_says(
             ours = found.get((index, program))
             assert (ours is None) == (not spans), (index, program)
             if ours == "anywhere":
-                # As far as 32-bit offsets go, if not everything.
+                # The footprint is everything, or the full range of 32-bit offsets.
                 assert max(span.high - span.low for span in spans) > 2**32
             elif ours is not None:
                 low, high = min(span.low for span in spans), max(span.high for span in spans)
-                # Never more, and where loops are run one by one instead of being bounded, at times less.
+                # Never more. Sometimes less, because the C code runs loops instead of bounding them.
                 assert low <= 4 * ours[0] < 4 * ours[1] <= high, (index, program)
                 if kernel not in (looped, strided):
                     assert (low, high) == (4 * ours[0], 4 * ours[1]), (index, program)
@@ -141,7 +141,7 @@ def test_programs_reach_what_the_footprint_says(
 def _run(
     work: Path, ir: str, grid: tuple[int, int], values: Sequence[int]
 ) -> dict[tuple[int, int], tuple[int, int] | str]:
-    """By parameter and program: the elements low <= i < high, or "anywhere"."""
+    """Return by parameter and program: the elements low <= i < high, or "anywhere"."""
     kernel = parse(ir)
     outs = [1]
     (work / "host_args.h").write_text(arguments.host_header(kernel))

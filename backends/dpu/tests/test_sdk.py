@@ -1,4 +1,4 @@
-"""Finding the SDK, and building the shim over its dpu.h."""
+"""Find the SDK, and build the shim over its dpu.h."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DpuDriver = backends["dpu"].driver
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Nothing found yet, and a cache folder of its own."""
+    """Forget what was found before, and use a separate cache folder."""
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     sdk.find.cache_clear()
     sdk.shim.cache_clear()
@@ -29,7 +29,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 def make_sdk(folder: Path, pkg_config: str) -> Path:
-    """A folder with a dpu-pkg-config of these lines of sh."""
+    """Make a folder with a dpu-pkg-config of these lines of sh."""
     program = folder / "bin" / "dpu-pkg-config"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n{pkg_config}\n")

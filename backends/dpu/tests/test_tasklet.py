@@ -1,4 +1,4 @@
-"""What a kernel becomes for a DPU, read off its MLIR and its LLVM IR: how it is called, what is copied, what fits."""
+"""The lowering of a kernel for a DPU, read from its MLIR and LLVM IR: its calls, its copies, and its sizes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from foundry_core.mapping.tasklet.target import TaskletTarget
 from foundry_core.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
 from foundry_core.typed import check
 
-# Every access of one element: a load or store of structured rows must have none of them.
+# Every access of one element. A load or store of structured rows must not contain any.
 ELEMENTWISE = re.compile(r"^.*(?:load|store) .*addrspace\(255\)\*.*$", re.MULTILINE)
 
 
 def lower(body: str, length: int = 1024, elem: str = "f32") -> TaskletKernel:
-    """A kernel whose body may use %x and %out (one tile of pointers each), %i (its indices) and %n_inside (i < n)."""
+    """Lower a kernel. Its body may use %x and %out (a tile of pointers each), %i (indices) and %n_inside (i < n)."""
     tile = f"tensor<{length}x"
     return to_tasklet_mlir(
         to_structured(f"""
@@ -46,7 +46,7 @@ COPY = """
 
 
 def llvm(lowered: TaskletKernel) -> str:
-    """LLVM IR, after the typed-pointer LLVMs at hand have read it."""
+    """Return the LLVM IR, after the installed LLVMs with typed pointers have read it."""
     text = to_typed_llvm(lowered.text)
     check(text)
     return text
@@ -81,7 +81,7 @@ def test_rows_come_and_go_by_copies() -> None:
 
 
 def test_a_gather_reads_element_by_element() -> None:
-    """The counterpart of the test above: the pattern finds what it looks for."""
+    """This shows that the pattern of the test above can match."""
     text = llvm(
         lower("""
   %index = arith.muli %i, %i : tensor<1024xi32>
@@ -106,7 +106,7 @@ def test_a_narrow_element_is_scattered_under_the_lock_and_a_word_is_not() -> Non
 
 
 def buffers(text: str) -> int:
-    """Bytes of tiles and pieces in a kernel's MLIR."""
+    """Return the bytes of tiles and pieces in a kernel's MLIR."""
     found = re.findall(r"llvm\.array<(\d+) x [if](\d+)>", text)
     assert found
     return sum(int(count) * int(bits) // 8 for count, bits in found)

@@ -1,4 +1,4 @@
-"""TritonPIM's list of what goes wrong: each of its errors cannot happen here, or says what is wrong and what to do."""
+"""TritonPIM's list of errors: each of them cannot happen here, or its message says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GENERATE = "./scripts/generate_triton_wrapper.py --ir {ir} --out dpu/triton_wrap
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """One in which flow B has written its IR."""
+    """Return a folder in which flow B has written its IR."""
     folder = Folder(tmp_path_factory.mktemp("troubleshooting"))
     folder.said("./scripts/host_triton_ir.sh")
     return folder
@@ -28,7 +28,7 @@ def ir(folder: Folder) -> str:
 
 
 def edited(folder: Folder, ir: str) -> str:
-    """What the wrapper's generator says of other IR, which it refuses."""
+    """Return the error of the wrapper's generator for other IR, which it refuses."""
     (folder.path / "bin/edited.ll").write_text(ir)
     return folder.said(GENERATE.format(ir="bin/edited.ll"), status=1)
 
@@ -93,7 +93,7 @@ def test_any_length_is_transferred_aligned(folder: Folder, type: str) -> None:
 
 
 def test_hardware_would_refuse_what_is_not_aligned(folder: Folder) -> None:
-    # What the above relies on: the same transfer, 4 bytes long, is an error with a name.
+    # The tests above rely on this: the same transfer with 4 bytes less is a named error.
     host = (folder.path / "host/vec_add_triton_host.c").read_text()
     right = "part * sizeof *array, DPU_XFER_DEFAULT"
     assert right in host
@@ -151,7 +151,7 @@ def test_a_program_of_another_kind_is_an_error_with_the_symbols_name(folder: Fol
     ],
 )
 def test_a_home_that_cannot_be_written_to_does_not_matter(folder: Folder, tmp_path: Path, line: str) -> None:
-    # Nothing can be made below a file, not even by root.
+    # Nothing can be created below a file, not even by root.
     home = tmp_path / "home"
     home.touch()
     folder.said(f"unset TRITON_CACHE_DIR; {line}", env={"HOME": str(home)})

@@ -1,6 +1,6 @@
-"""What foundry_core.typed writes means what the MLIR said: run by LLVM 14 on this machine's processor, against NumPy.
+"""The text of foundry_core.typed means what the MLIR did: LLVM 14 runs it on this processor, compared with NumPy.
 
-Everything goes through mlir-opt 22 first, as a kernel does, and llvm-as of 13 and 14 read each text.
+All MLIR goes through mlir-opt 22 first, as a kernel does. The llvm-as of 13 and of 14 read each text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foundry_core.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
 from foundry_core.tools import mlir_to_llvm_dialect
 from foundry_core.typed import check, to_typed_llvm
 
-# No kernel of Triton's is in it.
+# These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release
 
 N = 257
@@ -28,7 +28,7 @@ def compiled(mlir: str) -> llvm14.Program:
 
 
 def elementwise(line: str, operands: list[np.ndarray], result: np.dtype, kinds: list[str], kind: str) -> np.ndarray:
-    """The results of a line of MLIR that computes %r of %a, %b, %c, for all elements of the operands."""
+    """Return the results of a line of MLIR that computes %r from %a, %b, %c, for all elements of the operands."""
     names = "abc"[: len(operands)]
     loads = "\n".join(
         f"%p{name} = llvm.getelementptr %{name}s[%i] : (!llvm.ptr, i64) -> !llvm.ptr, {of}\n"
@@ -196,7 +196,7 @@ def test_float_functions_of_one(name: str):
 )
 def test_float_functions_of_two(name: str, expected: np.ufunc):
     a, b = floats(np.float32, 1), floats(np.float32, 2)
-    a[a == 0], b[b == 0] = 1, 2  # which of two zeros is the smaller is nobody's business
+    a[a == 0], b[b == 0] = 1, 2  # which of two zeros is smaller is unspecified
     got = elementwise(f"%r = llvm.intr.{name}(%a, %b) : (f32, f32) -> f32", [a, b], a.dtype, ["f32", "f32"], "f32")
     assert np.array_equal(got, expected(a, b), equal_nan=True)
 

@@ -1,4 +1,4 @@
-"""A kernel in a module that loads nothing else of this project."""
+"""A kernel in a module that imports nothing else of this project."""
 
 import triton
 import triton.language as tl

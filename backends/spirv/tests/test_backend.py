@@ -1,4 +1,4 @@
-"""The plugin in Triton: stages, caches, hooks, autotuning, and what it says when it cannot."""
+"""The plugin in Triton: stages, caches, hooks, autotuning, and its errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def increment(x: np.ndarray, block: int = 64) -> object:
 
 def test_every_stage_is_in_the_cache() -> None:
     kernel = increment(np.zeros(100, np.float32))
-    # The first is Triton's own, before its passes; 3.2 does not keep it.
+    # The first stage is Triton's own IR before its passes; 3.2 does not keep it.
     assert [stage for stage in kernel.asm if stage != "source"] == ["ttir", "tile", "mlir", "llir", "spv"]
     assert kernel.asm["spv"][:4] == b"\x03\x02\x23\x07"
     assert "spir_kernel void @increment_kernel" in kernel.asm["llir"]
@@ -60,7 +60,7 @@ def test_a_numpy_array_is_written_in_place_without_the_wrapper() -> None:
 
 @contextmanager
 def hooks(enter: Callable[[object], None], leave: Callable[[object], None]) -> Iterator[None]:
-    """Called around every launch."""
+    """Call two functions before and after every launch."""
     if hasattr(triton, "knobs"):
         runtime = triton.knobs.runtime
         runtime.launch_enter_hook.add(enter)

@@ -1,4 +1,4 @@
-"""Launching: what may be passed to a kernel, in both ways of reaching the caller's memory."""
+"""Launches: valid arguments of a kernel, with both ways to access the caller's memory."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def tuple_kernel(pair, n, BLOCK: tl.constexpr):
 
 @pytest.fixture(params=list(Memory))
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
-    """Both memory modes: each test launches on a device that was opened in the one or the other."""
+    """Run a test in both memory modes: its launches use a device that was opened in that mode."""
     device = Device(driver.choose_device(), request.param)
     monkeypatch.setattr(driver, "open_device", lambda: device)
     kernels = (scale_kernel, scalars_kernel, place_kernel, tuple_kernel)
@@ -70,7 +70,7 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def forget(kernel: Any) -> None:
-    """Have a kernel loaded anew at its next launch."""
+    """Make the next launch load the kernel again."""
     (kernel.device_caches if hasattr(kernel, "device_caches") else kernel.cache).clear()  # the latter on 3.2
 
 
@@ -121,7 +121,7 @@ def _scale_spirv() -> bytes:
 
 def test_every_scalar_type_arrives(memory: Memory) -> None:
     out = np.full(9, np.nan)
-    # Triton 3.2 knows annotations of integers only: a float is an f32.
+    # Triton 3.2 supports annotations of integers only: a float is an f32.
     wide = 1e30 if IS_3_2 else 1e300
     values = [True, -7, -30000, 123456789, -(2**40), 1.5, -2.25, 0.1, wide]
     scalars_kernel[(1,)](Tensor(out), *values)
@@ -159,7 +159,7 @@ def test_tensors_inside_a_tuple(memory: Memory) -> None:
 
 
 class Foreign:
-    """A tensor of somebody else's: the methods that a launch needs and no more."""
+    """A tensor of another library: only the methods that a launch needs."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._tensor = Tensor(array)
@@ -204,7 +204,7 @@ def test_threads_may_launch_the_same_kernel(memory: Memory) -> None:
     assert not failures
 
 
-# Three arrays that end where the next page may not be touched.
+# Three arrays that end where the next page is not accessible.
 _AT_THE_EDGE = """
 import ctypes, mmap, sys
 import numpy as np
@@ -228,7 +228,7 @@ for n in (1, 7, 100, 255, 257, 1000):
 
 
 def test_masked_lanes_touch_no_memory() -> None:
-    """In a process of its own: a kernel that reads or writes past the mask is killed there."""
+    """A separate process, because a kernel that reads or writes past the mask is killed."""
     script = _AT_THE_EDGE.format(folder=str(__file__).rpartition("/")[0])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

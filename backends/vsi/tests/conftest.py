@@ -1,4 +1,4 @@
-"""What the tests share: fixtures."""
+"""Fixtures that the tests share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made up for the tests: a zen-compiler that only writes down how it was called, an SDK around it, C libraries."""
+"""Made-up parts for tests: a zen-compiler that only records its calls, an SDK around it, C libraries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# Writes its arguments and its input down, then does as the file behaviour.py beside it says.
+# Records its arguments and its input, then does what the file behaviour.py next to it says.
 _RECORDING = """#!{python}
 import json, os, sys
 from pathlib import Path
@@ -26,14 +26,14 @@ _SUCCESS = "spirv.write_bytes(bytes.fromhex('03022307') + b'kernel'); library.wr
 
 @dataclass(frozen=True)
 class FakeSdk:
-    """A zen-compiler and a bridge that the environment names."""
+    """A zen-compiler and a bridge, which the environment names."""
 
     compiler: Path
     bridge: Path
 
     @classmethod
     def make(cls, folder: Path) -> FakeSdk:
-        """Write the two files; the compiler succeeds."""
+        """Write the two files. The compiler succeeds."""
         folder.mkdir()
         sdk = cls(folder / "zen-compiler", folder / "libZenTCBridge.so")
         sdk.compiler.write_text(_RECORDING.format(python=sys.executable))
@@ -43,18 +43,18 @@ class FakeSdk:
         return sdk
 
     def behave(self, code: str) -> None:
-        """Let the compiler run some Python, with the paths `source`, `spirv` and `library`."""
+        """Make the compiler run Python code, with the paths `source`, `spirv` and `library`."""
         self.compiler.with_name("behaviour.py").write_text(code)
 
     @property
     def call(self) -> tuple[list[str], str, list[str]]:
-        """The arguments, the text of the input file, and what lay in its folder, at the last call."""
+        """Return the arguments, the text of the input file, and the contents of its folder, of the last call."""
         arguments, source, listing = json.loads(self.compiler.with_name("call.json").read_text())
         return arguments, source, listing
 
 
 def shared_library(source: Path) -> Path:
-    """Compile a C file into a shared library beside it."""
+    """Compile a C file into a shared library next to it."""
     compiler = next(filter(shutil.which, [os.environ.get("CC") or "clang", "clang-18", "gcc"]))
     library = source.with_suffix(".so")
     subprocess.run([compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)

@@ -1,4 +1,4 @@
-"""A dumped kernel as its user has it: a program built by a documented line, arguments in files, and no Python."""
+"""Use a dumped kernel as its user does: build a program by a documented line, pass arguments in files, no Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# As VeriSilicon's README and the generated source have them.
+# As in VeriSilicon's README and in the generated source.
 LINES = {
     "libstdc++": "clang++ -std=c++17 {kernel}_standalone.cpp -o {kernel}_standalone -I include -L lib -lOpenCL",
     "libc++": "clang++ -Og -glldb -std=c++17 -stdlib=libc++ -fuse-ld=lld {kernel}_standalone.cpp -o {kernel}_standalone"
@@ -29,7 +29,7 @@ class Program:
     """A kernel's folder, with the launcher built in it.
 
     Args:
-        folder: what was dumped.
+        folder: the dumped folder.
         work: where inputs/ and outputs/ are; the launcher's current folder.
     """
 
@@ -45,7 +45,7 @@ class Program:
         return self.folder / f"{self.kernel}_standalone"
 
     def build(self, line: str) -> str:
-        """Run one of LINES in the folder; returns what the compiler said, which should be nothing."""
+        """Run one of LINES in the folder. Return the compiler's output, which should be empty."""
         for name in ("include", "lib"):
             (self.folder / name).unlink(missing_ok=True)
             (self.folder / name).symlink_to(sdk() / name)
@@ -64,7 +64,7 @@ class Program:
         return done.stdout + done.stderr
 
     def take(self, arguments: Sequence[Any]) -> None:
-        """Write inputs/, and outputs of an earlier run that are wrong in all respects."""
+        """Write inputs/, and outputs/ with invalid files, as if from an earlier run."""
         for name in ("inputs", "outputs"):
             shutil.rmtree(self.work / name, ignore_errors=True)
             (self.work / name).mkdir(parents=True)
@@ -73,7 +73,7 @@ class Program:
             (self.work / f"outputs/arg_{index}.npy").write_bytes(b"old")
 
     def run(self, *flags: str) -> subprocess.CompletedProcess[str]:
-        """Run the launcher where no Python is: on PATH is the linker alone, which PoCL makes its kernels with."""
+        """Run the launcher without Python: PATH has only the linker, which PoCL needs to build kernels."""
         programs = self.work / "bin"
         programs.mkdir(parents=True, exist_ok=True)
         linker = shutil.which("ld")
@@ -89,7 +89,7 @@ class Program:
         return np.load(self.work / f"outputs/arg_{index}.npy")
 
     def launch(self, arguments: Sequence[Any], *flags: str) -> None:
-        """Run the launcher on these arguments; it must succeed, and say nothing but what it did."""
+        """Run the launcher on these arguments. It must succeed, and print only what it did."""
         self.take(arguments)
         done = self.run(*flags)
         assert done.returncode == 0, done.stderr
@@ -97,7 +97,7 @@ class Program:
         assert done.stdout.startswith(f"{self.kernel}: grid ")
 
     def refusal(self, *flags: str, status: int = 1) -> str:
-        """Run the launcher on what inputs/ has; it must refuse, and leave outputs/ alone. Returns what it says."""
+        """Run the launcher on inputs/. It must refuse, and leave outputs/ unchanged. Return its error message."""
         before = {path.name: path.read_bytes() for path in (self.work / "outputs").iterdir()}
         done = self.run(*flags)
         assert (done.returncode, done.stdout) == (status, ""), done.stdout + done.stderr

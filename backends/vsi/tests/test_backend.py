@@ -1,4 +1,4 @@
-"""The plugin in Triton, with the SDK that the environment names: what is compiled, cached, run, and refused."""
+"""The plugin in Triton, with the SDK that the environment names: compiling, caches, launches, and refusals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def printing_kernel(x_ptr):
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch, no_switches: None) -> None:
-    """No switch of another test is remembered: a process keeps the kernels that it has compiled."""
+    """Forget the kernels that other tests compiled with their switches: a process keeps them."""
     for kernel in (add_kernel, multiply_kernel):
         getattr(kernel, "device_caches", getattr(kernel, "cache", None)).clear()
 
@@ -155,7 +155,7 @@ def test_tensors_without_elements_are_taken() -> None:
 def test_a_dot_smaller_than_the_tensor_core_takes_is_refused() -> None:
     with pytest.raises(CompilationError) as caught:
         small_dot_kernel[(1,)](Tensor(np.zeros((8, 8), np.float32)), BLOCK=8)
-    # Triton names the line and, up to 3.2 in the cause of that, what is wrong in it.
+    # Triton names the line. Up to 3.2, the cause of that error says what is wrong.
     assert "K >= 8" in f"{caught.value} {caught.value.__cause__}"
 
 
@@ -205,7 +205,7 @@ def test_nothing_is_dumped_that_is_not_asked_for_by_both(
         warnings.simplefilter("always")
         add(dump_standalone=asked)
     assert list(tmp_path.iterdir()) == []
-    # Who asks for it and names no folder is told.
+    # A user who asks for a dump and names no folder gets a warning.
     assert ["VSI_DUMP_DIR is not set" in str(warning.message) for warning in given] == [True] * asked
 
 
@@ -224,7 +224,7 @@ def test_torch_tensors_on_the_device_are_taken() -> None:
     output = torch.full((1000,), float("nan"), device="vsi")
     add_kernel[(triton.cdiv(1000, BLOCK),)](x, x, output, 1000, BLOCK_SIZE=BLOCK)
     assert torch.equal(output.cpu(), 2 * x.cpu())
-    # What tutorials assert of each of their tensors.
+    # Tutorials assert this for each of their tensors.
     assert triton.runtime.driver.active.get_active_torch_device() == x.device
 
 

@@ -1,4 +1,4 @@
-"""Which OpenCL device is used: that of the SDK's driver, found where PyOpenCL's own loader would not look."""
+"""The choice of the OpenCL device: that of the SDK's driver, which PyOpenCL's own loader would not find."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def nothing_remembered() -> Iterator[None]:
 
 @pytest.fixture
 def sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An SDK whose folder of drivers is empty; returns that folder."""
+    """Make an SDK whose folder of drivers is empty. Return that folder."""
     monkeypatch.setenv("VSI_SDK_DIR", str(tmp_path))
     folder = tmp_path / "drivers"
     folder.mkdir()
@@ -74,7 +74,7 @@ def test_a_named_device_needs_no_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_driver_that_only_the_sdk_has_is_found_and_the_environment_is_left_as_it_was(tmp_path: Path) -> None:
-    """In a process of its own, since a loader looks once: here it is told that the system has no drivers."""
+    """A separate process, since a loader looks for drivers only once. It is told that the system has none."""
     script = """
 import os
 before = dict(os.environ)

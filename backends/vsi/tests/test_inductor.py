@@ -1,4 +1,4 @@
-"""torch.compile on device vsi: when it is registered, and what of a graph becomes kernels. Their results are e2e's."""
+"""torch.compile on device vsi: when it is registered, and which parts of a graph become kernels. e2e checks results."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ except Exception as error:
 
 
 def compiled(function: Any, *inputs: torch.Tensor) -> tuple[torch.Tensor, str, set[str]]:
-    """What a compiled function returns, its code, and the operators that the CPU computed when it was run."""
+    """Return a compiled function's result, its code, and the operators that the CPU computed when it ran."""
     run = torch.compile(function, fullgraph=True)
     code = run_and_get_code(run, *inputs)[1]
     before = torch.vsi.fallbacks()
@@ -130,7 +130,7 @@ def compiled(function: Any, *inputs: torch.Tensor) -> tuple[torch.Tensor, str, s
 def test_products_become_kernels_of_ours(function: Any, shapes: list[tuple[int, ...]]) -> None:
     inputs = [torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape) % 11 - 5 for shape in shapes]
     result, code, by_the_cpu = compiled(function, *(tensor.to("vsi") for tensor in inputs))
-    assert torch.equal(result, function(*inputs))  # of small integers: exact
+    assert torch.equal(result, function(*inputs))  # small integers: exact
     assert "tl.dot" in code and not by_the_cpu
 
 
@@ -159,7 +159,7 @@ def test_what_the_compiler_refuses_is_left_to_the_device(function: Any, operator
 
 
 def test_products_of_a_device_that_has_them_are_left_to_it() -> None:
-    """The reference has none, so one is registered: it returns zeros."""
+    """The reference has no products, so the test registers one that returns zeros."""
     said = script("""
 import torch, vpex
 library = torch.library.Library("aten", "IMPL")
@@ -177,7 +177,7 @@ def test_scans_and_sorting_are_not_offered() -> None:
 
 
 def test_compiling_for_the_cpu_is_left_as_it_is() -> None:
-    """What would write the code is asked: the image has no C++ compiler with torch's headers that would take it."""
+    """The code generator is checked, because the image has no C++ compiler for torch's headers."""
     from torch._inductor.codegen.cpp import CppScheduling
 
     assert inductor.register()

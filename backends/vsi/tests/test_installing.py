@@ -1,4 +1,4 @@
-"""Installing as the vendor's documents have it: a wheel with the SDK's two files in it, and a checkout to develop."""
+"""Installation as in the vendor's documents: a wheel that contains the SDK's two files, and an editable checkout."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from made_up import FakeSdk
 
 HERE = Path(__file__).parent.parent
-# Where ./foundry puts a plugin's sources, else the checkout that this file is in.
+# Where ./foundry puts a plugin's sources; otherwise the checkout of this file.
 SOURCES = HERE if (HERE / "pyproject.toml").is_file() else Path("/foundry/triton_vsi_backend")
 
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """A copy of the sources: building leaves nothing in them, and this is how we know."""
+    """Copy the sources. A build must leave nothing in them, and the copy shows it."""
     folder = tmp_path / "triton_vsi_backend"
     parts = ("src", "pyproject.toml", "hatch_build.py", "README.md")
     for path in SOURCES.rglob("*"):
@@ -39,15 +39,15 @@ def pip(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
 
 
 def build(sources: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The line of the vendor's README."""
+    """Run the line of the vendor's README."""
     return pip("wheel", "--no-build-isolation", ".", cwd=sources, **environment)
 
 
 def environment_in(folder: Path) -> Path:
-    """A new environment over this one; returns its Python."""
+    """Make a new environment over this one. Return its Python."""
     venv.create(folder, system_site_packages=True, with_pip=False)
     packages = Path("lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
-    # Behind what is installed into it, as the last of its .pth files: this one's packages, and an older plugin.
+    # After the packages installed into it, as the last of its .pth files: this one's packages, and an older plugin.
     (folder / packages / "zz_below.pth").write_text("\n".join(path for path in sys.path if Path(path).is_dir()))
     return folder / "bin" / "python"
 
@@ -138,7 +138,7 @@ def test_an_editable_install_uses_the_checkout_and_the_variables(
     sources: Path, tmp_path: Path, fake_sdk: FakeSdk
 ) -> None:
     python = environment_in(tmp_path / "venv")
-    # As in the vendor's README; nothing of an SDK is needed for it.
+    # As in the vendor's README. No part of an SDK is needed for this.
     done = pip(
         "--python",
         str(python),

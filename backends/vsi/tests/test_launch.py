@@ -1,4 +1,4 @@
-"""Launching: what a kernel gets, in which order, and the command buffers behind it; with a kernel written by hand."""
+"""Launches: a kernel's arguments, their order, and the command buffers after them; with a handwritten kernel."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from triton_vsi_backend import devices, launcher, launches
 from triton_vsi_backend.commands import Commands
 from triton_vsi_backend.errors import VsiError
 
-# What each program's first work-item writes, as 64-bit words; the others only mark that they were there.
+# Number of 64-bit words that each program's first work-item writes. The others only mark that they ran.
 WORDS = 24
-# Triton's types, in commands.c's order, and values for all but the two tensors.
+# Triton's types, in commands.c's order, and values for all of them except the two tensors.
 TYPES = ["*i64", "i1", "fp16", "bf16", "i64", "fp32", "fp64", "*i32"]
 SCALARS = (True, 1.5, -2.25, 2**40 + 7, 0.1, 1e300)
 POISON = -(2**30)
@@ -74,7 +74,7 @@ declare spir_func i64 @_Z12get_local_idj(i32)
 
 
 def probe() -> bytes:
-    """The kernel as SPIR-V: 10 words of arguments, local size, 3 words of where it is, 2 words of each command."""
+    """Return the kernel's SPIR-V. It writes 10 words of arguments, local size, 3 words of position, 2 per command."""
     words = [f"%{name}64" for name in ("flag", "half", "brain")] + ["%big", "%single64", "%precise64"]
     words += ["%gx64", "%gy64", "%gz64", "%size", "%x", "%y", "%z"]
     body = []
@@ -110,14 +110,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=list(Memory))
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
-    """A device that shares the host's memory, and one that does not and has buffers mapped."""
+    """Yield a device that shares the host's memory, and one that does not and maps buffers."""
     opened = Device(devices.choose_device(), request.param)
     monkeypatch.setattr(launcher, "open_device", lambda: opened)
     return opened
 
 
 class Kernel:
-    """A compiled kernel as Triton's runtime would hand it over."""
+    """A compiled kernel in the form that Triton's runtime passes."""
 
     def __init__(self, device: Device, spirv: bytes, library: Path, folder: Path, *, threads: int = 1) -> None:
         names = [f"p{index}" for index in range(len(TYPES))]
@@ -169,7 +169,7 @@ def test_a_kernel_gets_its_parameters_the_grid_and_the_command_buffers_in_that_o
     ]
     assert (seen[:, :10] == [*scalars, *grid, threads]).all()
     assert np.array_equal(seen[:, 10:13], np.stack([x, y, z], 1))
-    # Two words of each buffer: which it is, and which program's.
+    # Two words of each buffer: its number, and its program's number.
     place = x + 10 * y + 100 * z
     for column, kind in ((13, 1000), (15, 1100), (17, 2000)):
         assert (seen[:, column] == kind).all()

@@ -1,4 +1,4 @@
-"""Options: what a launch may say, what the environment says, and what of both makes a compiled kernel another one."""
+"""Options: from the launch, from the environment, and which of them make a different compiled kernel."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_content_of_compiler_and_bridge_is_part_of_the_key(fake_sdk: FakeSdk
     backend = VsiBackend(target())
     keys = [backend.hash()]
     for path in (fake_sdk.compiler, fake_sdk.bridge):
-        # Another file, as another SDK has it: the same path is taken to be the same program while a process lives.
+        # A different file, as another SDK has: a process assumes that the same path is the same program.
         other = path.with_name(f"other-{path.name}")
         other.write_bytes(path.read_bytes() + b"\n")
         other.chmod(0o755)

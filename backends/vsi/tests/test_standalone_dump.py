@@ -1,4 +1,4 @@
-"""The folder that a kernel is dumped into: what is in it, what becomes of an older one, and what is refused."""
+"""The folder of a dumped kernel: its contents, what happens to an older dump, and what is refused."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_dump_waits_for_one_that_is_being_written(tmp_path: Path) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     second = threading.Thread(target=write, args=(tmp_path,))
     second.start()
-    # Without waiting it would take some milliseconds.
+    # If it did not wait, it would take some milliseconds.
     second.join(timeout=0.5)
     assert second.is_alive()
     assert contents(tmp_path) == before

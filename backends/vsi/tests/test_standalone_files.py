@@ -1,4 +1,4 @@
-"""What the standalone launcher takes from files and from its command line, and what it says of all else."""
+"""What the standalone launcher accepts from files and from its command line, and its errors for everything else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from made_up import shared_library
 from standalone_program import Program
 from triton_vsi_backend.standalone import dump
 
-# No kernel of Triton's is in it.
+# These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release
 
 # out[i] = x[i] + n, in each work-item of program i.
@@ -40,7 +40,7 @@ POISON = -(10**9)
 
 
 def spirv(threads: int | None = None, *, old: str = "", new: str = "") -> bytes:
-    """The kernel, made for so many work-items a program, or not saying for how many; with a part replaced."""
+    """Return the kernel, for a number of work-items per program or without one, with a part of its text replaced."""
     text = KERNEL.replace("SIZE", "" if threads is None else "!reqd_work_group_size !0")
     if threads is not None:
         text += f"!0 = !{{i32 {threads}, i32 1, i32 1}}\n"
@@ -76,7 +76,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, library: bytes) -> Path:
 
 @pytest.fixture
 def program(built: Path, tmp_path: Path) -> Program:
-    """The launcher, with inputs that are right."""
+    """Return the launcher, with valid inputs."""
     program = Program(built, tmp_path)
     program.take([X, np.full_like(X, POISON), N])
     return program
@@ -89,7 +89,7 @@ def saved(array: Any, version: tuple[int, int] | None = None) -> bytes:
 
 
 def file(header: str, data: bytes = b"", version: tuple[int, int] = (1, 0), length: int | None = None) -> bytes:
-    """A .npy file with this text for its header."""
+    """Return a .npy file with this text as its header."""
     text = header.encode() + b"\n"
     size = struct.pack("<H" if version[0] == 1 else "<I", len(text) if length is None else length)
     return b"\x93NUMPY" + bytes(version) + size + text + data
@@ -123,7 +123,7 @@ def test_a_file_of_numpys_is_taken_and_written_back_as_it_was(content: bytes, pr
     assert (program.work / "outputs/arg_0.npy").read_bytes() == content
     given, taken = np.load(BytesIO(content)), program.output(1)
     assert (taken.dtype, taken.shape, taken.flags.fnc) == (given.dtype, given.shape, given.flags.fnc)
-    # The kernel sees memory, which goes down the columns where the file does.
+    # The kernel sees memory order, which is by columns if the file's order is.
     expected = given.ravel("K").copy()
     expected[:6] += N
     assert np.array_equal(taken.ravel("K"), expected)
@@ -363,7 +363,7 @@ def test_another_kernel_may_be_named_and_brings_its_command_generator(
     (other / "shift_cmd_gen.so").write_bytes(library)
     assert program.run("-g", "6", "-m", "other/any name").returncode == 0
     assert np.array_equal(program.output(1), X - N)
-    # In the current folder, where a bare file name would send dlopen to the system's libraries.
+    # A kernel in the current folder: dlopen searches the system's libraries for a bare file name.
     shutil.copy(other / "any name", tmp_path / "here.spv")
     shutil.copy(other / "shift_cmd_gen.so", tmp_path)
     (program.work / "outputs/arg_1.npy").unlink()
@@ -377,7 +377,7 @@ def test_the_number_of_warps_is_the_kernels(program: Program, library: bytes, tm
     said = program.refusal("-g", "6", "-w", "4")
     assert "-w 4 means 128 work-items a program, and the kernel was compiled for 64" in said
     (tmp_path / "shift_cmd_gen.so").write_bytes(library)
-    # A kernel that states another number of work-items, and one that states none.
+    # A kernel that specifies another number of work-items, and one that specifies none.
     (tmp_path / "four.spv").write_bytes(spirv(128))
     assert "compiled for 128" in program.refusal("-g", "6", "-m", "four.spv")
     done = program.run("-g", "6", "-m", "four.spv", "-w", "4")

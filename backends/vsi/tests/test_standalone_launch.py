@@ -1,4 +1,4 @@
-"""Dumped kernels, built by both documented lines, against NumPy."""
+"""Dumped kernels, built with both documented lines, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from triton_vsi_backend.standalone import dump
 BLOCK = 128
 N = 1000
 POISON = np.float32(-1e30)
-# Triton 3.2 passes every float that is no tensor as fp32.
+# Triton 3.2 passes every float scalar as fp32.
 HALVES = (np.float32, np.float32) if triton.__version__ < "3.3" else (np.float16, ml_dtypes.bfloat16)
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -91,7 +91,7 @@ Dumped = Callable[..., Path]
 
 @pytest.fixture(scope="module")
 def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
-    """`dumped(kernel, grid, *arguments, **options)` is the folder of a kernel that was launched so, once."""
+    """Yield `dumped(kernel, grid, *arguments, **options)`, which launches a kernel once and returns its folder."""
     folders: dict[str, Path] = {}
 
     def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> Path:
@@ -114,7 +114,7 @@ def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
 
 
 def program(folder: Path, tmp_path: Path, line: str = "libstdc++") -> Program:
-    """A kernel's launcher, built without a word of the compiler's."""
+    """Return a kernel's launcher. Its build must print nothing."""
     made = Program(Path(shutil.copytree(folder, tmp_path / folder.name)), tmp_path)
     assert made.build(line) == ""
     return made
@@ -135,7 +135,7 @@ def test_vec_add(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
     for index in range(2):
         assert np.array_equal(built.output(index), given[index])
     assert np.array_equal(built.output(2), given[0] + given[1])
-    # Scalars are not written.
+    # A scalar's output file is not written.
     assert (tmp_path / "outputs/arg_3.npy").read_bytes() == b"old"
 
 
@@ -161,7 +161,7 @@ def test_a_matmul_on_the_tensor_core_computes_by_its_commands(dumped: Dumped, tm
     given[2] = np.full_like(a, POISON)
     built.launch(given, "-g", "1")
     assert np.array_equal(built.output(2), a)
-    # The reference's kernel writes NaN where a command is none.
+    # The reference's kernel writes NaN for an invalid command.
     source = built.folder / "matmul_standalone.cpp"
     spoilt = source.read_text().replace("        return made;", "        made[0] ^= 1;\n        return made;")
     assert spoilt != source.read_text()
@@ -222,7 +222,7 @@ def test_false_arrives_as_false(widening: Program) -> None:
 
 @pytest.mark.parametrize(("threads", "num_warps"), [(1, 0), (64, 2)])
 def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_warps: int, tmp_path: Path) -> None:
-    """The kernel and the library of the plugin's own test, which write down all that they get."""
+    """This uses the kernel and the library of the plugin's own test, which record everything that they get."""
     source = tmp_path / "commands.c"
     source.write_text(Path(__file__).with_name("commands.c").read_text())
     dump(
@@ -250,7 +250,7 @@ def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_wa
         assert (seen[:, column] == kind).all()
         assert np.array_equal(seen[:, column + 1], x + 10 * y + 100 * z)
     assert (program.output(7) == np.arange(threads)).all()
-    # commands.c refuses this one.
+    # commands.c refuses this argument.
     program.take([out, *scalars[:3], np.int64(-1), *scalars[4:], marks])
     said = program.refusal("-g", "1")
     assert "probe_cmd_gen.so: generate_matmul_command refused command 0" in said

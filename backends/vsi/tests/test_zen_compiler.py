@@ -1,4 +1,4 @@
-"""zen-compiler as a process: the command line that it gets, and what users read when something is wrong with it."""
+"""zen-compiler as a process: its command line, and the messages that users read when something is wrong with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triton_vsi_backend import pieces
 from triton_vsi_backend.errors import MissingError, ZenCompilerError
 from triton_vsi_backend.zen_compiler import Switches, compile_ttir
 
-# As the vendor's backend calls it.
+# The arguments of the vendor's backend.
 TARGET = (
     "--spirv-target-options=caps=GenericPointer,Kernel,Addresses,Vector16,Vector32,Int8,Int16,Int64,Float16,"
     "TensorCoreVSI exts=SPV_KHR_storage_buffer_storage_class,SPV_VSI_TC_inst module=.*"
@@ -93,7 +93,7 @@ def test_what_goes_wrong_inside_is_told_apart(behaviour: str, said: str, fake_sd
 
 
 def test_a_program_of_another_machine_is_said_to_be_one(fake_sdk: FakeSdk) -> None:
-    # The head of an ELF file for RISC-V.
+    # The beginning of an ELF file for RISC-V.
     head = bytearray(64)
     head[:7], head[16:20] = b"\x7fELF\x02\x01\x01", b"\x02\x00\xf3\x00"
     fake_sdk.compiler.write_bytes(bytes(head))

@@ -1,1 +1,1 @@
-"""Kernels that hypothesis draws, on a target, in Triton's interpreter and in NumPy: see compare_kernels.py."""
+"""Draw kernels with hypothesis, and run them on a target, in Triton's interpreter and in NumPy (compare_kernels.py)."""

@@ -1,4 +1,4 @@
-"""Runs kernels on a target and in Triton's interpreter, and compares both with NumPy."""
+"""Run kernels on a target and in Triton's interpreter, and compare both with NumPy."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .process import Worker
 from .program import SIZE, Dataset, Kernel
 from .values import Array, Value, differences
 
-# It takes the result of a comparison for integers when it broadcasts a scalar, and then refuses it as a mask.
+# The interpreter broadcasts a scalar comparison as integers, and then refuses the result as a mask.
 _INTERPRETER_REFUSES = ("mask has unsupported dtype",)
 
 
 class Difference(AssertionError):
-    """A kernel for which not all three agree; the message is a complete script."""
+    """A kernel for which not all three agree. The message is a complete script."""
 
 
 @dataclass
 class Comparison:
-    """What compares kernels, and what it has seen.
+    """Compares kernels, and counts what it compared.
 
     Attributes:
-        refusals: patterns of the messages by which the target may refuse a kernel, each a documented limit.
-        counts: kernels, launches, elements, and what was refused, by pattern.
+        refusals: patterns of the messages with which the target may refuse a kernel; each is a documented limit.
+        counts: number of kernels, launches, elements, and refusals by pattern.
     """
 
     folder: Path
@@ -44,13 +44,13 @@ class Comparison:
         """Compare a kernel on all its datasets.
 
         Raises:
-            Difference: the target or the interpreter does not do what NumPy does.
+            Difference: the result of the target or of the interpreter is not NumPy's.
         """
         for dataset in kernel.datasets:
             found = self.launch(kernel, dataset)
             if found is None:
                 return
-            # The interpreter gets what it computes as the compiler does; no section uses another one.
+            # The interpreter gets only sections that it computes as the compiler does. No section uses another one.
             plain = replace(kernel, sections=tuple(each for each in kernel.sections if each.plain))
             also = self.interpret(plain, dataset) if plain.sections else ""
             if found:
@@ -64,7 +64,7 @@ class Comparison:
         self.counts["outputs"] += len(kernel.sections)
 
     def launch(self, kernel: Kernel, dataset: Dataset) -> str | None:
-        """Return what is wrong on the target, or "", or None if the target refuses the kernel as it may."""
+        """Return what is wrong on the target, or ""; None if the target refuses the kernel for an allowed reason."""
         expected = kernel.expected(dataset)
         done = self._run(self.target, kernel, dataset)
         if done.error and (refusal := self._refusal(done)):
@@ -103,7 +103,7 @@ class Comparison:
 
 
 def _wrong(expected: list[tuple[Value, Array]], done: Done) -> str:
-    """What is wrong with the outputs, if anything."""
+    """Return what is wrong with the outputs, or ""."""
     if done.error:
         return f"raises {done.error[0]}:\n{done.message}"
     for number, ((value, written), whole) in enumerate(zip(expected, done.outputs, strict=True)):
@@ -133,7 +133,7 @@ def _wrong(expected: list[tuple[Value, Array]], done: Done) -> str:
 
 
 def script(kernel: Kernel, dataset: Dataset, said: str) -> str:
-    """A program that launches a kernel as it was launched, and prints what it stores."""
+    """Return a program that launches a kernel in the same way, and prints what the kernel stores."""
     names = list(kernel.types)
     makes = [
         f'    {name} = fill("{dataset.kind}", {dataset.seed + names.index(name)}, "{kind.numpy.name}", {SIZE})'

@@ -1,4 +1,4 @@
-"""The arrays that kernels read: made from a seed, so that a script can make them again."""
+"""Make the arrays that kernels read, from a seed, so that a script can make them again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def fill(kind: str, seed: int, dtype: Any, size: int) -> Any:
     """Return an array of `size` elements.
 
     Args:
-        kind: "small" numbers; "special" ones as often as small ones (NaN, infinities, zeros of both signs, the ends of
-            the type, subnormals); or any "bits".
+        kind: "small" numbers; "special" and small numbers in equal parts (NaN, infinities, zeros of both signs, the
+            ends of the type's range, subnormals); or any "bits".
     """
     random, kind_of = np.random.default_rng(seed), np.dtype(dtype)
     if kind_of.kind == "b":

@@ -1,8 +1,9 @@
-"""Draws kernels with hypothesis.
+"""Draw kernels with hypothesis.
 
-A section is a list of assignments, each of one operation on what was assigned before: hypothesis shrinks by leaving
-assignments out, and what the stored value does not depend on is not printed. What is drawn is defined: no division of
-integers by zero, no shift by the width or more, no address or condition that depends on what values.py calls open.
+A section is a list of assignments, each with one operation on earlier values. Hypothesis shrinks a kernel by removing
+assignments. Assignments that the stored value does not depend on are not printed. Drawn kernels are defined: no
+integer division by zero, no shift by the width or more, no address or condition that depends on an open value (see
+values.py).
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ Draw = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a target's kernels are drawn from.
+    """Bounds of a target's random kernels.
 
     Attributes:
-        without: operations that the target refuses for a documented reason; tests of refusals have them.
-        elements: of a tile, at most.
-        sections, steps: of a kernel and of a section, at most.
-        options: of a launch, one of which is drawn.
+        without: operations that the target refuses for a documented reason. Tests of refusals use them.
+        elements: maximum number of elements in a tile.
+        sections, steps: maximum number of sections in a kernel, and of steps in a section.
+        options: options of a launch, one of which is drawn.
     """
 
     without: frozenset[str] = frozenset()
@@ -47,7 +48,7 @@ _FUNCTIONS = [name for name in values.LIMITS if name != "sqrt_rn"]
 
 @dataclass
 class _Builder:
-    """Draws steps into a list; `known` are the variables that they may use."""
+    """Draws steps into a list. `known` are the variables that they may use."""
 
     draw: Draw
     limits: Limits
@@ -89,14 +90,14 @@ class _Builder:
         return result
 
     def variable(self, accept: Callable[[Variable], bool] = lambda _: True) -> Variable | None:
-        """One of those that are accepted: the last ones first, which hypothesis takes for the simplest."""
+        """Draw an accepted variable. The last one comes first, because hypothesis takes the first for the simplest."""
         found = [each for each in reversed(self.known) if accept(each)]
         return self.pick(found) if found else None
 
     # Leaves
 
     def load(self) -> Variable:
-        """A load; addresses are safe and within the array, masks are safe."""
+        """Add a load. Its addresses are safe and within the array, and its mask is safe."""
         array = self.pick(list(self.types))
         kind = self.types[array]
         offset, shape, index, uses = self.address()
@@ -123,7 +124,7 @@ class _Builder:
         return self.add(kind, shape, text, [*uses, mask], masked, safe=defined, exact=True, arrays=(array,))
 
     def mask(self, kind: str, masks: Sequence[Variable], shape: Shape) -> Variable | None:
-        """A mask of tiles of this shape, or none."""
+        """Return a mask for tiles of this shape, or None."""
         if kind == "none":
             return None
         if kind == "variable":
@@ -147,13 +148,13 @@ class _Builder:
         return [each for each in self.known if each.name in names]
 
     def masks(self, shape: Shape) -> list[Variable]:
-        """The variables that may be a mask of tiles of this shape; scalars seldom, which the interpreter refuses."""
+        """Return the variables that can mask tiles of this shape. Scalars are rare: the interpreter refuses them."""
         scalars = not shape or self.draw(st.integers(0, 9)) == 9
         found = [each for each in self.known if each.type == I1 and each.safe and _fits(each.shape, shape)]
         return [each for each in found if each.shape or scalars]
 
     def address(self) -> tuple[str, Shape, Callable[[Context], Array], list[Variable]]:
-        """Text, shape and meaning of an index between 0 and SIZE."""
+        """Return text, shape, meaning and variables of an index between 0 and SIZE."""
         size, full = int(np.prod(self.tile)), self.tile
         assert size * 5 + 8 < SIZE
         i = next(each for each in self.known if each.name == "i")
@@ -182,7 +183,7 @@ class _Builder:
         return text, index.shape, lambda known: known.variables[index.name].data.astype(np.int64) & least, [index]
 
     def literal(self, kind: Type) -> tuple[str, Value]:
-        """Text and value of a number of a type."""
+        """Return text and value of a number of a type."""
         if kind.kind == "f":
             text = self.pick(_FLOAT_LITERALS)
             return text, values.number(kind, float(eval(text)))
@@ -196,17 +197,17 @@ class _Builder:
     # Operations
 
     def operand(self, kind: Type, shape: Shape | None = None) -> Variable:
-        """A variable of this type, cast if need be, that broadcasts to `shape`."""
+        """Return a variable of this type that broadcasts to `shape`. It is cast if necessary."""
         fitting = [each for each in reversed(self.known) if shape is None or _fits(each.shape, shape)]
         same = [each for each in fitting if each.type == kind]
         if same and self.draw(st.integers(0, 3)):
             found: Variable = self.pick(same)
             return found
-        # i and pid fit everywhere or there is a scalar.
+        # `fitting` is never empty: i and pid fit any shape, or there is a scalar.
         return self.cast(self.pick(fitting), kind)
 
     def cast(self, a: Variable, kind: Type) -> Variable:
-        """`a` itself if it has the type already."""
+        """Return `a` cast to a type; `a` itself if it has the type."""
         if a.type == kind:
             return a
         if kind.kind == "b" or (a.type.kind == "f" and kind.kind in "iu"):
@@ -216,9 +217,9 @@ class _Builder:
         exact = a.type.kind != "f" or (a.exact and kind.kind == "f" and kind.bits >= a.type.bits)
         if kind.name == "bf16" and a.type.bits == 64:
             exact = False
-        # The interpreter has bf16 as integers of 16 bits; it converts them from and to f32 only.
+        # The interpreter stores bf16 as 16-bit integers, and converts them only from and to f32.
         plain = "bf16" not in (a.type.name, kind.name) or "f32" in (a.type.name, kind.name)
-        plain = plain or a.type.name == "bf16"  # by way of f32
+        plain = plain or a.type.name == "bf16"  # converted through f32
         text = f"{a.name}.to(tl.{kind.triton})"
         return self.add(
             kind, a.shape, text, [a], lambda known: values.cast(known.variables[a.name], kind),
@@ -226,7 +227,7 @@ class _Builder:
         )  # fmt: skip
 
     def second(self, a: Variable) -> tuple[str, Compute, list[Variable]]:
-        """A second operand of a's type: a variable or a number."""
+        """Return a second operand of a's type: a variable or a number."""
         if self.draw(st.integers(0, 2)) == 0:
             text, value = self.literal(a.type)
             return text, lambda _: value, []
@@ -234,7 +235,7 @@ class _Builder:
         return b.name, lambda known: known.variables[b.name], [b]
 
     def operation(self) -> Variable:
-        """A step of one operation on a variable."""
+        """Add a step with one operation on a variable."""
         a = self.variable()
         assert a is not None
         if self.depth < 2 and self.draw(st.integers(0, 7)) == 7:
@@ -285,7 +286,7 @@ class _Builder:
             case "negate" | "abs" | "invert":
                 compute = {"negate": _negated, "abs": values.absolute, "invert": values.inverted}[name]
                 text = {"negate": f"-{a.name}", "abs": f"tl.abs({a.name})", "invert": f"~{a.name}"}[name]
-                # The sign of the type's own NaN and of bf16 in integers.
+                # These change the sign, also of a NaN. In the interpreter, bf16 values are integers with another sign.
                 return self.add(
                     kind, a.shape, text, [a], lambda known: compute(known.variables[a.name]),
                     safe=a.safe, exact=a.exact, plain=plain,
@@ -340,7 +341,7 @@ class _Builder:
         return b.name, lambda known: known.variables[b.name], [b]
 
     def two(self, name: str, a: Variable, plain: bool) -> Variable:
-        """An operator, or a function of two, on a and something of the same type."""
+        """Add an operator, or a function of two, on `a` and an operand of the same type."""
         kind = a.type
         text, other, uses = self.second(a)
         if kind.kind in "iu" and name in ("//", "%"):
@@ -406,7 +407,7 @@ class _Builder:
         return self.add(a.type, a.shape, text, [a], lambda known: values.function(name, known.variables[a.name]))
 
     def bitcast(self, a: Variable) -> Variable:
-        """Between an integer and a float; the bits of a NaN, and of what is not exact, are open."""
+        """Add a bitcast between an integer and a float. The bits of a NaN, and of an inexact value, are open."""
         kind = TYPES[{16: "i16", 32: "i32", 64: "i64"}[a.type.bits]] if a.type.kind == "f" else _float_of(a.type.bits)
 
         def cast(known: Context) -> Value:
@@ -422,7 +423,7 @@ class _Builder:
     def reduce(self, name: str, a: Variable) -> Variable:
         operation = {"max_of": "max", "min_of": "min"}.get(name, name)
         axis = self.draw(st.integers(0, len(a.shape) - 1))
-        # The axis stays, with one element, so that the result broadcasts.
+        # The reduced axis is kept with one element, so that the result broadcasts.
         keep = len(a.shape) == 2 or self.flag()
         kept = tuple(1 if dimension == axis else extent for dimension, extent in enumerate(a.shape))
         shape = kept if keep else ()
@@ -442,7 +443,7 @@ class _Builder:
         return self.add(kind, shape, text, [a], compute, safe=a.safe and a.type.kind != "f")
 
     def inside(self, extra: Sequence[Variable], count: int) -> _Builder:
-        """A builder of a nested block, which knows what is known here."""
+        """Return a builder for a nested block, which may use all variables that are known here."""
         builder = _Builder(
             self.draw, self.limits, self.tile, self.types, [*self.known, *extra], self.prefix, self.count,
             self.depth + 1,
@@ -452,7 +453,7 @@ class _Builder:
         return builder
 
     def last(self, a: Variable) -> Variable:
-        """a, and something that broadcasts to it, by an operator: a value of a's type and shape."""
+        """Add an operator on `a` and an operand that broadcasts to it. The result has a's type and shape."""
         b = self.operand(a.type, a.shape)
         if a.type.kind == "b":
             sign = self.pick(["&", "|", "^"])
@@ -464,7 +465,7 @@ class _Builder:
         return self.add(a.type, a.shape, f"{a.name} {sign} {b.name}", [a, b], compute, safe=safe, plain=plain)
 
     def loop(self, a: Variable) -> Variable:
-        # What a loop makes of it is as safe as all that goes in, which is not known before: not at all.
+        # Whether the result is safe depends on the body, which is drawn later. Therefore it counts as not safe.
         result = Variable(self.name(), a.type, a.shape)
         counter = Variable(self.name(), I32, (), safe=True)
         body = self.inside([result, counter], 3)
@@ -522,7 +523,7 @@ def _float_of(bits: int) -> Type:
 
 
 def _fits(shape: Shape, into: Shape) -> bool:
-    """Whether Triton broadcasts one shape to the other."""
+    """Return whether Triton broadcasts one shape to the other."""
     if not shape:
         return True
     return len(shape) == len(into) and all(a in (1, b) for a, b in zip(shape, into, strict=True))
@@ -569,7 +570,7 @@ def _section(draw: Draw, limits: Limits, tile: Shape, types: dict[str, Type], nu
 
 @st.composite
 def kernels(draw: Draw, limits: Limits) -> Kernel:
-    """Kernels within limits."""
+    """Draw kernels within limits."""
     extents = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     if draw(st.booleans()):
         tile: Shape = (draw(st.sampled_from([each for each in extents if each <= limits.elements][2:])),)

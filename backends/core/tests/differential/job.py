@@ -1,18 +1,18 @@
-"""What goes to a worker, and what comes back."""
+"""The job for a worker, and its result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-# Elements before and after each array that belong to nobody: more than what a missing mask overruns.
+# Elements before and after each array that no kernel may access: more than a missing mask would overrun.
 FENCE = 512
 POISON = 0xA5
 
 
 @dataclass(frozen=True)
 class Job:
-    """A kernel, and what it is launched on.
+    """A kernel, and the arguments of its launch.
 
     Attributes:
         path: the module; the kernel in it is `kernel`.
@@ -33,11 +33,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """The bytes of each output with its fences, or what was raised.
+    """The bytes of each output with its fences, or the exception.
 
     Attributes:
-        error: the types' names, from the exception's own to BaseException.
-        message: what it says, causes included.
+        error: names of the exception's type and its bases, up to BaseException.
+        message: the exception's message, causes included.
     """
 
     outputs: list[Any]

@@ -1,4 +1,4 @@
-"""A worker process, restarted when it dies: a crash is a result."""
+"""Control a worker process, and restart it when it dies: a crash is a result."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 
 from .job import Done, Job
 
-# Seconds that a launch may take, compiling included.
+# Seconds for a launch, including compilation.
 _PATIENCE = 120
-# What was compiled stays in a process's memory.
+# Launches per process. Compiled kernels stay in a process's memory.
 _LAUNCHES = 2000
 
 
@@ -24,7 +24,7 @@ class Worker:
     """Launches kernels.
 
     Args:
-        interpret: whether in Triton's interpreter.
+        interpret: whether to launch in Triton's interpreter.
     """
 
     def __init__(self, *, interpret: bool) -> None:
@@ -34,7 +34,7 @@ class Worker:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
 
     def launch(self, job: Job) -> Done:
-        """Run a job. A process that dies, or does not end in time, is a result with the error `Crash` or `Timeout`."""
+        """Run a job. If the process dies or does not end in time, the result has the error `Crash` or `Timeout`."""
         if self._launches >= _LAUNCHES:
             self.close()
         process = self._running()
@@ -76,7 +76,7 @@ class Worker:
         return self._process
 
     def close(self) -> None:
-        """End the process; the next launch starts another one."""
+        """End the process. The next launch starts another one."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""A kernel as steps, each of which has its text and its meaning in NumPy."""
+"""Represent a kernel as steps. Each step has its text and its meaning in NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from .data import fill
 from .values import Array, Type, Value, arithmetic, integral
 
-# Elements of each array that is read. Addresses stay within.
+# Elements of each input array. Addresses stay within it.
 SIZE = 4096
 Shape = tuple[int, ...]
 
@@ -21,8 +21,8 @@ class Variable:
     """A name in the kernel.
 
     Attributes:
-        safe: its value is never left open, so that it may become an address, a mask or a condition.
-        exact: a float whose error is always 0.
+        safe: its value is never open, so that it may be used in an address, a mask or a condition.
+        exact: it is a float whose error is always 0.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Variable:
 
 @dataclass
 class Context:
-    """What a program knows: its variables by name, and the arrays that it reads."""
+    """The state of a program: its variables by name, and the arrays that it reads."""
 
     variables: dict[str, Value]
     inputs: dict[str, Array]
@@ -48,9 +48,9 @@ class Step:
     """An assignment.
 
     Attributes:
-        uses: the names that the text has.
-        arrays: those of inputs among them.
-        plain: whether Triton's interpreter computes it as the compiler does; see drawing.py for what it does not.
+        uses: the names in the text.
+        arrays: the input arrays among these names.
+        plain: whether Triton's interpreter computes it as the compiler does; drawing.py says what it does not.
     """
 
     result: Variable
@@ -74,7 +74,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Loop:
-    """`for counter in range(...)` around steps, the last of which gives the accumulator its next value."""
+    """`for counter in range(...)` around steps. The last step gives the accumulator its next value."""
 
     result: Variable
     start: Variable
@@ -99,7 +99,7 @@ class Loop:
         text = [f"{indent}{self.result.name} = {self.start.name}"]
         text.append(f"{indent}for {self.counter.name} in range({', '.join(self.bounds)}):")
         if any(self.counter.name in each.needs() for each in self.body):
-            # In the interpreter a counter is an int; assigned, it is a tensor.
+            # In the interpreter a counter is an int. An assignment makes it a tensor.
             text.append(f"{indent}    {self.counter.name} = {self.counter.name}")
         for each in self.body:
             text += each.lines(indent + "    ")
@@ -111,7 +111,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Branch:
-    """`if` of a scalar, with the result of either side."""
+    """An `if` on a scalar, with the results of both sides."""
 
     result: Variable
     condition: Variable
@@ -140,7 +140,7 @@ class Branch:
 
 
 def live(steps: Sequence[Any], wanted: Iterable[str]) -> tuple[Any, ...]:
-    """Those of the steps that something in `wanted` depends on."""
+    """Return those steps that something in `wanted` depends on."""
     needed, kept = set(wanted), []
     for each in reversed(steps):
         if each.result.name in needed:
@@ -150,7 +150,7 @@ def live(steps: Sequence[Any], wanted: Iterable[str]) -> tuple[Any, ...]:
 
 
 def inner(steps: Iterable[Any]) -> Iterable[Step]:
-    """All assignments, those in loops and branches included."""
+    """Yield all assignments, including those in loops and branches."""
     for each in steps:
         match each:
             case Loop():
@@ -166,8 +166,8 @@ class Section:
     """Steps, and the store of one of their results.
 
     Attributes:
-        offset: text and meaning of the index of each element in the output.
-        length: elements of the output that a program writes to, gaps included.
+        offset: text and meaning of each element's index in the output.
+        length: number of output elements for one program, including gaps.
     """
 
     steps: tuple[Any, ...]
@@ -178,13 +178,13 @@ class Section:
 
     @property
     def plain(self) -> bool:
-        """Whether the interpreter computes all of it as the compiler does."""
+        """Whether the interpreter computes the whole section as the compiler does."""
         return all(step.plain for step in inner(self.steps))
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a launch is given: the kind of numbers and their seed, and the scalar arguments."""
+    """The data of a launch: the kind of numbers and their seed, and the scalar arguments."""
 
     kind: str
     seed: int
@@ -198,8 +198,8 @@ class Kernel:
     """Sections over the same inputs.
 
     Attributes:
-        tile: shape of the tile that a program has.
-        types: of the inputs, by name.
+        tile: shape of a program's tile.
+        types: types of the inputs, by name.
     """
 
     tile: Shape
@@ -211,18 +211,18 @@ class Kernel:
 
     @property
     def inputs(self) -> dict[str, Type]:
-        """Those that are read."""
+        """The input arrays that are read."""
         read = {name for section in self.sections for step in inner(section.steps) for name in step.arrays}
         return {name: kind for name, kind in self.types.items() if name in read}
 
     def source(self) -> str:
-        """The module."""
+        """Return the module's text."""
         outputs = [f"out{number}" for number in range(len(self.sections))]
         parameters = ", ".join([*self.inputs, *outputs, "n", "m", "factor"])
         lines = ["import triton", "import triton.language as tl", "", ""]
-        # Else each n and m that is 1, or a multiple of 16, makes another kernel to compile.
+        # Otherwise an n or m that is 1 or a multiple of 16 would need another compilation.
         lines += ['@triton.jit(do_not_specialize=["n", "m"])', f"def kernel({parameters}):"]
-        # In the interpreter a float argument is a float; assigned, it is a tensor.
+        # In the interpreter a float argument is a float. An assignment makes it a tensor.
         lines += ["    f = factor", "    pid = tl.program_id(0)"]
         if len(self.tile) == 1:
             lines.append(f"    i = tl.arange(0, {self.tile[0]})")
@@ -238,7 +238,7 @@ class Kernel:
         return "\n".join(lines) + "\n"
 
     def arrays(self, dataset: Dataset) -> dict[str, Array]:
-        """The inputs that are read."""
+        """Return the input arrays that are read."""
         every = list(self.types)
         return {
             name: fill(dataset.kind, dataset.seed + every.index(name), kind.numpy, SIZE)
@@ -246,7 +246,7 @@ class Kernel:
         }
 
     def expected(self, dataset: Dataset) -> list[tuple[Value, Array]]:
-        """Of each output, its values, and which of them are written; the others have to stay as they were."""
+        """Return for each output its values, and which of them are written. The others must be unchanged."""
         inputs = self.arrays(dataset)
         results = []
         for section in self.sections:
@@ -264,7 +264,7 @@ class Kernel:
         return results
 
     def leaves(self, pid: int, dataset: Dataset) -> dict[str, Value]:
-        """The variables that every kernel has."""
+        """Return the variables that every kernel has."""
         from .values import F32, I32
 
         found = {"pid": Value(I32, np.asarray(pid, np.int32)), "f": Value(F32, np.asarray(dataset.f, np.float32))}
@@ -292,5 +292,5 @@ def _store(section: Section, context: Context, out: Value, written: Array) -> No
 
 
 def binary(sign: str, a: Value, b: Value) -> Value:
-    """An operator of Triton on two values of a type."""
+    """Apply an operator of Triton to two values of a type."""
     return arithmetic(sign, a, b) if a.type.kind == "f" else integral(sign, a, b)

@@ -1,4 +1,4 @@
-"""Rounds of kernels, each from a seed of its own, until the time is over."""
+"""Run rounds of kernels, each with its own seed, until the time is over."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _KERNELS = 20
 
 
 def today() -> int:
-    """The date as a number: the seed that a day's runs begin with."""
+    """Return the date as a number, which is the first seed of a day's runs."""
     return int(datetime.date.today().strftime("%Y%m%d")) * 1000
 
 
 def backend() -> str:
-    """Name of the backend that kernels run on."""
+    """Return the name of the backend that kernels run on."""
     import triton
 
     return str(triton.runtime.driver.active.get_current_target().backend)
@@ -35,10 +35,10 @@ def backend() -> str:
 
 @dataclass
 class Outcome:
-    """What rounds found.
+    """The result of the rounds.
 
     Attributes:
-        failures: a script for each round in which not all agreed.
+        failures: a script for each round in which the three did not agree.
         counts: what was compared; see Comparison.
     """
 
@@ -47,12 +47,12 @@ class Outcome:
 
 
 def run(first: int, seconds: float = 0, *, rounds: int | None = None) -> Outcome:
-    """Compare rounds of kernels; print each round's seed, what failed, and what was compared.
+    """Compare rounds of kernels; print each round's seed, the failures, and what was compared.
 
     Args:
-        first: seed of the first round; each further one has the next.
-        seconds: how long new rounds are begun. To shrink a kernel may take longer.
-        rounds: instead, how many rounds there are.
+        first: seed of the first round. Each later round has the next number.
+        seconds: no round starts after this time. Shrinking a kernel may take longer.
+        rounds: the number of rounds, instead of a time.
     """
     name, began, number, outcome = backend(), time.monotonic(), first, Outcome()
     limits, counts = LIMITS.get(name, Limits()), outcome.counts
@@ -61,7 +61,7 @@ def run(first: int, seconds: float = 0, *, rounds: int | None = None) -> Outcome
         Worker(interpret=False) as target,
         Worker(interpret=True) as interpreter,
     ):
-        # Else it keeps files in the current folder.
+        # Otherwise hypothesis keeps files in the current folder.
         set_hypothesis_home_dir(folder)
         comparison = Comparison(Path(folder), target, interpreter, REFUSALS.get(name, ()), counts)
         while (number < first + rounds) if rounds is not None else (time.monotonic() - began < seconds):
@@ -77,10 +77,10 @@ def run(first: int, seconds: float = 0, *, rounds: int | None = None) -> Outcome
 
 
 def one_round(comparison: Comparison, limits: Limits, number: int) -> str | None:
-    """Compare the kernels of a seed.
+    """Compare the kernels of one seed.
 
     Returns:
-        The script that shows the difference in the smallest kernel, if there is one.
+        A script that shows the difference with the smallest kernel; None if there is no difference.
     """
 
     @seed(number)

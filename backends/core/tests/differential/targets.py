@@ -1,11 +1,11 @@
-"""What each target's kernels are drawn from, and how it may refuse one."""
+"""Say what each target's kernels are drawn from, and how a target may refuse one."""
 
 from __future__ import annotations
 
 from .drawing import Limits
 
-# Operations that no target takes yet: kernels with them would all be refused. A target that takes one has it here no
-# longer; docs/limits.md has the list.
+# Operations that no target supports yet: all kernels with them would be refused. Remove an operation for the targets
+# that support it; docs/limits.md has the list.
 _NOT_YET = frozenset({"cumsum"})
 LIMITS = {
     "spirv": Limits(without=_NOT_YET),
@@ -13,10 +13,10 @@ LIMITS = {
         without=_NOT_YET | {"f64"},
         options=({"num_warps": 1}, {"num_warps": 1, "enable_multi_threads": True}),
     ),
-    # A program has 4096 instructions, and an operation on floats is a call of a function in software.
+    # A program has at most 4096 instructions, and an operation on floats calls a software function.
     "dpu": Limits(without=_NOT_YET, sections=2, steps=8),
 }
-# What a target cannot do: the messages are in docs/troubleshooting.md, the limits in docs/limits.md.
+# Limits of each target: the messages are in docs/troubleshooting.md, the limits in docs/limits.md.
 REFUSALS: dict[str, tuple[str, ...]] = {
     "dpu": (
         "a DPU has no library with that function",

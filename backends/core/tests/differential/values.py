@@ -1,20 +1,20 @@
-"""What a kernel computes, in NumPy, with what Triton leaves open: the reference of the differential tests.
+"""Compute a kernel in NumPy, with what Triton leaves open: the reference of the differential tests.
 
-A value has three parts for each element. `data` is the result that every operation gives if it rounds once, in its own
-type. `error` is the distance from it that is allowed, from these rules only:
+A value has three parts for each element. `data` is the result if every operation rounds once, in its own type. `error`
+is the allowed distance from it. Only these rules allow one:
 
-- A product that is added may go into the sum unrounded (a fused multiply-add: TRITON_DEFAULT_FP_FUSION is on). `fused`
-  is by how much the product was rounded; it becomes part of the error when an addition takes the product.
+- A product that is added may enter the sum unrounded (a fused multiply-add: TRITON_DEFAULT_FP_FUSION is on). `fused`
+  is the product's rounding error. It becomes part of the error when an addition uses the product.
 - A sum over a tile may be taken in any order: each partial sum is rounded, and none is larger than the sum of the
   absolute values.
-- A function of math is as exact as OpenCL promises (OpenCL C 3.0, "ULP values").
-- The smaller or larger of 0.0 and -0.0 is either.
+- A math function is as exact as OpenCL promises (OpenCL C 3.0, "ULP values").
+- The minimum or maximum of 0.0 and -0.0 may be either of them.
 
 Errors then propagate: a result of inexact operands may also be rounded to the other side, hence one ulp more. `open` is
 true where nothing is promised: integers of floats beyond their range, lanes that a mask without `other` leaves out, and
-what follows from an inexact number where a step lies within its error (a comparison, floor, a cast to an integer, an
-overflow). Where error is 0 and `open` is false, the result has to be equal, with the sign of its zero; every NaN is
-equal to every other.
+the results of a step on an inexact number if the step's decision is within the number's error (a comparison, floor, a
+cast to an integer, an overflow). Where error is 0 and `open` is false, the result must be equal, including the sign of
+a zero. All NaNs are equal to each other.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FLOATS = [each for each in TYPES.values() if each.kind == "f"]
 
 @dataclass(frozen=True)
 class Value:
-    """Elements of a type; see the top of this file. The other arrays are of float64 and bool."""
+    """Elements of a type; see the module's docstring. `error` and `fused` are of float64, `open` is of bool."""
 
     type: Type
     data: Array
@@ -81,7 +81,7 @@ def largest(type: Type) -> float:
 
 
 def ulp(type: Type, x: Array) -> Array:
-    """The distance from a number to the next larger one of a type, at each element of a float64 array."""
+    """Return the distance from a number to the next larger one of a type, at each element of a float64 array."""
     info = ml_dtypes.finfo(type.numpy)
     with np.errstate(all="ignore"):
         least = float(info.smallest_normal)
@@ -99,7 +99,7 @@ def number(type: Type, literal: Any) -> Value:
 
 
 def _settled(type: Type, data: Array, error: Array, open: Array, uncertain: Array, fused: Any = 0.0) -> Value:
-    """A value of inexact operands: where it may be an infinity, or a NaN, as well as a number, it is open."""
+    """Return a value of inexact operands. It is open where it may be a number as well as an infinity or a NaN."""
     x = data.astype(np.float64)
     with np.errstate(all="ignore"):
         border = uncertain & ~(np.abs(x) + error < largest(type))
@@ -112,7 +112,7 @@ def _loosened(value: Value) -> Array:
 
 
 def arithmetic(sign: str, a: Value, b: Value) -> Value:
-    """+, -, * and / of two floats of a type."""
+    """Return +, -, * or / of two floats of a type."""
     function = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[sign]
     kind = a.type
     ea, eb = (_loosened(a), _loosened(b)) if sign in "+-" else (a.error, b.error)
@@ -129,7 +129,7 @@ def arithmetic(sign: str, a: Value, b: Value) -> Value:
             bound = np.where(np.abs(y) <= eb, np.inf, bound)
         bound = np.where(uncertain, np.nan_to_num(bound, nan=np.inf, posinf=np.inf), 0.0)
         error = bound + np.where(uncertain, ulp(kind, np.abs(z) + np.where(np.isfinite(bound), bound, 0.0)), 0.0)
-        # A NaN of an operand that is one for certain stays one.
+        # An operand that is certainly a NaN makes the result a NaN.
         certain = (np.isnan(x) & ~(ea > 0)) | (np.isnan(y) & ~(eb > 0))
         fused: Array = np.zeros(z.shape)
         if sign == "*":
@@ -140,7 +140,7 @@ def arithmetic(sign: str, a: Value, b: Value) -> Value:
 
 
 def fused(a: Value, b: Value, c: Value) -> Value:
-    """a * b + c, rounded once."""
+    """Return a * b + c, rounded once."""
     kind = a.type
     with np.errstate(all="ignore"):
         if kind.bits == 64:
@@ -158,7 +158,7 @@ def fused(a: Value, b: Value, c: Value) -> Value:
 
 
 def _fma(x: float, y: float, z: float) -> float:
-    """In whole numbers; math.fma is of Python 3.13, and raises where it should overflow."""
+    """Return x * y + z, computed with integers. math.fma needs Python 3.13, and raises an error on overflow."""
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return float(np.float64(x) * np.float64(y) + np.float64(z))
     from fractions import Fraction
@@ -173,14 +173,14 @@ def _fma(x: float, y: float, z: float) -> float:
 
 
 def fractional_remainder(a: Value, b: Value) -> Value:
-    """a % b of floats, which is exact."""
+    """Return a % b of floats, which is exact."""
     with np.errstate(all="ignore"):
         data = np.fmod(a.data, b.data)
     return Value(a.type, data, open=a.open | b.open | (a.error > 0) | (b.error > 0))
 
 
 def negated(a: Value) -> Value:
-    """-a, with the other sign also of zero; Triton until 3.6 subtracts from 0, which makes 0.0 of 0.0."""
+    """Return -a with the sign changed, also of zero. Triton until 3.6 subtracts from 0, which makes 0.0 of 0.0."""
     return replace(a, data=np.negative(a.data))
 
 
@@ -190,7 +190,7 @@ def absolute(a: Value) -> Value:
 
 
 def chosen(function: str, a: Value, b: Value, propagate: bool = False) -> Value:
-    """The smaller or the larger of two."""
+    """Return the minimum or the maximum of two values."""
     if a.type.kind != "f":
         return Value(a.type, (np.minimum if function == "min" else np.maximum)(a.data, b.data), open=a.open | b.open)
     pick = {("min", False): np.fmin, ("max", False): np.fmax, ("min", True): np.minimum, ("max", True): np.maximum}
@@ -222,11 +222,11 @@ def compared(sign: str, a: Value, b: Value) -> Value:
 
 
 def integral(sign: str, a: Value, b: Value) -> Value:
-    """Integers (and booleans, of which only & | ^ are taken); divisors and shifts are in range."""
+    """Return an operation on integers or booleans (only & | ^ for booleans). Divisors and shifts are in range."""
     kind, x, y = a.type, a.data, b.data
     with np.errstate(all="ignore"):
         if sign in ("//", "%"):
-            # Towards zero, as in C; np.fmod does so for integers.
+            # Towards zero, as in C. np.fmod does this for integers.
             rest = np.fmod(x, y)
             data = rest if sign == "%" else (x - rest) // y
         elif sign == "umulhi":
@@ -256,7 +256,7 @@ def inverted(a: Value) -> Value:
 
 
 def _nearest(x: Array, kind: Type) -> Array:
-    """float64 rounded once to nearest even; ml_dtypes rounds twice, by way of f32."""
+    """Round float64 once to the nearest number, ties to even. ml_dtypes rounds twice, through f32."""
     info = ml_dtypes.finfo(kind.numpy)
     _, exponent = np.frexp(x)
     step = np.exp2(np.maximum(exponent - 1, info.minexp).astype(np.float64) - info.nmant)
@@ -266,7 +266,7 @@ def _nearest(x: Array, kind: Type) -> Array:
 
 
 def cast(a: Value, to: Type) -> Value:
-    """As `.to` casts: integers keep their low bits, floats lose their fraction, numbers become the nearest float."""
+    """Cast as `.to` does: integers keep low bits, floats lose their fraction, numbers become the nearest float."""
     with np.errstate(all="ignore"):
         if to.kind == "b":
             open = a.open
@@ -276,7 +276,7 @@ def cast(a: Value, to: Type) -> Value:
         if a.type.kind != "f":
             if to.kind != "f":
                 return Value(to, a.data.astype(to.numpy), open=a.open)
-            if to.name == "bf16" and a.type.bits == 64:  # by way of f64 it is rounded twice
+            if to.name == "bf16" and a.type.bits == 64:  # through f64, which rounds twice
                 data = _nearest(a.data.astype(np.float64), to)
                 return Value(to, data, ulp(to, data.astype(np.float64)), open=a.open)
             return Value(to, _nearest(wide(a), to) if to.bits == 16 else a.data.astype(to.numpy), open=a.open)
@@ -301,7 +301,7 @@ def _least(kind: Type) -> int:
 
 
 def _most(kind: Type) -> int:
-    """The first number beyond the largest."""
+    """Return the first number beyond the largest one."""
     return 1 << (kind.bits - (kind.kind == "i"))
 
 
@@ -329,7 +329,7 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def function(name: str, a: Value) -> Value:
-    """A function of math; see LIMITS. What NumPy computes in float64 adds an ulp there to the limit of f64."""
+    """Return a math function; see LIMITS. NumPy computes in float64, so f64 gets one ulp more than its limit."""
     kind = a.type
     with np.errstate(all="ignore"):
         if name in ("floor", "ceil"):
@@ -350,7 +350,7 @@ def function(name: str, a: Value) -> Value:
         step = ulp(kind, np.abs(exact) + spread)
         slack = LIMITS[name] + 1 if name != "sqrt_rn" else 0
         error = spread + np.where(a.error > 0, slack + 1, slack) * step
-        # Exact at these, and infinities and NaN are what they are.
+        # The function is exact at these arguments. Infinities and NaN have no error.
         error = np.where(np.isfinite(exact) & (slack > 0) | (a.error > 0), error, 0.0)
         uncertain = np.asarray((error > 0) & np.isfinite(exact))
         uncertain &= ~np.isnan(x)
@@ -358,14 +358,14 @@ def function(name: str, a: Value) -> Value:
 
 
 def reduced(name: str, a: Value, axis: int) -> Value:
-    """tl.sum, tl.max, tl.min, tl.xor_sum and tl.argmax, tl.argmin over an axis, which is kept."""
+    """Return tl.sum, tl.max, tl.min, tl.xor_sum, tl.argmax or tl.argmin over an axis, which is kept."""
     open = np.any(a.full("open"), axis=axis, keepdims=True)
     with np.errstate(all="ignore"):
         if name in ("argmax", "argmin"):
             pick = np.argmax if name == "argmax" else np.argmin
             data = np.expand_dims(pick(a.data, axis=axis), axis).astype(np.int32)
             if a.type.kind == "f":
-                # What order NaN has is open; so is which of two numbers within each other's error is the larger.
+                # The order of NaN is open, and so is which of two numbers is larger if their errors overlap.
                 best = np.take_along_axis(wide(a), data.astype(np.int64), axis)
                 slack = a.full("error") + np.max(a.full("error"), axis=axis, keepdims=True)
                 near = (a.full("error") > 0) & (np.abs(wide(a) - best) <= slack)
@@ -382,11 +382,11 @@ def reduced(name: str, a: Value, axis: int) -> Value:
         total = np.sum(np.abs(x), axis=axis, keepdims=True)
         loose = np.sum(a.full("error") + a.full("fused"), axis=axis, keepdims=True)
         count = x.shape[axis]
-        # count - 1 additions, each of a number at most `total`; and 0.0 - 0.0 depends on the order if there are both.
+        # count - 1 additions, each of a number of at most `total`. If both zeros occur, the sign depends on the order.
         error = loose + (count - 1) * ulp(a.type, total + loose) if count > 1 else loose
         uncertain = np.isfinite(total) & (error > 0)
         beyond = np.isfinite(total) & (total + error >= largest(a.type)) & (count > 1)
-        # An infinity among the addends stays one, whatever else overflows, unless the other one is made on the way.
+        # An infinity among the addends stays, even if other sums overflow, unless the opposite infinity can arise.
         finite = np.sum(np.where(np.isfinite(x), np.abs(x), 0.0), axis=axis, keepdims=True)
         beyond |= np.isinf(data.astype(np.float64)) & (finite + loose >= largest(a.type))
         beyond |= ~np.isfinite(loose)
@@ -406,7 +406,7 @@ def _extreme(name: str, a: Value, axis: int, open: Array) -> Value:
 
 
 def scanned(a: Value, axis: int, reverse: bool) -> Value:
-    """tl.cumsum of integers."""
+    """Return tl.cumsum of integers."""
     data = np.flip(a.data, axis) if reverse else a.data
     open = np.flip(a.full("open"), axis) if reverse else a.full("open")
     data, open = np.cumsum(data, axis=axis, dtype=a.type.numpy), np.logical_or.accumulate(open, axis=axis)
@@ -416,7 +416,7 @@ def scanned(a: Value, axis: int, reverse: bool) -> Value:
 
 
 def differences(found: Array, expected: Value) -> Array:
-    """Where a result is not what it has to be."""
+    """Return where a result is not as required."""
     kind, open = expected.type, expected.full("open")
     if kind.kind != "f":
         return np.asarray((found != expected.data) & ~open)

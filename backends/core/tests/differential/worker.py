@@ -1,7 +1,7 @@
-"""Runs kernels in a process of its own, on the target or (TRITON_INTERPRET=1) in Triton's interpreter.
+"""Run kernels in a separate process, on the target or (TRITON_INTERPRET=1) in Triton's interpreter.
 
-A job comes through standard input, its result goes through what standard output was, both pickled. What a kernel and
-libraries print goes to standard error.
+A job comes through standard input. Its result goes to the original standard output. Both are pickled. What a kernel or
+a library prints goes to standard error.
 """
 
 from __future__ import annotations
