@@ -632,7 +632,7 @@ for n in (1, 7, 100, 255, 257, 1000):
 
 
 def test_memory_beside_an_array_is_not_touched() -> None:
-    """A separate process, because a launch that reads or writes past an array is killed."""
+    """Use a separate process, because a launch that reads or writes past an array is killed."""
     script = _AT_THE_EDGE.format(folder=str(__file__).rpartition("/")[0])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

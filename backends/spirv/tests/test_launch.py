@@ -228,7 +228,7 @@ for n in (1, 7, 100, 255, 257, 1000):
 
 
 def test_masked_lanes_touch_no_memory() -> None:
-    """A separate process, because a kernel that reads or writes past the mask is killed."""
+    """Use a separate process, because a kernel that reads or writes past the mask is killed."""
     script = _AT_THE_EDGE.format(folder=str(__file__).rpartition("/")[0])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -74,7 +74,7 @@ def test_a_named_device_needs_no_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_driver_that_only_the_sdk_has_is_found_and_the_environment_is_left_as_it_was(tmp_path: Path) -> None:
-    """A separate process, since a loader looks for drivers only once. It is told that the system has none."""
+    """Use a separate process, because a loader looks for drivers only once. OCL_ICD_VENDORS hides the system's."""
     script = """
 import os
 before = dict(os.environ)

@@ -274,7 +274,7 @@ def _region(
         here.append(Interval(exact.low // ALIGNMENT * ALIGNMENT, exact.high) if exact else None)
     size = max((-(-(h.high - h.low) // ALIGNMENT) * ALIGNMENT for h in here if h), default=0)
     written = [_merged([part[i] for i in members if i in part]) for part in writes]
-    # Contents are needed where a program reads, and where a byte may stay unwritten: it comes back as it was.
+    # The DPUs need the contents if a program reads, or if it may leave bytes unwritten, which come back unchanged.
     keep = any(i in part for part in reads for i in members)
     keep = keep or any(i in part and i not in solid[k] for k, part in enumerate(writes) for i in members)
     sizes = {arrays[i].item_bytes for i in members}

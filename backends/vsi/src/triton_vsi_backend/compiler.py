@@ -1,7 +1,7 @@
 """Compile Triton's IR to SPIR-V with zen-compiler, in the stages that Triton's cache shows: ttir, spv.
 
-zen-compiler's other output is the library that generates a kernel's command buffers. It is in the same folder, as
-<kernel>_cmd_gen.so. It is not a stage, because Triton reads a stage as text unless it is the binary.
+zen-compiler's other output is the library that generates a kernel's command buffers. It is next to the kernel in
+Triton's cache, as <kernel>_cmd_gen.so. It is not a stage, because Triton reads a stage as text unless it is the binary.
 
 Environment, read when a kernel is compiled. A keyword of the launch (enable_tc=True) comes first:
     VSI_ENABLE_TC: 1 sends matrix multiplications to the tensor core.

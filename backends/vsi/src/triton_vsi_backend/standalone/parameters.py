@@ -34,7 +34,7 @@ def _element(row: Scalar) -> Element:
     if not row.dtype:
         return Element(in_std, row.bytes, (bits.str,), f"its bits as np.{bits}")
     if type := getattr(ml_dtypes, row.dtype, None):
-        # ml_dtypes writes types such as '<V2', which NumPy alone reads as well; NumPy writes them back as '|V2'.
+        # ml_dtypes writes types such as '<V2'. NumPy without ml_dtypes can read them, and writes them back as '|V2'.
         descrs = (np.dtype(type).str, f"|V{row.bytes}", bits.str)
         return Element(in_std, row.bytes, descrs, f"ml_dtypes.{row.dtype}, or its bits as np.{bits}")
     name = "bool_" if row.bits == 1 else row.dtype
