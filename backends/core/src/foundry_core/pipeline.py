@@ -134,7 +134,7 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
 
 @contextmanager
 def deep_expressions() -> Iterator[None]:
-    """Raise Python's recursion limit: we walk expressions recursively, and unrolled loops make them deep."""
+    """Raise Python's recursion limit in this context: unrolled loops make deep expressions, walked recursively."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _RECURSION))
     try:

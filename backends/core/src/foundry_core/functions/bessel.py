@@ -58,14 +58,14 @@ def _j1_near(m: Arithmetic, size: Value) -> Value:
 
 
 def j0(m: Arithmetic, x: Value) -> Value:
-    """The Bessel function of the first kind of order 0."""
+    """Return the Bessel function of the first kind of order 0."""
     size = m.absolute(x)
     found = m.choose(size < 8.0, lambda: _j0_near(m, _below(m, size)), lambda: _waves(m, size, 0)[0])
     return m.any_nan(found, x)
 
 
 def j1(m: Arithmetic, x: Value) -> Value:
-    """The Bessel function of the first kind of order 1."""
+    """Return the Bessel function of the first kind of order 1."""
     size = m.absolute(x)
     found = m.choose(size < 8.0, lambda: _j1_near(m, _below(m, size)), lambda: _waves(m, size, 1)[0])
     return m.any_nan(m.flipped(found, m.sign_of(x)), x)
@@ -78,7 +78,7 @@ def _second_kind(m: Arithmetic, found: Value, x: Value) -> Value:
 
 
 def y0(m: Arithmetic, x: Value) -> Value:
-    """The Bessel function of the second kind of order 0."""
+    """Return the Bessel function of the second kind of order 0."""
 
     def near() -> Value:
         size = _below(m, x)
@@ -88,7 +88,7 @@ def y0(m: Arithmetic, x: Value) -> Value:
 
 
 def y1(m: Arithmetic, x: Value) -> Value:
-    """The Bessel function of the second kind of order 1."""
+    """Return the Bessel function of the second kind of order 1."""
 
     def near() -> Value:
         size = _below(m, x)
@@ -107,7 +107,7 @@ def _growing(m: Arithmetic, size: Value, name: str) -> Value:
 
 
 def cyl_bessel_i0(m: Arithmetic, x: Value) -> Value:
-    """The modified Bessel function of the first kind of order 0."""
+    """Return the modified Bessel function of the first kind of order 0."""
     size = m.absolute(x)
     square = _below(m, size) * _below(m, size) * 0.015625
     near = m.choose(size < 8.0, lambda: m.polynomial(square, "i0"), lambda: _growing(m, size, "i0-far"))
@@ -115,7 +115,7 @@ def cyl_bessel_i0(m: Arithmetic, x: Value) -> Value:
 
 
 def cyl_bessel_i1(m: Arithmetic, x: Value) -> Value:
-    """The modified Bessel function of the first kind of order 1."""
+    """Return the modified Bessel function of the first kind of order 1."""
     size = m.absolute(x)
     square = _below(m, size) * _below(m, size) * 0.015625
     found = m.choose(size < 8.0, lambda: size * m.polynomial(square, "i1"), lambda: _growing(m, size, "i1-far"))

@@ -2,7 +2,6 @@
 
 These releases accept two things that LLVM 12 for the DPU cannot handle, so we check them here: later intrinsics,
 because an unknown intrinsic is an ordinary name, and casts of addresses between spaces, which no DPU can do.
-ordinary name, and addresses cast between spaces, which no DPU can do. Those are looked for here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """Tables of the functions that write operations. The modules in operations/ register theirs with decorators.
 
-A mapping that writes an operation differently copies a table and replaces entries (`statements = STATEMENTS |
-{tt.ReduceOp: reduce_in_rows}`). An operation that is in no table and is not elementwise is refused by name.
+A mapping that writes an operation differently copies a table and replaces entries:
+
+    statements = STATEMENTS | {tt.ReduceOp: reduce_in_rows}
+
+An operation that is in no table and is not elementwise is refused by name.
 """
 
 from __future__ import annotations

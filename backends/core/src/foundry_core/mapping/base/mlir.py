@@ -53,8 +53,7 @@ class Conventions:
         kernel: the calling convention of kernels; empty for C's.
         attributes: the attributes of the kernel.
         private_alignment: the alignment of arrays in private memory, in bytes.
-        split_addresses: write the constant part of an address separately, for a compiler that does not find it in a
-            sum.
+        split_addresses: write an address's constant part separately, for a compiler that cannot find it in a sum.
     """
 
     index: str = "i64"
