@@ -140,8 +140,7 @@ class SynchronousLauncher(Generic[Function]):
         Args:
             grid: programs along x, y and z, each at least 1.
             function: what the driver's load_binary returned as the function.
-                arguments: the arguments that are passed to the kernel: a tensor for each pointer, a number for each
-                    scalar.
+            arguments: the arguments that are passed to the kernel: a tensor for each pointer, a number for each scalar.
         """
         raise NotImplementedError
 
@@ -172,8 +171,8 @@ class OpenCLUtils:
         """Build the module on the device.
 
         Returns:
-                see `handles`. The function is the program and the name of a kernel in it; the launcher knows the
-                kernel's parameters.
+            see `handles`. The function is the program and the name of a kernel in it; the launcher knows the kernel's
+            parameters.
         """
         opened = self._open_device()
         program = opened.build(kernel)

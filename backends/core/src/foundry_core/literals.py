@@ -59,7 +59,7 @@ def to_bits(literal: str, type: Attribute) -> int:
         type: an integer, index or float type.
 
     Raises:
-            LoweringError: the literal is not a number of that type.
+        LoweringError: the literal is not a number of that type.
     """
     wrong = LoweringError(f"{literal} is no number of type {type}")
     bits = width(type)

@@ -159,12 +159,12 @@ class Device:
 
     Attributes:
         cl: the device itself.
-            shares: whether it works in the host's address space.
-            memory: how kernels reach the caller's arrays.
+        shares: whether it works in the host's address space.
+        memory: how kernels reach the caller's arrays.
 
-        Args:
-            device: a device from `find`.
-            memory: None for the best mode that the device offers.
+    Args:
+        device: a device from `find`.
+        memory: None for the best mode that the device offers.
 
     Raises:
         DeviceError: `memory` is SVM and the device does not share the host's address space.
@@ -198,7 +198,7 @@ class Device:
         """Compile a SPIR-V module for the device.
 
         Raises:
-                BuildError: contains the device's build log, or says that the module was compiled for another device.
+            BuildError: contains the device's build log, or says that the module was compiled for another device.
         """
         calls, most = widest_call(spirv), call_bytes(self.cl)
         if calls > most:

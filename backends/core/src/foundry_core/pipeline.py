@@ -111,7 +111,7 @@ def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarge
 
     Raises:
         UnsupportedOperation: names the operation.
-            LoweringError: the kernel needs more memory than a work-group shares.
+        LoweringError: the kernel needs more memory than a work-group shares.
     """
     with deep_expressions():
         return lower_to_work_group(parse(structured), target)
@@ -124,7 +124,7 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
 
     Raises:
         UnsupportedOperation: names the operation.
-            LoweringError: the kernel needs more WRAM than a DPU has; the message has the numbers.
+        LoweringError: the kernel needs more WRAM than a DPU has; the message has the numbers.
     """
     from .mapping.tasklet.program import lower as lower_to_tasklet
 
@@ -147,7 +147,7 @@ def to_llvm(mlir: str) -> str:
     """Translate MLIR to LLVM IR with mlir-opt and mlir-translate.
 
     Raises:
-            ToolError: one of the two tools failed.
+        ToolError: one of the two tools failed.
     """
     return mlir_to_llvm(mlir)
 
@@ -156,8 +156,8 @@ def to_typed_llvm(mlir: str) -> str:
     """Translate MLIR to LLVM IR with typed pointers, for a DPU, with mlir-opt and foundry_core.typed.
 
     Raises:
-            ToolError: mlir-opt failed.
-            UnsupportedOperation: names what LLVM 12 does not know.
+        ToolError: mlir-opt failed.
+        UnsupportedOperation: names what LLVM 12 does not know.
     """
     from .typed import to_typed_llvm as typed
 
@@ -169,6 +169,6 @@ def to_spirv(llvm: str) -> bytes:
     """Compile LLVM IR to SPIR-V 1.2 for OpenCL with llc, and check the result with spirv-val.
 
     Raises:
-            ToolError: llc or spirv-val failed.
+        ToolError: llc or spirv-val failed.
     """
     return llvm_to_spirv(llvm)

@@ -144,7 +144,7 @@ def _verified(generic: str, text: str) -> ModuleOp:
     """Parse a text in generic form with locations, and verify it.
 
     Raises:
-            ProgramExit: an operation of the dialect is wrong; the message has its place in the source text.
+        ProgramExit: an operation of the dialect is wrong; the message has its place in the source text.
     """
     try:
         module = Parser(context(), _BITS.sub(_hidden, generic)).parse_module()

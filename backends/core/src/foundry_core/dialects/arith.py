@@ -38,7 +38,7 @@ class ConstantOp(IRDLOperation):
     """A number or a tensor of numbers, stored as bits.
 
     Attributes:
-            bits: the bits of each element in row-major order; one entry if all elements are equal.
+        bits: the bits of each element in row-major order; one entry if all elements are equal.
     """
 
     name = "arith.constant"

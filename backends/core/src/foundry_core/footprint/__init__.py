@@ -70,7 +70,7 @@ class Footprints:
         structured: the text of the stage `tile` (pipeline.to_structured).
 
     Raises:
-            LoweringError: the text is not a kernel in structured form.
+        LoweringError: the text is not a kernel in structured form.
     """
 
     def __init__(self, structured: str) -> None:

@@ -31,10 +31,10 @@ class Arithmetic(ABC):
 
     Attributes:
         elem: the type, f32 or f64.
-            width: the type's width in bits; `bits` returns integers of this width.
-            mantissa: the number of bits of its mantissa.
-            bias: the bias of its exponent.
-            sign: the integer in which only the sign bit is set.
+        width: the type's width in bits; `bits` returns integers of this width.
+        mantissa: the number of bits of its mantissa.
+        bias: the bias of its exponent.
+        sign: the integer in which only the sign bit is set.
     """
 
     def __init__(self, elem: str) -> None:

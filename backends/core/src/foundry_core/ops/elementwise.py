@@ -52,15 +52,15 @@ class Row:
     """An elementwise operation.
 
     Attributes:
-            operation: the operation's class.
-            write: writes the operation.
-            libdevice: equivalent functions of CUDA's libdevice: their names on f64 without `__nv_`. The names on f32
-                end in f.
-            symbols: other equivalent functions, by their full names without `__nv_`. The fast ones may be inexact; ours
-                may be exact.
-            opencl: the equivalent OpenCL extended instruction, if there is one.
-            is_rounded: whether the result, computed in f32, must be rounded if the type is narrower.
-            is_costly: whether computing the operation twice costs more than keeping its result in memory.
+        operation: the operation's class.
+        write: writes the operation.
+        libdevice: equivalent functions of CUDA's libdevice: their names on f64 without `__nv_`. The names on f32 end in
+            f.
+        symbols: other equivalent functions, by their full names without `__nv_`. The fast ones may be inexact; ours may
+            be exact.
+        opencl: the equivalent OpenCL extended instruction, if there is one.
+        is_rounded: whether the result, computed in f32, must be rounded if the type is narrower.
+        is_costly: whether computing the operation twice costs more than keeping its result in memory.
     """
 
     operation: type[Operation]

@@ -47,10 +47,10 @@ def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
 
     Args:
         mlir: the module in MLIR's generic form (mlir-opt --mlir-print-op-generic).
-            triple, datalayout: for the target lines; the module's own entries are ignored.
+        triple, datalayout: for the target lines; the module's own entries are ignored.
 
     Raises:
-            UnsupportedOperation: an operation, or a form of it, that LLVM 12 cannot express.
+        UnsupportedOperation: an operation, or a form of it, that LLVM 12 cannot express.
         LoweringError: the text is not the generic form of the llvm dialect.
     """
     module = Module()

@@ -49,8 +49,8 @@ class Mapping(Protocol):
         """Return the MLIR of the kernel.
 
         Raises:
-                UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
-                LoweringError: the kernel's tiles need more memory than the device has.
+            UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
+            LoweringError: the kernel's tiles need more memory than the device has.
         """
         ...
 

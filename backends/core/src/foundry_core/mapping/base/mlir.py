@@ -84,8 +84,8 @@ class Text:
     """A function body that grows line by line.
 
     Attributes:
-            private_bytes: bytes allocated in private memory so far.
-            local_bytes: bytes allocated so far in the memory that a work-group shares.
+        private_bytes: bytes allocated in private memory so far.
+        local_bytes: bytes allocated so far in the memory that a work-group shares.
     """
 
     def __init__(self, conventions: Conventions = Conventions()) -> None:

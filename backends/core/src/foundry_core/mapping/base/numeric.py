@@ -344,7 +344,7 @@ class Numeric:
         """Return the result of one elementwise operation on registers that all have the same number of lanes.
 
         Raises:
-                UnsupportedOperation: the operation is not elementwise, or not supported on these types.
+            UnsupportedOperation: the operation is not elementwise, or not supported on these types.
         """
         elem = element(op.results[0].type, op)
         row = ELEMENTWISE.get(type(op))

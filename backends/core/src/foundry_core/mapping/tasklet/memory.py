@@ -47,8 +47,8 @@ class Staged:
     """A load's elements in WRAM, for the piece at `point`.
 
     Attributes:
-            first: address of the piece's first element; the bytes there may not have been fetched.
-            stride: distance between neighbouring elements, in elements.
+        first: address of the piece's first element; the bytes there may not have been fetched.
+        stride: distance between neighbouring elements, in elements.
     """
 
     point: Point
@@ -81,8 +81,8 @@ class StagedMemory(Memory):
     """Writes accesses to MRAM to a Text.
 
     Args:
-            piece_bytes: bytes of a row that are in WRAM at a time, for each load and for the store.
-            unrolled: whether loops over short expressions take several elements per iteration.
+        piece_bytes: bytes of a row that are in WRAM at a time, for each load and for the store.
+        unrolled: whether loops over short expressions take several elements per iteration.
     """
 
     def __init__(self, tiles: Tiles, piece_bytes: int, unrolled: bool) -> None:

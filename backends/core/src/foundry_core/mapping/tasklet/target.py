@@ -15,13 +15,13 @@ class TaskletTarget:
     """A DPU whose tasklets each run one program at a time.
 
     Attributes:
-            most_tasklets: tasklets to plan for. A kernel uses fewer if the programs' tiles leave no room for them.
-            enough_tasklets: tasklets that fill the pipeline: a tasklet issues at most one instruction every 11 cycles
-                (PrIM, arXiv 2105.03814).
-            wram_bytes: WRAM of a DPU, in total.
-            stack_bytes: stack of a tasklet; the SDK's default.
-            iram_instructions: instructions that a program may have (v1A).
-            reserved_bytes: WRAM for the SDK's runtime, the kernel's arguments and the ids of the running programs.
+        most_tasklets: tasklets to plan for. A kernel uses fewer if the programs' tiles leave no room for them.
+        enough_tasklets: tasklets that fill the pipeline: a tasklet issues at most one instruction every 11 cycles
+            (PrIM, arXiv 2105.03814).
+        wram_bytes: WRAM of a DPU, in total.
+        stack_bytes: stack of a tasklet; the SDK's default.
+        iram_instructions: instructions that a program may have (v1A).
+        reserved_bytes: WRAM for the SDK's runtime, the kernel's arguments and the ids of the running programs.
     """
 
     most_tasklets: int = 16
