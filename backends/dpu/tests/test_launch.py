@@ -655,3 +655,8 @@ def test_a_loop_that_never_ends_runs_into_the_limit(used: bool, monkeypatch: pyt
     assert out.tolist() == [-1]
     spins[(1,)](Tensor(out), 0, USED=used)
     assert out.tolist() == [0 if used else 7]
+
+
+def test_the_launcher_can_be_imported_before_triton() -> None:
+    command = [sys.executable, "-c", "import triton_dpu_backend.launcher, triton; print('imported')"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "imported\n"

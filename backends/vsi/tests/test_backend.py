@@ -318,3 +318,8 @@ from triton.backends import backends
 print(list(backends), backends["vsi"].driver.__name__, backends["vsi"].compiler.__name__)
 """
     assert run(script, tmp_path) == "['vsi'] VsiDriver VsiBackend"
+
+
+def test_the_launcher_can_be_imported_before_triton() -> None:
+    command = [sys.executable, "-c", "import triton_vsi_backend.launcher, triton; print('imported')"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "imported\n"

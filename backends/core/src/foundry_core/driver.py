@@ -1,16 +1,15 @@
-"""The common base of all plugins' drivers: one device, and launches that have finished when they return."""
+"""The common base of all plugins' drivers: one device, as Triton's runtime sees it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import triton
 from triton.backends.driver import DriverBase
 
 from . import scalars
-from .arguments import Parameters
 from .clock import DeviceInterface, cache_filler
 from .tensor import Tensor
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
     from .opencl import Device
     from .ran import Ran
-
-Grid = tuple[int, int, int]
-Function = TypeVar("Function")
 
 
 def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
@@ -96,53 +92,6 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
 
     def clear_cache(self, cache: Tensor) -> None:
         cache.zero_()
-
-
-class SynchronousLauncher(Generic[Function]):
-    """Launches one compiled kernel when Triton's runtime calls it. A plugin implements `launch`.
-
-    Args:
-        src: Triton's source object.
-        metadata: the compiled kernel's metadata: its name, which arguments it writes, and what the plugin's compiler
-            added.
-    """
-
-    def __init__(self, src: Any, metadata: Any) -> None:
-        self.parameters = Parameters(src, metadata.name, metadata.written)
-
-    def __call__(
-        self,
-        x: int,
-        y: int,
-        z: int,
-        stream: int,
-        function: Function,
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Callable[[Any], None] | None,
-        exit_hook: Callable[[Any], None] | None,
-        *arguments: Any,
-    ) -> None:
-        self.prepare(function)
-        if enter_hook is not None:
-            enter_hook(launch_metadata)
-        if x > 0 and y > 0 and z > 0:
-            self.launch((x, y, z), function, self.parameters.pick(arguments))
-        if exit_hook is not None:
-            exit_hook(launch_metadata)
-
-    def prepare(self, function: Function) -> None:
-        """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""
-
-    def launch(self, grid: Grid, function: Function, arguments: Sequence[Any]) -> None:
-        """Run the kernel until it has finished.
-
-        Args:
-            grid: programs along x, y and z, each at least 1.
-            function: what the driver's load_binary returned as the function.
-            arguments: the arguments that are passed to the kernel: a tensor for each pointer, a number for each scalar.
-        """
-        raise NotImplementedError
 
 
 class OpenCLUtils:

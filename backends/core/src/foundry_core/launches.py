@@ -1,12 +1,66 @@
-"""Records a driver's launches for later queries."""
+"""The common base of all plugins' launchers, and a record of launches for later queries.
+
+This module does not import Triton, which imports all plugins: a plugin's launcher may be imported before Triton.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from .arguments import Parameters
+
+Grid = tuple[int, int, int]
+Function = TypeVar("Function")
 Entry = TypeVar("Entry")
+
+
+class SynchronousLauncher(Generic[Function]):
+    """Launches one compiled kernel when Triton's runtime calls it. A plugin implements `launch`.
+
+    Args:
+        src: Triton's source object.
+        metadata: the compiled kernel's metadata: its name, which arguments it writes, and what the plugin's compiler
+            added.
+    """
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self.parameters = Parameters(src, metadata.name, metadata.written)
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: Function,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Callable[[Any], None] | None,
+        exit_hook: Callable[[Any], None] | None,
+        *arguments: Any,
+    ) -> None:
+        self.prepare(function)
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        if x > 0 and y > 0 and z > 0:
+            self.launch((x, y, z), function, self.parameters.pick(arguments))
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+    def prepare(self, function: Function) -> None:
+        """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""
+
+    def launch(self, grid: Grid, function: Function, arguments: Sequence[Any]) -> None:
+        """Run the kernel until it has finished.
+
+        Args:
+            grid: programs along x, y and z, each at least 1.
+            function: what the driver's load_binary returned as the function.
+            arguments: the arguments that are passed to the kernel: a tensor for each pointer, a number for each scalar.
+        """
+        raise NotImplementedError
 
 
 class LaunchLog(Generic[Entry]):

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from foundry_core import scalars
-from foundry_core.driver import Grid, SynchronousLauncher
 from foundry_core.footprint import Footprints
+from foundry_core.launches import Grid, SynchronousLauncher
 
 from . import launches
 from .counts import MOST_DPUS

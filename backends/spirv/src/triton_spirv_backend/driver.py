@@ -17,7 +17,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import Grid, OpenCLDriver, SynchronousLauncher
+from foundry_core.driver import OpenCLDriver
+from foundry_core.launches import Grid, SynchronousLauncher
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_pocl
 from triton.backends.compiler import GPUTarget

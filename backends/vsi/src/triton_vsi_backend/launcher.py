@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import Grid, SynchronousLauncher
+from foundry_core.launches import Grid, SynchronousLauncher
 from triton.runtime.cache import get_cache_manager
 
 from . import launches
