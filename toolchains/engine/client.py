@@ -1,10 +1,11 @@
-"""Talk to a container engine: anything that answers Docker's API at DOCKER_HOST or at the default socket.
+"""Talk to a container engine: any program that answers Docker's API at DOCKER_HOST or at the default socket.
 
-Only what every such engine does is used: the classic builder without a network, no privileges, no raised limits, and
-archives instead of bind mounts, so that an engine on another machine serves as well as one on this.
+Only features of every such engine are used: the classic builder without a network, no privileges, no raised limits, and
+archives instead of bind mounts, so that an engine on another machine works as well as one on this.
 
-Here are images and volumes, and what killed processes left. image_build.py reads what a build prints. container.py and
-sandbox.py have the two classes of containers: one that builds, and one that runs kernels, tests and users' programs.
+This module handles images and volumes, and what killed processes left. image_build.py reads the output of a build.
+container.py and sandbox.py have the two classes of containers: one for builds, and one for kernels, tests and users'
+programs.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from toolchains.engine.sandbox import HOME, Limits, Sandbox
 from toolchains.system import processes
 from toolchains.system.errors import EngineError
 
-# An engine that does not answer its first request in this time (seconds) is taken for dead.
+# Seconds until an engine that does not answer its first request is considered dead.
 _PATIENCE = 10
-# One that is at work and says nothing for this long is taken for dead. A command in a container may be silent longer.
+# Seconds of silence until a working engine is considered dead. A command in a container may be silent longer.
 _SILENCE = 600
-# What was created this many seconds ago and never started was left by a process that was killed in between.
+# Age in seconds at which a container that was created and never started belongs to a killed process.
 _STILLBORN = 600
-# A step that was made this many seconds ago is of no build that is still at work, whoever's it is.
+# Age in seconds at which a build step's image belongs to no running build, whoever started it.
 _LONGEST_BUILD = 24 * 3600
-# Tells volumes of ours from the user's own.
+# Marks our volumes, to tell them from the user's own.
 _VOLUME_LABEL = "org.triton-foundry.volume"
 
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """What the engine says of an image: its ID, tags and labels, its size in bytes, the digests of its layers."""
+    """The engine's data about an image: its ID, tags and labels, its size in bytes, the digests of its layers."""
 
     id: str
     names: tuple[str, ...]
@@ -56,14 +57,14 @@ class ImageInfo:
 
 
 def connect() -> Engine:
-    """Return the engine that DOCKER_HOST or the default socket leads to.
+    """Return the engine at DOCKER_HOST or at the default socket.
 
     Raises:
-        EngineError: none answers.
+        EngineError: no engine answers.
     """
     try:
         api = docker.APIClient(version="auto", timeout=_PATIENCE, **docker.utils.kwargs_from_env())
-        # An answer that has the API's version may be of something else, and an engine may refuse all other requests.
+        # Another program may answer with the API's version, and an engine may refuse all other requests.
         api.info()
     except (*FAILURES, ValueError, KeyError, TypeError) as error:
         raise diagnosis.failed("no container engine answers", error) from error
@@ -77,13 +78,13 @@ def connect() -> Engine:
 
 
 class Engine:
-    """A container engine. Every method raises EngineError when the engine refuses."""
+    """A container engine. Every method raises EngineError if the engine refuses a request."""
 
     def __init__(self, api: Any) -> None:
         self._api = api
 
     def version(self) -> str:
-        """Name and version of the engine: "Docker Engine 20.10.24"."""
+        """Return name and version of the engine: "Docker Engine 20.10.24"."""
         try:
             answer = self._api.version()
         except FAILURES as error:
@@ -107,14 +108,14 @@ class Engine:
         )
 
     def tag(self, image: str, name: str) -> None:
-        """Give an image one more name; a name that another image had moves here."""
+        """Add a name to an image; if another image had the name, it is moved."""
         repository, _, label = name.partition(":")
         self._do("tag", lambda: self._api.tag(image, repository, label, force=True))
 
     def remove(self, image: str) -> None:
-        """Remove a name of an image, and with its last name the image and the build steps that only it needed.
+        """Remove a name of an image, and with its last name the image and the build steps that only this image needed.
 
-        An image that a container or another image uses stays, and what is not there need not be removed.
+        An image that a container or another image uses stays. A missing image is not an error.
         """
         try:
             self._api.remove_image(image)
@@ -141,7 +142,7 @@ class Engine:
         labels: Mapping[str, str] | None = None,
         line: Callable[[str], None] = lambda _: None,
     ) -> Iterator[str]:
-        """Build an image without a network and without a cache; it exists inside the with statement only.
+        """Build an image without a network and without a cache; it exists only inside the with statement.
 
         Args:
             context: a tar with a Dockerfile at its top.
@@ -169,32 +170,32 @@ class Engine:
                     forcerm=True,
                     network_mode="none",
                     decode=True,
-                    # The user's proxies are of no use without a network, and would be written into the image.
+                    # The user's proxies are useless without a network, and would be written into the image.
                     use_config_proxy=False,
                 )
             )
             yield output.image()
         except BaseException:
-            # The first error is reported, not a failure of the clean-up after it.
+            # Report the first error, and not a failure of the clean-up after it.
             with suppress(EngineError):
                 self._clear(output)
             raise
         self._clear(output)
 
     def _clear(self, output: BuildOutput) -> None:
-        """Remove what a build left."""
-        # Interrupted, the step at work would go on, and hold on to the images under it.
+        """Remove the containers and images that a build left."""
+        # If the build was interrupted, its running step would continue, and keep the images below it in use.
         for id in output.containers():
             with suppress(*FAILURES):
                 self._api.remove_container(id, force=True)
-        # The engine keeps what each step made. A step whose image has a name is one that we started from.
+        # The engine keeps the image of each step. An image with a name is one that the build started from.
         for id in reversed(output.steps()):
             info = self.image(id)
             if info and not info.names:
                 self.remove(id)
 
     def named(self, pattern: str) -> dict[str, tuple[tuple[str, ...], int]]:
-        """Return the images with a name that fits a pattern, "triton-foundry/*": by ID, names and size in bytes."""
+        """Return the images with a name that matches a pattern, "triton-foundry/*": by ID, names and size in bytes."""
         try:
             found = self._api.images(filters={"reference": pattern})
         except FAILURES as error:
@@ -202,9 +203,9 @@ class Engine:
         return {image["Id"]: (tuple(_names(image)), image["Size"]) for image in found}
 
     def abandoned(self) -> dict[str, int]:
-        """Return what builds left whose process is dead: the images of their steps, by ID, with their size in bytes.
+        """Return the images of build steps whose process is dead, by ID, with their size in bytes.
 
-        A build leaves them when it is killed. The size includes that of the image that the build started from.
+        A build that is killed leaves them. The size includes the image that the build started from.
         """
         try:
             found = self._api.images(all=True, filters={"label": docker_archive.BUILD_LABEL})
@@ -213,7 +214,7 @@ class Engine:
         return {image["Id"]: image["Size"] for image in found if _is_abandoned(image) and not _names(image)}
 
     def remove_abandoned(self) -> int:
-        """Remove what builds left whose process is dead, and the containers of their steps; returns how many images."""
+        """Remove the images and containers of build steps whose process is dead; return the number of images."""
         try:
             for each in self._api.containers(all=True, filters={"label": docker_archive.BUILD_LABEL}):
                 if _is_abandoned(each):
@@ -224,7 +225,7 @@ class Engine:
         before = left = self.abandoned()
         while left:
             for id in left:
-                # One that others were made from is refused until those are gone.
+                # The engine refuses to remove an image that others are based on until those are removed.
                 self.remove(id)
             last, left = left, self.abandoned()
             if len(left) == len(last):
@@ -241,7 +242,7 @@ class Engine:
         network: str = "none",
         volumes: Mapping[str, str] | None = None,
     ) -> Container:
-        """Return a container of an image, to be used in a with statement; it exists only inside of it.
+        """Return a container of an image, for a with statement; the container exists only inside it.
 
         Args:
             image: tag or ID.
@@ -249,8 +250,8 @@ class Engine:
             cpus: limit, in cores.
             processes: limit.
             network: "none", or a network that the engine has.
-            volumes: name of a volume to the folder that it is seen at; one that is not there is made, and every one
-                outlives the container.
+            volumes: the folder in the container for each volume name. A missing volume is created; volumes outlive the
+                container.
         """
         limits = {"mem_limit": memory, "nano_cpus": round(cpus * 1e9) if cpus else None, "pids_limit": processes}
         given = {key: value for key, value in limits.items() if value}
@@ -262,12 +263,12 @@ class Engine:
         return Container(self._api, image, given | host | {"cap_drop": ["ALL"], "cap_add": list(BUILD_CAPABILITIES)})
 
     def sandbox(self, image: str, *, folders: Sequence[str] = (), seconds: int | None = None) -> Sandbox:
-        """A container for kernels, tests and users' programs, to be used in a with statement; it exists only inside.
+        """Return a container for kernels, tests and users' programs, for a with statement; it exists only inside it.
 
         Args:
             image: tag or ID.
-            folders: absolute paths that can be written to, besides /foundry and /tmp; they are made.
-            seconds: the limit on the container's life.
+            folders: absolute paths that are writable in addition to /foundry and /tmp; they are created.
+            seconds: the maximum lifetime of the container.
         """
         try:
             info = self._api.info()
@@ -277,9 +278,9 @@ class Engine:
         return Sandbox(self._api, image, Limits.of(info, seconds), (HOME, *folders))
 
     def sweep(self) -> int:
-        """Remove containers of ours that were created by a killed process and never started; returns how many.
+        """Remove our containers that a killed process created and never started; return their number.
 
-        Those that were started end with their owner and are removed by the engine.
+        Started containers end with their owner, and the engine removes them.
         """
         removed = 0
         try:
@@ -295,7 +296,7 @@ class Engine:
         return removed
 
     def volumes(self, prefix: str = "") -> tuple[str, ...]:
-        """Names of the volumes that containers of ours made, those that start with `prefix`."""
+        """Return the names of the volumes that our containers created and that start with `prefix`."""
         try:
             answer = self._api.volumes(filters={"label": _VOLUME_LABEL})
         except FAILURES as error:
@@ -304,7 +305,7 @@ class Engine:
         return tuple(sorted(name for name in names if name.startswith(prefix)))
 
     def remove_volume(self, name: str) -> None:
-        """Remove a volume with all that is in it; one that is not there need not be removed.
+        """Remove a volume with its content; a missing volume is not an error.
 
         Raises:
             EngineError: a container uses it, or the engine refused.
@@ -316,12 +317,12 @@ class Engine:
                 raise EngineError(f"cannot remove the volume {name}", why=str(error)) from error
 
     def evict(self, volume: str) -> int:
-        """Remove the containers that use a volume for a process of ours which was killed; returns how many there were.
+        """Remove the containers that use a volume for a killed process of ours; return their number.
 
-        Such a process leaves its container, and what it started goes on in it.
+        Such a process leaves its container, in which its commands continue.
 
         Raises:
-            EngineError: a container uses the volume for somebody who may be alive.
+            EngineError: a container uses the volume for a process that may be alive.
         """
         try:
             found = self._api.containers(all=True, filters={"volume": volume})
@@ -348,7 +349,7 @@ class Engine:
 
 
 def _is_abandoned(found: Mapping[str, Any]) -> bool:
-    """Whether an image or a container is of a build whose process is dead, or that began too long ago to be at work."""
+    """Return whether an image or a container belongs to a build whose process is dead, or that began too long ago."""
     owner = (found.get("Labels") or {}).get(docker_archive.BUILD_LABEL, "")
     return bool(owner) and (processes.is_dead(owner) or time.time() - found["Created"] > _LONGEST_BUILD)
 
@@ -368,7 +369,7 @@ def _alive(process: int) -> bool:
 
 
 def _check(answers: Iterable[Mapping[str, Any]]) -> None:
-    """Docker reports a failed load inside its answers, with status 200."""
+    """Raise the error of a failed load: Docker reports it inside its answers, with status 200."""
     for answer in answers:
         if "error" in answer:
             raise docker.errors.DockerException(answer["error"])

@@ -23,7 +23,7 @@ class Apt:
     Args:
         suite: "trixie", for messages.
         root: folder for apt's own state; kept between runs so that an unchanged index is not fetched again.
-        archives: where from; the archives of the machine's own apt configuration if None.
+        archives: the archives to use; those of the machine's own apt configuration if None.
         kind: "deb" or "deb-src".
     """
 
@@ -36,7 +36,7 @@ class Apt:
         self._updated = False
 
     def update(self) -> None:
-        """Bring the index up to date, once.
+        """Update the index, once.
 
         Raises:
             FetchError: the archive did not answer.
@@ -63,13 +63,14 @@ class Apt:
         check: bool = True,
         line: Callable[[str], None] | None = None,
     ) -> str:
-        """Run one of apt's programs; what it printed."""
-        # -c is read after the machine's own configuration, so its proxies stay and the rest is replaced.
+        """Run one of apt's programs and return its output."""
+        # -c is read after the machine's own configuration: the machine's proxies stay, and the other settings are
+        # replaced.
         argv = [program, "-c", str(self._root / "apt.conf"), *words]
         return run(argv, log=log, cwd=cwd, network=True, check=check, line=line).stdout
 
     def download(self, *words: str, artifacts: Sequence[Artifact], into: Path, report: Report, log: str) -> None:
-        """Have apt-get download artifacts, as the words say.
+        """Download artifacts with apt-get; the words are its verb and arguments.
 
         Raises:
             FetchError: the archive did not answer.
@@ -85,14 +86,14 @@ class Apt:
     def _prepare(self) -> None:
         for folder in ("lists/partial", "cache/archives/partial"):
             (self._root / folder).mkdir(parents=True, exist_ok=True)
-        # Nothing is installed: apt works out a whole system.
+        # An empty list of installed packages, so that apt resolves a whole system.
         (self._root / "status").write_text("")
         archives = apt_sources.archives() if self._archives is None else self._archives
         (self._root / "sources.list").write_text(apt_sources.sources_list(self._suite, archives, self._kind))
         (self._root / "apt.conf").write_text(_CONFIGURATION.format(root=self._root))
 
 
-# The hooks of the host's apt (index refreshes, cache cleaning) are about the host, its preferences about its suite.
+# Hooks of the host's apt (index refreshes, cache cleaning) are for the host, and its preferences are for its suite.
 _CONFIGURATION = (
     """\
 Dir::Etc::SourceList "{root}/sources.list";
@@ -114,14 +115,14 @@ APT::Default-Release "";
 Acquire::Languages "none";
 """
     + (
-        # root's apt downloads as a user who may not enter root's cache folder.
+        # As root, apt downloads as another user, who may not enter root's cache folder.
         'APT::Sandbox::User "root";\n' if os.geteuid() == 0 else ""
     )
 )
 
 
 def _progress(report: Report, total: int) -> Callable[[str], None]:
-    """Return a reader of apt's status lines, "dlstatus:7:41.5:Retrieving file 7 of 12"."""
+    """Return a function that reads apt's status lines, "dlstatus:7:41.5:Retrieving file 7 of 12"."""
 
     def line(text: str) -> None:
         match = re.match(r"dlstatus:\d+:([\d.]+):", text)

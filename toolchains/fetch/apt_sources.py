@@ -1,4 +1,4 @@
-"""Find where the machine gets Debian packages from: read its apt configuration for another suite."""
+"""Find the machine's sources of Debian packages: read its apt configuration for use with another suite."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Archive:
-    """One archive of Debian's.
+    """A Debian archive.
 
     Attributes:
-        uri: its root.
-        pocket: what follows the suite's name: "", "-updates" or "-security".
-        options: apt's options in brackets, how it is signed among them.
+        uri: the archive's root.
+        pocket: the text after the suite's name: "", "-updates" or "-security".
+        options: apt's options in brackets, including the key that signs the archive.
     """
 
     uri: str
@@ -35,16 +35,16 @@ class Archive:
     options: str
 
     def line(self, suite: str, kind: str = "deb") -> str:
-        """Return the archive as a line of sources.list, for a suite: of packages, or of sources ("deb-src")."""
+        """Return the archive's line in sources.list for a suite: for packages, or for sources ("deb-src")."""
         return f"{kind} [{self.options}] {self.uri} {suite}{self.pocket} main"
 
 
 def archives() -> list[Archive]:
     """Return the Debian archives that this machine uses, each with its pocket.
 
-    A machine that is not Debian has none: its apt sources look the same and lead to another distribution's packages.
-    Only entries with the component main that are signed by Debian's keys count: a vendor's repository for the same
-    suite has other packages in it. FOUNDRY_DEBIAN_SOURCES names a file to read instead.
+    A machine that is not Debian has none: its apt sources look the same, but have another distribution's packages. Only
+    entries with the component main that are signed by Debian's keys are used, because a vendor's repository for the
+    same suite has other packages. FOUNDRY_DEBIAN_SOURCES names a file to read instead.
 
     Raises:
         UsageError: no archive was found.
@@ -79,7 +79,7 @@ def _is_debian() -> bool:
 
 
 def _entries(text: str, *, deb822: bool) -> Iterator[tuple[str, str]]:
-    """URI and pocket of each usable entry."""
+    """Yield URI and pocket of each usable entry."""
     for entry in _deb822(text) if deb822 else _one_line(text):
         signed_by = entry.get("signed-by", "")
         usable = (
@@ -118,5 +118,5 @@ def _one_line(text: str) -> Iterator[dict[str, str]]:
 
 
 def sources_list(suite: str, archives: Sequence[Archive], kind: str = "deb") -> str:
-    """Return a whole sources.list for a suite; see Archive.line."""
+    """Return the complete sources.list for a suite; see Archive.line."""
     return "".join(archive.line(suite, kind) + "\n" for archive in archives)

@@ -1,4 +1,4 @@
-"""Resolve and fetch Debian packages by apt in a separate root, so that the host's packages play no part."""
+"""Resolve and fetch Debian packages by apt in a separate root, so that the host's packages have no influence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolchains.fetch.source import Report
 from toolchains.lockfile.lock import Artifact
 from toolchains.system.errors import CommandError, GoneError, PinError
 
-# What a system consists of before anything is asked for: the set that mmdebstrap's variant minbase installs.
+# The packages of every system: those that mmdebstrap's variant minbase installs.
 _BASE = ("?essential", "?priority(required)")
 
 
@@ -23,7 +23,7 @@ class Debs:
     Args:
         suite: "trixie".
         root: folder for apt's own state; kept between runs so that an unchanged index is not fetched again.
-        archives: where from; by default the archives of the machine's own apt configuration.
+        archives: the archives to use; by default those of the machine's own apt configuration.
     """
 
     def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None = None) -> None:
@@ -31,7 +31,7 @@ class Debs:
         self._apt = Apt(suite, root, archives)
 
     def resolve(self, packages: Sequence[str]) -> list[Artifact]:
-        """Return a whole system with these packages: base, packages, and what they depend on, recommendations left out.
+        """Return a whole system with these packages: base, packages and their dependencies, without recommendations.
 
         Raises:
             PinError: a package that the suite does not have, or that cannot be installed with the others.
@@ -49,7 +49,7 @@ class Debs:
                     why=error.why,
                     next="correct the packages in toolchains/pins, then: ./foundry pin --update",
                 ) from error
-            # 'URI' name_version_arch.deb size hash; a colon of the version is written %3a.
+            # The format is: 'URI' name_version_arch.deb size hash. A colon of the version is written %3a.
             files = [line.split()[1] for line in printed.splitlines() if line.startswith("'")]
             wanted = [tuple(map(unquote, file.split("_")[:2])) for file in files]
             carried = self._carried([name for name, _ in wanted])
@@ -57,7 +57,7 @@ class Debs:
         return sorted(found, key=lambda artifact: artifact.name)
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
-        """Download by name and version; see Source.fetch."""
+        """Download by name and version; see ArtifactSource.fetch."""
         with self._apt.lock:
             self._apt.update()
             carried = self._carried([artifact.name for artifact in artifacts])
@@ -76,7 +76,7 @@ class Debs:
                     _rename(artifact, into)
 
     def _carried(self, names: Sequence[str]) -> dict[tuple[str, str], Artifact]:
-        """Every version that the archive has of these packages, by name and version."""
+        """Return every version of these packages in the archive, by name and version."""
         records = self._apt.run("apt-cache", "show", *sorted(set(names)), log="show-debs", check=False)
         carried = {}
         for record in records.split("\n\n"):
@@ -89,7 +89,7 @@ class Debs:
 
 
 def _rename(artifact: Artifact, into: Path) -> None:
-    """From the name that apt gives a download, an epoch's colon written %3a, to the archive's own."""
+    """Rename a download from apt's name, in which an epoch's colon is written %3a, to the archive's own name."""
     version = artifact.version.replace(":", "%3a")
     for file in into.glob(f"{artifact.name}_{version}_*.deb"):
         file.rename(into / artifact.filename)

@@ -1,8 +1,8 @@
-"""Commits of git repositories, fetched by git into a repository of our own, and what their trees consist of.
+"""Fetch commits of git repositories into a repository of our own, and list and read their trees.
 
-Of the user's git configuration counts what is about the connection: proxies, certificates, credentials, how ssh is
-called, and addresses that stand for others (url.*.insteadOf), which is how a mirror of one's own is named. It cannot
-change what arrives, since a commit is named by the hash of its content. The rest of it plays no part: hooks, templates,
+Only the part of the user's git configuration about the connection is used: proxies, certificates, credentials, the ssh
+command, and replaced addresses (url.*.insteadOf), by which users name their own mirrors. It cannot change the result,
+because a commit is named by the hash of its content. The rest of the configuration is ignored: hooks, templates,
 filters and attributes could run programs or change bytes. Files are read as objects, which attributes in the tree
 (export-ignore, export-subst, line endings) do not change, and each is compared with its hash.
 """
@@ -25,16 +25,16 @@ from toolchains.system.errors import CommandError, FetchError, GoneError, HashMi
 from toolchains.system.paths import scratch
 
 PROTOCOLS = ("https", "http", "ssh", "git")
-# Keys of the user's configuration that are about the connection.
+# Keys of the user's configuration about the connection.
 _CONNECTION = re.compile(
     r"(http|credential|url|ssh)\..*|core\.(sshcommand|gitproxy|askpass)|protocol\.version|safe\.directory", re.I
 )
-# What belongs to it in the environment: agents and programs that know a password, and where the configuration is.
+# Environment variables about the connection: agents and programs that know a password, and the configuration's path.
 _ENVIRONMENT = re.compile(
     r"SSH_AUTH_SOCK|SSH_ASKPASS|GIT_ASKPASS|GIT_SSH|GIT_SSH_COMMAND|GIT_SSH_VARIANT|GIT_PROXY_COMMAND|GIT_SSL_\w+"
 )
 _CONFIGURATION = re.compile(r"XDG_CONFIG_HOME|GIT_CONFIG_\w+")
-# The same for everybody: no program but git's own, nothing rewritten, all that arrives looked at.
+# Settings that are the same for everybody: only git's own programs run, nothing is rewritten, all objects are checked.
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.attributesFile", "/dev/null"),
@@ -48,7 +48,7 @@ _SETTINGS = (
     ("fetch.recurseSubmodules", "false"),
     ("advice.detachedHead", "false"),
 )
-# What a refspec takes as a pattern, an expression or an option is in no name of a branch or a tag.
+# Names of branches and tags contain nothing that a refspec reads as a pattern, an expression or an option.
 _REF = re.compile(r"(?!-)(?!.*\.\.)[^\s:+~^?*\[\\\x00-\x1f\x7f]+")
 _FETCHED = "refs/foundry/fetched"
 
@@ -57,37 +57,38 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A file, link or submodule of a tree: git's mode ("100644") and the hash of its content, or the commit."""
+    """A file, link or submodule of a tree: git's mode ("100644") and the hash of its content, or its commit."""
 
     mode: str
     hash: str
 
     @property
     def submodule(self) -> bool:
-        """Return whether it is a commit of another repository."""
+        """Return whether the entry is a commit of another repository."""
         return self.mode == "160000"
 
     @property
     def link(self) -> bool:
-        """Return whether it is a symbolic link; its content is where it leads."""
+        """Return whether the entry is a symbolic link; its content is the link's target."""
         return self.mode == "120000"
 
     @property
     def executable(self) -> bool:
-        """Return whether it is a file that its owner may execute."""
+        """Return whether the entry is a file that its owner may execute."""
         return self.mode == "100755"
 
 
 def check_git_url(url: str, where: str = "toolchains/upstreams") -> None:
-    """See that an address is one that git fetches from over a network, and no way to have it run a program.
+    """Check that git fetches this address over a network, and that the address cannot make git run a program.
 
-    A folder of this machine is none: it can only stand for one, by url.*.insteadOf in the user's configuration.
+    The path of a folder is refused: a folder can only replace an address, by url.*.insteadOf in the user's
+    configuration.
 
     Args:
-        where: it stands, for errors.
+        where: the file that has the address, for errors.
 
     Raises:
-        PinError: it is not.
+        PinError: the address is not valid.
     """
     scheme, found, rest = url.partition("://")
     host = rest.partition("/")[0].rpartition("@")[2]
@@ -104,11 +105,11 @@ def check_git_url(url: str, where: str = "toolchains/upstreams") -> None:
 
 
 def resolve(pin: GitPin) -> str:
-    """Return the commit that the pin's tag or branch stands for now; nothing but names is fetched.
+    """Return the current commit of the pin's tag or branch; only names are fetched.
 
     Raises:
-        PinError: a repository answered, and has no such tag or branch.
-        FetchError: none answered.
+        PinError: a repository answered, but has no such tag or branch.
+        FetchError: no repository answered.
     """
     _check_ref(pin.ref)
     failures = []
@@ -121,7 +122,7 @@ def resolve(pin: GitPin) -> str:
             continue
         heads = {name: hash for hash, _, name in (line.partition("\t") for line in answer.splitlines())}
         for name in (pin.ref, f"refs/tags/{pin.ref}", f"refs/heads/{pin.ref}"):
-            # An annotated tag has a hash of its own; the second is its commit's.
+            # An annotated tag has its own hash; the name with ^{} has its commit's.
             commit = heads.get(f"{name}^{{}}") or heads.get(name)
             if commit:
                 return commit
@@ -141,21 +142,21 @@ def fetch(
     where: str = "toolchains/upstreams",
     say: Say = print,
 ) -> None:
-    """Make a repository that has one commit without its history.
+    """Create a repository with one commit and without its history.
 
-    A server that gives no commits by hash is asked for the ref, and what comes is compared.
+    If a server does not provide commits by hash, the ref is fetched, and its commit is compared.
 
     Args:
         urls: tried in this order; each failure is printed.
         commit: 40 hexadecimal digits.
-        repository: a folder that is made.
-        where: the addresses stand, for errors.
-        say: told what goes wrong on the way, and how far git is.
+        repository: a folder, which is created.
+        where: the file that has the addresses, for errors.
+        say: called with failures on the way, and with git's progress.
 
     Raises:
         PinError: an address or the ref is malformed, or the hash is not a commit's.
-        GoneError: repositories answered, and none has the commit.
-        FetchError: none answered; lists what each said. What arrived damaged is among this: git refuses it.
+        GoneError: repositories answered, but none has the commit.
+        FetchError: no repository provided it; lists each one's error. This includes damaged data, which git refuses.
     """
     for url in urls:
         check_git_url(url, where)
@@ -197,7 +198,8 @@ def _fetch_from(url: str, commit: str, repository: Path, ref: str, say: Say) -> 
     """Fetch from one address.
 
     Raises:
-        GoneError: it has no such commit, or gives none by hash and the ref is at another. CommandError: git failed.
+        GoneError: it has no such commit; or it provides none by hash and the ref is another commit. CommandError: git
+            failed.
     """
 
     def get(what: str) -> None:
@@ -234,11 +236,11 @@ def _fetch_from(url: str, commit: str, repository: Path, ref: str, say: Say) -> 
 
 
 def create(repository: Path, *, alternate: Path | None = None, format: str = "sha1") -> None:
-    """Make an empty repository.
+    """Create an empty repository.
 
     Args:
-        alternate: a folder of git objects that it has, too.
-        format: git's name of the hash that objects are named by.
+        alternate: a folder of git objects that the repository also uses.
+        format: git's name of the hash function that names objects.
     """
     _git("init", "--bare", "--quiet", "--template=", f"--object-format={format}", "--", repository, log="git-init")
     if alternate:
@@ -250,7 +252,7 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
     """Compare the hash of a commit's tree with the pinned one.
 
     Raises:
-        HashMismatchError: it is another.
+        HashMismatchError: they differ.
     """
     found = _git("rev-parse", f"{commit}^{{tree}}", repository=repository, log="git-tree").stdout.strip()
     if found != tree:
@@ -262,12 +264,12 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
 
 
 def commit_entries(commit: str, *, repository: Path | None = None, work: Path | None = None) -> dict[str, TreeEntry]:
-    """Return everything in a commit's tree by its path; folders are not in it, submodules are.
+    """Return all entries of a commit's tree by path: files, links and submodules, but no folders.
 
-    What is not UTF-8 in a path becomes U+FFFD.
+    Characters of a path that are not UTF-8 become U+FFFD.
 
     Args:
-        repository, work: one of ours that has the commit, or a working tree of the user's.
+        repository, work: our repository that has the commit, or the user's working tree.
     """
     listing = _git(
         "ls-tree", "-r", "-z", "--full-tree", commit, repository=repository, work=work, log="git-tree"
@@ -281,13 +283,13 @@ def commit_entries(commit: str, *, repository: Path | None = None, work: Path | 
 
 
 def contents(repository: Path, entries: Mapping[str, TreeEntry], called: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the paths of files and links with their contents, in their order.
+    """Yield the paths of files and links with their contents, in order.
 
     Args:
-        called: what the entries are of, for errors.
+        called: what the entries belong to, for errors.
 
     Raises:
-        HashMismatchError: the repository does not have a content, or a damaged one.
+        HashMismatchError: the repository lacks a content, or has a damaged one.
     """
     with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         asked, answers = Path(work, "asked"), Path(work, "answers")
@@ -295,7 +297,7 @@ def contents(repository: Path, entries: Mapping[str, TreeEntry], called: str) ->
         _git("cat-file", "--batch", "--buffer", repository=repository, log="git-contents", input=asked, output=answers)
         with answers.open("rb") as file:
             for path, entry in entries.items():
-                # "HASH blob SIZE", the content and a line's end; or "HASH missing".
+                # The format is "HASH blob SIZE", the content and a newline; or "HASH missing".
                 _, kind, *size = file.readline().split()
                 content = file.read(int(size[0])) if size else b""
                 file.read(len(size))
@@ -309,10 +311,10 @@ def contents(repository: Path, entries: Mapping[str, TreeEntry], called: str) ->
 
 
 def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[str, list[str]]:
-    """Return where the submodules of a commit are, by their paths, as its .gitmodules says.
+    """Return the addresses of a commit's submodules, by path, from its .gitmodules.
 
     Args:
-        urls: of the repository itself, which relative addresses start from.
+        urls: the addresses of the repository itself, to which relative addresses refer.
     """
     answer = _git(
         "config",
@@ -339,13 +341,13 @@ def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[s
 
 
 def _joined(base: str, relative: str) -> str:
-    """Return a submodule's relative address after that of its repository, as git-submodule(1) describes it."""
+    """Return the address of a submodule with a relative address, by the rules of git-submodule(1)."""
     base = base.rstrip("/")
     while relative.startswith(("./", "../")):
         step, _, relative = relative.partition("/")
         if step == "..":
             head, slash, _ = base.rpartition("/")
-            # git@host:project.git has nothing but a colon before its last part.
+            # git@host:project.git has only a colon before its last part.
             base = head if slash else base.rpartition(":")[0]
     colon = "/" if "/" in base or ":" in base else ":"
     return f"{base}{colon}{relative}"
@@ -353,14 +355,14 @@ def _joined(base: str, relative: str) -> str:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A working tree that a user has.
+    """A user's working tree.
 
     Attributes:
         path: its topmost folder.
-        commit: that is checked out; empty where there is none yet.
-        changes: the paths of files that differ from the commit's, and of those that it does not have.
+        commit: the commit that is checked out; empty if there is none yet.
+        changes: the paths of files that differ from the commit's, and of files that the commit does not have.
         objects: the folder with the repository's objects.
-        format: git's name of the hash that they are named by.
+        format: git's name of the hash function that names objects.
     """
 
     path: Path
@@ -371,9 +373,9 @@ class Checkout:
 
 
 def checkout(path: Path) -> Checkout | None:
-    """Return a folder as a working tree; None if it is the topmost folder of none.
+    """Return a folder's working tree; None if it is not the topmost folder of one.
 
-    Submodules do not count among the changes.
+    Changes in submodules are not included.
     """
     if not (path / ".git").exists():
         return None
@@ -404,15 +406,15 @@ def checkout(path: Path) -> Checkout | None:
         work=path,
         log="git-status",
     ).stdout
-    # Two letters and a blank stand before each path.
+    # Each path follows two letters and a blank.
     changes = tuple(entry[3:].rstrip("/") for entry in status.split("\0")[:-1])
     return Checkout(path, head.strip(), changes, Path(objects), format)
 
 
 def working_files(path: Path) -> Iterator[str]:
-    """Yield the files and links of a working tree that git would not ignore, as they are there now.
+    """Yield the files and links of a working tree that git does not ignore, as they are now.
 
-    Folders among them are other repositories.
+    A folder among them is another repository.
     """
     listing = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard", work=path, log="git-files").stdout
     for name in sorted(set(listing.split("\0")[:-1])):
@@ -429,7 +431,7 @@ def _git(
     network: bool = False,
     **options: Any,
 ) -> Completed:
-    """Run git in a bare repository of ours, in a working tree of the user's, or in none; `options` are those of run."""
+    """Run git in our bare repository, in the user's working tree, or in neither; `options` are those of run."""
     where: list[str | Path] = []
     if repository:
         where = [f"--git-dir={repository}"]
@@ -437,7 +439,7 @@ def _git(
         where = ["-C", work]
     settings = [*(_connection() if network else ()), *_SETTINGS]
     if work:
-        # The user names this folder; git itself would want to be told so if another user owns it.
+        # The user names this folder; otherwise git refuses a folder that belongs to another user.
         settings.append(("safe.directory", "*"))
     mirrors = any(re.match(r"url\.(/|file:).*\.insteadof$", key, re.IGNORECASE) for key, _ in settings)
     protocols = (*PROTOCOLS, "file") if mirrors else PROTOCOLS
@@ -450,7 +452,7 @@ def _git(
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_LITERAL_PATHSPECS": "1",
         "GIT_ALLOW_PROTOCOL": ":".join(protocols),
-        # Nobody is there to answer.
+        # Nobody can answer a prompt.
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_COUNT": str(len(settings)),
     }
@@ -465,9 +467,9 @@ def _git(
 
 
 def _connection() -> tuple[tuple[str, str], ...]:
-    """Return what the user's own configuration says of the connection, in its order."""
+    """Return the settings about the connection from the user's own configuration, in order."""
     env = {name: value for name, value in os.environ.items() if _CONFIGURATION.fullmatch(name)}
-    # No repository's: GIT_DIR names none.
+    # GIT_DIR excludes the configuration of any repository.
     argv = [tool("git", package="git"), "config", "--list", "-z", "--includes"]
     printed = run(argv, log="git-config", env={**env, "GIT_DIR": "/dev/null"}, check=False, cwd=Path("/")).stdout
     found = []
@@ -485,14 +487,14 @@ def _check_ref(ref: str) -> None:
 
 
 def _reason(error: CommandError) -> str:
-    """Return what git said of a failure, without its progress."""
+    """Return git's message about a failure, without its progress."""
     lines = [line for line in error.why.splitlines() if not re.match(r"(remote: )?[\w ]+: +\d+|\(whole output", line)]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
     return "; ".join(line.strip() for line in said) or error.what
 
 
 def _progress(say: Say) -> Callable[[str], None]:
-    """A reader of git's lines, "Receiving objects:  42% (5/12), 3.00 MiB | 1.00 MiB/s", which says every tenth part."""
+    """Return a reader of git's progress, "Receiving objects:  42% (5/12), 3.00 MiB", which prints every tenth part."""
     last: tuple[str, ...] = ()
 
     def line(text: str) -> None:

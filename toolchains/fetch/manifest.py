@@ -1,6 +1,6 @@
-"""The manifest of a built part: what was in it when it was made, each file with its size and sha256.
+"""The manifest of a built part: its content at the time of its build, each file with its size and sha256.
 
-It lies in the part, and is written before the part gets its name.
+The manifest is inside the part, and is written before the part gets its name.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Damage:
-    """What is wrong with a part.
+    """The damage of a part.
 
     Attributes:
-        unlisted: it has no manifest: an earlier version of this program made it.
+        unlisted: whether it has no manifest because an earlier version of this program built it.
     """
 
     why: str
@@ -30,7 +30,7 @@ class Damage:
 
 
 def write(folder: Path) -> None:
-    """Write the manifest of all that is in a folder."""
+    """Write the manifest of a folder's content."""
     entries = {name: _entry(path) for name, path in contents(folder).items()}
     (folder / MANIFEST_FILE).write_text(
         json.dumps({"format": _FORMAT, "files": entries}, indent=1, sort_keys=True) + "\n"
@@ -38,7 +38,7 @@ def write(folder: Path) -> None:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """Return the entries of a part's manifest by name; None where there is none that can be read."""
+    """Return the entries of a part's manifest by name; None if there is no readable one."""
     try:
         data = json.loads((folder / MANIFEST_FILE).read_bytes())
         entries = data["files"] if data["format"] == _FORMAT else None
@@ -48,7 +48,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def damage(folder: Path) -> Damage | None:
-    """Return what differs between a part and its manifest; None for a part that is whole."""
+    """Return the difference between a part and its manifest; None for an undamaged part."""
     if not (folder / MANIFEST_FILE).exists():
         return Damage("it has no manifest: an earlier version made it", unlisted=True)
     wanted = read(folder)
@@ -70,7 +70,7 @@ def damage(folder: Path) -> Damage | None:
 
 
 def contents(folder: Path) -> dict[str, Path]:
-    """Return everything below a folder, folders included, by name; the manifest itself is left out."""
+    """Return all files and folders below a folder by name, except the manifest."""
     found = {}
     for top, folders, files in os.walk(folder):
         for path in (Path(top, name) for name in (*folders, *files)):

@@ -1,4 +1,4 @@
-"""Run the pip of the Python that runs us: what fetching wheels and fetching sources have in common."""
+"""Run the pip of our own Python: the code that fetching wheels and fetching sources share."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Reported:
     requires: tuple[str, ...]
 
     def artifact(self, kind: str, size: int = 0) -> Artifact:
-        """Return it as the lock has it."""
+        """Return the entry in the form of the lock."""
         return Artifact(kind, self.name, self.version, self.filename, size, self.sha256)
 
 
 class Pip:
-    """pip with options that say what it may take.
+    """pip, with options that restrict what it may use.
 
     Args:
         what: "wheels" or "sdists", for the names of logs.
@@ -49,14 +49,14 @@ class Pip:
 
         Args:
             words: options and requirements.
-            missing: what a PinError says if the index does not have one of them.
+            missing: the text of the PinError that is raised if the index lacks one of them.
 
         Raises:
-            PinError: see above.
+            PinError: the index lacks one of them.
             FetchError: the index did not answer.
         """
         options = ("--dry-run", "--ignore-installed", "--quiet", "--report", "-")
-        # A folder that this machine's pip looks into must not end up in a lock for everybody.
+        # PIP_FIND_LINKS is cleared: files from a folder of this machine must not get into a lock for everybody.
         how = {"log": f"resolve-{self._what}", "env": {"PIP_FIND_LINKS": ""}}
         try:
             answer = self._run("install", *options, *words, **how)
@@ -73,7 +73,8 @@ class Pip:
         """Download by name, version and hash, at most one version of each name.
 
         Raises:
-            HashMismatchError, GoneError, FetchError: other bytes arrived, the index has no such file, or nothing came.
+            HashMismatchError, GoneError, FetchError: other bytes arrived, the index has no such file, or nothing
+                arrived.
         """
         into.mkdir(parents=True, exist_ok=True)
         listing = into / "requirements.txt"
@@ -104,7 +105,7 @@ def _reported(entry: Mapping[str, Any]) -> Reported:
 
 
 def marker_values(python: str) -> dict[str, str]:
-    """Return the values of the markers on x86-64 Linux with this version of Python."""
+    """Return the values of the environment markers on x86-64 Linux with this version of Python."""
     full = f"{python}.0"
     return {
         "implementation_name": "cpython",
@@ -122,9 +123,9 @@ def marker_values(python: str) -> dict[str, str]:
 
 
 def progress(report: Report) -> Callable[[str], None]:
-    """A reader of pip's raw progress lines, "Progress 1024 of 4096", which it prints for files over half a megabyte.
+    """Return a reader of pip's raw progress, "Progress 1024 of 4096", which pip prints for files over half a megabyte.
 
-    Files come one after another; a count that went back belongs to the next one.
+    Files come one after another; if the count decreases, the next file has begun.
     """
     finished = current = 0
 
@@ -141,7 +142,7 @@ def progress(report: Report) -> Callable[[str], None]:
 
 
 def _explain(error: CommandError) -> FoundryError:
-    """Return which of our errors a failure of pip is, from what it printed."""
+    """Return the error of ours that fits a failure of pip, from its output."""
     text = "\n".join(line for line in error.why.splitlines() if not line.startswith("Progress "))
     if "DO NOT MATCH THE HASHES" in text:
         return HashMismatchError(

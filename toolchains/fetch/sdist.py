@@ -1,7 +1,7 @@
-"""Python distributions that are published as sources only, fetched by pip; they become wheels inside a build image.
+"""Fetch Python distributions that are published only as sources; a build image turns them into wheels.
 
-pip asks a source for its metadata whenever it touches one, which runs the source's own setup: with the setuptools of
-requirements.lock and no other, and, on a fetch, after the hash was compared.
+pip asks a source for its metadata whenever it uses one, which runs the source's own setup. It does so only with the
+setuptools of requirements.lock and, on a fetch, after the comparison of the hash.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Sdists:
         self._python = python
 
     def resolve(self, pins: Mapping[str, str], *, into: Path) -> tuple[list[Artifact], list[str]]:
-        """Return the sources of these distributions at these versions, fetched, and the distributions that they need.
+        """Fetch the sources of these distributions at these versions; return them and the distributions that they need.
 
         Args:
             pins: distribution to exact version.
-            into: where the files are put.
+            into: the folder for the files.
 
         Returns:
             The artifacts, and requirements for wheels, without markers.
@@ -49,11 +49,11 @@ class Sdists:
         return sorted(found, key=lambda artifact: artifact.name), needs
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
-        """Download by name, version and hash; see Source.fetch."""
+        """Download by name, version and hash; see ArtifactSource.fetch."""
         _pip(artifact.name for artifact in artifacts).download(artifacts, into, progress(report))
 
     def _needs(self, source: Reported, pins: Mapping[str, str]) -> Iterator[str]:
-        """Yield what a source requires on the target and does not come as a source too."""
+        """Yield a source's requirements on the target, except those that are sources themselves."""
         own = {canonicalize_name(name) for name in pins}
         for text in source.requires:
             need = Requirement(text)
@@ -64,5 +64,5 @@ class Sdists:
 
 
 def _pip(names: Iterable[str]) -> Pip:
-    # Without build isolation pip does not fetch a setuptools of its own choice.
+    # Without build isolation, pip does not fetch a setuptools that it chooses itself.
     return Pip("sdists", "--no-build-isolation", "--no-binary", ",".join(sorted(names)))

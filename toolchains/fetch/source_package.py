@@ -1,4 +1,4 @@
-"""Resolve and fetch Debian source packages by apt in a separate root: what `apt-get source` would download."""
+"""Resolve and fetch Debian source packages by apt in a separate root: the files that `apt-get source` would fetch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SourcePackages:
 
     Args:
         suite: "bookworm".
-        root: folder for apt's own state, not the one of the suite's packages: the index of the sources is fetched
-            when sources are.
-        archives: where from; by default the archives of the machine's own apt configuration.
+        root: folder for apt's own state; another one than for the suite's binary packages, because the index of the
+            sources is fetched only together with sources.
+        archives: the archives to use; by default those of the machine's own apt configuration.
     """
 
     def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None = None) -> None:
@@ -43,7 +43,7 @@ class SourcePackages:
                 )
             except CommandError as error:
                 raise self._unknown(package, error.why) from error
-        # 'URI' file-name size hash
+        # The format is: 'URI' file-name size hash.
         chosen = {line.split()[1] for line in printed.splitlines() if line.startswith("'")}
         for files in carried.values():
             if chosen and chosen == {file.filename for file in files}:
@@ -53,7 +53,7 @@ class SourcePackages:
         )
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
-        """Download the files of packages by name and version; see Source.fetch."""
+        """Download the files of packages by name and version; see ArtifactSource.fetch."""
         wanted = sorted({(artifact.name, artifact.version) for artifact in artifacts})
         with self._apt.lock:
             self._apt.update()
@@ -71,8 +71,8 @@ class SourcePackages:
             self._apt.download(*words, artifacts=artifacts, into=into, report=report, log="fetch-sources")
 
     def _carried(self, packages: Sequence[str]) -> dict[tuple[str, str], list[Artifact]]:
-        """Every version that the archive has of these, by name and version, with its files."""
-        # apt-cache also gives the sources of a binary package of this name, and fails for a name that it does not know.
+        """Return every version of these packages in the archive, by name and version, with its files."""
+        # For a binary package's name, apt-cache prints its source package; for an unknown name it fails.
         records = self._apt.run("apt-cache", "showsrc", *sorted(set(packages)), log="show-sources", check=False)
         carried = {}
         for record in re.split(r"\n{2,}", records):

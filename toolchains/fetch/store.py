@@ -1,10 +1,10 @@
-"""The store: a folder in which every file and every built part has the digest of its content or inputs as its name.
+"""The store: a folder in which the digest of its content or inputs names every file and every built part.
 
-Layout: artifacts/<first two digits>/<sha256>/<file name> for what was fetched, parts/<kind>/<digest>/ for what was
-built. A name exists only if what it names is complete: all work is done next to it, synced to the disk, and moved there
-by rename. What lies there may be damaged later, so it is looked at each time that it is used: a fetched file has the
-sha256 of the lock, a part is as its manifest says (manifest.py). What was right and did not change since is not hashed
-again (verdicts.py). What is damaged is fetched or built again.
+Layout: artifacts/<first two digits>/<sha256>/<file name> for fetched files, parts/<kind>/<digest>/ for built parts. A
+name exists only if its content is complete: files are written next to it, synced to the disk, and renamed. Content may
+be damaged later, so it is checked at each use: a fetched file must have the sha256 of the lock, and a part must match
+its manifest (manifest.py). Content that was correct and has not changed since is not hashed again (verdicts.py).
+Damaged content is fetched or built again.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Store:
     """The files of one user, shared by all checkouts and safe for several processes.
 
     Args:
-        root: the folder; made when needed.
-        offline: never use the network; say what is missing instead.
-        allow_drift: when the Debian archive no longer carries a locked package, take its current versions.
+        root: the folder; created when needed.
+        offline: never use the network; report what is missing instead.
+        allow_drift: if the Debian archive no longer has a locked package, use its current version.
     """
 
     def __init__(self, root: Path, *, offline: bool = False, allow_drift: bool = False) -> None:
@@ -50,11 +50,11 @@ class Store:
         self._said: set[Path] = set()
 
     def path(self, artifact: Artifact) -> Path:
-        """Return where an artifact lies, seen to be what the lock says.
+        """Return the path of an artifact after checking it against the lock.
 
         Raises:
             OfflineError: it has not been fetched.
-            TruncatedError, HashMismatchError: it was damaged in the store.
+            TruncatedError, HashMismatchError: it is damaged in the store.
         """
         place = self._place(artifact)
         if not self.has(artifact):
@@ -72,7 +72,7 @@ class Store:
         return self._place(artifact).is_file()
 
     def _damage(self, artifact: Artifact) -> FoundryError | None:
-        """Return what is wrong with a file of the store; None for one that is as locked."""
+        """Return the damage of a file in the store; None if it is as locked."""
         place, verdict = self._place(artifact), self.root / "verdicts" / artifact.sha256
         found = verdicts.fingerprint({artifact.filename: place})
         if verdicts.is_known(verdict, found):
@@ -85,7 +85,7 @@ class Store:
         return None
 
     def _whole(self, artifact: Artifact) -> bool:
-        """Return whether an artifact has been fetched and is as locked; one that is damaged is named, once."""
+        """Return whether an artifact has been fetched and is as locked; print a notice about a damaged one, once."""
         if not self.has(artifact):
             return False
         damage = self._damage(artifact)
@@ -100,18 +100,18 @@ class Store:
             self._console.print("  " + why.replace("\n", "\n  "), highlight=False, markup=False, soft_wrap=True)
 
     def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
-        """Have all of these in the store, checked; what is damaged there is fetched again.
+        """Ensure that the store has all of these, checked; fetch damaged ones again.
 
         Args:
             suite: the Debian suite that debs and source packages are from.
             python: the version of Python that wheels are for.
 
         Returns:
-            What is to be used: the artifacts asked for, or, where drift is allowed and happened, other versions.
+            The artifacts to use: those asked for, or other versions if drift is allowed and happened.
 
         Raises:
-            OfflineError: something is missing or damaged and the network may not be used; lists all of it.
-            GoneError, FetchError, TruncatedError, HashMismatchError: what did arrive and was right is kept.
+            OfflineError: something is missing or damaged, and the network may not be used; lists all of it.
+            GoneError, FetchError, TruncatedError, HashMismatchError: correct files that did arrive are kept.
         """
         missing = [artifact for artifact in artifacts if not self._whole(artifact)]
         if not missing:
@@ -142,11 +142,11 @@ class Store:
         return list(artifacts)
 
     def debs(self, suite: str) -> Debs:
-        """apt for a suite, with its state kept in the store."""
+        """Return apt for a suite; the store keeps its state."""
         return Debs(suite, self.root / "apt" / suite)
 
     def source_packages(self, suite: str) -> SourcePackages:
-        """apt for a suite's source packages, with its state kept in the store."""
+        """Return apt for a suite's source packages; the store keeps its state."""
         return SourcePackages(suite, self.root / "apt" / f"{suite}-sources")
 
     @property
@@ -156,10 +156,10 @@ class Store:
 
     @contextmanager
     def incoming(self) -> Iterator[Path]:
-        """A folder for what is on its way in, for one process at a time; removed afterwards."""
+        """Yield a folder for files that arrive, for one process at a time; it is removed afterwards."""
         folder = self.root / "incoming"
         with self.locked("incoming"):
-            # What a killed process left; it held the lock, so nobody is at work there.
+            # Remove the files of a killed process. It held the lock, so no process uses the folder now.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             try:
@@ -168,21 +168,21 @@ class Store:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def adopt(self, file: Path, artifact: Artifact) -> None:
-        """Take a file in, if it is what the lock says; it moves.
+        """Move a file into the store if it matches the lock.
 
         Raises:
-            TruncatedError, HashMismatchError: it is not; the file stays where it is.
+            TruncatedError, HashMismatchError: it does not match; the file stays at its place.
         """
         check_file(file, artifact)
         file.chmod(0o444)
         durable.move(file, self._place(artifact))
 
     def verify(self, artifacts: Sequence[Artifact]) -> None:
-        """Hash files that have been fetched; what is damaged by now is taken out, so that it is fetched again.
+        """Hash fetched files; remove damaged ones, so that they are fetched again.
 
         Raises:
             TruncatedError, HashMismatchError: some were damaged; lists all of them.
-            UnsafeArchiveError: a wheel as locked, but not safe to unpack.
+            UnsafeArchiveError: a wheel is as locked, but unsafe to unpack.
         """
         damaged: list[FoundryError] = []
         for artifact in artifacts:
@@ -199,10 +199,10 @@ class Store:
             )
 
     def verify_parts(self) -> tuple[int, list[str]]:
-        """Hash all that was built; what is damaged is taken out, so that it is built again.
+        """Hash all built parts; remove damaged ones, so that they are built again.
 
         Returns:
-            How many parts are as their manifests say, and the names of those that have no manifest: they are built
+            The number of parts that match their manifests, and the names of those without a manifest, which are built
             again when they are used.
 
         Raises:
@@ -229,12 +229,12 @@ class Store:
         return whole, unlisted
 
     def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
-        """Return a built thing, named by the digest of its inputs; built if that name does not exist, or is damaged.
+        """Return a part, named by the digest of its inputs; build it if it does not exist or is damaged.
 
         Args:
-            kind: what sort of thing, a folder under parts/.
-            digest: of everything that goes into it.
-            build: fills the empty folder that it is given.
+            kind: the kind of part, a folder below parts/.
+            digest: the digest of all its inputs.
+            build: fills the empty folder that it is called with.
         """
         place = self._part(kind, digest)
         if self.has_part(kind, digest):
@@ -255,7 +255,7 @@ class Store:
         return place
 
     def has_part(self, kind: str, digest: str) -> bool:
-        """Whether a thing of this name has been built and is whole; one that is damaged is named, once. See part."""
+        """Return whether a part exists and is undamaged; print a notice about a damaged one, once. See part."""
         place, verdict = self._part(kind, digest), self.root / "verdicts" / f"{kind}-{digest}"
         if not place.is_dir():
             return False
@@ -274,7 +274,7 @@ class Store:
         return True
 
     def sha256(self, file: Path) -> str:
-        """Return what a part's manifest has of a file at the top of the part."""
+        """Return the sha256 that a part's manifest has for a file at the top of the part."""
         entry = (manifest.read(file.parent) or {}).get(file.name)
         if entry is None:
             raise PartError(
@@ -292,7 +292,7 @@ class Store:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Hold a lock against other processes, saying so when it has to be waited for."""
+        """Hold a lock against other processes; print a message if it is not free."""
         folder = self.root / "locks"
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / name)
@@ -307,11 +307,11 @@ class Store:
             lock.release()
 
     def _bring(self, source: ArtifactSource, artifacts: Sequence[Artifact], noun: str) -> None:
-        """Fetch what is missing of one kind, check it and take it in."""
+        """Fetch the missing artifacts of one kind, check them and add them to the store."""
         if all(map(self._whole, artifacts)):
             return
         with self.incoming() as folder:
-            # Another process may have brought them while we waited for the lock.
+            # Another process may have fetched them while we waited for the lock.
             missing = [artifact for artifact in artifacts if not self._whole(artifact)]
             if not missing:
                 return
@@ -319,7 +319,7 @@ class Store:
                 with self._progress(f"{len(missing)} {noun}", sum(artifact.size for artifact in missing)) as report:
                     source.fetch(missing, folder, report)
             except BaseException:
-                # Interrupted or failed half-way: what is whole need not come again.
+                # Interrupted or failed half-way: keep complete files, so that they are not fetched again.
                 for artifact in missing:
                     self._keep_if_whole(folder / artifact.filename, artifact)
                 raise
@@ -333,7 +333,7 @@ class Store:
             return
 
     def _drift(self, apt: Debs, locked: Sequence[Artifact]) -> list[Artifact]:
-        """Return the same packages as the archive has them now, resolved together so that they fit each other."""
+        """Return the current versions of the same packages, resolved together so that they fit each other."""
         current = apt.resolve([artifact.name for artifact in locked])
         before = {artifact.name: artifact.version for artifact in locked}
         for artifact in current:
@@ -359,7 +359,7 @@ class Store:
 
 
 def _discard(place: Path) -> None:
-    """Remove a part, if it is there. A process that has its files open can continue to read them."""
+    """Remove a part if it exists. A process that has its files open can continue to read them."""
     if place.exists():
         gone = place.with_name(f".{place.name}.gone")
         shutil.rmtree(gone, ignore_errors=True)
@@ -368,12 +368,12 @@ def _discard(place: Path) -> None:
 
 
 def check_file(file: Path, artifact: Artifact) -> None:
-    """Compare a file with what the lock says of it, and see that it is safe to unpack.
+    """Compare a file with its entry in the lock, and check that it is safe to unpack.
 
     Raises:
-        TruncatedError: shorter than locked, or not there.
-        HashMismatchError: other bytes.
-        UnsafeArchiveError: a wheel with an entry that would be written outside the folder it is unpacked into.
+        TruncatedError: it is shorter than locked, or missing.
+        HashMismatchError: it has other bytes.
+        UnsafeArchiveError: it is a wheel with an entry that would be written outside the target folder.
     """
     size = file.stat().st_size if file.is_file() else 0
     if size < artifact.size:

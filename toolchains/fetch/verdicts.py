@@ -1,12 +1,12 @@
-"""Remember which files of the store were found to be right, so that they are not hashed at each use.
+"""Remember which files of the store were found correct, so that they are not hashed at each use.
 
-A verdict is a file verdicts/NAME with a fingerprint of what was looked at: of each file its name, size, inode, and the
-times of its last changes in nanoseconds. One of them is the time of change of the inode, which no
-program can set, so other bytes with the old date are found out. A file gets no verdict if it changed so recently that
-the clock could not tell a further change.
+A verdict is a file verdicts/NAME with a fingerprint of the checked files: the name, size and inode of each, and the
+times of its last changes in nanoseconds. One of them is the inode's time of change, which no program can set, so other
+bytes with the old date are detected. A file gets no verdict if it changed so recently that the clock could not show a
+further change.
 
-A verdict guards against damage, and against users who may write a file of the store but not its verdicts. A user who
-may write to the whole store can forge verdicts, and the manifests of parts, too. `./foundry pin --check` hashes
+A verdict protects against damage, and against users who may write a file of the store but not its verdicts. A user who
+may write to the whole store can forge verdicts, and the manifests of parts as well. `./foundry pin --check` hashes
 everything and reads no verdict.
 """
 
@@ -24,7 +24,7 @@ _TICK = 2_000_000_000
 
 
 def fingerprint(files: Mapping[str, Path]) -> str:
-    """What changes when one of these files does, by their names; empty where one changed too recently to tell."""
+    """Return a text that changes whenever one of these files does; empty if one changed too recently to tell."""
     found = hashlib.sha256()
     newest = 0
     for name, path in sorted(files.items()):
@@ -39,7 +39,7 @@ def fingerprint(files: Mapping[str, Path]) -> str:
 
 
 def is_known(place: Path, fingerprint: str) -> bool:
-    """Return whether files with this fingerprint were found to be right."""
+    """Return whether files with this fingerprint were found correct."""
     try:
         return bool(fingerprint) and place.read_text() == fingerprint
     except OSError:
@@ -47,15 +47,15 @@ def is_known(place: Path, fingerprint: str) -> bool:
 
 
 def note(place: Path, fingerprint: str) -> None:
-    """Note that files with this fingerprint were found to be right; the fingerprint was taken before they were read."""
+    """Record that files with this fingerprint were found correct; the fingerprint must be older than the check."""
     if not fingerprint:
         return
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        # Not synced: one that is lost or cut off is no verdict, and the files are hashed again.
+        # Not synced: a lost or incomplete file is not a verdict, and the files are hashed again.
         work = place.with_name(f".{place.name}-{os.getpid()}")
         work.write_text(fingerprint)
         work.rename(place)
     except OSError:
-        # A store that may only be read serves all the same.
+        # A store that is read-only can still be used.
         return

@@ -1,4 +1,4 @@
-"""Wheels, resolved and fetched by pip for the target's Python, whatever Python runs us."""
+"""Resolve and fetch wheels by pip for the target's Python, independent of our own Python."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from toolchains.lockfile.lock import Artifact
 from toolchains.system.errors import FoundryError, PinError
 from toolchains.system.paths import scratch
 
-# pip takes a --platform literally and infers no older tags from it: those in use up to glibc 2.28 are named, which is
-# older than the C library of any suite that we build on. A wheel for a newer one only is not found; add its tag then.
+# pip takes a --platform literally and does not add older tags. These are the tags in use up to glibc 2.28, which is
+# older than the C library of any suite that we build on. A wheel that needs a newer glibc is not found; then add its
+# tag.
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 
 
 class ConflictError(PinError):
-    """Distributions that were to be kept at their versions cannot be."""
+    """The distributions cannot keep their versions."""
 
 
 class Wheels:
@@ -47,19 +48,19 @@ class Wheels:
         also: Sequence[str] = (),
         keep: Mapping[str, str] | None = None,
     ) -> list[Artifact]:
-        """Return the wheels of these distributions at these versions, with what they need.
+        """Return the wheels of these distributions at these versions, with their dependencies.
 
         Args:
             pins: distribution to exact version.
-            dependencies: follow what the wheels require; otherwise take just these.
-            known: size by sha256, of wheels whose size need not be asked for. pip reports hashes and no sizes, so
-                a wheel seen for the first time is fetched.
-            into: where such a wheel is put.
+            dependencies: include the wheels' requirements; otherwise return only these distributions.
+            known: size by sha256 of wheels whose size is known. pip reports hashes but no sizes, so any other wheel is
+                fetched.
+            into: the folder for such wheels.
             also: more distributions, as requirements: "urllib3<3".
             keep: distribution to the version that it must have if it is needed.
 
         Raises:
-            ConflictError: the distributions do not go together at these versions, or one is gone; only with `keep`.
+            ConflictError: the distributions do not fit together at these versions, or one is gone; only with `keep`.
             PinError: no such version for this Python and platform, or a dependency that pip did not report.
         """
         wanted = [*(f"{name}=={version}" for name, version in sorted(pins.items())), *also]
@@ -73,8 +74,8 @@ class Wheels:
         return sorted(found, key=lambda artifact: artifact.name)
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
-        """Download by name, version and hash; see Source.fetch."""
-        # To pip, two versions of one distribution are a conflict, wherever they are to lie.
+        """Download by name, version and hash; see ArtifactSource.fetch."""
+        # pip reports two versions of one distribution as a conflict, even if they only go into a folder.
         rounds: list[dict[str, Artifact]] = []
         for artifact in artifacts:
             free = next((batch for batch in rounds if artifact.name not in batch), None)
@@ -105,10 +106,10 @@ class Wheels:
         return {wheel.name: wheel for wheel in wheels}
 
     def _closure(self, wanted: Sequence[str], wheels: Mapping[str, Reported]) -> list[Reported]:
-        """Return what the pinned distributions need on the target.
+        """Return the wheels that the pinned distributions need on the target.
 
         pip evaluates the markers of dependencies for the Python that runs it, not for --python-version
-        (https://github.com/pypa/pip/issues/11664), so its report may hold too much or too little.
+        (https://github.com/pypa/pip/issues/11664), so its report may have too many or too few entries.
         """
         target = marker_values(self._python)
         needed: dict[str, Reported] = {}

@@ -1,13 +1,13 @@
-"""Compiles an upstream project in a container of the locked builder, without a network, and makes a part of it.
+"""Compile an upstream project in a container of the locked builder, without a network, and make a part of it.
 
     source    the patched tree, from the store                                        tree.py
-    volume    source/ and build/ of this very build: who is killed goes on there      triton-foundry-NAME-IDENTITY
-    ccache    what any build compiled before                                          triton-foundry-ccache
+    volume    source/ and build/ of this build: a killed build continues in it        triton-foundry-NAME-IDENTITY
+    ccache    the results of earlier compilations, of any build                       triton-foundry-ccache
     package   `conan build` and `conan export-pkg` of toolchains/recipes/NAME
-    part      NAME.tar, the package's files; NAME.tgz, Conan's own form of it, which a remote takes (remote.py)
+    part      NAME.tar, the package's files; NAME.tgz, Conan's own archive of it, for a remote (remote.py)
 
 A part is named by all its inputs: the tree with its patches, the recipe, its preset, the recipes compiled into it,
-the builder, and the packages that it requires. How many compilers ran at a time and what ccache had is no part of that.
+the builder, and the packages that it requires. The number of jobs and the content of ccache are not inputs.
 """
 
 from __future__ import annotations
@@ -38,39 +38,39 @@ from toolchains.system import paths
 from toolchains.system.errors import CommandError, FileError, PinError
 from toolchains.system.steps import step
 
-# The revision of how a project is built: raise it when what is done here changes what comes out.
+# The revision of how a project is built: raise it if a change here changes the result.
 FORMAT = 1
 WORK, CCACHE, SOURCES = "/foundry/work", "/foundry/ccache", "/foundry/src"
 CCACHE_VOLUME = "triton-foundry-ccache"
-# What Conan, CMake and compilers are told in the container.
+# The environment of Conan, CMake and compilers in the container.
 _ENVIRONMENT = {
     "CONAN_HOME": "/foundry/conan",
     "SOURCE_DATE_EPOCH": str(EPOCH),
     "LC_ALL": "C.UTF-8",
     "CCACHE_DIR": CCACHE,
-    # The time of clang's file is the image's, which says nothing about what is in it.
+    # The date of clang's file is the image's and does not depend on its content.
     "CCACHE_COMPILERCHECK": "content",
-    # ccache's own limit, 5 GB, is for programs of less than LLVM's size.
+    # ccache's default limit, 5 GB, is too small for LLVM.
     "CCACHE_MAXSIZE": "20G",
     "NINJA_STATUS": progress.STATUS,
 }
 _UPSTREAM = ("upstream.cmake", "upstream.profile", "reproducible.cmake")
 _TIMINGS = "timings.json"
-# The recipe that the others build on, and the project that Triton's requires.
+# The recipe that the others are based on, and the project that Triton's requires.
 BASE, LLVM = "upstream", "llvm"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An upstream project as it is to be built, and what it requires.
+    """An upstream project to build, and the projects that it requires.
 
     Attributes:
-        source: what its tree is made of; nothing of it needs to be there yet.
-        locked: where that comes from; a folder needs no lock.
-        folder: of this machine, that the tree comes from in place of the profile's source.
-        builder: the image that it is compiled in.
-        settings: options of the recipe's own, {"targets": "host;SPIRV"}.
+        source: describes its tree, which need not exist yet.
+        locked: the lock's entry of the source; a folder needs none.
+        folder: a folder of this machine that replaces the profile's source.
+        builder: the image in which it is compiled.
+        settings: values of the recipe's own options, {"targets": "host;SPIRV"}.
     """
 
     upstream: Upstream
@@ -88,19 +88,19 @@ class Wanted:
 
     @property
     def reference(self) -> str:
-        """Conan's name for it: "upmem-llvm/13.0.1"."""
+        """Return Conan's name of the package: "upmem-llvm/13.0.1"."""
         return f"{self.name}/{self.profile.version}"
 
     @property
     def all_required(self) -> Iterator[Wanted]:
-        """What it requires, and what that does, the innermost first."""
+        """Yield all required projects, also indirect ones, the innermost first."""
         for each in self.requires:
             yield from each.all_required
             yield each
 
     @property
     def options(self) -> dict[str, str]:
-        """The values of its recipe's options: with the settings they make up Conan's package_id."""
+        """Return the values of the recipe's options: with the settings they determine Conan's package_id."""
         return {
             "commit": self.source.commit,
             "patches": self.source.patches or "none",
@@ -111,7 +111,7 @@ class Wanted:
 
     @property
     def identity(self) -> str:
-        """The digest of all that goes into the part."""
+        """Return the digest of all inputs of the part."""
         return digest(
             {
                 "format": FORMAT,
@@ -124,7 +124,7 @@ class Wanted:
 
     @property
     def volume(self) -> str:
-        """The engine's volume in which it is compiled."""
+        """Return the name of the engine's volume in which it is compiled."""
         return f"triton-foundry-{self.name}-{self.identity[:16]}"
 
 
@@ -134,7 +134,7 @@ class Built:
 
     Attributes:
         path: a tar of the files that it installs.
-        conan: the same as Conan's own archive, for `conan cache restore`.
+        conan: the same files as Conan's own archive, for `conan cache restore`.
         made: whether it was built just now.
     """
 
@@ -153,18 +153,18 @@ def describe_build(
     folders: Mapping[str, Path] | None = None,
     llvm_targets: Sequence[str] = (),
 ) -> Wanted:
-    """What building a project would build.
+    """Describe the build of a project.
 
     Args:
-        name: a file under toolchains/upstreams.
-        suite: the Debian suite that the result must run on; there is a builder of that name.
-        profiles: which of its sources, by the project's name; the default ones if not given.
-        folders: trees of this machine by the project's name, in place of what is pinned.
-        llvm_targets: what LLVM generates code for, as a target's file says.
+        name: a file in toolchains/upstreams.
+        suite: the Debian suite on which the result must run; there is a builder with this name.
+        profiles: the profile to use, by project name; the default profile if not given.
+        folders: trees on this machine by project name, which replace the pinned sources.
+        llvm_targets: the targets of LLVM, from a target's file.
 
     Raises:
         UsageError: no such project or profile.
-        PinError: its source was never resolved, so that nobody knows what it is; or nothing is locked to build in.
+        PinError: its source is not in the lock, so that its content is unknown; or no builder is locked.
     """
     upstream = projects.load(name)
     chosen = upstream.profile((profiles or {}).get(name, ""))
@@ -176,7 +176,7 @@ def describe_build(
     if chosen.llvm_hash:
         known = {LLVM: llvm_profile(chosen), **(profiles or {})}
         requires = (describe_build(LLVM, suite, profiles=known, folders=folders, llvm_targets=llvm_targets),)
-    # llvm: which version of that package the recipe requires.
+    # The setting "llvm" is the version of that package that the recipe requires.
     settings = {required.name: required.profile.version for required in requires}
     if name == LLVM and llvm_targets:
         settings["targets"] = ";".join(llvm_targets)
@@ -188,7 +188,7 @@ def describe_build(
 
 
 def llvm_profile(chosen: Profile) -> str:
-    """The profile of LLVM that has the commit which a Triton is pinned to."""
+    """Return the profile of LLVM that has the commit to which a Triton is pinned."""
     for profile in projects.load(LLVM).profiles.values():
         if isinstance(profile.source, GitPin) and profile.source.commit == chosen.llvm_hash:
             return profile.name
@@ -200,21 +200,21 @@ def llvm_profile(chosen: Profile) -> str:
 
 
 def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store: Store, engine: Engine) -> Built:
-    """The part of a project, from the store or built now, with what it requires.
+    """Return the part of a project, from the store or built now, together with its requirements.
 
     Args:
-        jobs: compilers at a time; as many as processors and memory allow if 0.
-        compiler_cache: where ccache looks and puts besides, as CCACHE_REMOTE_STORAGE takes it. It needs a network,
-            which the container then has; a notice is printed.
+        jobs: number of simultaneous compilers; if 0, as many as processors and memory allow.
+        compiler_cache: a further storage for ccache, in the form of CCACHE_REMOTE_STORAGE. It needs a network, so the
+            container gets one; a notice is printed.
 
     Raises:
-        CommandError: Conan, CMake or a compiler refused; carries what the compiler said.
-        FoundryError: the source is not available or does not fit, the disk is too small, no engine answers.
+        CommandError: Conan, CMake or a compiler failed; carries the compiler's messages.
+        FoundryError: the source is not available or does not fit, the disk is too small, or no engine answers.
     """
     made = not store.has_part("upstream", want.identity)
 
     def build(folder: Path) -> None:
-        # First what costs minutes: a Triton whose tree asks for another LLVM must not find that out an hour later.
+        # First the steps that take minutes, so that a Triton that requires another LLVM is refused before a long build.
         source = tree.prepare(want.name, want.profile, want.locked, folder=want.folder, store=store)
         if source.identity != want.source.identity:
             raise FileError(f"{want.folder} changed since it was looked at", next="the same command again")
@@ -225,10 +225,10 @@ def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store
         image = native.builder_image(want.builder, store=store, engine=engine)
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
         if compiler_cache:
-            # A user and a password may stand before the host.
+            # The host may follow a user and a password.
             where = urlsplit(compiler_cache).netloc.rpartition("@")[2]
             _console.print(f"[yellow]with a network:[/] the container may reach {where}, and all else")
-        # Whoever was killed outright, and not interrupted, left Ninja at work there.
+        # If a build was killed and not interrupted, its Ninja still runs in the volume.
         engine.evict(want.volume)
         with (
             step(f"{want.reference} from source"),
@@ -244,7 +244,7 @@ def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store
 
 @dataclass
 class _Build:
-    """One build in one container."""
+    """A build in a container."""
 
     want: Wanted
     source: SourceTree
@@ -289,11 +289,11 @@ class _Build:
         )
 
     def _bring(self) -> None:
-        """Put the tree into the volume, and next to it the files of this checkout."""
+        """Copy the tree into the volume, and the files of this checkout next to it."""
         mark = f"{WORK}/source.identity"
         there = self.container.run(["cat", mark])
         if there.status != 0 or there.stdout != self.source.identity:
-            # A tree that came half is not marked. build/ may stay: Ninja looks at what is newer than what it made.
+            # An incomplete tree has no mark. build/ may stay, because Ninja compares files with its earlier output.
             self._call("rm", "-rf", f"{WORK}/source", mark)
             self._call("mkdir", "-p", f"{WORK}/source")
             self.container.put(self.source.path, f"{WORK}/source")
@@ -337,7 +337,7 @@ class _Build:
         ]
 
     def _report(self, seconds: float) -> None:
-        """Print where the time went, and keep the figures next to the part."""
+        """Print how long the build's steps took, and store the figures next to the part."""
         log = self.container.run(["cat", f"{WORK}/build/.ninja_log"])
         found = timings.read(log.stdout) if log.status == 0 else []
         counted = self._call("ccache", "--print-stats")
@@ -368,7 +368,7 @@ def _options(want: Wanted, pattern: str) -> list[str]:
 
 
 def _checkout(upstream: Upstream) -> Iterator[tuple[str, Path]]:
-    """What of this checkout is needed in the container, by its name below SOURCES."""
+    """Yield the files of this checkout that the container needs, by name below SOURCES."""
     yield f"recipes/{BASE}/conanfile.py", paths.RECIPES / BASE / "conanfile.py"
     for file in (*_UPSTREAM, "CMakePresets.json"):
         yield f"cmake/{file}", paths.CMAKE / file
@@ -378,7 +378,7 @@ def _checkout(upstream: Upstream) -> Iterator[tuple[str, Path]]:
 
 
 def _compiled_with(upstream: Upstream, requires: Sequence[Wanted]) -> dict[str, object]:
-    """What decides how a tree is compiled and is neither the tree nor the builder nor the recipe itself."""
+    """Return the inputs of the compilation other than the tree, the builder and the recipe itself."""
     files = {name: path for name, path in _checkout(upstream) if posixpath.basename(name) != "CMakePresets.json"}
     return {
         "files": trees.files_digest(files),
@@ -388,9 +388,9 @@ def _compiled_with(upstream: Upstream, requires: Sequence[Wanted]) -> dict[str, 
 
 
 def preset(name: str) -> dict[str, object]:
-    """A preset of cmake/CMakePresets.json with what it inherits; empty if a project has none.
+    """Return a preset of cmake/CMakePresets.json with the values that it inherits; empty if a project has none.
 
-    By itself, so that an edit in another project's preset has nothing compiled again.
+    Only this preset is part of the identity, so that an edit in another project's preset causes no build.
     """
     entries = {
         each["name"]: each for each in json.loads((paths.CMAKE / "CMakePresets.json").read_text())["configurePresets"]
@@ -404,7 +404,7 @@ def preset(name: str) -> dict[str, object]:
 
 
 def _packages(builder: LockedTarget) -> str:
-    """The digest of what is in the image to build in; how we put it there is no part of it."""
+    """Return the digest of the packages in the builder's image, independent of how they were installed."""
     return digest(
         {
             "packages": sorted(each.sha256 for each in (*builder.debs, *builder.wheels, *builder.sdists)),

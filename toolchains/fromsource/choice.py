@@ -1,4 +1,4 @@
-"""What a user wants built from source for a target: --from-source, --source, --profile, --jobs, --compiler-cache."""
+"""A user's choice of what to build from source: --from-source, --source, --profile, --jobs, --compiler-cache."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from toolchains.system import paths
 from toolchains.system.errors import FoundryError, UsageError, suggestion
 from toolchains.system.values import read_pair
 
-# The upstream whose part is a wheel: it goes where the official one would.
+# The upstream project whose part is a wheel: it replaces the official wheel.
 TRITON = "triton"
-# By which setup.py of Triton, or the instructions for it, take an LLVM that was built before.
+# Variables by which Triton's setup.py, or its documentation, selects an LLVM that was built before.
 _LLVM_VARIABLES = ("LLVM_SYSPATH", "LLVM_BUILD_DIR", "LLVM_INCLUDE_DIRS", "LLVM_LIBRARY_DIR")
-# Said in place of names.
+# The word for no projects.
 NONE = "none"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
 class Sourced:
-    """What of an image is built from source, and how.
+    """The projects of an image that are built from source, and the options of their builds.
 
     Attributes:
-        wanted: the projects, what they require left out.
-        jobs, compiler_cache: see Choice.
+        wanted: the projects, without those that they require.
+        jobs, compiler_cache: see SourceChoice.
     """
 
     wanted: tuple[Wanted, ...]
@@ -43,34 +43,34 @@ class Sourced:
 
     @property
     def triton(self) -> Wanted | None:
-        """The Triton among them, which becomes a wheel."""
+        """Return the Triton among them, which becomes a wheel."""
         return next((each for each in self.wanted if each.name == TRITON), None)
 
     @property
     def parts(self) -> tuple[Wanted, ...]:
-        """The others: the image gets what they install, by docker/from-source/NAME.Dockerfile."""
+        """Return the other projects: docker/from-source/NAME.Dockerfile adds their files to the image."""
         return tuple(each for each in self.wanted if each.name != TRITON)
 
     @property
     def label(self) -> str:
-        """What an image's label says of them."""
+        """Return the text about them in an image's label."""
         return ", ".join(f"{each.reference} {each.source.commit[:40]}" for each in self.wanted)
 
     def built(self, want: Wanted, *, store: Store, engine: Engine) -> Built:
-        """The part of one of them, from the store or built now."""
+        """Return the part of one of them, from the store or built now."""
         return build.ensure_built(want, jobs=self.jobs, compiler_cache=self.compiler_cache, store=store, engine=engine)
 
 
 @dataclass(frozen=True)
 class SourceChoice:
-    """The projects that are built from source, as options give them.
+    """The projects to build from source, as the options give them.
 
     Attributes:
-        names: of projects; all that the target's file names if empty.
-        folders: trees of this machine by project, in place of what is pinned.
-        profiles: which of its sources, by project.
-        jobs: compilers at a time; as many as the machine allows if 0.
-        compiler_cache: as CCACHE_REMOTE_STORAGE; none if empty.
+        names: of projects; if empty, all that the target's file names.
+        folders: trees on this machine by project, which replace the pinned sources.
+        profiles: the profile to use, by project.
+        jobs: number of simultaneous compilers; if 0, as many as the machine allows.
+        compiler_cache: in the form of CCACHE_REMOTE_STORAGE; none if empty.
     """
 
     names: tuple[str, ...] = ()
@@ -95,18 +95,18 @@ class SourceChoice:
             )
 
     def sourced(self, target: LockedTarget, locked: LockedTriton) -> Sourced:
-        """What is to be built for a target's image.
+        """Return what has to be built for a target's image.
 
         Args:
-            locked: the release of Triton that the image has.
+            locked: the image's release of Triton.
 
         Raises:
-            UsageError: the target does not take one of these.
-            PinError: a source was never resolved.
+            UsageError: the target does not take one of these projects.
+            PinError: a source is not in the lock.
         """
         self.check(target)
         file = components.target(target.name)
-        # An image has LLVM only as what Triton is linked with: who names it means a Triton that is built on it.
+        # An image has LLVM only inside Triton: a user who names LLVM means a Triton that is built with it.
         names = dict.fromkeys(TRITON if name == build.LLVM else name for name in self.names)
         wanted = tuple(
             build.describe_build(
@@ -122,7 +122,7 @@ class SourceChoice:
 
     @property
     def options(self) -> list[str]:
-        """The words of a command line that mean this choice."""
+        """Return the words of a command line that give this choice."""
         return [
             f"--from-source={','.join(self.names)}" if self.names else "--from-source",
             *(f"--source={name}={path}" for name, path in self.folders.items()),
@@ -131,18 +131,18 @@ class SourceChoice:
 
 
 def projects_of(target: LockedTarget) -> tuple[str, ...]:
-    """Return what a target takes that is built from source: with a Triton, the LLVM that it requires."""
+    """Return the projects that a target takes; if Triton is one of them, also LLVM, which Triton requires."""
     names = components.target(target.name).upstreams
     return (*names, build.LLVM) if TRITON in names and build.LLVM not in names else tuple(names)
 
 
 def find_built(target: LockedTarget, locked: LockedTriton) -> SourceChoice | None:
-    """The projects that a target takes and that have been built already, as a choice; None if there is none.
+    """Return the projects that a target takes and that are already built, as a choice; None if there are none.
 
-    Triton is left out: it would be another compiler than the one that users of the official wheel have.
+    Triton is left out: it would be another compiler than that of users of the official wheel.
 
     Args:
-        locked: the release of Triton that is meant.
+        locked: the image's release of Triton.
     """
     store = Store(paths.cache(), offline=True)
     names = [name for name in components.target(target.name).upstreams if name != TRITON]
@@ -160,7 +160,7 @@ def _is_there(choice: SourceChoice, target: LockedTarget, locked: LockedTriton, 
     try:
         (want,) = choice.sourced(target, locked).wanted
     except FoundryError:
-        # What nobody can build here, such as a source that was never resolved, was not built either.
+        # A project that cannot be built here, for example because its source is not in the lock, was not built either.
         return False
     return store.has_part("upstream", want.identity)
 
@@ -174,18 +174,18 @@ def read(
     *,
     environ: Mapping[str, str] = os.environ,
 ) -> SourceChoice | None:
-    """The choice that options of a command line make; None where nothing is built from source.
+    """Return the choice that the options of a command line give; None if nothing is built from source.
 
     Args:
-        from_source: the names with commas between them; True for all that the target takes; "none" for none.
-        sources: NAME=PATH each. It implies that NAME is built from source.
-        profiles: NAME=PROFILE each; the same.
+        from_source: the names, separated by commas; True for all that the target takes; "none" for none.
+        sources: texts NAME=PATH. Each implies that NAME is built from source.
+        profiles: texts NAME=PROFILE. Each implies the same.
         jobs, compiler_cache: see SourceChoice.
         environ: the variables of this process.
 
     Raises:
-        UsageError: one of them has not that form, or a variable is set that Triton's own build would honour and this
-            one cannot.
+        UsageError: a text has another form, or a variable is set that Triton's own build honours and that cannot be
+            honoured here.
     """
     pairs = [read_pair("--source", text, example="triton=../triton") for text in sources]
     folders = {name: Path(value).expanduser() for name, value in pairs}
@@ -205,7 +205,7 @@ def read(
 
 
 def _refuse_variables(environ: Mapping[str, str]) -> None:
-    """Refuse the variables by which Triton's own build takes an LLVM of this machine, or is a debug build."""
+    """Refuse the variables by which Triton's own build uses an LLVM of this machine, or becomes a debug build."""
     for variable in _LLVM_VARIABLES:
         if environ.get(variable):
             raise UsageError(

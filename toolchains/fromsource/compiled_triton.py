@@ -1,8 +1,8 @@
-"""A Triton wheel that was compiled here, made ready to take the official one's place in an image.
+"""Prepare a Triton wheel that was compiled here to replace the official one in an image.
 
-What triton.py does to the official wheel is done to this one: the LLVM in its libtriton.so is compared, what no target
-uses is left out, it is stripped, and it gets the same name, X+foundry.N. Only the patches are in it already: the tree
-that it was compiled from had them.
+The wheel is treated like the official one in triton_wheel.py: the LLVM in its libtriton.so is compared, what no target
+uses is left out, it is stripped, and it gets the same name, X+foundry.N. Only the patches are not applied, because the
+compiled tree already had them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from toolchains.lockfile.lock import LockedTriton, digest
 from toolchains.system import paths
 from toolchains.system.errors import LlvmHashError, PinError
 
-# Vendors' backends, which every Triton compiles; the others in a wheel are plugins that somebody put into its tree.
+# Vendors' backends, which every Triton compiles. Other backends in a wheel are plugins that were added to its tree.
 _VENDORS = ("amd", "nvidia")
 _BACKEND = re.compile(r"triton/backends/([^/]+)/")
-# The revision of what is done here: raise it with every change of that. It is part of what names the wheel.
+# The revision of this preparation: raise it whenever that changes. It is part of the wheel's identity.
 FORMAT = 1
 
 
 def identity(locked: LockedTriton, want: Wanted) -> str:
-    """The digest of all that goes into the wheel."""
+    """Return the digest of all inputs of the wheel."""
     return digest(
         {
             "built": want.identity,
@@ -45,16 +45,16 @@ def identity(locked: LockedTriton, want: Wanted) -> str:
 
 
 def make_wheel(locked: LockedTriton, want: Wanted, built: Built, store: Store) -> Path:
-    """The X+foundry.N wheel of a Triton that was compiled here, made unless the store has it.
+    """Return the X+foundry.N wheel of a Triton that was compiled here; write it unless the store has it.
 
     Args:
-        locked: the release that the image has; its official wheel is not looked at.
-        want: what was built.
-        built: the part that came of it.
+        locked: the image's release; its official wheel is not used.
+        want: the description of the build.
+        built: the resulting part.
 
     Raises:
         PinError: the sources are of another version, or had other patches, than the release.
-        LlvmHashError: libtriton.so has another LLVM in it than the one that it was to be linked with.
+        LlvmHashError: libtriton.so has another LLVM than the one given to its build.
     """
     series = f"triton/{locked.version}"
     if want.profile.patches != series:
@@ -84,7 +84,7 @@ def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path) -> None:
 
 @contextmanager
 def _wheel(part: Path) -> Iterator[Path]:
-    """The one wheel in the tar of a part, while the context lasts."""
+    """Yield the one wheel in a part's tar; it exists as long as the context."""
     with tarfile.open(part) as tar, TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         (member,) = [entry for entry in tar if entry.isfile() and entry.name.endswith(".whl")]
         tar.extract(member, work, filter="data")
@@ -94,7 +94,7 @@ def _wheel(part: Path) -> Iterator[Path]:
 def _check_llvm(commit: str, file: Path) -> None:
     """Compare the LLVM in libtriton.so with the one that was given to its build.
 
-    That of a folder which is no clean checkout has no commit to be told by, and is not looked at.
+    If that LLVM was built from a folder that is not a clean checkout, it has no commit, and nothing is compared.
     """
     if not re.fullmatch("[0-9a-f]{40}", commit):
         return

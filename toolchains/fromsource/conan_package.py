@@ -1,4 +1,4 @@
-"""A package in the Conan cache of a container, as the two files that a part of the store consists of."""
+"""Copy a package from the Conan cache of a container: the two files that are a part of the store."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from toolchains.system import paths
 
 
 def extract_package(container: Container, reference: str, folder: Path, environment: Mapping[str, str]) -> None:
-    """Write NAME.tar, the files that the package installs, and NAME.tgz, which `conan cache restore` takes.
+    """Write NAME.tar, the files that the package installs, and NAME.tgz, which `conan cache restore` reads.
 
     Args:
-        reference: of the one package, "NAME/VERSION#RECIPE-REVISION:PACKAGE-ID".
-        folder: where to write.
-        environment: of Conan; says where its cache is.
+        reference: the package, "NAME/VERSION#RECIPE-REVISION:PACKAGE-ID".
+        folder: the folder to write to.
+        environment: Conan's environment, which has the path of its cache.
 
     Raises:
-        CommandError: Conan does not have it.
-        UnsafeArchiveError: there is something in it that is neither a file nor a link, or that leads out of it.
+        CommandError: Conan does not have the package.
+        UnsafeArchiveError: an entry is neither a file nor a link, or leads out of the package.
     """
     name = reference.partition("/")[0]
     inside = container.call(["conan", "cache", "path", reference], env=environment).strip()

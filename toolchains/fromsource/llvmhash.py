@@ -1,4 +1,4 @@
-"""The LLVM commit that a tree of Triton names, and whether it is the one that is pinned."""
+"""Find the LLVM commit that a tree of Triton names, and compare it with the pinned one."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Mapping
 
 from toolchains.system.errors import LlvmHashError
 
-# Triton names it in the first up to 3.7, and in the second since.
+# The first file has the commit up to Triton 3.7, the second one since then.
 TEXT, INFO = "cmake/llvm-hash.txt", "cmake/llvm-info.json"
 FILES = (TEXT, INFO)
 
 
 def find_commit(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
-    """The commit that a tree names, and the file that does.
+    """Return the commit that a tree names, and the name of the file with it.
 
     Args:
-        files: contents by path, those of FILES that the tree has among them.
+        files: contents by path; must include those of FILES that the tree has.
         called: the tree's name in errors.
 
     Raises:
-        LlvmHashError: neither file is there, one has no commit, or the two differ.
+        LlvmHashError: neither file exists, one has no commit, or the two differ.
     """
     found = {name: _of(name, files[name], called) for name in FILES if name in files}
     if not found:
@@ -45,10 +45,10 @@ def check_commit(files: Mapping[str, bytes], pinned: str, *, called: str, profil
 
     Args:
         pinned: 40 hexadecimal digits.
-        profile: of the tree, for errors: "3.9.0".
+        profile: the name of the tree's profile, for errors: "3.9.0".
 
     Raises:
-        LlvmHashError: they differ; see also named.
+        LlvmHashError: they differ; see also find_commit.
     """
     commit, name = find_commit(files, called)
     if commit != pinned:
@@ -63,7 +63,7 @@ def check_commit(files: Mapping[str, bytes], pinned: str, *, called: str, profil
 
 
 def _of(name: str, content: bytes, called: str) -> str:
-    """The commit in one file."""
+    """Return the commit in one file."""
     text = content.decode(errors="replace")
     if name == INFO:
         try:

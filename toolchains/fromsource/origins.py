@@ -1,4 +1,4 @@
-"""Where a source tree comes from, one class a kind: what it is called, what names it, its entries one by one."""
+"""The origins of a source tree, one class per kind, with the tree's name in errors, its identity and its entries."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Origin(Protocol):
     """A kind of source.
 
     Attributes:
-        called: what errors call it.
-        commit: names its content; see tree.Described.
-        digest: what source_tar.Packed.digest must be; empty where the commit says more.
-        selection: what is taken of it.
+        called: its name in errors.
+        commit: identifies its content; see tree.Described.
+        digest: the expected source_tar.Packed.digest; empty if the commit is sufficient.
+        selection: the files to take.
     """
 
     @property
@@ -57,7 +57,7 @@ class Origin(Protocol):
     def selection(self) -> Selection: ...
 
     def entries(self, store: Store) -> Iterator[SourceEntry]:
-        """What it consists of, fetched if need be; of what is not taken at least the names."""
+        """Yield its entries, fetched if necessary; entries that are not taken may have only their names."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class SourcePackage:
         return " ".join([self.locked.version, *(file.sha256 for file in self._archives.values())])
 
     def entries(self, store: Store) -> Iterator[SourceEntry]:
-        # All of the package, also Debian's part: what is in the store can be shown to somebody as a whole.
+        # Fetch the whole package, with Debian's part: the store then has complete packages, which can be passed on.
         store.fetch(self.locked.files, suite=self.pin.suite, python="")
         for component, file in self._archives.items():
             yield from source_tar.read_tree(store.path(file), file.filename, below=component)
 
     @property
     def _archives(self) -> dict[str, Artifact]:
-        """Upstream's archives by the folder that they go to, the main one's first, which is the topmost."""
+        """Return upstream's archives by the folder that they are unpacked to; the main one is first, at the top."""
         found = {}
         for file in self.locked.files:
             match = _ORIG.fullmatch(file.filename)
@@ -102,7 +102,7 @@ class SourcePackage:
 
 @dataclass(frozen=True)
 class GitCommit:
-    """A commit that is fetched, and those of its submodules that are pinned."""
+    """A commit that is fetched, with its pinned submodules."""
 
     selection: Selection
     pin: GitPin
@@ -145,7 +145,7 @@ class GitCommit:
             yield from self._of(inner, submodule.hash, places[path], name, used, store)
 
     def _check(self, name: str, commit: str) -> None:
-        """See that a submodule is pinned, and pinned at the commit that the tree has."""
+        """Check that a submodule is pinned, and that its pin is the commit in the tree."""
         pinned = self.pin.submodules.get(name)
         if pinned is None:
             raise PinError(
@@ -162,7 +162,7 @@ class GitCommit:
             )
 
     def _repository(self, commit: str, urls: Sequence[str], ref: str, where: str, store: Store) -> Path:
-        """A repository with this commit, from the store or fetched now."""
+        """Return a repository with this commit, from the store or fetched now."""
         if store.offline and not store.has_part("git", commit):
             raise OfflineError(
                 f"commit {commit} is not in the store {store.root}",
@@ -178,7 +178,7 @@ class GitCommit:
 
 @dataclass(frozen=True)
 class CleanCheckout:
-    """The commit that a user's working tree is at, submodules included."""
+    """The commit of a user's working tree, with submodules."""
 
     selection: Selection
     checkout: Checkout
@@ -209,10 +209,10 @@ class CleanCheckout:
 
 @dataclass(frozen=True)
 class Files:
-    """A folder as it is: of a working tree what git would not ignore, of any other everything.
+    """A folder as it is: for a working tree the files that git does not ignore, otherwise all files.
 
     Attributes:
-        why: it is not taken from a commit; for the user.
+        why: the reason why it is not taken from a commit, for the user.
     """
 
     selection: Selection
@@ -245,7 +245,7 @@ class Files:
             try:
                 status = path.lstat()
                 if stat.S_ISLNK(status.st_mode):
-                    # As it is: Path would shorten "./lib".
+                    # readlink returns the target unchanged; Path would shorten "./lib".
                     yield SourceEntry(name, link=os.readlink(path))  # noqa: PTH115
                 elif stat.S_ISREG(status.st_mode):
                     with path.open("rb") as content:
@@ -257,7 +257,7 @@ class Files:
 
 
 class _Nowhere:
-    """A file of which nothing stays."""
+    """A file that discards everything written to it."""
 
     def write(self, data: bytes) -> int:
         return len(data)
@@ -267,10 +267,10 @@ class _Nowhere:
 
 
 def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
-    """A folder that a user gives: by its commit if it is a clean checkout, otherwise by its files, with a notice.
+    """Describe a user's folder: by its commit if it is a clean checkout, otherwise by its files, with a notice.
 
     Raises:
-        UsageError: it is not a folder, or lacks what is taken. FileError: it cannot be read.
+        UsageError: it is not a folder, or lacks files to take. FileError: it cannot be read.
     """
     if not folder.is_dir():
         raise UsageError(
@@ -298,18 +298,18 @@ def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files
 
 
 def _say(text: str) -> None:
-    """Pass on what git said: brackets in it are no markup of ours."""
+    """Print a message of git's; brackets in it are not our markup."""
     _console.print(text, markup=False)
 
 
 @cache
 def _say_once(text: str) -> None:
-    """Say what a folder is, which is found out each time that it is looked at."""
+    """Print the notice about a folder once, although the folder is examined several times."""
     _say(text)
 
 
 def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[str], list[str]]:
-    """Of a working tree and its submodules, what is taken and differs from their commits, and all that is taken."""
+    """Return the changed files to take, and all files to take, of a working tree and its submodules."""
     changes = [name for name in (posixpath.join(below, path) for path in checkout.changes) if selection.reaches(name)]
     tree = git.commit_entries(checkout.commit, work=checkout.path)
     names = [posixpath.join(below, path) for path, entry in tree.items() if not entry.submodule]
@@ -331,7 +331,7 @@ def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[s
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Files and links below a folder, repositories' own data and what they ignore left out."""
+    """Yield files and links below a folder, without repositories' own data and the files that they ignore."""
     if git.checkout(folder):
         for name in git.working_files(folder):
             path = folder / name
@@ -345,7 +345,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         raise error
 
     for top, folders, files in os.walk(folder, onerror=fail):
-        # A submodule's is a file.
+        # In a submodule, .git is a file.
         folders[:] = [name for name in folders if name != ".git"]
         for name in (*folders, *files):
             path = Path(top, name)
@@ -356,7 +356,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _submodules(tree: Mapping[str, TreeEntry], below: str, selection: Selection) -> list[tuple[str, TreeEntry]]:
-    """The submodules of a tree that something is taken from, by their paths in it."""
+    """Return the submodules of a tree that have files to take, by path."""
     return [
         (path, entry)
         for path, entry in sorted(tree.items())
@@ -367,9 +367,9 @@ def _submodules(tree: Mapping[str, TreeEntry], below: str, selection: Selection)
 def _of_commit(
     repository: Path, tree: Mapping[str, TreeEntry], below: str, selection: Selection, called: str
 ) -> Iterator[SourceEntry]:
-    """The files and links of a commit, each compared with the hash that the tree has of it."""
+    """Yield the files and links of a commit, each compared with its hash in the tree."""
     named = {posixpath.join(below, path): entry for path, entry in tree.items()}
-    # What is not taken comes by its name alone.
+    # Entries that are not taken are yielded without content.
     yield from (SourceEntry(name) for name in named if name not in selection)
     wanted = {name: entry for name, entry in named.items() if name in selection and not entry.submodule}
     for name, content in git.contents(repository, wanted, called):

@@ -1,9 +1,9 @@
-"""Shows how far a build from source is, from the lines that Conan, CMake and Ninja print, and keeps what went wrong.
+"""Show the progress of a build from source, read from the output of Conan, CMake and Ninja, and keep its errors.
 
-The percentage is Ninja's own: it weighs each step by what it took in an earlier build of the same folder, as far as
-.ninja_log knows, and by the average step otherwise. Ninja counts only what is left, so a build that goes on after a
-kill would start at 0 again. Hence the recipe prints how many steps the whole build has, as counted by
-`ninja -t commands TARGETS`, in a line `steps in all: N`; what was done before counts by its share of these steps.
+The percentage is Ninja's own: it weighs each step by its time in an earlier build of the same folder, if .ninja_log has
+it, and by the average step otherwise. Ninja counts only the remaining steps, so a build that continues after a kill
+would start at 0 again. So the recipe prints the number of steps of the whole build, as counted by
+`ninja -t commands TARGETS`, in a line `steps in all: N`; earlier steps count by their share of that number.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-# What NINJA_STATUS must be: steps done and in all, percentage predicted, time that passed, time left. Since Ninja 1.12.
+# The required NINJA_STATUS: steps done and in all, predicted percentage, elapsed time, remaining time. Since Ninja
+# 1.12.
 STATUS = "[%f/%t %P %w %W] "
-# The line in which a recipe says how many steps a build has, done ones included.
+# The start of the line in which a recipe prints the number of steps of a build, including finished ones.
 WHOLE = "steps in all: "
 
 _STATUS = re.compile(r"\[(\d+)/(\d+) +(\d+)% (\S+) (\S+)\] (.*)")
 _WHOLE = re.compile(re.escape(WHOLE) + r"(\d+)$")
 _FAILED = re.compile(r"FAILED: (?:\[code=(\d+)\] )?(.*?) *$")
-# What CMake's generator has Ninja do before it reads build.ninja again: no step of the build.
+# A command of CMake's generator that Ninja runs before it reads build.ninja again: not a step of the build.
 _AGAIN = "Re-running CMake"
-# What Conan says it does now.
+# The lines in which Conan names its current phase.
 _PHASES = (
     (re.compile(r"RUN: cmake --build|Running CMake\.build\(\)"), "build"),
     (re.compile(r"RUN: cmake --install|Running CMake\.install\(\)"), "install"),
@@ -38,11 +39,11 @@ _PHASES = (
     (re.compile(r"Calling package\(\)"), "package"),
 )
 _KEPT = 400
-# A compiler that crashes prints its whole stack: of a message these first and last lines are shown.
+# A compiler that crashes prints its whole stack. These first and last lines of a message are shown.
 _HEAD, _TAIL = 24, 12
-# Several steps run at a time, and most often they fail of the same.
+# Several steps run at a time, and usually fail for the same reason.
 _SHOWN = 3
-# Without a terminal, a line at most this often (seconds).
+# The minimum interval between lines, in seconds, if there is no terminal.
 _EVERY = 30.0
 
 
@@ -60,21 +61,21 @@ class StepFailure:
 
 
 class Watcher:
-    """Takes the lines of a build as they come; used in a with statement.
+    """Reads the lines of a build as they are printed; used in a with statement.
 
     Args:
-        console: a bar that moves where it is a terminal, else a line from time to time.
-        log: file that gets every line; its folder is made, what was in it is replaced.
-        name: what is built.
+        console: shows a moving bar on a terminal, otherwise a line from time to time.
+        log: file that gets every line; its folder is created, and an existing file is replaced.
+        name: the name of what is built.
     """
 
     def __init__(self, console: Console, log: Path, name: str = "") -> None:
         self.failures: list[StepFailure] = []
         self.phase = "start"
-        # Of the whole build, 0 to 100; it never falls within a phase.
+        # The percentage of the whole build, 0 to 100; it never decreases within a phase.
         self.percent = 0.0
         self.steps = (0, 0)
-        # Ninja's, "[h:]mm:ss"; empty while unknown.
+        # Ninja's prediction of the remaining time, "[h:]mm:ss"; empty if unknown.
         self.left = ""
         self._console = console
         self._path = log
@@ -83,7 +84,7 @@ class Watcher:
         self._cmake_errors: list[str] = []
         self._in_cmake_error = False
         self._open_failure: StepFailure | None = None
-        # Said of the run of Ninja that is to come.
+        # The number of steps that the recipe printed for the next run of Ninja.
         self._whole = 0
         self._run = _Run()
         self._start = self._said = time.monotonic()
@@ -105,9 +106,9 @@ class Watcher:
         self._log.close()
 
     def line(self, text: str) -> None:
-        """Take one line of the build's output, without its newline."""
+        """Read one line of the build's output, without its newline."""
         self._log.write(text + "\n")
-        # Whoever follows the file, or reads it after a kill, finds all of it.
+        # Flush, so that the file is complete for somebody who follows it or reads it after a kill.
         self._log.flush()
         self._lines.append(text)
         status = _STATUS.match(text)
@@ -121,16 +122,16 @@ class Watcher:
         self._show(status[6] if status else text)
 
     def last(self, n: int) -> list[str]:
-        """The last lines, at most 400."""
+        """Return the last lines, at most 400."""
         return list(self._lines)[-n:]
 
     @property
     def failed_steps(self) -> list[str]:
-        """What each step that failed printed, below its name; long messages are cut in the middle."""
+        """Return what each failed step printed, below its name; long messages are cut in the middle."""
         return [str(failure) for failure in self.failures]
 
     def why(self) -> str:
-        """What went wrong, as far as it was said: by the steps that failed, else by CMake, else in the last lines."""
+        """Return the reason of a failure: from the failed steps, otherwise from CMake, otherwise the last lines."""
         if self.failures:
             return "\n".join(self.failed_steps[:_SHOWN])
         return "\n".join(_cut(self._cmake_errors) if self._cmake_errors else self.last(_HEAD))
@@ -142,7 +143,7 @@ class Watcher:
         if status[6].startswith(_AGAIN):
             return
         if done < self._run.done:
-            # Ninja has started once more, for other targets.
+            # Ninja was started again, for other targets.
             self._run = _Run()
             self.percent = 0.0
         if self.phase != "install":
@@ -203,7 +204,7 @@ class Watcher:
             self._said = time.monotonic()
 
     def _far(self) -> str:
-        """As "upmem-llvm: build 43 %, 940 of 2184 steps"."""
+        """Return the progress in words: "upmem-llvm: build 43 %, 940 of 2184 steps"."""
         text = f"{self._name}: {self.phase}".removeprefix(": ")
         if self.phase == "build" and self.steps[1]:
             text += f" {int(self.percent)} %, {self.steps[0]} of {self.steps[1]} steps"
@@ -211,7 +212,7 @@ class Watcher:
 
 
 class _Run:
-    """One run of Ninja: what of the whole it found to do, and how much of that is done."""
+    """One run of Ninja: the number of its steps, the number of finished ones, and the number of earlier ones."""
 
     def __init__(self, whole: int = 0) -> None:
         self._whole = whole
@@ -221,12 +222,12 @@ class _Run:
 
     def at(self, done: int, total: int) -> None:
         if not self._total:
-            # What it does not want to do was done before.
+            # Steps that are not in Ninja's plan were done before.
             self._before = max(0, self._whole - total)
         self.done, self._total = done, total
 
     def steps(self) -> tuple[int, int]:
-        # Ninja takes steps out of its plan when what they depend on turns out not to have changed.
+        # Ninja removes steps from its plan if their inputs turn out to be unchanged.
         return (self._before + self.done, self._before + self._total)
 
     def percent(self, predicted: int) -> float:
@@ -245,7 +246,7 @@ def _bar(console: Console) -> Progress:
     return Progress(
         BarColumn(bar_width=24),
         TextColumn("{task.description}", markup=False),
-        # Goes on while a step takes minutes and nothing is printed.
+        # Continues while a step takes minutes and nothing is printed.
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}", markup=False),
         TextColumn(

@@ -1,20 +1,21 @@
-"""Packages to and from a Conan remote, so that what one machine compiled for an hour no other has to compile.
+"""Push packages to a Conan remote and pull them, so that a project compiled on one machine need not be compiled again.
 
-    push    parts that the store has, to any remote that Conan 2 can write to
-    pull    the parts that this checkout would build, from a remote into the store
+    push    send parts in the store to any remote that Conan 2 can write to
+    pull    fetch the parts that this checkout would build from a remote into the store
 
 How a part is pulled:
-    1. Conan computes, from this checkout's recipe and options, the recipe revision and the package_id that a build here
-       would have: they cover commit, patches, image, presets and compiler. Nothing of the remote's goes into that
-    2. the remote is asked for exactly these two; what it has for anything else cannot be taken
-    3. what arrives must be whole by its manifest, and what it says of itself must hash to the package_id
-    4. it is repacked as a build would pack it, and enters the store under the same name
+    1. Conan computes, from this checkout's recipe and options, the recipe revision and the package_id of a build here:
+       they cover commit, patches, image, presets and compiler. No data from the remote is used
+    2. the remote is asked for exactly these two; a package with another name cannot be taken
+    3. the arrived package must match its manifest, and its own description must hash to the package_id
+    4. it is repacked as a build would pack it, and is stored under the same name
 
-Whether the files are what those options give is the remote's word: its checksums lie beside the files. Whoever trusts
-the machine that built them and not the remote compares with the sha256 that `cache push` printed there: --expect.
+Only the remote guarantees that the files result from those options: its checksums are stored next to the files. A user
+who trusts the machine that built them, and not the remote, compares with the sha256 that `cache push` printed on that
+machine: --expect.
 
-Conan runs in a container of the locked builder, with the network of the engine's machine. It may have one because it
-moves finished packages and compiles nothing.
+Conan runs in a container of the locked builder, with the network of the engine's machine. The network is allowed
+because Conan moves finished packages and compiles nothing.
 """
 
 from __future__ import annotations
@@ -42,26 +43,26 @@ from toolchains.system import children, paths
 from toolchains.system.errors import AbsentError, CommandError, FetchError, HashMismatchError, PinError, UsageError
 from toolchains.system.steps import step
 
-# What Conan calls the remote; CONAN_PASSWORD_FOUNDRY is for it alone.
+# Conan's name of the remote; CONAN_PASSWORD_FOUNDRY is for this remote only.
 REMOTE = "foundry"
-# Conan's own variables, for every remote or with a remote's name behind.
+# Conan's own variables, for every remote, or for one if a remote's name is appended.
 USER, PASSWORD = "CONAN_LOGIN_USERNAME", "CONAN_PASSWORD"
 _CERTIFICATES = "/foundry/certificates.pem"
 _RECIPES = "/foundry/recipes"
 _PROFILE = "/foundry/cmake/upstream.profile"
-# Which of the variables that name a file of certificates is asked first.
+# The variables that may name a file of certificates, in order of precedence.
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 _TAIL_LINES = 20
 
 
 @dataclass(frozen=True)
 class Package:
-    """What a remote knows a package by.
+    """The identity of a package on a remote.
 
     Attributes:
         reference: "upmem-llvm/13.0.1".
         recipe: the recipe's revision.
-        id: Conan's package_id, over settings, options and what is required.
+        id: Conan's package_id, over settings, options and requirements.
     """
 
     reference: str
@@ -74,12 +75,12 @@ class Package:
 
 @dataclass(frozen=True)
 class Moved:
-    """A part that is now at both ends.
+    """A part that is now both on the remote and in the store.
 
     Attributes:
         name: of the project.
-        package: None where Conan was not even asked.
-        sha256: of NAME.tar, the files that the part consists of.
+        package: None if Conan was not run.
+        sha256: of NAME.tar, the part's files.
         moved: False if it was there before.
     """
 
@@ -90,12 +91,12 @@ class Moved:
 
 
 def push(want: Wanted, url: str, *, store: Store, engine: Engine, network: str = "host") -> Moved:
-    """Give a remote the part that the store has, with the recipes that are needed to read it.
+    """Send a part in the store to a remote, with the recipes that are needed to read it.
 
     Raises:
         AbsentError: the store does not have it.
-        FetchError: the remote does not answer, or does not let us write.
-        PinError: the part was made from another recipe than this checkout's.
+        FetchError: the remote does not answer, or refuses to write.
+        PinError: the part was built from another recipe than this checkout's.
     """
     folder = _part(want, store)
     with step(f"push {want.reference}"), _connected(want, url, store, engine, network) as conan:
@@ -108,15 +109,15 @@ def push(want: Wanted, url: str, *, store: Store, engine: Engine, network: str =
 
 
 def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engine, network: str = "host") -> Moved:
-    """Have the part in the store, from a remote if it is not there; nothing is built.
+    """Ensure that the store has the part; fetch it from a remote if necessary. Nothing is built.
 
     Args:
-        sha256: that NAME.tar must have; not compared if empty.
+        sha256: the expected sha256 of NAME.tar; not compared if empty.
 
     Raises:
         AbsentError: the remote does not have the package that this checkout would build.
-        HashMismatchError: what arrived is damaged, is not what it is named, or has another sha256.
-        FetchError: the remote does not answer, or does not let us read.
+        HashMismatchError: the package that arrived is damaged, is not the named one, or has another sha256.
+        FetchError: the remote does not answer, or refuses to read.
     """
     there, found = store.has_part("upstream", want.identity), None
 
@@ -162,7 +163,7 @@ def _sha256(path: Path) -> str:
 
 @contextmanager
 def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: str) -> Iterator[Conan]:
-    """Conan in a container, with this checkout's recipes and one remote."""
+    """Yield Conan in a container, with this checkout's recipes and one remote."""
     check_remote_url(url)
     image = native.builder_image(want.builder, store=store, engine=engine)
     with engine.container(image, network=network) as container:
@@ -170,10 +171,10 @@ def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: st
 
 
 def check_remote_url(url: str) -> None:
-    """See that this can be a remote, before anything is done.
+    """Check that this address can be a remote's, before anything is done.
 
     Raises:
-        UsageError: it cannot, or it has a password in it, which would end up in logs. The message does not repeat it.
+        UsageError: it cannot; or it has a password, which would get into logs. The message does not repeat it.
     """
     parts = urlsplit(url)
     if parts.username or parts.password:
@@ -193,11 +194,11 @@ def passed_environment() -> dict[str, str]:
 
 
 class Conan:
-    """Conan in a container, whose cache has this checkout's recipes and nothing else.
+    """Conan in a container, whose cache has only this checkout's recipes.
 
     Args:
-        url: of the one remote.
-        want: the project whose recipe, and whose required projects' recipes, are exported there.
+        url: of the only remote.
+        want: the project whose recipe is exported, with the recipes of the projects that it requires.
     """
 
     def __init__(self, container: Container, url: str, want: Wanted) -> None:
@@ -219,7 +220,7 @@ class Conan:
         container.copy_into(paths.CMAKE / posixpath.basename(_PROFILE), _PROFILE)
 
     def package(self, want: Wanted) -> Package:
-        """What a build of this checkout would be called by a remote."""
+        """Return the identity that a build of this checkout has on a remote."""
         options = [(each.name, *option) for each in (*want.all_required, want) for option in each.options.items()]
         text = self._call(
             "graph",
@@ -238,10 +239,10 @@ class Conan:
         return Package(want.reference, node["rrev"], node["package_id"])
 
     def restore(self, archive: Path, expected: Package) -> None:
-        """Take in what `conan cache save` wrote.
+        """Load the output of `conan cache save` into the cache.
 
         Raises:
-            PinError: it is not this package.
+            PinError: it is another package.
         """
         with NamedTemporaryFile(prefix="foundry-", dir=paths.scratch()) as file:
             folders.write_tar(file, {"restored.tgz": archive})
@@ -256,11 +257,11 @@ class Conan:
             )
 
     def upload(self, reference: str, *options: str) -> bool:
-        """Give the remote a recipe, or with a package_id a package too; returns whether it did not have it.
+        """Send a recipe, or with a package_id also a package, to the remote; return whether the remote lacked it.
 
-        A remote knows a package by its manifest, which goes last: who is killed in between leaves nothing that could be
-        downloaded. But where the remote fails at one file Conan goes on with the next, and would take what is there
-        then for the package, now and ever after. So that is removed again.
+        A remote identifies a package by its manifest, which is sent last, so a process that is killed before leaves
+        nothing that can be downloaded. But if the remote fails at one file, Conan continues with the next, and would
+        then take the incomplete upload for the package forever. So an incomplete upload is removed.
         """
         try:
             answer = json.loads(self._ask("upload", reference, "-r", REMOTE, "--confirm", "--format", "json", *options))
@@ -271,7 +272,7 @@ class Conan:
         return any(_uploaded(answer[REMOTE]))
 
     def _revision(self, package: str) -> str:
-        """The revision of a package in the cache: Conan's digest of its files."""
+        """Return the revision of a package in the cache: Conan's digest of its files."""
         found = json.loads(self._call("list", f"{package}#latest", "--cache", "--format", "json"))
         while "packages" not in found:
             found = next(iter(found.values()))
@@ -280,11 +281,11 @@ class Conan:
         return str(revision)
 
     def download(self, wanted: Package) -> None:
-        """Have a package of the remote's in the cache, checked as far as that goes without trusting the remote.
+        """Download a package from the remote into the cache, with all checks that do not rely on the remote.
 
         Raises:
             AbsentError: the remote does not have it.
-            HashMismatchError: it is not whole, or its settings and options are not those of its package_id.
+            HashMismatchError: it is damaged, or its settings and options are not those of its package_id.
         """
         answer = json.loads(self._ask("list", f"{wanted}#latest", "-r", REMOTE, "--format", "json"))[REMOTE]
         if "error" in answer:
@@ -296,7 +297,7 @@ class Conan:
             )
         self._ask("download", str(wanted), "-r", REMOTE)
         damaged, _, text = self._run("cache", "check-integrity", str(wanted))
-        # The package_id is the SHA-1 of what the package says of its settings, options and requirements.
+        # The package_id is the SHA-1 of the package's own description of its settings, options and requirements.
         notes = posixpath.join(self._call("cache", "path", str(wanted)).strip(), "conaninfo.txt")
         claimed = self.container.call(["sha1sum", notes]).split()[0]
         if damaged or claimed != wanted.id:
@@ -307,14 +308,14 @@ class Conan:
             )
 
     def _export(self, recipe: str, version: str = "") -> str:
-        """Take a recipe of this checkout into the cache; returns its reference."""
+        """Export a recipe of this checkout to the cache; return its reference."""
         file = f"{_RECIPES}/{recipe}/conanfile.py"
         self.container.copy_into(paths.RECIPES / recipe / "conanfile.py", file)
         text = self._call("export", file, "--format", "json", *(["--version", version] if version else []))
         return str(json.loads(text)["reference"]).partition("#")[0]
 
     def _call(self, *words: str) -> str:
-        """Conan on its own cache; returns stdout."""
+        """Run Conan on its own cache; return stdout."""
         status, stdout, text = self._run(*words)
         if status != 0:
             raise CommandError(
@@ -324,10 +325,10 @@ class Conan:
         return stdout
 
     def _ask(self, *words: str) -> str:
-        """Conan with the remote; returns stdout.
+        """Run Conan with the remote; return stdout.
 
         Raises:
-            FetchError: says what the remote refused.
+            FetchError: the remote refused; the error has the reason.
         """
         status, stdout, text = self._run(*words)
         if status != 0:
@@ -340,7 +341,7 @@ class Conan:
         return stdout
 
     def _run(self, *words: str) -> tuple[int, str, str]:
-        """Status, stdout, and stdout with stderr, without passwords."""
+        """Run Conan; return its status, its stdout, and its stdout with stderr, without passwords."""
         done = self.container.run(
             ["conan", *words, "-cc", "core:non_interactive=True"] if words[0] != "cache" else ["conan", *words],
             env=self.environment,
@@ -351,7 +352,7 @@ class Conan:
         return done.status, done.stdout, text
 
     def _refuse(self, text: str) -> None:
-        """Raise what Conan's text says of the remote's refusal, if it is of a kind that we know."""
+        """Raise the error for a refusal of the remote, if Conan's text has a known reason."""
         why = _said(text)
         users = f"set {USER} and {PASSWORD}; for this remote only, {USER}_{REMOTE.upper()} and so on"
         if "Unable to connect to remote" in text:
@@ -379,13 +380,13 @@ class Conan:
 
 
 def _said(text: str) -> str:
-    """What Conan gives as the error, without its progress before and its advice after."""
+    """Return Conan's error message, without the progress before it and the advice after it."""
     errors = [line.partition("ERROR: ")[2] for line in text.splitlines() if "ERROR: " in line]
     return "\n".join(errors or text.strip().splitlines()[:1])
 
 
 def _uploaded(answer: Mapping[str, Any]) -> Iterator[bool]:
-    """Whether each revision, of a recipe or a package, was sent: "upload" wherever it stands in Conan's answer."""
+    """Yield for each revision, of a recipe or a package, whether it was sent: each "upload" in Conan's answer."""
     for key, value in answer.items():
         if key == "upload":
             yield bool(value)

@@ -1,6 +1,6 @@
-"""What a build from source needs of the machine that the engine is on: processors, memory, disk; and what it dies of.
+"""The resources that a build from source needs on the engine's machine (processors, memory, disk), and signs of a lack.
 
-The machine is asked inside the container: an engine may be another machine, and a container's own limits count.
+They are measured inside the container: an engine may be on another machine, and a container has its own limits.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from toolchains.engine.container import Container
 from toolchains.system.errors import EngineError, FileError
 
-# Bytes that one compilation and one link may take, with room to spare. Measured as the largest resident set that the
-# kernel saw (wait4's ru_maxrss), release builds without debug information:
-# - clang 14 at the slowest file of LLVM 13 with MLIR, SPIRVDialect.cpp: 1.11 GB; at ArmSVEDialect.cpp: 0.39 GB.
-# - lld 14 at 93 MB of LLVM's and MLIR's objects: 0.29 GB; at all 176 archives of LLVM 14, 255 MB of them: 0.60 GB. So
-#   2.4 bytes a byte; a program that takes in 800 MB of archives needs this much.
+# Bytes that one compilation and one link may need, with a margin. Measured as the largest resident set that the kernel
+# reported (wait4's ru_maxrss), release builds without debug information:
+# - clang 14 for the slowest file of LLVM 13 with MLIR, SPIRVDialect.cpp: 1.11 GB; for ArmSVEDialect.cpp: 0.39 GB.
+# - lld 14 for 93 MB of LLVM's and MLIR's objects: 0.29 GB; for all 176 archives of LLVM 14, 255 MB: 0.60 GB. That is
+#   2.4 bytes per byte of input; a program that links 800 MB of archives needs this much.
 PER_COMPILE = 1_500_000_000
 PER_LINK = 2_000_000_000
-# Limits of a container, cgroups of version 2 and 1; "max", or a number that no machine has: none.
+# A container's memory limits, cgroups v2 and v1; "max", or a number that no machine has, means no limit.
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
 _CPU_QUOTA_1 = ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us")
-# What is printed of a process that the kernel ended: by shells, by clang, gcc and collect2 as drivers, by Ninja's code
-# of the step, by make. A compiler in clang's own process says nothing; then it is the shell that does.
+# The output about a process that the kernel ended: by shells, by clang, gcc and collect2 as drivers, by Ninja's code of
+# the step, by make. A compiler within clang's own process prints nothing; then the shell prints it.
 _KILLED = re.compile(
     r"^(?:/bin/sh: .*)?Killed$|unable to execute command: Killed|Killed signal terminated program \S+"
     r"|\S+ terminated with signal 9|FAILED: \[code=137\]|Error 137$"
 )
-# What is printed by a program that asked for memory and did not get it.
+# The output of a program that requested memory and did not get it.
 _REFUSED = re.compile(
     r"^LLVM ERROR: out of memory|^virtual memory exhausted"
     r"|^(?:terminate called|libc\+\+abi: terminating).*std::bad_alloc"
@@ -42,7 +42,7 @@ _SIGKILL_STATUS = 137
 
 @dataclass(frozen=True)
 class Machine:
-    """Processors, and bytes of memory that are free, as a container sees them."""
+    """Processors, and bytes of free memory, as a container sees them."""
 
     cpus: int
     memory: int
@@ -50,7 +50,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Jobs:
-    """How many compilations, and how many links among them, may run at a time; as a string, with the reason."""
+    """How many compilations, and how many links among them, may run at a time; its string includes the reason."""
 
     compile: int
     link: int
@@ -61,10 +61,10 @@ class Jobs:
 
 
 def machine(container: Container) -> Machine:
-    """What the container may use.
+    """Return the resources that the container may use.
 
     Raises:
-        EngineError: the container does not say.
+        EngineError: the container does not report them.
     """
     found = re.search(r"^MemAvailable: +(\d+) kB$", _read(container, "/proc/meminfo"), re.MULTILINE)
     count = container.run(["nproc"]).stdout.strip()
@@ -76,14 +76,14 @@ def machine(container: Container) -> Machine:
 
 
 def jobs(cpus: int, memory: int, *, per_compile: int = PER_COMPILE, per_link: int = PER_LINK, asked: int = 0) -> Jobs:
-    """How many steps may run at a time so that their memory is there: one a processor at most, and never none.
+    """Return how many steps may run at a time with the available memory: at least one, at most one per processor.
 
     Args:
-        cpus: processors.
-        memory: free, in bytes.
-        per_compile: bytes that a compilation takes.
-        per_link: bytes that a link takes; other steps run beside it.
-        asked: the user's own number of compile jobs, which is taken as it is; 0: none.
+        cpus: number of processors.
+        memory: free memory in bytes.
+        per_compile: bytes that a compilation needs.
+        per_link: bytes that a link needs; other steps run at the same time.
+        asked: the user's own number of compile jobs, which is used unchanged; 0 for none.
     """
     compile = asked or max(min(cpus, memory // per_compile), 1)
     room = [link for link in range(1, compile + 1) if link * per_link + (compile - link) * per_compile <= memory]
@@ -102,18 +102,18 @@ def jobs(cpus: int, memory: int, *, per_compile: int = PER_COMPILE, per_link: in
 
 
 def check_disk(container: Container, path: str, needed: int) -> None:
-    """Stop before hours of work if the disk below a folder of the container has no room for them.
+    """Stop before hours of work if the disk below a folder of the container is too small.
 
     Args:
-        container: asked for the room that there is.
-        path: the build's folder; what it holds already is taken off what is needed.
+        container: measures the free space.
+        path: the build's folder; the size of its content is subtracted from the need.
         needed: bytes of the whole build.
 
     Raises:
-        FileError: there is less.
+        FileError: the free space is too small.
     """
     there = int(container.call(["du", "-sk", path]).split()[0]) * 1024
-    # POSIX's format: a line of titles, then one of device, size, used, available.
+    # POSIX's format: a line of titles, then a line with device, size, used, available.
     free = int(container.call(["df", "-Pk", path]).splitlines()[-1].split()[3]) * 1024
     if there + free < needed:
         raise FileError(
@@ -125,12 +125,12 @@ def check_disk(container: Container, path: str, needed: int) -> None:
 
 
 def cause_of_death(lines: Sequence[str], status: int, oom_killed: bool) -> str | None:
-    """What a build died of, if it was the machine and not the code: memory or disk; None if neither.
+    """Return why a build died, if the reason was memory or disk and not the code; None otherwise.
 
     Args:
-        lines: the end of what was printed, or all of it.
+        lines: the end of the output, or all of it.
         status: exit status of the build's command.
-        oom_killed: whether the kernel counted a death for lack of memory, Container.oom_killed().
+        oom_killed: whether the kernel killed a process for lack of memory, Container.oom_killed().
     """
     step, found, full, refused = "", "", "", False
     for line in lines:
@@ -160,7 +160,7 @@ def _read(container: Container, path: str) -> str:
 
 
 def _quota(container: Container) -> int | None:
-    """Whole processors that the container's quota allows, at least one; None without a quota."""
+    """Return the whole processors that the container's quota allows, at least one; None without a quota."""
     words = _read(container, _CPU_QUOTA).split() or [_read(container, path) for path in _CPU_QUOTA_1]
     if not all(word.isdigit() for word in words) or len(words) != 2:
         return None

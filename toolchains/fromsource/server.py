@@ -1,7 +1,7 @@
-"""A conan-server for a trusted network, from the image that upstream's projects are built in.
+"""Run a conan-server for a trusted network, from the image in which upstream's projects are built.
 
-Everybody who reaches it may read; one user may write, whom the environment names as it does for Conan's clients. It
-speaks plain HTTP, one request after the other: enough for a room of developers, and no place for what must not be seen.
+Everybody who can connect may read. One user may write, named by the same variables as for Conan's clients. The server
+speaks plain HTTP, one request at a time: it is sufficient for a small team, and unsuitable for confidential packages.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from toolchains.system import paths
 from toolchains.system.errors import EngineError, UsageError
 
 PORT = 9300
-# What is served outlives the server, in a volume of the engine's.
+# The server's data outlives the server, in a volume of the engine's.
 VOLUME = "triton-foundry-conan-server"
-# conan-server's process, in its container.
+# The file with the number of conan-server's process, in its container.
 PID = "/run/conan-server.pid"
 _HOME, _LOG = "/foundry/server", "/run/conan-server.log"
-# How long (seconds) it may take to open its port.
+# The maximum time (seconds) until it opens its port.
 _PATIENCE = 60
 _KNOCK = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"
 _START = f"conan_server --server_dir {_HOME} >{_LOG} 2>&1 & echo $! >{PID}"
-# Not kill -0: nobody in the container takes note of a child's end, so a process that ended is still one, a zombie.
+# Not kill -0: no process in the container waits for its children, so an ended process remains as a zombie.
 _ALIVE = f'grep -q "^State:[[:space:]]*[RSDTI]" /proc/$(cat {PID})/status'
 
 
 def writer() -> tuple[str, str]:
-    """Name and password of the user who may write, from the environment.
+    """Return name and password of the user who may write, from the environment.
 
     Raises:
-        UsageError: it names nobody, or somebody whom conan-server's configuration has no way to write down.
+        UsageError: there is no such user, or conan-server's configuration cannot express the name or the password.
     """
     user, password = os.environ.get(USER, ""), os.environ.get(PASSWORD, "")
     if not (user and password):
@@ -71,16 +71,16 @@ def run_server(
     volume: str = VOLUME,
     users: tuple[str, str],
 ) -> Iterator[Container]:
-    """The container of a server that answers; the server ends with it, what it was given stays in the volume.
+    """Yield the container of a running server; the server ends with it, and its data stays in the volume.
 
     Args:
-        image: with conan-server in it.
-        network: "host", or one of the engine's; containers that join this one's find the server at 127.0.0.1.
-        users: name and password of the one who may write.
+        image: an image with conan-server.
+        network: "host", or one of the engine's; containers that join this one's network use the server at 127.0.0.1.
+        users: name and password of the user who may write.
 
     Raises:
-        UsageError: something listens at the port already.
-        EngineError: it does not start; carries what it printed.
+        UsageError: the port is in use.
+        EngineError: the server does not start; carries its output.
     """
     with engine.container(image, network=network, volumes={volume: _HOME}) as container:
         if _answers(container, port):
@@ -99,7 +99,7 @@ def run_server(
 
 
 def serve(builder: LockedTarget, *, port: int, store: Store, engine: Engine) -> None:
-    """Serve until interrupted, or until the container's day is over; prints a line for each request."""
+    """Serve until interrupted, or until the container's lifetime of a day ends; print a line for each request."""
     users = writer()
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     image = native.builder_image(builder, store=store, engine=engine)
@@ -117,8 +117,8 @@ def _answers(container: Container, port: int) -> bool:
 
 
 def _configuration(port: int, user: str, password: str) -> str:
-    """server.conf: tokens are of this run only, so that whoever has one of an earlier run logs in again."""
-    # In this format, a single per cent sign would start the name of another entry.
+    """Return server.conf: tokens are valid for this run only, so that clients of an earlier run log in again."""
+    # In this format, a single per cent sign would begin the name of another entry.
     escaped = password.replace("%", "%%")
     return "\n".join(
         [

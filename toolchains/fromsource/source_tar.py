@@ -1,8 +1,8 @@
-"""A source tree written as a plain tar: what is asked for of it, checked, with a patch series in it.
+"""Write a source tree as a plain tar: the selected files, checked, with a patch series applied.
 
-Entries come one after the other, each read once: a tree of LLVM's size is 1.4 GB in 110 000 files, most of which nobody
-asks for. What comes out are files and links only, owned by root, dated tar_file.EPOCH, modes 755 and 644, in the order
-in which they came, and behind them those that the series changes.
+Entries are read one after the other, each once: a tree of LLVM's size is 1.4 GB in 110 000 files, most of which are not
+selected. The tar has only files and links, owned by root, dated tar_file.EPOCH, with modes 755 and 644, in the order of
+the input; the files that the series changes come last.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from toolchains.archives.tar_file import TarWriter, padding
 from toolchains.patching.series import Series
 from toolchains.system.errors import PatchTargetError, PinError, UnsafeArchiveError
 
-# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: a pointer starts so and is shorter than 1024 bytes.
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: a pointer starts with this and is shorter than 1024 bytes.
 _LFS, _LFS_SIZE = b"version https://git-lfs.github.com/spec/v1\n", 1024
 _PROJECT = "CMakeLists.txt"
-# What tarfile and fetch/git.py make of such bytes.
+# The characters by which tarfile and fetch/git.py replace bytes that are not UTF-8.
 _NOT_UTF_8 = re.compile("[\ud800-\udfff\ufffd]")
 
 
 @dataclass(frozen=True)
 class SourceEntry:
-    """A file of a tree or a link, as it passes by.
+    """A file or a link of a tree, while it is copied.
 
     Attributes:
         name: its path in the tree.
-        content: read before the next entry comes.
+        content: read before the next entry is requested.
         size: in bytes.
-        link: where a symbolic link leads; empty for files.
-        same_as: for a hard link, the name of an entry that came before.
+        link: the target of a symbolic link; empty for files.
+        same_as: for a hard link, the name of an earlier entry.
     """
 
     name: str
@@ -53,7 +53,7 @@ class SourceEntry:
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a tree is asked for: everything in `take`, or simply everything, but for the patterns `left_out`."""
+    """The wanted part of a tree: everything in `take`, or everything if it is empty, except the patterns `left_out`."""
 
     take: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -63,28 +63,28 @@ class Selection:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        # Without a pattern: what matches nothing, not even the empty name.
+        # Without patterns: an expression that matches nothing, not even the empty name.
         return re.compile("|".join(map(fnmatch.translate, self.left_out)) or r"(?!)")
 
     def reaches(self, folder: str) -> bool:
-        """Whether something in a folder may be asked for."""
+        """Return whether a folder may contain selected entries."""
         taken = not self.take or any(is_below(folder, top) or is_below(top, folder) for top in self.take)
         return taken and not self._pattern.fullmatch(folder) and not self._pattern.fullmatch(folder + "/")
 
 
 def is_below(name: str, folder: str) -> bool:
-    """Whether a path is a folder's or below it."""
+    """Return whether a path is a folder or below it."""
     folder = folder.rstrip("/")
     return name == folder or name.startswith(folder + "/")
 
 
 @dataclass(frozen=True)
 class Packed:
-    """What was written.
+    """The result of writing a tree.
 
     Attributes:
-        digest: sha256 over names, modes and contents as they came, patches not in them.
-        kept: the contents of the files that were asked to be kept, by name, patches in them.
+        digest: sha256 over names, modes and contents of the input, without patches.
+        kept: the contents of the requested files by name, with patches.
     """
 
     digest: str
@@ -103,15 +103,15 @@ def write_tree(
     """Write a tree.
 
     Args:
-        out: a new file, open for reading, too.
+        out: a new file, which is open for reading as well.
         called: the tree's name in errors.
-        series: patches that go in.
-        keep: names of files whose contents are wanted, too.
+        series: patches to apply.
+        keep: names of files whose contents are also returned.
 
     Raises:
-        UnsafeArchiveError: an entry leaves the tree, or is written through a link; a name comes twice; a Git LFS
-            pointer is in the place of a file.
-        PinError: something that is to be taken is not there, or no project of CMake's is.
+        UnsafeArchiveError: an entry leaves the tree, or is written through a link; a name occurs twice; a Git LFS
+            pointer replaces a file.
+        PinError: a selected file or folder does not exist, or the tree has no CMake project.
         PatchTargetError, HunkError: the series does not fit.
     """
     with TarWriter(out) as tar:
@@ -125,10 +125,10 @@ def write_tree(
 
 
 def check_selection(names: Iterable[str], selection: Selection, *, called: str) -> None:
-    """See that a tree has what is to be taken of it, and that this is a project of CMake's.
+    """Check that a tree has the selected files and folders, and a CMake project.
 
     Raises:
-        PinError: it is not.
+        PinError: it does not.
     """
     have = set(names)
     missing = [top for top in selection.take if not any(is_below(name, top) for name in have)]
@@ -154,7 +154,7 @@ def _touched(series: Series | None) -> Iterator[str]:
 
 @dataclass
 class _Packing:
-    """A tar on its way out."""
+    """A tar that is being written."""
 
     out: IO[bytes]
     tar: TarWriter
@@ -162,11 +162,11 @@ class _Packing:
     selection: Selection
     held: frozenset[str]
     links: dict[str, str] = field(default_factory=dict)
-    # Where in the tar a file's content is, its size, and whether it can be executed.
+    # The position of a file's content in the tar, its size, and whether the file is executable.
     places: dict[str, tuple[int, int, bool]] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
-    # Names of held files that the tree has, and that are left out.
+    # Names of held files (for the series, or to keep) that the tree has, but that are not selected.
     unseen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -194,7 +194,7 @@ class _Packing:
             self._file(name, entry.content, entry.size, entry.executable)
 
     def finish(self, series: Series | None) -> Packed:
-        """Write what was held back."""
+        """Write the files that were held back."""
         check_selection((*self.places, *self.links), self.selection, called=self.called)
         for name in self.links:
             if not self._stays(name):
@@ -237,7 +237,7 @@ class _Packing:
         self._note(name, "x" if executable else "f", hashed.hash.hexdigest())
 
     def _copy(self, name: str, origin: str) -> None:
-        """What a hard link is: the same file once more."""
+        """Write a hard link: the same file again."""
         if origin not in self.places:
             raise self._unsafe(f"a link to a file that it does not have, or that is left out: {name} -> {origin}")
         place, size, executable = self.places[origin]
@@ -254,7 +254,7 @@ class _Packing:
         self.digest.update(f"{name}\0{kind}\0{sha256}\n".encode())
 
     def _stays(self, name: str) -> bool:
-        """Whether a link leads to somewhere in the tree, other links on its way followed."""
+        """Return whether a link leads to a place in the tree; other links on the way are followed."""
         at: list[str] = name.split("/")[:-1]
         left = self.links[name].split("/")[::-1]
         if self.links[name].startswith("/"):
@@ -275,7 +275,7 @@ class _Packing:
                         return False
                     at.pop()
                     left += further.split("/")[::-1]
-        # Links that lead to each other in a circle lead nowhere.
+        # Links that form a circle lead nowhere.
         return True
 
     def _unsafe(self, what: str) -> UnsafeArchiveError:
@@ -283,7 +283,7 @@ class _Packing:
 
 
 class _Hashed:
-    """A content, and the sha256 of what was read of it."""
+    """A content, and the sha256 of the bytes that were read from it."""
 
     def __init__(self, content: IO[bytes]) -> None:
         self._content = content
@@ -314,13 +314,13 @@ class _Held:
 
 
 def read_tree(tar: Path, called: str, *, below: str = "") -> Iterator[SourceEntry]:
-    """Yield the entries of a tar, plain or compressed, as they come, without the topmost folder.
+    """Yield the entries of a tar, plain or compressed, in order, without the topmost folder.
 
     Args:
-        below: a folder to put them into.
+        below: a folder to prepend to their names.
 
     Raises:
-        UnsafeArchiveError: something in it is neither a file, a folder nor a link; it has two topmost folders.
+        UnsafeArchiveError: an entry is neither a file, a folder nor a link; or there are two topmost folders.
         tarfile.TarError: it cannot be read.
     """
     top = ""
@@ -336,7 +336,7 @@ def read_tree(tar: Path, called: str, *, below: str = "") -> Iterator[SourceEntr
 
     with tarfile.open(tar, "r|*") as archive:
         while (member := archive.next()) is not None:
-            # It would remember every entry until the end.
+            # Otherwise tarfile would keep every entry in memory until the end.
             archive.members = []  # type: ignore[attr-defined]
             name = confine.relative_path(member.name, called)
             if name == ".":

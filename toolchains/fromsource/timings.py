@@ -1,4 +1,4 @@
-"""Where the time of a build went, by .ninja_log, Ninja's own record: the slowest steps, and how many ran at once."""
+"""Read a build's times from .ninja_log, Ninja's own record: the slowest steps, and how many ran at once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Step:
     """A step of a build.
 
     Attributes:
-        output: the first file that it makes.
-        seconds: that it took.
-        start: seconds from the start of the build to that of the step, without those between two runs of Ninja.
+        output: the first file that it writes.
+        seconds: its duration.
+        start: seconds from the build's start to the step's start, without the time between two runs of Ninja.
     """
 
     output: str
@@ -32,18 +32,18 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """What the step does, by its output's name: compile, archive, generate, or link."""
+        """Return what the step does, by its output's name: compile, archive, generate, or link."""
         return next((kind for end, kind in _KINDS.items() if self.output.endswith(end)), "link or other")
 
 
 def read(ninja_log: str) -> list[Step]:
-    """The steps of a build, slowest first, from the text of its .ninja_log.
+    """Return the steps of a build, slowest first, from the text of its .ninja_log.
 
-    A step that ran more than once, because something that it depends on changed, counts with its last time. A build
-    that was ended and went on has several runs; each lasts to the end of the last step that it finished.
+    A step that ran more than once, because an input changed, counts with its last time. A build that was ended and
+    continued has several runs; each one lasts until the end of its last finished step.
 
     Raises:
-        FoundryError: it is no log of Ninja's.
+        FoundryError: it is not a log of Ninja's.
     """
     first, *lines = ninja_log.splitlines() or [""]
     if not first.startswith(_HEADER):
@@ -53,11 +53,11 @@ def read(ninja_log: str) -> list[Step]:
     earlier = ended = 0
     for line in lines:
         columns = line.split("\t")
-        # Ninja was killed while it wrote the line.
+        # The line is incomplete because Ninja was killed while it wrote it.
         if len(columns) != _COLUMNS:
             continue
         start, end, _, output, command = columns
-        # Times start again with each run, and within one the lines are in the order in which steps ended.
+        # Each run starts its times at 0 again, and within a run the lines are ordered by the end of the steps.
         if int(end) < ended:
             earlier += ended
         ended = int(end)
@@ -68,12 +68,12 @@ def read(ninja_log: str) -> list[Step]:
 
 
 def elapsed(steps: Sequence[Step]) -> float:
-    """Seconds that passed from the first start of Ninja to the end of the last step."""
+    """Return the seconds from the first start of Ninja to the end of the last step, without pauses between runs."""
     return max((step.start + step.seconds for step in steps), default=0.0)
 
 
 def seconds_by_kind(steps: Sequence[Step]) -> dict[str, float]:
-    """Sum of seconds by kind of step, most first."""
+    """Return the sum of seconds by kind of step, largest first."""
     sums: defaultdict[str, float] = defaultdict(float)
     for step in steps:
         sums[step.kind] += step.seconds
@@ -81,7 +81,7 @@ def seconds_by_kind(steps: Sequence[Step]) -> dict[str, float]:
 
 
 def table(steps: Sequence[Step], n: int = 10) -> Table:
-    """The n slowest steps, what each kind of step sums up to, and how many steps ran at once on average."""
+    """Return a table of the n slowest steps, the sum for each kind, and the average number of parallel steps."""
     made = Table("seconds", "share", "step", box=None, header_style="bold")
     work = sum(step.seconds for step in steps)
     passed = elapsed(steps)

@@ -1,11 +1,11 @@
-"""From the source of an upstream project to its tree: verified, no more than is needed, patched, a tar in the store.
+"""Turn the source of an upstream project into its tree: verified, reduced to what is needed, patched, a stored tar.
 
-    git commit        fetched by git (fetch/git.py), kept in the store as a repository; files come out of its objects
-    source package    fetched by apt (fetch/source_package.py); upstream's archives alone, debian/patches not applied
-    folder            a clean checkout's commit; of anything else the files as they are
+    git commit        fetched by git (fetch/git.py), stored as a repository; files are read from its objects
+    source package    fetched by apt (fetch/source_package.py); only upstream's archives, without debian/patches
+    folder            a clean checkout's commit; otherwise the files as they are
 
-A tree is named by what it is taken from, what is taken, and the patches. So nothing needs to be fetched to know whether
-it is there, nor to name what is compiled of it.
+A tree is named by its source, the selection, and the patches. So nothing needs to be fetched to know whether the store
+has it, or to name what is compiled from it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from toolchains.system import paths
 from toolchains.system.errors import FileError, PinError
 from toolchains.system.steps import step
 
-# The revision of the tar: raise it when the same source comes out as another tar.
+# The revision of the tar: raise it if the same source gives another tar.
 FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a tree is, known before it is there.
+    """A tree's description, known before the tree exists.
 
     Attributes:
         name: of the project.
-        identity: the digest of all that goes into the tree.
-        commit: of git; of a Debian package its version and the sha256 of upstream's archives; of a folder that is no
-            clean checkout "folder-" and a digest of what is taken of it.
-        patches: the series' digest; empty without one.
+        identity: the digest of all inputs of the tree.
+        commit: for git the commit; for a Debian package its version and the sha256 of upstream's archives; for a folder
+            that is not a clean checkout "folder-" and a digest of the selected files.
+        patches: the series' digest; empty without a series.
     """
 
     name: str
@@ -51,21 +51,21 @@ class SourceTree(Described):
     """A tree.
 
     Attributes:
-        path: a plain tar, whose entries are named "llvm/CMakeLists.txt"; the same bytes for the same identity.
+        path: a plain tar, with entries like "llvm/CMakeLists.txt"; the same bytes for the same identity.
     """
 
     path: Path
 
 
 def describe_tree(upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None) -> Described:
-    """What the tree of a profile will be; only a folder is looked at.
+    """Describe the tree of a profile; nothing is fetched, and only a folder is read.
 
     Args:
         locked: the profile's entry in the lock; not needed with a folder.
-        folder: a tree of this machine that is taken in place of the profile's source.
+        folder: a tree on this machine that replaces the profile's source.
 
     Raises:
-        PinError: the source is not locked, or not as it is pinned now.
+        PinError: the source is not locked, or its pin changed since.
         UsageError: it is not a folder, or not a source tree. FileError: it cannot be read.
     """
     return _described(upstream, profile, _origin(upstream, profile, locked, folder))
@@ -74,12 +74,12 @@ def describe_tree(upstream: str, profile: Profile, locked: LockedSource | None, 
 def prepare(
     upstream: str, profile: Profile, locked: LockedSource | None, *, folder: Path | None, store: Store
 ) -> SourceTree:
-    """The tree of a profile, from the store or made now.
+    """Return the tree of a profile, from the store or written now.
 
     Raises:
-        what described raises; and
-        OfflineError, GoneError, FetchError, TruncatedError, HashMismatchError: the source cannot be had, or is not what
-            was locked.
+        the errors of describe_tree; and
+        OfflineError, GoneError, FetchError, TruncatedError, HashMismatchError: the source is not available, or is not
+            the locked one.
         UnsafeArchiveError: an entry or a link leaves the tree. PinError: it has a submodule that is not pinned.
         PatchError: the series does not fit.
         LlvmHashError: a Triton names another LLVM than the pinned one.
@@ -107,7 +107,7 @@ def prepare(
 
 
 def _unlocked(source: GitPin | SourcePackagePin) -> str:
-    """What of a source is missing in the lock."""
+    """Describe what the lock lacks for a source."""
     if isinstance(source, GitPin) and not source.commit:
         return f"the commit of {source.ref} is not known: {source.urls[0]} was not reached when the lock was written"
     return f"it is pinned to {source}"
@@ -129,7 +129,7 @@ def _described(upstream: str, profile: Profile, origin: Origin) -> Described:
                 "take": sorted(profile.take),
                 "left_out": sorted(profile.left_out),
                 "patches": patches,
-                # A tree that was there before another LLVM was pinned has to be looked at again.
+                # If another LLVM is pinned, an existing tree has to be checked again.
                 **({"llvm_hash": profile.llvm_hash} if profile.llvm_hash else {}),
             }
         ),
@@ -139,7 +139,7 @@ def _described(upstream: str, profile: Profile, origin: Origin) -> Described:
 
 
 def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder: Path | None) -> Origin:
-    """Where the tree comes from."""
+    """Return the origin of the tree."""
     selection = Selection(profile.take, profile.left_out)
     if folder is not None:
         return origins.describe_folder(folder, selection)
