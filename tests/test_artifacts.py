@@ -54,7 +54,7 @@ def test_an_artifact_computes_from_files_of_this_machine_and_says_where_the_resu
     np.testing.assert_array_equal(np.signbit(c[number]), np.signbit(expected[number]))
     printed = capsys.readouterr().out
     assert str(result) in printed
-    assert "/foundry" not in printed
+    assert "/foundry/" not in printed
 
 
 @pytest.mark.docker
