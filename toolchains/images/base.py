@@ -1,7 +1,7 @@
-"""Makes base images: exactly the locked Debian packages, unpacked and configured by mmdebstrap, without a network.
+"""Build base images: exactly the locked Debian packages, unpacked and configured by mmdebstrap, without a network.
 
-The same packages give the same bytes. What would break that is closed here: the environment of the caller, his resolver
-and host name, logs, caches, and the address of the folder that the packages came from.
+The same packages give the same bytes. So the following must not influence the result: the caller's environment,
+resolver and host name, logs, caches, and the address of the folder that the packages came from.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from toolchains.system.errors import CommandError, PinError
 from toolchains.system.paths import scratch
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# The revision of how packages become a file system: raise it with every change of that. It is part of the image's name.
+# The revision of how packages become a file system: raise it whenever that changes. It is part of the image's identity.
 FORMAT = 1
-# Left behind by mmdebstrap and by the packages' scripts: of this machine, or dated.
+# Files that mmdebstrap and the packages' scripts leave: they depend on this machine, or contain a date.
 _LEFT_BEHIND = (
     "etc/resolv.conf",
     "etc/hostname",
@@ -44,13 +44,13 @@ _LEFT_BEHIND = (
 
 @dataclass(frozen=True)
 class BaseImage:
-    """A base image: the tag under which an engine knows it, and the docker-archive that it is loaded from."""
+    """A base image: its tag, and the docker-archive from which it is loaded."""
 
     name: str
     archive: Path
 
     def load(self, engine: Engine, store: Store) -> tuple[str, ...]:
-        """Have it in the engine; returns the digests of its layers."""
+        """Ensure that the engine has the image; return the digests of its layers."""
         info = provenance.image(self.name, engine=engine, store=store)
         if info is None:
             engine.load(self.archive)
@@ -61,7 +61,7 @@ class BaseImage:
 
 
 def identity(target: LockedTarget) -> str:
-    """Return the digest of all that goes into a target's base image."""
+    """Return the digest of all inputs of a target's base image."""
     return digest(
         {
             "suite": target.suite,
@@ -73,13 +73,13 @@ def identity(target: LockedTarget) -> str:
 
 
 def ensure_base(target: LockedTarget, store: Store) -> BaseImage:
-    """Return the base image of a target, from the store or made now.
+    """Return the base image of a target, from the store or built now.
 
     Raises:
         OfflineError: a package is not in the store.
         MissingToolError: mmdebstrap is not installed.
-        TruncatedError, HashMismatchError: a package was damaged in the store; it was removed from there.
-        CommandError: mmdebstrap failed, or may not make file systems as this user.
+        TruncatedError, HashMismatchError: a package was damaged in the store; it was removed from the store.
+        CommandError: mmdebstrap failed, or this user may not create file systems with it.
     """
     name = identity(target)
     tag = f"triton-foundry/base:{target.suite}-{name[:16]}"
@@ -92,8 +92,8 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
     as_root = os.geteuid() == 0
     if not as_root:
         tool("newuidmap", package="uidmap")
-    # Not in the store: as another user than root, mmdebstrap works with the rights of a subordinate user, who may not
-    # look into a home folder.
+    # Not in the store: run as an ordinary user, mmdebstrap works with the rights of a subordinate user, who may not
+    # enter a home folder.
     with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         folder = Path(work)
         folder.chmod(0o755)
@@ -104,7 +104,7 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
             "--variant=essential",
             f"--include={','.join(deb.name for deb in target.debs)}",
             *(f"--dpkgopt={option}" for option in _path_options(target)),
-            # Device nodes are the container engine's business.
+            # The container engine creates device nodes.
             "--skip=output/dev",
             '--customize-hook=cd "$1" && rm -rf ' + " ".join(_LEFT_BEHIND),
             target.suite,
@@ -112,11 +112,11 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
             f"deb [trusted=yes] copy://{quote(str(folder / 'debs'))} ./",
         ]
         env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH)}
-        # As another user than root, mmdebstrap makes namespaces itself.
+        # Run as an ordinary user, mmdebstrap creates the namespaces itself.
         try:
             run(argv, log=f"base-{target.suite}", env=env, isolated=as_root, next="./foundry doctor")
         except CommandError:
-            # Of a package that was damaged in the store, mmdebstrap only says that something failed.
+            # For a package that was damaged in the store, mmdebstrap only reports that something failed.
             store.verify(target.debs)
             raise
         docker_archive.write_base_image(
@@ -130,7 +130,7 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
 
 
 def _repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store) -> None:
-    """A package archive of exactly these packages."""
+    """Write a package archive of exactly these packages."""
     folder.mkdir()
     entries = []
     for deb in debs:
@@ -150,7 +150,7 @@ def _repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store
 
 
 def _path_options(target: LockedTarget) -> list[str]:
-    """Which files of the packages come in, in dpkg's words; of the options that match a file the last one counts."""
+    """Return dpkg's options that select files of the packages; the last option that matches a file applies."""
     return [
         *(f"path-exclude={pattern}" for pattern in target.left_out),
         *(f"path-include={pattern}" for pattern in target.kept),
@@ -158,7 +158,7 @@ def _path_options(target: LockedTarget) -> list[str]:
 
 
 def architecture(debs: Sequence[Artifact]) -> str:
-    """Return what the packages were compiled for; Docker took the names over from Debian."""
+    """Return the architecture of the packages; Docker uses Debian's names."""
     found = {deb.filename.rpartition("_")[2].removesuffix(".deb") for deb in debs} - {"all"}
     if len(found) != 1:
         raise PinError(f"the packages of a base image are for more than one architecture: {', '.join(sorted(found))}")

@@ -1,4 +1,4 @@
-"""Runs a Dockerfile over an image that the engine has, and leaves nothing but the normalised result there."""
+"""Run a Dockerfile on an image in the engine, and leave only the normalised result in the engine."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from toolchains.system.paths import scratch
 class Wheel:
     """A Python package to install: its file, and the sha256 that it must have.
 
-    The sha256 is the lock's or that of the part's manifest, never that of the file: pip compares the two.
+    The sha256 comes from the lock or the part's manifest, never from the file itself, because pip compares the two.
     """
 
     path: Path
     sha256: str
 
 
-# The revision of how inputs become an image besides the Dockerfiles: raise it with every change of that. It is part of
-# the image's name.
+# The revision of how inputs become an image, apart from the Dockerfiles: raise it whenever that changes. It is part of
+# the image's identity.
 FORMAT = 1
 
 
 def identity(dockerfile: Path) -> str:
-    """Return the digest of what decides how inputs become an image: the Dockerfile, and the revision of the code."""
+    """Return the digest of what determines how inputs become an image: the Dockerfile, and the revision of the code."""
     formats = [FORMAT, docker_archive.FORMAT, folders.FORMAT]
     return digest({"format": formats, "dockerfile": folders.files_digest({"Dockerfile": dockerfile})})
 
@@ -51,11 +51,11 @@ def layer(
     known: Iterable[str],
     files: Mapping[str, Path] | None = None,
 ) -> ImageInfo:
-    """Run a Dockerfile with these wheels, normalise what comes out, and leave only that in the engine.
+    """Run a Dockerfile with these wheels, normalise the result, and leave only that in the engine.
 
     Args:
         name: the tag of the result.
-        known: the layers of the image that the Dockerfile starts from, which are normalised already.
+        known: the layers of the image that the Dockerfile starts from; they are already normalised.
         files: more files for the Dockerfile, by their names in its context.
     """
     arguments = {"SOURCE_DATE_EPOCH": str(EPOCH), **arguments}
@@ -72,7 +72,7 @@ def layer(
         try:
             engine.load(normal)
         except EngineError:
-            # Docker with the containerd store wants every layer in the archive, also those that it has.
+            # Docker with the containerd store requires every layer in the archive, also those that it has.
             docker_archive.normalise(saved, normal, name=name, known=known)
             engine.load(normal)
     return require_image(engine, name)
@@ -82,7 +82,7 @@ def layer(
 def context(
     dockerfile: Path | bytes, wheels: Sequence[Wheel], files: Mapping[str, Path] | None = None
 ) -> Iterator[IO[bytes]]:
-    """What a build gets to see: its Dockerfile, wheels, a requirements file that takes exactly these, more files."""
+    """Yield a build's context: its Dockerfile, the wheels, a requirements file with exactly these, more files."""
     entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
     entries |= {f"wheels/{wheel.path.name}": wheel.path for wheel in wheels}
     entries |= files or {}
@@ -93,7 +93,7 @@ def context(
 
 
 def require_image(engine: Engine, name: str) -> ImageInfo:
-    """Return an image that was just made.
+    """Return an image that was just loaded.
 
     Raises:
         EngineError: the engine does not have it.
@@ -105,7 +105,7 @@ def require_image(engine: Engine, name: str) -> ImageInfo:
 
 
 def locked_wheels(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
-    """Return the wheels of a lock as the store has them."""
+    """Return the wheels of a lock with their paths in the store."""
     return [Wheel(store.path(artifact), artifact.sha256) for artifact in artifacts]
 
 

@@ -1,14 +1,14 @@
-"""Tells the images that this store made from others of the same name.
+"""Tell the images that this store built from others of the same name.
 
-A name is given by whoever may use the engine: `docker tag` gives spirv's name to vsi's image, `docker commit` gives it
-to an image with other content and the same labels. An image's ID is the digest of its configuration and, through that,
-of its layers. So the store notes the ID and the labels of each image that it makes, in images/NAME.json, and an image
-is used only if it has both. Any other is made again: from another store, from before the store was removed, or from
-somebody else. An image that was made elsewhere on purpose comes in by `./foundry bake TARGET --adopt=FILE`, which notes
-it. Several IDs may be noted for one name: an engine with another kind of image store has other IDs for the same
-content.
+Everybody who may use the engine can assign names: `docker tag` gives spirv's name to vsi's image, and `docker commit`
+gives it to an image with other content and the same labels. An image's ID is the digest of its configuration and,
+through that, of its layers. So the store records the ID and the labels of each image that it builds, in
+images/NAME.json, and an image is used only if both match. Any other image is built again: one from another store, from
+before the store was removed, or from somebody else. An image that was intentionally built elsewhere is loaded by
+`./foundry bake TARGET --adopt=FILE`, which records it. Several IDs may be recorded for one name, because an engine with
+another kind of image store has other IDs for the same content.
 
-This does not protect from those who may write to the store or control the engine itself.
+This does not protect against users who may write to the store or control the engine itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
-    """Return the engine's image of this name if this store made it, or None. Print a notice about any other image."""
+    """Return the engine's image of this name if this store built it, or None. Print a notice about any other image."""
     info = engine.image(name)
     if info is None:
         return None
@@ -41,7 +41,7 @@ def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
 
 
 def note(name: str, info: ImageInfo, store: Store) -> ImageInfo:
-    """Note an image that was just made; returns it."""
+    """Record an image that was just built, and return it."""
     with store.locked(_place(store, name).stem):
         noted = _noted(store, name)
         if _note(info) not in noted:

@@ -1,4 +1,4 @@
-"""The lock: the data in toolchains/lock.json, read and written.
+"""Read and write the lock: the data in toolchains/lock.json.
 
-Input: the file. Output: frozen objects, one a target, each with its digest. How they come about is in resolve/.
+Input: the file. Output: frozen objects, one per target, each with its digest. The package resolve/ creates them.
 """

@@ -22,18 +22,19 @@ _RESOLVE = "./foundry pin --update"
 
 @dataclass(frozen=True)
 class Artifact:
-    """One file that is fetched.
+    """A file to fetch.
 
     Attributes:
         kind: "wheel", "deb", "sdist", or "source" for a file of a Debian source package.
         name: the distribution's or package's name.
-        version: the whole version, a Debian epoch included.
-        filename: the name that the archive gives the file.
+        version: the whole version, including a Debian epoch.
+        filename: the archive's name of the file.
         size: in bytes.
         sha256: of the whole file, hexadecimal.
 
     Raises:
-        PinError: a name, a version or the sha256 is malformed. They are names in the store and on command lines.
+        PinError: a name, a version or the sha256 is malformed. They are used as names in the store and on command
+            lines.
     """
 
     kind: str
@@ -59,7 +60,7 @@ class LockedTriton:
     """One release of Triton: its wheel, and the LLVM commit that must be compiled into it.
 
     Attributes:
-        llvm_version: what a wheel that was built without naming its LLVM commit says instead; empty for the others.
+        llvm_version: the LLVM version in a wheel that was built without its LLVM commit; empty for the others.
     """
 
     version: str
@@ -73,10 +74,10 @@ class Patched:
     """Files of a Debian package that a patch series of ours changes.
 
     Attributes:
-        component: the pin that says so.
-        package: whose files they are.
+        component: the pin that names the series.
+        package: the package whose files are changed.
         series: the folder below patches/, "torch/2.6.0".
-        root: the folder in the image that the series' paths are relative to.
+        root: the folder in the image to which the series' paths are relative.
     """
 
     component: str
@@ -93,25 +94,25 @@ class Patched:
 
 @dataclass(frozen=True)
 class LockedTarget:
-    """What one target resolved to.
+    """The result of resolving one target.
 
     Attributes:
-        backend: which plugin under backends/ and which docker/<backend>.Dockerfile.
+        backend: the plugin, a folder in backends/; also selects docker/<backend>.Dockerfile.
         suite: the Debian suite of the base image.
         python: version of the image's Python, "3.13".
-        debs: the whole base image, dependencies included.
-        wheels: the Python packages other than Triton, dependencies included.
+        debs: the whole base image, including dependencies.
+        wheels: the Python packages other than Triton, including dependencies.
         tritons: every pinned release.
         default_triton: the release that is built unless another is asked for.
-        left_out: files of the debs that the image does without, as dpkg's path-exclude takes them.
-        kept: files that a pattern of left_out matches and that are needed, as dpkg's path-include takes them.
-        sdists: Python packages that come as sources.
-        recipes: the native parts, folders under toolchains/recipes.
-        builder: the image that those are built in, as a target without a Triton.
-        sdk: the vendor SDK that a user may supply, a file under toolchains/sdks.
-        patched: which packages' files are changed, and by which patches.
+        left_out: files of the debs that the image does not need, as patterns for dpkg's path-exclude.
+        kept: needed files that match a pattern of left_out, as patterns for dpkg's path-include.
+        sdists: Python packages that are published as sources.
+        recipes: the native parts, folders in toolchains/recipes.
+        builder: the image in which the recipes are built, as a target without a Triton.
+        sdk: the vendor SDK that a user may supply, a file in toolchains/sdks.
+        patched: the packages whose files are changed, and the patches.
         digest: sha256 over all of the above.
-        pins: digest of the pins that debs, wheels and tritons were resolved from, to see that one changed since.
+        pins: digest of the pins that debs, wheels and tritons were resolved from; shows whether a pin changed since.
     """
 
     name: str
@@ -133,17 +134,17 @@ class LockedTarget:
     pins: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # They name folders, files and images.
+        # These values are names of folders, files and images.
         for each in (self.name, self.suite, self.python, *self.recipes, *filter(None, (self.backend, self.sdk))):
             confine.word(each, f"target {self.name!r}", error=PinError)
 
     @property
     def variant(self) -> bool:
-        """Return whether it is its backend's own target with more, or other, components."""
+        """Return whether it is a variant: its backend's own target with more, or other, components."""
         return self.name != self.backend
 
     def own(self) -> tuple[Artifact, ...]:
-        """Return all files of the target, every Triton included, those of its builder left out."""
+        """Return all files of the target, including every Triton, without those of its builder."""
         return (*self.debs, *self.wheels, *self.sdists, *(triton.wheel for triton in self.tritons.values()))
 
     def artifacts(self) -> tuple[Artifact, ...]:
@@ -153,15 +154,15 @@ class LockedTarget:
 
 @dataclass(frozen=True)
 class LockedSource:
-    """What one profile of an upstream project resolved to.
+    """The result of resolving one profile of an upstream project.
 
     Attributes:
         kind: "git" or "debian".
-        version: of the Debian source package; of git the ref, if there is one.
-        commit: of git.
+        version: the version of the Debian source package; for git the ref, if there is one.
+        commit: the git commit.
         tree: git's hash of the tree, if it is known.
-        files: of the Debian source package: .dsc, .orig.tar.*, .debian.tar.*.
-        pin: digest of the pin that it was resolved from, to see that it changed since.
+        files: the files of the Debian source package: .dsc, .orig.tar.*, .debian.tar.*.
+        pin: digest of the pin that it was resolved from; shows whether the pin changed since.
     """
 
     kind: str
@@ -181,9 +182,9 @@ class Lock:
     """All that is locked, and one digest over it.
 
     Attributes:
-        targets: by their names.
-        sources: of what is built from source, by project and profile: "upmem-llvm/debian-13".
-        builders: the images that those are built in, by their suites; targets without a Triton.
+        targets: by name.
+        sources: the sources of projects, by project and profile: "upmem-llvm/debian-13".
+        builders: the images in which projects are built, by suite; targets without a Triton.
     """
 
     targets: Mapping[str, LockedTarget]
@@ -192,7 +193,7 @@ class Lock:
     builders: Mapping[str, LockedTarget] = field(default_factory=dict)
 
     def systems(self) -> tuple[LockedTarget, ...]:
-        """The targets, each followed by its builder if it has one; then the builders of what is built from source."""
+        """Return the targets, each followed by its builder if it has one; then the builders of the projects."""
         pairs = ((target, target.builder) for target in self.targets.values())
         return (*(system for pair in pairs for system in pair if system), *self.builders.values())
 
@@ -203,10 +204,10 @@ class Lock:
         return tuple(dict.fromkeys(files))
 
     def proven(self) -> list[LockedTarget]:
-        """Return the targets that all checks are run for.
+        """Return the targets for which all checks are run.
 
-        A variant is among them if it has of its own what may be wrong: a native part, patched files, a Triton. One that
-        has more packages only proves nothing that its backend's own target does not.
+        A variant is included if it has its own native part, patched files or Triton, which may be wrong. A variant that
+        only has more packages proves nothing beyond its backend's own target.
         """
 
         def of_its_own(target: LockedTarget) -> bool:
@@ -221,12 +222,12 @@ class Lock:
 
 
 def builder_name(suite: str) -> str:
-    """Return what the image is called in which this suite's things are built from upstream's sources."""
+    """Return the name of the image in which a suite's upstream projects are built."""
     return f"build-{suite}"
 
 
 def digest(value: Any) -> str:
-    """sha256 of a value's canonical JSON: the same for the same content, however it was written down."""
+    """Return the sha256 of a value's canonical JSON: the same for the same content, independent of its formatting."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -255,7 +256,7 @@ def seal(
 def _sealed(target: LockedTarget) -> LockedTarget:
     content = _to_json(target)
     del content["digest"], content["pins"]
-    # Of the builder, what its own digest is over.
+    # Of the builder, only its digest is included, which covers its content.
     if target.builder:
         content["builder"] = target.builder.digest
     return replace(target, digest=digest({"name": target.name, **content}))
@@ -269,7 +270,7 @@ def load(path: Path = paths.LOCK) -> Lock:
     """Read the lock.
 
     Raises:
-        PinError: missing, malformed, or a digest in it does not fit its content.
+        PinError: it is missing or malformed, or a digest in it does not match its content.
     """
     try:
         text = path.read_bytes()
@@ -278,7 +279,7 @@ def load(path: Path = paths.LOCK) -> Lock:
     return _parsed(text, path)
 
 
-# A verb asks for the lock from many places, and to read it and compute its digests takes half a second.
+# A verb reads the lock in many places, and reading it and computing its digests takes half a second.
 @functools.lru_cache(maxsize=4)
 def _parsed(text: bytes, path: Path) -> Lock:
     try:
@@ -303,7 +304,7 @@ def _parsed(text: bytes, path: Path) -> Lock:
 
 
 def save(lock: Lock, path: Path = paths.LOCK) -> None:
-    """Write the lock: sorted, one artifact a line, so that a diff reads as a list of what changed."""
+    """Write the lock: sorted, one artifact per line, so that a diff is a readable list of changes."""
     data = {
         "digest": lock.digest,
         "targets": {name: _to_json(target) for name, target in lock.targets.items()},
@@ -314,7 +315,7 @@ def save(lock: Lock, path: Path = paths.LOCK) -> None:
 
 
 def _to_json(target: LockedTarget) -> dict[str, Any]:
-    """Return the target as it stands in the file; what a key or a list already says is not repeated."""
+    """Return the target in the form of the file, without values that a key or a list already has."""
     data = asdict(target)
     if target.builder:
         data["builder"] = _to_json(target.builder)
@@ -326,7 +327,7 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
         del triton["version"]
         if not triton["llvm_version"]:
             del triton["llvm_version"]
-    # What few targets have is written where it is.
+    # Keys that few targets have are written only if they have a value.
     for key in ("sdists", "recipes", "builder", "sdk", "patched"):
         if not data[key]:
             del data[key]
@@ -370,7 +371,7 @@ def _source(data: dict[str, Any]) -> LockedSource:
 
 
 def _format(value: Any, indent: str = "") -> str:
-    """JSON with sorted keys, in which a mapping of plain values takes one line."""
+    """Return JSON with sorted keys, in which a mapping of plain values takes one line."""
     inner = indent + "  "
     if isinstance(value, dict) and any(isinstance(item, dict | list) for item in value.values()):
         lines = [f"{inner}{json.dumps(key)}: {_format(value[key], inner)}" for key in sorted(value)]

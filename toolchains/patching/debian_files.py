@@ -1,7 +1,7 @@
-"""Debian packages with a patch series of ours: the files that it changes, as a part that is laid over the packages.
+"""Apply our patch series to files of Debian packages; the changed files are a part that is unpacked over the packages.
 
-A package is neither rebuilt nor repacked: the files are taken from the .deb that the lock names, the series is
-applied as strictly as Triton's (patches.py), and what comes out is a tar of these files alone.
+The package is neither rebuilt nor repacked: the files are taken from the locked .deb, the series is applied as strictly
+as Triton's (series.py), and the result is a tar of only these files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolchains.system.children import run
 from toolchains.system.errors import PatchTargetError, PinError
 from toolchains.system.steps import step
 
-# The revision of how a series becomes files: raise it with every change of that. It is part of what names the part.
+# The revision of how a series becomes files: raise it whenever that changes. It is part of the part's identity.
 FORMAT = 1
 
 
@@ -33,7 +33,7 @@ class PackageTree:
 
     def read(self, path: str) -> str | None:
         place = self.root / path
-        # A link of a package leads to where it is installed, which here is this machine.
+        # A package's link leads to an installed path, which in this folder would be a path of this machine.
         if not place.is_symlink():
             confine.path_below(self.root, path, "a patch", error=PatchTargetError)
         return None if place.is_symlink() or not place.is_file() else place.read_bytes().decode()
@@ -44,7 +44,7 @@ class PackageTree:
 
 
 def identity(what: Patched, target: LockedTarget) -> str:
-    """Return the digest of all that goes into the part: the package, the series, where it goes."""
+    """Return the digest of all inputs of the part: the package, the series, and the target folder."""
     return digest(
         {
             "deb": package(what, target).sha256,
@@ -56,10 +56,10 @@ def identity(what: Patched, target: LockedTarget) -> str:
 
 
 def part(what: Patched, target: LockedTarget, store: Store) -> Path:
-    """Return a tar of the changed files by their names in the image, from the store or made now.
+    """Return a tar of the changed files by their names in the image, from the store or written now.
 
     Args:
-        target: with packages that are in the store.
+        target: its packages must be in the store.
 
     Raises:
         PinError: the target does not have the package.
@@ -78,17 +78,17 @@ def part(what: Patched, target: LockedTarget, store: Store) -> Path:
 
 @contextmanager
 def unpack_package(what: Patched, target: LockedTarget, store: Store) -> Iterator[PackageTree]:
-    """The package's files, unpacked for as long as the context lasts."""
+    """Yield the package's files, unpacked as long as the context exists."""
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         run(["dpkg-deb", "--extract", store.path(package(what, target)), work], log="dpkg-deb")
         yield PackageTree(Path(work, what.root.strip("/")))
 
 
 def package(what: Patched, target: LockedTarget) -> Artifact:
-    """Return the package as the target has it.
+    """Return the locked package of the target.
 
     Raises:
-        PinError: it has none of this name.
+        PinError: the target has no package of this name.
     """
     found = next((deb for deb in target.debs if deb.name == what.package), None)
     if found is None:
@@ -100,5 +100,5 @@ def package(what: Patched, target: LockedTarget) -> Artifact:
 
 
 def load_series(what: Patched) -> Series:
-    """Return the patches, in order."""
+    """Return the patches of the package."""
     return Series.load(paths.PATCHES / what.series)

@@ -1,4 +1,4 @@
-"""Triton's files by their path in the source tree, wherever they are: a checkout, an unpacked wheel, a wheel file.
+"""Read Triton's files by their path in the source tree, from a checkout, an unpacked wheel or a wheel file.
 
 python/triton/X of the source tree is triton/X in a wheel, and third_party/B/backend/X is triton/backends/B/X.
 """
@@ -20,10 +20,10 @@ class Tree(Protocol):
     """Text files by their path in the source tree."""
 
     def read(self, path: str) -> str | None:
-        """Return the file's text, or None where the tree has no such file."""
+        """Return the file's text, or None if the tree has no such file."""
 
     def paths(self) -> Iterator[str]:
-        """Every Python file of the tree that is also in a wheel."""
+        """Yield every Python file of the tree that is also in a wheel."""
 
 
 class FolderTree:
@@ -35,10 +35,10 @@ class FolderTree:
 
     @classmethod
     def detect(cls, root: Path) -> FolderTree:
-        """Return the tree at `root` in whichever layout it has.
+        """Return the tree at `root`, in the layout that it has.
 
         Raises:
-            UsageError: it has neither.
+            UsageError: it has neither layout.
         """
         if (root / "python" / "triton").is_dir():
             return cls(root, "source")
@@ -50,7 +50,7 @@ class FolderTree:
         )
 
     def place(self, path: str) -> Path | None:
-        """Return where the tree has a file, or None for one that a wheel does not carry.
+        """Return the path of a file in the tree, or None for a file that a wheel does not have.
 
         Raises:
             PatchTargetError: the path leaves the tree, or a link in the tree does.
@@ -63,7 +63,7 @@ class FolderTree:
         return place.read_bytes().decode() if place is not None and place.is_file() else None
 
     def write(self, path: str, text: str) -> None:
-        """Replace the text of a file, or make one."""
+        """Replace the text of a file, or create the file."""
         place = self.place(path)
         assert place is not None, f"a wheel does not carry {path}"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class FolderTree:
 
 
 class WheelTree:
-    """A wheel file, read in place: nobody unpacks 300 MB to look at six files."""
+    """A wheel file, read in place, so that 300 MB need not be unpacked for a few files."""
 
     def __init__(self, wheel: Path) -> None:
         self._zip = zipfile.ZipFile(wheel)
@@ -96,7 +96,7 @@ class WheelTree:
 
 
 def wheel_path(path: str) -> str | None:
-    """Return where a wheel has a file of the source tree, or None: it carries only part of them.
+    """Return the path in a wheel of a file of the source tree, or None: a wheel has only some of them.
 
     Raises:
         PatchTargetError: the path leaves the tree.
@@ -110,7 +110,7 @@ def wheel_path(path: str) -> str | None:
 
 
 def source_path(name: str) -> str | None:
-    """Return where the source tree has a file of a wheel, or None for what the build adds."""
+    """Return the path in the source tree of a wheel's file, or None for a file that the build adds."""
     match name.split("/"):
         case ["triton", "backends", backend, first, *rest]:
             return "/".join(["third_party", backend, "backend", first, *rest])

@@ -1,4 +1,4 @@
-"""Regenerating a patch series from trees: hunks found again where the release moved them, edits taken into a patch."""
+"""Regenerate a patch series from trees: find hunks again that a release moved, and add edits to a patch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolchains.system.errors import UsageError
 
 @dataclass
 class _MovedOverlay(Overlay):
-    """An overlay that looks for a hunk by its lines; where they occur more than once, the nearest place counts."""
+    """An overlay that finds a hunk by its lines; if they occur more than once, it takes the nearest place."""
 
     def apply(self, patch: Patch) -> None:
         for path, hunks in patch.files.items():
@@ -32,15 +32,15 @@ class _MovedOverlay(Overlay):
 
 
 def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into: str | None = None) -> Series:
-    """Rewrite a series' patches so that they fit `pristine` exactly; headers are kept, the revision is numbered.
+    """Rewrite a series' patches so that they fit `pristine` exactly; headers are kept, the revision gets a number.
 
     Args:
         pristine: the release without any patch.
-        edited: a tree that has the whole series and, beyond it, the changes to take in.
-        into: the patch that takes them; the last one by default.
+        edited: a tree with the whole series applied, and the edits to add.
+        into: the patch that gets the edits; the last one by default.
 
     Raises:
-        HunkError: the lines of a hunk are nowhere in the file. UsageError: there is no patch `into`.
+        HunkError: the file does not have the lines of a hunk. UsageError: there is no patch `into`.
     """
     names = [patch.name for patch in series.patches]
     if into is not None and into not in names:
@@ -69,13 +69,13 @@ def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into:
 
 
 def _diff(path: str, before: str | None, after: str | None) -> str:
-    """Return what a patch says of a file; before is None for one that it adds."""
+    """Return a patch's text for one file; before is None for a file that it adds."""
     origin = "/dev/null" if before is None else f"a/{path}"
     return "".join(difflib.unified_diff(split(before or ""), split(after or ""), origin, f"b/{path}"))
 
 
 def _number(series: Series) -> None:
-    """Give a changed series the next number; one that did not change keeps its own."""
+    """Give a changed series the next number; an unchanged one keeps its number."""
     number, digest = read_revision(series.folder)
     if digest != series.digest:
         (series.folder / "revision.toml").write_text(

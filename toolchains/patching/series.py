@@ -1,16 +1,16 @@
-"""Read a patch series, apply it strictly, and tell which patches a tree already has.
+"""Read a patch series, apply it strictly, and find which patches a tree already has.
 
 A series is a folder, patches/<component>/<version>/:
 
-    series              names of patches, one a line, in order; # starts a comment
+    series              names of patches, one per line, in order; # starts a comment
     NNNN-what.patch     a header (Subject, Why, Upstream, Until; a continued line starts with a blank), an empty line, a
-                        unified diff with the source tree's paths; one purpose each
-    revision.toml       the N of X+foundry.N and the digest it stands for: two different series never share a name
+                        unified diff with the source tree's paths; each patch has one purpose
+    revision.toml       the N of X+foundry.N and the digest of its series: two different series never have the same name
 
-Strict means: a hunk goes in at the line that its header names, or not at all. `git apply` and GNU patch both accept a
-hunk that has moved, and one that moved may have moved into a twin of the function it was written for. So unidiff reads
-the patches, and the application, a comparison of lists of lines, is here. All of it happens in memory; a tree is
-written only when the whole series fits, so a conflict in the last patch leaves no file changed.
+Strict means: a hunk is applied at the line that its header names, or not at all. `git apply` and GNU patch accept a
+hunk that has moved, but it may have moved into a similar function instead of the intended one. So unidiff reads the
+patches, and this module applies them by comparing lists of lines. Everything happens in memory; a tree is written only
+if the whole series fits, so a conflict in the last patch leaves all files unchanged.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from toolchains.patching.layout import FolderTree, Tree
 from toolchains.system import paths
 from toolchains.system.errors import HunkError, MalformedPatchError, PatchError, PatchTargetError
 
-# What a unified diff calls a file that is not there.
+# The name of a missing file in a unified diff.
 _NOTHING = "/dev/null"
 FIELDS = ("Subject", "Why", "Upstream", "Until")
 
 
 @dataclass(frozen=True)
 class Hunk:
-    """One place of a file: its lines before and after, and the line numbers (from 1) at which they start."""
+    """A changed place in a file: its lines before and after, and the line numbers (from 1) at which they start."""
 
     number: int
     before_start: int
@@ -52,11 +52,11 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Patch:
-    """One purpose: its header, and hunks by the path of the file that they change.
+    """A patch with one purpose: its header, and hunks by the path of the file that they change.
 
     Attributes:
-        added: paths of files that it makes, each from one hunk. They must not exist before.
-        removed: paths of files that it takes away, each with one hunk that is all of it. Only the reverse of a patch
+        added: paths of files that it creates, each from one hunk. They must not exist before.
+        removed: paths of files that it deletes, each with one hunk that is the whole file. Only the reverse of a patch
             that adds files has any.
     """
 
@@ -74,7 +74,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class PatchState:
-    """How a patch stands to a tree: applied, applies, conflicts (and why), or waits behind one that conflicts."""
+    """The state of a patch for a tree: applied, applies, conflicts (and why), or waits for one that conflicts."""
 
     patch: Patch
     state: Literal["applied", "applies", "conflicts", "waits"]
@@ -83,10 +83,10 @@ class PatchState:
 
 @dataclass
 class Overlay:
-    """A tree and what would be different in it: patches are tried here, and nothing is written.
+    """A tree and its changes: patches are tried in it, and nothing is written.
 
     Attributes:
-        changed: new texts by path; None for a file that is gone.
+        changed: new texts by path; None for a deleted file.
     """
 
     tree: Tree
@@ -96,10 +96,10 @@ class Overlay:
         return self.changed[path] if path in self.changed else self.tree.read(path)
 
     def apply(self, patch: Patch) -> None:
-        """Change every file of a patch, each hunk at its own line.
+        """Apply every hunk of a patch at its own line.
 
         Raises:
-            PatchTargetError: a file is missing, or one that the patch adds is there. HunkError: a hunk does not fit.
+            PatchTargetError: a file is missing, or a file that the patch adds exists. HunkError: a hunk does not fit.
         """
         for path, hunks in patch.files.items():
             if self.made_or_gone(patch, path):
@@ -116,10 +116,11 @@ class Overlay:
             self.changed[path] = "".join(result + lines[done:])
 
     def made_or_gone(self, patch: Patch, path: str) -> bool:
-        """Make a file that a patch adds, or take away one that it removes; False for all others.
+        """Create a file that a patch adds, or delete one that it removes; return False for all other files.
 
         Raises:
-            PatchTargetError: a file to be made is there, one to be taken away is not. HunkError: that one has changed.
+            PatchTargetError: a file to create exists, or one to delete does not. HunkError: the one to delete has
+                changed.
         """
         if path in patch.added:
             if self.read(path) is not None:
@@ -137,7 +138,7 @@ class Overlay:
         return True
 
     def target(self, patch: Patch, path: str) -> str:
-        """Return the text of a file that a patch changes, or PatchTargetError."""
+        """Return the text of a file that a patch changes, or raise PatchTargetError."""
         text = self.read(path)
         if text is None:
             raise PatchTargetError(
@@ -160,7 +161,7 @@ class Series:
         """Read a series.
 
         Raises:
-            MalformedPatchError: no series file; a patch that it names is missing or unreadable; one it does not name.
+            MalformedPatchError: no series file; a listed patch is missing or unreadable; a patch is not listed.
         """
         listing = folder / "series"
         if not listing.is_file():
@@ -186,7 +187,7 @@ class Series:
         """Return the N of X+foundry.N.
 
         Raises:
-            PatchError: revision.toml stands for other patches than these.
+            PatchError: revision.toml is for other patches than these.
         """
         number, digest = read_revision(self.folder)
         if digest != self.digest:
@@ -198,10 +199,10 @@ class Series:
         return number
 
     def applied(self, tree: Tree) -> int:
-        """How many patches, from the first, a tree already has.
+        """Return how many patches, from the first, a tree already has.
 
-        It is the most that can be taken off again, last first: a patch cannot be tested alone, since a later one may
-        have changed lines near its own.
+        It is the largest number of patches that can be reverted, the last one first. A patch cannot be tested alone,
+        because a later patch may have changed lines near its own.
         """
         for count in range(len(self.patches), 0, -1):
             overlay = Overlay(tree)
@@ -214,7 +215,7 @@ class Series:
         return 0
 
     def states(self, tree: Tree) -> list[PatchState]:
-        """Each patch's standing to a tree, in order."""
+        """Return the state of each patch for a tree, in order."""
         applied = self.applied(tree)
         result = [PatchState(patch, "applied") for patch in self.patches[:applied]]
         overlay = Overlay(tree)
@@ -229,7 +230,7 @@ class Series:
         return result
 
     def changes(self, tree: Tree) -> dict[str, str]:
-        """Return the files that bring a tree to the end of the series, by path; none for a tree that is there.
+        """Return the changed files that complete the series in a tree, by path; none for a tree that has all patches.
 
         Raises:
             PatchTargetError: a file is missing. HunkError: a hunk does not fit.
@@ -240,14 +241,14 @@ class Series:
         return {path: text for path, text in overlay.changed.items() if text is not None}
 
     def apply(self, tree: FolderTree) -> int:
-        """Bring a tree to the end of the series; on a tree that is there, nothing is written.
+        """Apply the missing patches to a tree; nothing is written to a tree that has all patches.
 
         Returns:
-            how many patches were applied now.
+            The number of patches applied now.
 
         Raises:
-            PatchTargetError: a file is missing, or one is added that a wheel does not carry. HunkError: a hunk does not
-                fit. In all cases nothing was written.
+            PatchTargetError: a file is missing, or a patch adds a file that a wheel does not have. HunkError: a hunk
+                does not fit. In all cases nothing was written.
         """
         missing = len(self.patches) - self.applied(tree)
         changes = self.changes(tree)
@@ -260,12 +261,12 @@ class Series:
 
 
 def series_folder(version: str, component: str = "triton") -> Path:
-    """Return where the series of a release is."""
+    """Return the folder of a release's series."""
     return paths.PATCHES / component / version
 
 
 def series_digest(version: str) -> str:
-    """Return the digest of Triton's series for a release: with the wheel it starts from, it names a patched wheel."""
+    """Return the digest of Triton's series for a release; with the original wheel, it identifies a patched wheel."""
     return Series.load(series_folder(version)).digest
 
 
@@ -284,7 +285,7 @@ def parse(name: str, text: str) -> Patch:
         diff = PatchSet.from_string(body)
     except UnidiffParseError as error:
         raise MalformedPatchError(f"{name} is not a unified diff", why=str(error)) from None
-    # unidiff skips what it does not understand; a hunk lost that way would be a patch half applied.
+    # unidiff skips lines that it does not understand; a hunk lost in this way would leave a patch partly applied.
     if not diff or _contents(str(diff)) != _contents(body):
         raise MalformedPatchError(
             f"{name} is not a unified diff",
@@ -320,7 +321,7 @@ def parse(name: str, text: str) -> Patch:
 
 
 def _contents(diff: str) -> list[str]:
-    """Return a diff's lines without the headers of hunks, in which "-1" and "-1,1" mean the same."""
+    """Return a diff's lines without the headers of hunks, in which "-1" and "-1,1" are equivalent."""
     return [line for line in split(diff) if not line.startswith("@@ ")]
 
 
@@ -342,13 +343,13 @@ def _fields(name: str, header: str) -> dict[str, str]:
 
 
 def split(text: str) -> list[str]:
-    """Return the lines of a file, ends kept; only \\n ends a line, as in a diff."""
+    """Return the lines of a file with their ends; only \\n ends a line, as in a diff."""
     lines = text.split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def misfit_error(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> HunkError:
-    """Return the error for a hunk that does not fit: which lines differ, or where the hunk's lines are instead."""
+    """Return the error for a hunk that does not fit: the lines that differ, or where else the hunk's lines are."""
     start = hunk.before_start - 1
     elsewhere = find_block(lines, hunk.before)
     if elsewhere:
@@ -377,7 +378,7 @@ def find_block(lines: Sequence[str], block: Sequence[str]) -> list[int]:
 
 
 def read_revision(folder: Path) -> tuple[int, str]:
-    """Return the number and the digest in revision.toml, (0, "") for a series that was never refreshed."""
+    """Return the number and the digest in revision.toml; (0, "") for a series that was never refreshed."""
     file = folder / "revision.toml"
     if not file.is_file():
         return 0, ""

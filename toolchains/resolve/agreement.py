@@ -1,4 +1,4 @@
-"""Whether the lock is what the pins resolve to, and whether the pins agree among each other; asks no archive."""
+"""Check whether the pins would resolve to the lock, and whether the pins agree with each other; no network is used."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from toolchains.config.inventory import Pinned
 from toolchains.config.projects import FolderPin, GitPin
 from toolchains.lockfile.lock import Lock, LockedTarget
 
-# The projects whose profiles are held against Triton's pins: Triton itself, and what it is compiled with.
+# The projects whose profiles are compared with Triton's pins: Triton itself, and the LLVM that it is compiled with.
 _TRITON, _LLVM = "triton", "llvm"
 
 
 def disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
-    """In what the pins differ from what the lock was resolved from, one sentence each."""
+    """Yield the differences between the pins and what the lock was resolved from, one sentence each."""
     wanted = {target.name: target for target in pinned.targets}
     yield from (f"{name}: in the lock, and there is no such target" for name in lock.targets.keys() - wanted.keys())
     for target in pinned.targets:
@@ -37,7 +37,7 @@ def disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
 
 
 def unresolved(lock: Lock, pinned: Pinned) -> Iterator[str]:
-    """Yield the profiles of a tag or a branch whose commit nobody has asked for yet: "triton/3.9.0"."""
+    """Yield the profiles with a tag or a branch whose commit is not known yet: "triton/3.9.0"."""
     for upstream in pinned.upstreams:
         for profile in upstream.profiles.values():
             name = f"{upstream.name}/{profile.name}"
@@ -46,7 +46,7 @@ def unresolved(lock: Lock, pinned: Pinned) -> Iterator[str]:
 
 
 def contradictions(pinned: Pinned) -> Iterator[str]:
-    """Where a Triton has another LLVM as a project than as a wheel, or one that no profile has; one sentence each."""
+    """Yield one sentence per Triton whose LLVM as a project differs from that of its wheel, or has no profile."""
     upstreams = {upstream.name: upstream for upstream in pinned.upstreams}
     triton, llvm = upstreams.get(_TRITON), upstreams.get(_LLVM)
     sources = [profile.source for profile in llvm.profiles.values()] if llvm else []

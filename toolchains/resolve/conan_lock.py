@@ -1,11 +1,11 @@
-"""toolchains/conan.lock: which versions the recipes may require of each other, as Conan writes it down.
+"""toolchains/conan.lock: the versions of each other that recipes may require, in Conan's format.
 
-lock.json locks sources, this file the packages that are made of them, and they have to agree: a package's version is
-that of its profile in toolchains/upstreams, and a Debian source package's upstream version is the same; `pin --check`
-compares them. A build need not be given the file: it says itself, by an option, which version a recipe requires.
+lock.json locks sources, and this file locks the packages built from them. They must agree: a package has the version of
+its profile in toolchains/upstreams, and a Debian source package has the same upstream version; `pin --check` compares
+them. A build does not need the file, because it sets the required version by an option of the recipe.
 
-`./foundry cache lock` writes it, by `conan lock create` in a container of the builder, without a network. Revisions and
-times are left out: the recipes lie in this checkout, and git knows which they are.
+`./foundry cache lock` writes it with `conan lock create` in a container of the builder, without a network. Revisions
+and times are left out, because the recipes are in this checkout, and git identifies them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SOURCES, _PROFILE, _MADE = "/foundry/src", "/foundry/src/upstream.profile", "/f
 
 
 def disagreements(locked: Lock, path: Path = PATH) -> Iterator[str]:
-    """In what conan.lock, the profiles and lock.json differ, one sentence each; needs neither engine nor network."""
+    """Yield how conan.lock, the profiles and lock.json differ, one sentence each; needs neither engine nor network."""
     try:
         data = json.loads(path.read_text())
         has = {*map(_version, data["requires"]), *map(_version, data["python_requires"])}
@@ -59,11 +59,11 @@ def disagreements(locked: Lock, path: Path = PATH) -> Iterator[str]:
 
 
 def write(store: Store, engine: Engine, path: Path = PATH) -> bool:
-    """Have Conan resolve what the recipes require; returns whether the file changed.
+    """Let Conan resolve the recipes' requirements; return whether the file changed.
 
     Raises:
-        CommandError: Conan refused: a recipe is wrong, or requires what there is no profile for.
-        PinError: nothing is locked to build in.
+        CommandError: Conan failed: a recipe is wrong, or requires a package without a profile.
+        PinError: no builder is locked.
     """
     builders = lock.load().builders
     if not builders:
@@ -118,7 +118,7 @@ def _conan(container: Container, *words: str) -> None:
 
 
 def _options(profile: Profile) -> dict[str, str]:
-    """Return what decides what a recipe requires: a Triton's, in which version."""
+    """Return the options that determine a recipe's requirements: for a Triton, the version of its LLVM."""
     if not profile.llvm_hash:
         return {}
     return {LLVM: projects.load(LLVM).profile(llvm_profile(profile)).version}
@@ -132,7 +132,7 @@ def _profiles() -> Iterator[tuple[Upstream, Profile]]:
 
 
 def _base() -> str:
-    """Return the reference of the recipe that the others build on, as its file says it."""
+    """Return the reference of the recipe that the others are based on, from its file."""
     tree = ast.parse((paths.RECIPES / BASE / "conanfile.py").read_text())
     said = {
         target.id: str(ast.literal_eval(statement.value))
@@ -147,10 +147,10 @@ def _base() -> str:
 
 
 def _version(reference: str) -> str:
-    """Return a reference without its revision and time: "llvm/20.0.0#abc%1700000000.0" is "llvm/20.0.0"."""
+    """Return a reference without its revision and time: "llvm/20.0.0#abc%1700000000.0" becomes "llvm/20.0.0"."""
     return reference.partition("#")[0].partition("%")[0]
 
 
 def _of_upstream(version: str) -> str:
-    """Upstream's part of a Debian version: "1:13.0.1-11" is "13.0.1"."""
+    """Return upstream's part of a Debian version: "1:13.0.1-11" becomes "13.0.1"."""
     return version.partition(":")[2].rpartition("-")[0] if ":" in version else version.rpartition("-")[0]

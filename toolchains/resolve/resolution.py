@@ -1,4 +1,4 @@
-"""From pins to lock: resolve everything, and say what changed."""
+"""Resolve the pins into the lock, and report what changed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from toolchains.fetch.wheel import ConflictError, Wheels
 from toolchains.lockfile.lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, digest, seal
 from toolchains.system.errors import FetchError
 
-# Which part of a locked target the components of each kind make up.
+# The part of a locked target to which the components of each kind belong.
 _PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", SdistPin: "wheels", ReleasesPin: "tritons"}
-# What a locked target has of each part.
+# The fields of a locked target that belong to each part.
 _FIELDS = {
     "debs": ("debs", "left_out", "kept"),
     "wheels": ("wheels", "sdists"),
@@ -34,20 +34,21 @@ def resolve(
     unreachable: Callable[[str], None] = lambda said: None,
     freed: Callable[[str], None] = lambda said: None,
 ) -> Lock:
-    """Resolve what is pinned against the archives as they are now.
+    """Resolve the pins against the archives as they are now.
 
-    What is of one kind in one target is resolved together: its packages by apt, its wheels by pip. Each Triton stands
-    alone, since one image has one release.
+    All packages of one kind in a target are resolved together: Debian packages by apt, wheels by pip. Each Triton is
+    resolved alone, because an image has one release.
 
     Args:
-        old: the lock so far; wheels that it has need not be fetched to learn their size.
-        only: of a component all that is of its kind in the systems that it is part of, a builder, or the sources of a
-            project; the rest stays as in the old lock, as far as it is in there. Everything if empty. Wheels that no
-            pin gives a version, since others require them, stay at their locked versions where these still fit. Of a
-            target that is new, parts with the same pins as another's are locked as that other's: the two images then
-            share layers, and nothing is asked.
-        freed: told of each target whose other wheels could not be kept at their locked versions.
-        unreachable: told of each tag or branch whose repository did not answer; it stays as it was, if it was.
+        old: the current lock; wheels in it need not be fetched to learn their size.
+        only: what to resolve: a component (everything of its kind in its systems), a builder, or the sources of a
+            project. The rest stays as in the old lock, if it is in it. Everything if empty. Wheels without a pin, which
+            other wheels require, keep their locked versions if these still fit. For a new target, a part with the same
+            pins as another target's is copied from that target's lock: then the two images share layers, and no archive
+            is asked.
+        freed: called with each target whose other wheels could not keep their locked versions.
+        unreachable: called with each tag or branch whose repository did not answer; its old entry stays, if there is
+            one.
     """
     resolver = _Resolver(store, old, freed)
     targets = {}
@@ -83,7 +84,7 @@ def resolve(
 def _source(
     name: str, profile: Profile, before: LockedSource | None, store: Store, unreachable: Callable[[str], None]
 ) -> LockedSource | None:
-    """Return a source as it is now; None for what is not locked: a folder, and a ref whose commit cannot be learnt."""
+    """Return a source's current state; None if it is not locked: for a folder, and a ref with an unknown commit."""
     match profile.source:
         case GitPin() as pin:
             commit = pin.commit
@@ -103,17 +104,17 @@ def _source(
 
 
 def _is_moving(profile: Profile) -> bool:
-    """Return whether it takes a network to learn which commit is meant."""
+    """Return whether a network is needed to find the commit."""
     return isinstance(profile.source, GitPin) and not profile.source.commit
 
 
 def _same_ground(target: System, before: LockedTarget) -> bool:
-    """Return whether plugin, suite and Python are as they were locked: what all of a target stands on."""
+    """Return whether plugin, suite and Python are as locked; everything in a target depends on them."""
     return (target.backend, target.suite, target.python) == (before.backend, before.suite, before.python)
 
 
 class _Resolver:
-    """Resolves targets one after another, asking pip once for what several have in common."""
+    """Resolves targets one after another, and asks pip once for what several targets share."""
 
     def __init__(self, store: Store, old: Lock | None, freed: Callable[[str], None]) -> None:
         self._store = store
@@ -123,7 +124,7 @@ class _Resolver:
         self._answers: dict[str, tuple[Artifact, ...]] = {}
 
     def system(self, target: System, before: LockedTarget | None, only: Collection[Named]) -> LockedTarget:
-        """Return a target or its builder: what was asked for resolved again, the rest as it was locked."""
+        """Return a target or its builder: the requested components are resolved again, and the rest stays as locked."""
         if not only or target in only or before is None or not _same_ground(target, before):
             locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
             for part in target.digests:
@@ -141,7 +142,7 @@ class _Resolver:
         """Return the target with one part of its lock resolved again: "debs", "wheels" or "tritons".
 
         Args:
-            keep: versions of wheels that stay if they can; a pin's version comes first.
+            keep: versions of wheels that should stay; a pin's version takes precedence.
         """
         pins = {**before.pins, part: target.digests[part]}
         if part == "debs":
@@ -151,7 +152,7 @@ class _Resolver:
             return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
         if part == "wheels":
             sdists, needs = self._sdists(target.python, target.sdists)
-            # What sdists need to be built is in `needs` with the versions that they accept.
+            # `needs` has the build requirements of sdists, with the versions that they accept.
             kept_wheels = {name: version for name, version in (keep or {}).items() if name not in target.wheels}
             try:
                 wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs, keep=kept_wheels)
@@ -168,7 +169,7 @@ class _Resolver:
         return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
     def _shared(self, target: System, before: LockedTarget, part: str) -> LockedTarget | None:
-        """Return the target with one part as another system has it locked, from the same pins; None if none has."""
+        """Return the target with a part copied from another system's lock with the same pins; None if there is none."""
         wanted = target.digests[part]
         for other in self._locked:
             if other.pins.get(part) == wanted:
@@ -201,7 +202,7 @@ class _Resolver:
                 found = Wheels(python).resolve(
                     pins, dependencies=dependencies, also=also, keep=keep, known=self._sizes, into=folder
                 )
-                # What had to be fetched to learn its size need not come again.
+                # Keep the files that were fetched to learn their size, so that they are not fetched again.
                 for artifact in found:
                     if (folder / artifact.filename).is_file():
                         self._store.adopt(folder / artifact.filename, artifact)
@@ -211,10 +212,10 @@ class _Resolver:
 
 @dataclass(frozen=True)
 class Change:
-    """One artifact or source that differs between two locks; a version is empty where there is none.
+    """An artifact or source that differs between two locks; a version is empty if the lock does not have it.
 
     Attributes:
-        targets: those that the artifact is in; of a source, the profile.
+        targets: the targets with the artifact; for a source, the profile.
     """
 
     kind: str
@@ -225,7 +226,7 @@ class Change:
 
 
 def changes(old: Lock | None, new: Lock) -> list[Change]:
-    """Return what differs from an old lock to a new one, artifact by artifact, then source by source."""
+    """Return the differences from an old lock to a new one, artifact by artifact, then source by source."""
     olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for target in sorted({*olds, *news}):
@@ -257,13 +258,13 @@ def _called(source: LockedSource) -> str:
 
 
 def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
-    """Artifacts by kind and name; several Tritons go by their version too."""
+    """Return artifacts by kind and name; Tritons also by their version, because there are several."""
     plain = {(a.kind, a.name, ""): a for a in (*target.debs, *target.wheels, *target.sdists)}
     return plain | {("wheel", t.wheel.name, version): t.wheel for version, t in target.tritons.items()}
 
 
 def _shown(artifact: Artifact | None, other: Artifact | None) -> str:
-    """Return the version, and the hash where that is all that differs."""
+    """Return the version, with the hash if only that differs."""
     if artifact is None:
         return ""
     same_version = other is not None and other.version == artifact.version

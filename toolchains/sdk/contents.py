@@ -1,7 +1,7 @@
-"""The bytes of a vendor's SDK as a user has them: an archive, or a folder with single files that may lie elsewhere.
+"""Read a vendor's SDK: an archive, or a folder with single files that may be elsewhere.
 
-An archive's identity is its own sha256. That of a folder is the sha256 of the normalised tar of it (prefix.py), with
-the other files at their places: it depends on names, contents, links and the right to execute, and on nothing else.
+An archive's identity is its own sha256. A folder's identity is the sha256 of its normalised tar (prefix.py), with the
+other files at their places: it depends only on names, contents, links and execute permissions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 
 @dataclass(frozen=True)
 class Supply:
-    """Where an SDK is.
+    """The place of an SDK.
 
     Attributes:
         path: an archive or a folder.
-        files: files that are somewhere else, by their names in the SDK; with a folder only.
+        files: files that are elsewhere, by their names in the SDK; only with a folder.
     """
 
     path: Path
@@ -41,7 +41,7 @@ class Supply:
         return " + ".join([str(self.path), *(f"{name}={path}" for name, path in sorted(self.files.items()))])
 
     def sha256(self) -> str:
-        """Its identity.
+        """Return the SDK's identity.
 
         Raises:
             UnsafeArchiveError: see prefix.folder_entries.
@@ -59,13 +59,13 @@ class Supply:
 
     @contextmanager
     def opened(self, kind: VendorSdk) -> Iterator[tuple[str, dict[str, PrefixEntry]]]:
-        """The name of the SDK's own folder, and its files and links by their names in that.
+        """Yield the name of the SDK's own folder, and its files and links by their names in this folder.
 
-        In an archive that folder is where the first of the files that we need is.
+        In an archive, this is the folder with the first of the files that we need.
 
         Raises:
-            UnsafeArchiveError: an entry leads out of it.
-            SdkError: it cannot be read.
+            UnsafeArchiveError: an entry leads out of the SDK.
+            SdkError: the SDK cannot be read.
         """
         try:
             if self.path.is_dir():
@@ -78,15 +78,15 @@ class Supply:
             raise self._unreadable(error) from error
 
     def write(self, kind: VendorSdk, sha256: str, target: Path) -> None:
-        """Write a normalised tar of its files.
+        """Write a normalised tar of the SDK's files.
 
         Raises:
-            HashMismatchError: it is not what it was any more.
+            HashMismatchError: the SDK has changed.
             SdkError, UnsafeArchiveError: see opened.
         """
         with self.opened(kind) as (_, entries), target.open("wb") as file:
             prefix.write(entries, file)
-        # Somebody may be at work in there.
+        # The user may have changed a file in the meantime.
         with (target if self.path.is_dir() else self.path).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
@@ -100,7 +100,7 @@ class Supply:
         try:
             return prefix.tar_entries(tar, self.path.name)
         except (ValueError, ArithmeticError, LookupError) as error:
-            # What tarfile lets through of headers that are no headers.
+            # Errors that tarfile does not catch in damaged headers.
             raise self._unreadable(error) from error
 
     def _folder(self) -> dict[str, PrefixEntry]:
@@ -119,7 +119,7 @@ class Supply:
         )
 
     def _compression(self) -> str:
-        """Return what is wrong with an archive that is compressed as we cannot read it."""
+        """Return the reason if an archive has a compression that we cannot read."""
         try:
             with self.path.open("rb") as file:
                 zstd = file.read(len(_ZSTD)) == _ZSTD
@@ -129,7 +129,7 @@ class Supply:
 
 
 class _Hash:
-    """Takes what is written to it into a sha256."""
+    """A file that computes the sha256 of what is written to it."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
@@ -140,7 +140,7 @@ class _Hash:
 
 
 def _below(kind: VendorSdk, names: Mapping[str, PrefixEntry]) -> str:
-    """Return where in an archive the first of the files that we need is; there the others are expected, too."""
+    """Return the folder in an archive with the first of the files that we need; the others are expected there too."""
     for need in kind.needs:
         ends = (f"/{name}".partition(f"/{need}") for name in names)
         for before, found, after in ends:

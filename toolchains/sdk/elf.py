@@ -1,6 +1,6 @@
-"""Read the headers of an ELF file: its machine, what it needs of other libraries, and what it defines for them.
+"""Read the headers of an ELF file: its machine, its needs of other libraries, and its definitions for them.
 
-Read by pyelftools. The names are those of the ELF specification and of the System V ABI.
+pyelftools reads the file. The names are those of the ELF specification and of the System V ABI.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.segments import InterpSegment
 
 MAGIC = b"\x7fELF"
-# vna_flags: the loader only warns where such a version is missing. vd_flags: not a version, but the file's own name.
+# vna_flags: the loader only warns if such a version is missing. vd_flags: not a version, but the file's own name.
 _WEAK, _BASE = 2, 1
 
 
 class DamagedElfError(ValueError):
-    """A file that begins as an ELF file and cannot be read as one."""
+    """A file that starts like an ELF file but cannot be read as one."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,19 @@ class Elf:
     """One ELF file.
 
     Attributes:
-        machine: "x64", "AArch64": what pyelftools calls it.
+        machine: pyelftools' name, such as "x64" or "AArch64".
         bits: 32 or 64.
         little: whether it is little-endian.
         abi: the OS ABI, "ELFOSABI_SYSV".
         kind: the object file type, "ET_DYN".
-        interpreter: the loader that a program asks for.
+        interpreter: the loader that a program requests.
         soname: the name by which other files need it.
-        needed: the sonames of what it needs.
-        search: where it says that those lie: DT_RUNPATH, else DT_RPATH, each folder.
+        needed: the sonames of the libraries that it needs.
+        search: the folders in which it looks for them: DT_RUNPATH, or otherwise DT_RPATH.
         versions: by soname, the versions that it needs of that library; without weak ones.
         defined: the versions that it defines.
-        exports: those of the functions asked for that it defines.
-        hidden: whether it needs versions that were not seen, since it has no section headers.
+        exports: the requested functions that it defines.
+        hidden: whether it needs versions that cannot be read, because it has no section headers.
     """
 
     machine: str
@@ -63,7 +63,7 @@ def read(stream: IO[bytes], functions: Iterable[str] = ()) -> Elf:
 
     Args:
         stream: the file, seekable.
-        functions: the exports that are asked for.
+        functions: the functions to look for in its exports.
 
     Raises:
         DamagedElfError: it is not an ELF file, or it is damaged.
@@ -71,7 +71,8 @@ def read(stream: IO[bytes], functions: Iterable[str] = ()) -> Elf:
     try:
         return _read(ELFFile(stream), functions)
     except Exception as error:
-        # In a damaged file each table may lead anywhere; pyelftools lets through whatever that makes Python raise.
+        # In a damaged file, each table may point anywhere; pyelftools does not catch the resulting exceptions of
+        # Python.
         raise DamagedElfError(str(error) or type(error).__name__) from error
 
 
@@ -82,7 +83,7 @@ def _read(file: ELFFile, functions: Iterable[str]) -> Elf:
     if dynamic:
         for tag in dynamic.iter_tags():
             versioned |= tag.entry.d_tag == "DT_VERNEED"
-            # Strings alone are of interest; which attribute holds one depends on the tag.
+            # Only strings are needed; which attribute has the string depends on the tag.
             for attribute in ("needed", "soname", "runpath", "rpath"):
                 if hasattr(tag, attribute):
                     tags.setdefault(attribute, []).append(getattr(tag, attribute))
@@ -105,7 +106,7 @@ def _read(file: ELFFile, functions: Iterable[str]) -> Elf:
             for section in needed
             for library, versions in section.iter_versions()
         },
-        # The first name of an entry is the version's; the others are those that it inherits.
+        # The first name of an entry is the version's; the others are versions that it inherits.
         defined=frozenset(
             next(iter(names)).name
             for section in defined
@@ -118,7 +119,7 @@ def _read(file: ELFFile, functions: Iterable[str]) -> Elf:
 
 
 def _dynamic(file: ELFFile) -> Dynamic | None:
-    """Return the dynamic section, which a loader finds through its segment: a file may have no section headers."""
+    """Return the dynamic section, found through its segment as a loader does: a file may have no section headers."""
     segment = next((part for part in file.iter_segments() if isinstance(part, DynamicSegment)), None)
     return segment or next((part for part in file.iter_sections() if isinstance(part, DynamicSection)), None)
 

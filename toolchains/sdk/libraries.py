@@ -1,6 +1,6 @@
 """Find the shared libraries that an image will have, from its locked Debian packages, before the image exists.
 
-The versions that those of C and C++ define are read from the libraries themselves: no table of releases has to be kept.
+The versions that the libraries of C and C++ define are read from the libraries, so no table of releases is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from toolchains.sdk import elf
 from toolchains.system import paths
 from toolchains.system.children import run, tool
 
-# Nearly everything needs these, and what they lack is what "too new" means.
+# Nearly every program needs these, and an SDK is "too new" if it needs versions that they do not define.
 _RUNTIME = ("libc6", "libstdc++6")
 
 
@@ -24,12 +24,13 @@ class Provided:
     """The libraries of a target's image.
 
     Args:
-        target: as locked.
-        store: has the packages, or fetches them: those of C and C++ at once, others when one of theirs is asked for.
+        target: the locked target.
+        store: has the packages, or fetches them: those of C and C++ immediately, others when one of their libraries is
+            needed.
 
     Raises:
         OfflineError, GoneError, FetchError: a package is not available; see Store.fetch.
-        CommandError, MissingToolError: dpkg-deb cannot unpack it, or is not there.
+        CommandError, MissingToolError: dpkg-deb cannot unpack it, or is not installed.
     """
 
     def __init__(self, target: LockedTarget, store: Store) -> None:
@@ -45,18 +46,19 @@ class Provided:
         return self._versions.get(soname)
 
     def has(self, soname: str) -> bool:
-        """Return whether any of the packages has a library of this name where the loader looks."""
+        """Return whether one of the packages has a library of this name in a folder that the loader searches."""
         return soname in self._versions or soname in self._declared
 
     @cached_property
     def _declared(self) -> frozenset[str]:
-        """What the packages say of themselves in `shlibs`, which Debian has of each that others may link with."""
+        """Return the libraries in the packages' `shlibs`, where Debian lists each library that others may link with."""
         dpkg = tool("dpkg-deb", package="dpkg")
         found: set[str] = set()
         for deb in self._fetch(self._target.debs):
             said = run([dpkg, "--info", self._store.path(deb), "shlibs"], log="dpkg-deb", check=False).stdout
             for words in map(str.split, said.splitlines()):
-                # "udeb: ..." is for Debian's installer; the form of the soname is not said.
+                # Lines "udeb: ..." are for Debian's installer. shlibs does not give the form of the soname, so both are
+                # added.
                 if len(words) >= 2 and not words[0].endswith(":"):
                     found |= {f"{words[0]}.so.{words[1]}", f"{words[0]}-{words[1]}.so"}
         return frozenset(found)
@@ -72,7 +74,7 @@ def _defined(deb: Path) -> Iterator[tuple[str, frozenset[str]]]:
         for folder in Path(work).glob("**/x86_64-linux-gnu"):
             for path in folder.glob("*.so*"):
                 with path.open("rb") as file:
-                    # Some are texts for the linker.
+                    # Some of these files are texts for the linker.
                     if path.is_symlink() or file.read(len(elf.MAGIC)) != elf.MAGIC:
                         continue
                     library = elf.read(file)
@@ -80,12 +82,12 @@ def _defined(deb: Path) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def highest(versions: frozenset[str], like: str) -> str:
-    """The highest of the versions with the same name as another: like "GLIBC_2.99" it may be "GLIBC_2.41"; or ""."""
+    """Return the highest version with the same name as another: for "GLIBC_2.99" perhaps "GLIBC_2.41"; or ""."""
     name = like.rpartition("_")[0]
     return max((version for version in versions if version.rpartition("_")[0] == name), key=version_key, default="")
 
 
 def version_key(version: str) -> tuple[str, tuple[int, ...]]:
-    """Return what versions are sorted by: name, then numbers; "GLIBC_2.9" comes before "GLIBC_2.10"."""
+    """Return the sort key of a version: name, then numbers, so that "GLIBC_2.9" comes before "GLIBC_2.10"."""
     name, _, numbers = version.rpartition("_")
     return name, tuple(int(part) if part.isdigit() else 0 for part in numbers.split("."))

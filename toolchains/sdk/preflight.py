@@ -1,12 +1,12 @@
 """Check a vendor's SDK before anything is built: list what is missing or will not run in a target's image.
 
-    files      what we need is there, and may be executed
-    machine    what runs on the host is for x86-64 Linux, with glibc's loader
-    versions   the libraries of C and C++ in the image define all versions that it needs of them
-    libraries  every other library that it needs is in the SDK or in the image
+    files      the files that we need exist and are executable
+    machine    files that run on the host are for x86-64 Linux, with glibc's loader
+    versions   the libraries of C and C++ in the image define all versions that the SDK needs
+    libraries  every other library that the SDK needs is in the SDK or in the image
 
-Programs and libraries are looked at in the folders that run on the host; others may be for the device. What we use,
-and what that needs, must have its libraries; of other files it is only remarked.
+Programs and libraries are checked in the folders that run on the host; other folders may be for the device. The files
+that we use, and those that they need, must have their libraries; for other files there is only a notice.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from toolchains.sdk import elf
 from toolchains.sdk.elf import DamagedElfError, Elf
 from toolchains.sdk.libraries import Provided, highest, version_key
 
-# glibc's own and the one for its extensions.
+# The ABI of glibc, and that of its extensions.
 _ABIS = ("ELFOSABI_SYSV", "ELFOSABI_LINUX")
-# What Debian's essential packages and those of Python have in /usr/bin, as far as scripts ask for it.
+# The interpreters that Debian's essential packages and Python's packages have in /usr/bin and that scripts ask for.
 _INTERPRETERS = ("sh", "dash", "bash", "perl", "python3")
 _LONGEST_LINE = 256
-# Where Debian's packages have libraries for x86-64; /lib is a link.
+# The folders with the libraries of Debian's packages for x86-64; /lib is a link.
 _LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu")
-# As many links as Linux follows.
+# The number of links that Linux follows.
 _LINKS = 40
 
 
@@ -48,12 +48,12 @@ class Finding:
 def check_sdk(
     kind: VendorSdk, entries: Mapping[str, PrefixEntry], home: str, provided: Provided, python: str
 ) -> list[Finding]:
-    """Return everything that is wrong with an SDK.
+    """Return all findings about an SDK.
 
     Args:
-        kind: what it should be.
+        kind: the description of the expected SDK.
         entries: its files by their names in it.
-        home: where it will lie in the image.
+        home: its path in the image.
         provided: the image's libraries.
         python: the version of the image's Python, "3.13".
     """
@@ -67,7 +67,7 @@ def resolve_links(entries: Mapping[str, PrefixEntry], name: str) -> str | None:
 
 
 def _followed(entries: Mapping[str, PrefixEntry], name: str) -> str:
-    """Where a name leads to through links: a file of the SDK, a path that it does not have, or "" from a circle."""
+    """Follow links from a name: return a file of the SDK, a path that it does not have, or "" for a circle of links."""
     for _ in range(_LINKS):
         link = next((path for path in (name, *_above(name)) if path in entries and entries[path].link), None)
         if link is None:
@@ -87,7 +87,7 @@ class _Check:
         self._provided = provided
         self._python = python
         self._elfs: dict[str, Elf | None] = {}
-        # Where in the SDK there is a library of this name.
+        # The paths in the SDK of the files with each base name.
         self._places: dict[str, list[str]] = {}
         for name in sorted(entries):
             self._places.setdefault(posixpath.basename(name), []).append(name)
@@ -156,7 +156,7 @@ class _Check:
             yield Finding(need, f"is a script for {program or 'nothing'}; this image has {', '.join(known)}")
 
     def _defining(self, folder: str, functions: Iterable[str]) -> Iterator[str]:
-        """Yield the libraries directly in a folder, or that links in it lead to, that define one of the functions."""
+        """Yield the libraries directly in a folder, or that its links lead to, which define one of the functions."""
         names = {resolve_links(self._entries, name) for name in self._inside(folder)}
         for name in sorted(filter(None, names)):
             with self._entries[name].open() as file:
@@ -171,7 +171,7 @@ class _Check:
                 yield name
 
     def _reached(self, used: Iterable[str]) -> set[str]:
-        """Return what is used, and what the loader takes of the SDK for it."""
+        """Return the used files, and the files of the SDK that the loader loads for them."""
         reached: set[str] = set()
         waiting = list(used)
         while waiting:
@@ -187,9 +187,9 @@ class _Check:
         return posixpath.dirname(name) in self._kind.host and not self._entries[name].link
 
     def _elf(self, name: str) -> Elf | None:
-        """Return what the headers of a file say; None if it is not an ELF file.
+        """Return the content of a file's headers; None if it is not an ELF file.
 
-        A damaged one says nothing; that it is damaged is found where it is looked at.
+        For a damaged file it is None too; the damage is reported where the file is checked.
         """
         if name not in self._elfs:
             try:
@@ -213,7 +213,7 @@ class _Check:
             except DamagedElfError as error:
                 yield Finding(name, f"is a damaged ELF file: {error}")
             return
-        # Objects and kernel modules are nothing that a process runs.
+        # A process does not run objects and kernel modules.
         if found.kind not in ("ET_EXEC", "ET_DYN"):
             return
         if (found.machine, found.bits, found.little) != ("x64", 64, True):
@@ -236,7 +236,7 @@ class _Check:
         inside = self._library(name, found, soname)
         if inside is not None:
             giver = self._elf(inside)
-            # The loader only warns of a library that defines no versions at all.
+            # If a library defines no versions at all, the loader only warns.
             if giver and giver.defined and (missing := set(found.versions.get(soname, ())) - giver.defined):
                 yield Finding(name, f"needs {_list(missing)} of {soname}, which the SDK's {inside} does not define")
             return
@@ -258,7 +258,7 @@ class _Check:
                 yield Finding(name, f"needs {version} of {soname}; this image has {has} ({self._provided.runtime})")
 
     def _library(self, name: str, found: Elf, soname: str) -> str | None:
-        """Return the file of the SDK that the loader takes for a library, if it takes one of them."""
+        """Return the file of the SDK that the loader would use for a library; None if it uses none of them."""
         folders = (*(self._folder(name, folder) for folder in found.search), *self._kind.search)
         for folder in folders:
             if folder is not None:
@@ -278,7 +278,7 @@ class _Check:
 
 
 def _highest_of_each(versions: Iterable[str]) -> list[str]:
-    """Return the highest version of each name: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
+    """Return the highest version of each name: for GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
     best = {version.rpartition("_")[0]: version for version in sorted(versions, key=version_key)}
     return sorted(best.values())
 
@@ -288,7 +288,7 @@ def _list(versions: Iterable[str]) -> str:
 
 
 def _above(name: str) -> Iterator[str]:
-    """Yield the folders that a file is in, the innermost first."""
+    """Yield the parent folders of a file, the innermost first."""
     folder = posixpath.dirname(name)
     while folder and folder != "/":
         yield folder

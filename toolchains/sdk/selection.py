@@ -1,10 +1,10 @@
-"""Decide which SDK a command line means: --sdk with a path or a word, or the variables of the vendor's README.
+"""Select the SDK for a command line: --sdk with a path or a word, or the variables of the vendor's README.
 
---sdk=PATH           that archive or folder, whatever variables are set
---sdk=environment    what the variables name; those of single files may be absent where the folder has the files
---sdk=reference      our own part, whatever variables are set
-nothing              what the variables name if all of them are set, which is said; else our own part, and if some
-                     of them are set, that is said, too
+--sdk=PATH           this archive or folder; the variables are ignored
+--sdk=environment    the SDK that the variables name; those of single files may be unset if the folder has the files
+--sdk=reference      our own part; the variables are ignored
+no --sdk             the SDK that the variables name, if all of them are set, with a notice; otherwise our own part,
+                     with a notice if some of them are set
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Given:
 
     Attributes:
         path: the archive, or a folder.
-        sha256: what it must have, in lower case; anything if empty.
-        version: where its folder's name does not say it.
-        files: files of it that lie elsewhere than in that folder, by their names in the SDK.
-        word: what stands for all this on a command line, where it is not the path.
+        sha256: the required sha256, in lower case; any if empty.
+        version: given if the folder's name does not have it.
+        files: files of the SDK that are outside that folder, by their names in the SDK.
+        word: the word on the command line that selects it, if it is not a path.
     """
 
     path: Path
@@ -43,21 +43,21 @@ class Given:
 
     @property
     def option(self) -> str:
-        """Return the value of --sdk that gives it."""
+        """Return the value of --sdk that selects it."""
         return self.word or str(self.path)
 
 
 def select_sdk(
     target: LockedTarget, sdk: str, environ: Mapping[str, str], *, sha256: str = "", version: str = ""
 ) -> Given | None:
-    """Return the vendor SDK that a command line means; None for our own part.
+    """Return the vendor SDK that a command line selects; None for our own part.
 
     Args:
-        target: the command's.
-        sdk: the value of --sdk; empty if it is not there.
-        environ: the variables.
-        sha256: what it must have.
-        version: of the SDK.
+        target: the target of the command.
+        sdk: the value of --sdk; empty if it is not given.
+        environ: the environment variables.
+        sha256: the required sha256 of the SDK.
+        version: the version of the SDK.
 
     Raises:
         UsageError: the variables are incomplete or name what does not exist, or the target accepts no vendor SDK.
@@ -76,13 +76,13 @@ def select_sdk(
 
 
 def is_named(target: LockedTarget, environ: Mapping[str, str]) -> bool:
-    """Return whether the variables name an SDK, which a command line without --sdk would mean."""
+    """Return whether the variables name an SDK, which a command line without --sdk would select."""
     variables = VendorSdk.read(target.sdk).environment if target.sdk else {}
     return bool(variables) and all(environ.get(variable) for variable in variables)
 
 
 def _named(kind: VendorSdk, environ: Mapping[str, str], *, asked: bool, sha256: str, version: str) -> Given | None:
-    """Return what the variables name; without being asked for it, only if all are set."""
+    """Return the SDK that the variables name; without --sdk=environment, only if all are set."""
     known = {variable: environ[variable] for variable in kind.environment if environ.get(variable)}
     missing = [variable for variable in kind.environment if variable not in known]
     whole = next((variable for variable, name in kind.environment.items() if not name), "")
@@ -108,7 +108,7 @@ def _named(kind: VendorSdk, environ: Mapping[str, str], *, asked: bool, sha256: 
             path = Path(known[variable]).expanduser().absolute()
             if not path.is_file():
                 raise UsageError(f"{variable} names no file: {path}", next=f"correct {variable}, or unset it")
-            # What lies where it belongs need not be said twice.
+            # A file at its usual place needs no entry.
             if path != folder / name:
                 files[name] = path
     _console.print(

@@ -1,10 +1,11 @@
-"""Check a vendor SDK that the user supplies, and put it into the image in place of one of our native parts.
+"""Check a vendor SDK that the user supplies, and put it into the image instead of one of our native parts.
 
-Nothing here fetches one, and an image that has one is labelled as not for pushing. The steps of given():
-    1. its sha256 (supply.py) against the one that the user gives, or against the one written down at its first use
-    2. whether it will run in the target's image (preflight.py), unless that was found out before of the same two
-    3. its version, from the name of its folder, where an image's path needs one
-    4. place, sha256, version and what it was checked for are written down in build/sdk.json, which git ignores
+This module fetches no SDK, and an image with one has a label that it must not be pushed. The steps of
+check_given_sdk():
+    1. compare its sha256 (contents.py) with the one that the user gives, or with the one recorded at its first use
+    2. check whether it will run in the target's image (preflight.py), unless that was checked for the same two before
+    3. read its version from the name of its folder, if an image's path needs one
+    4. record path, sha256, version and the checked image in build/sdk.json, which git ignores
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from toolchains.system import durable, paths
 from toolchains.system.errors import HashMismatchError, SdkError, UsageError
 from toolchains.system.steps import step
 
-# What decides whether an SDK is taken. A change here has it looked at again.
+# The revision of the checks: raise it if they change, so that every SDK is checked again.
 PREFLIGHT = 1
 _VERSION = r"[0-9][0-9A-Za-z.]*"
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -49,37 +50,37 @@ class Sdk:
 
     @property
     def replaces(self) -> str:
-        """Return the recipe that it stands in for."""
+        """Return the recipe that it replaces."""
         return self.kind.replaces
 
     @property
     def folder(self) -> str:
-        """Return what its tar is called among the parts of an image."""
+        """Return the name of its tar among the parts of an image."""
         return f"{self.kind.key}-{self.version or self.sha256[:12]}"
 
     @property
     def home(self) -> str:
-        """Return where it lies in an image."""
+        """Return its path in an image."""
         return self.kind.home.format(version=self.version)
 
     @property
     def arguments(self) -> dict[str, str]:
-        """Values of the Dockerfile's ARG."""
+        """Return the values of the Dockerfile's ARGs."""
         return {"SDK": self.folder, "SDK_HOME": self.home}
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return what the image says of it."""
+        """Return the labels of the image about it."""
         name = f"{self.kind.key} {self.version}".strip()
         return {"sdk": name, "sdk-sha256": self.sha256, "redistributable": "false"}
 
     @property
     def identity(self) -> str:
-        """Return the digest of all that goes into the tar of it."""
+        """Return the digest of all inputs of its tar."""
         return digest({"sha256": self.sha256, "home": self.home, "format": prefix.FORMAT})
 
     def part(self, store: Store) -> Path:
-        """Return a tar of its files, from the store or made now.
+        """Return a tar of its files, from the store or written now.
 
         Raises:
             UnsafeArchiveError: it has an entry that leaves its folder.
@@ -94,18 +95,18 @@ class Sdk:
 
 
 def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
-    """Check what a user gives as a target's SDK.
+    """Check the SDK that a user supplies for a target.
 
     Args:
-        target: as locked.
-        what: the user gives.
+        target: the locked target.
+        what: the user's options.
         store: has the packages of the image's libraries, or fetches them.
 
     Raises:
-        UsageError: the target takes none, or there is nothing at that path.
-        HashMismatchError: it is not what was given before, or has another sha256 than was said.
-        SdkError: it lacks what we need, will not run in the image, or does not tell its version; lists all
-            that is wrong.
+        UsageError: the target takes no SDK, or nothing exists at that path.
+        HashMismatchError: it differs from the SDK of an earlier use, or has another sha256 than the given one.
+        SdkError: it lacks files that we need, will not run in the image, or has no recognisable version; lists all
+            reasons.
         OfflineError, GoneError, FetchError: a package with the image's libraries is not available.
     """
     if not target.sdk:
@@ -115,7 +116,7 @@ def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
     if not supply.path.exists():
         raise UsageError(f"there is no archive or folder {supply.path}", next="--sdk=PATH of it")
     if not (supply.path.is_file() or supply.path.is_dir()):
-        # To open a pipe would be to wait for whoever writes to it.
+        # Opening a pipe would wait for a writer.
         raise UsageError(
             f"{supply.path} is neither a file nor a folder",
             why="it is a pipe, a device or a socket",
@@ -169,10 +170,10 @@ def _preflight(
     entries: Mapping[str, prefix.PrefixEntry],
     store: Store,
 ) -> None:
-    """See that it will run in the target's image, and say what else was seen.
+    """Check that it will run in the target's image, and print other findings.
 
     Raises:
-        SdkError: it will not; lists every reason.
+        SdkError: it will not run; lists every reason.
     """
     found = preflight.check_sdk(kind, entries, home, Provided(target, store), target.python)
     fatal = [finding for finding in found if finding.fatal]
@@ -196,7 +197,7 @@ def _advice(kind: VendorSdk, fatal: Sequence[Finding]) -> str:
 
 
 def _checked(kind: VendorSdk, target: LockedTarget) -> str:
-    """Return the digest of all that the preflight goes by, the SDK aside."""
+    """Return the digest of all inputs of the preflight, except the SDK."""
     return digest(
         {
             "kind": trees.files_digest({"kind": vendors.file(kind.key)}),

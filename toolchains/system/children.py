@@ -1,7 +1,7 @@
 """Run child processes. No other module starts one, except bootstrap.py, which runs before this can be imported.
 
-A child gets a short, explicit environment, so that a variable of the user's shell cannot change what is built. What it
-prints goes to a log file; an error carries the last lines of it.
+A child gets a small, explicit environment, so that a variable of the user's shell cannot change what is built. Its
+output goes to a log file; an error carries the last lines of it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from toolchains.system import paths, scratch, space
 from toolchains.system.errors import CommandError, MissingToolError
 from toolchains.system.paths import LOGS
 
-# What every child sees of our environment.
+# The variables that every child inherits.
 _PASSED = ("HOME", "TERM")
-# What a child that may use the network also sees: the user's own proxies, certificates and pip settings. None of
-# them can change a result, since every byte fetched is checked against the lock.
+# The variables that a child with network access also inherits: the user's proxies, certificates and pip settings. They
+# cannot change a result, because every fetched byte is checked against the lock.
 _PASSED_NETWORK = (
     "http_proxy",
     "https_proxy",
@@ -37,7 +37,7 @@ _PASSED_NETWORK = (
     "CURL_CA_BUNDLE",
 )
 _NETWORK_PREFIX = "PIP_"
-# What is running now, in whichever thread.
+# The running children of all threads.
 _children: list[subprocess.Popen[str]] = []
 _TAIL_LINES = 20
 _ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--")
@@ -45,7 +45,7 @@ _ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--")
 
 @dataclass(frozen=True)
 class Completed:
-    """What a child left: its exit status and all it printed, stdout and stderr apart."""
+    """The result of a child: its exit status and its output, stdout and stderr separately."""
 
     status: int
     stdout: str
@@ -53,13 +53,13 @@ class Completed:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None, *, network: bool = False) -> dict[str, str]:
-    """Return the environment of a child: whitelisted, UTF-8, UTC, plus `extra`."""
+    """Return the environment of a child: only permitted variables, UTF-8, UTC, and `extra`."""
     env = {name: os.environ[name] for name in _PASSED if name in os.environ}
     if network:
         env |= connection()
         env |= {name: value for name, value in os.environ.items() if name.startswith(_NETWORK_PREFIX)}
     env |= {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-    # What a child that is killed leaves there is removed with what we leave.
+    # Files that a killed child leaves in this folder are removed together with ours.
     env["TMPDIR"] = str(paths.scratch())
     env |= extra or {}
     return env
@@ -71,7 +71,7 @@ def connection() -> dict[str, str]:
 
 
 def tool(name: str, *, package: str) -> str:
-    """Return the path of a program of the host's, or MissingToolError naming the Debian package that has it."""
+    """Return the path of a program on the host; raise MissingToolError with its Debian package if it is missing."""
     path = shutil.which(name)
     if path is None:
         raise MissingToolError(f"{name} is not installed", next=f"apt-get install {package}")
@@ -97,19 +97,19 @@ def run(
     Args:
         argv: program and arguments; never a shell line.
         log: name of the log file under build/logs, without suffix; the file is replaced.
-        env: added to the whitelisted environment.
+        env: added to the permitted variables.
         network: also pass proxies, certificates and pip settings.
         check: raise on a non-zero exit status.
-        line: called with each line of stdout and stderr as it comes, for progress.
-        isolated: in mount and PID namespaces that end with the program. Even if it is killed, the kernel unmounts what
-            it mounted, and ends what it started. Only root may ask for it.
-        next: the advice that a CommandError gives.
-        input: a file that the program reads from stdin; it is empty without one.
-        output: a file for what the program writes to stdout, which is then not in the log; not together with `line`.
+        line: called with each line of stdout and stderr as it is printed, for progress.
+        isolated: run in mount and PID namespaces that end with the program. Even if it is killed, the kernel unmounts
+            what it mounted, and ends what it started. Requires root.
+        next: the advice in a CommandError.
+        input: a file for the program's stdin, which is otherwise empty.
+        output: a file for the program's stdout, which is then not in the log; not together with `line`.
 
     Raises:
         CommandError: exit status not zero and `check`; carries the last lines printed and the log's path.
-        FileError: the same, and it printed that a disk is full.
+        FileError: the same, and the program printed that a disk is full.
         MissingToolError: the program does not exist.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -171,17 +171,18 @@ def _dying_with_us() -> list[str]:
 
 
 def end_children() -> None:
-    """End what other threads are running now: to them it is a child that failed."""
+    """End the children of other threads, which then see a failed child."""
     for child in tuple(_children):
         _end(child)
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """End a child and all that it started; they are one process group.
+    """End a child and everything that it started; they are one process group.
 
-    SIGINT first, after which more programs clean up than after SIGTERM: pytest and with it its containers, for one.
+    SIGINT comes first, because more programs clean up after it than after SIGTERM; pytest, for example, removes its
+    containers.
     """
-    # A group whose last member is gone cannot be signalled.
+    # If all members of a group have ended, it cannot be signalled.
     with contextlib.suppress(ProcessLookupError):
         for number in (signal.SIGINT, signal.SIGTERM):
             os.killpg(child.pid, number)
@@ -190,20 +191,20 @@ def _end(child: subprocess.Popen[str]) -> None:
                 break
             except subprocess.TimeoutExpired:
                 continue
-        # The child, or what ignored the signals and outlived it.
+        # The child, or its descendants that ignored the signals.
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
 def start(argv: Sequence[str | Path], *, log: str) -> subprocess.Popen[bytes]:
-    """Start a daemon: it outlives this process, and what it prints goes to its log file.
+    """Start a daemon: it outlives this process, and its output goes to its log file.
 
     Raises:
         MissingToolError: the program does not exist.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
     env = clean_environment(network=True)
-    # Our own folder is removed when this process ends; a daemon needs one that stays.
+    # This process's own folder is removed when the process ends; a daemon needs one that stays.
     del env["TMPDIR"]
     with (LOGS / f"{log}.log").open("wb") as output:
         try:

@@ -1,4 +1,4 @@
-"""Write files and folders so that a name never stands for something half-written, not even after a power failure.
+"""Write files and folders so that a name never refers to incomplete content, not even after a power failure.
 
 A rename may reach the disk before the content of what was renamed. So the content is synced first, then the rename.
 """
@@ -11,7 +11,7 @@ from tempfile import NamedTemporaryFile
 
 
 def move(source: Path, place: Path) -> None:
-    """Rename a file or a folder, synced to the disk before and after; a file of that name is replaced."""
+    """Rename a file or a folder, synced to the disk before and after; an existing file of that name is replaced."""
     _sync_all(source)
     missing = [folder for folder in place.parents if not folder.exists()]
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ def move(source: Path, place: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text file, or replace the one that is there; a reader sees the old text or the new one."""
+    """Write a text file, or replace an existing one; a reader sees either the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
         work = Path(file.name)
@@ -44,7 +44,7 @@ def _sync_all(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Have the content of a file, or the names in a folder, on the disk."""
+    """Sync the content of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Where the project keeps things: its own folders, and the caches it may fill."""
+"""The paths of the project's own folders, and of the caches that it may fill."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ RESULTS = BUILD / "results"
 
 
 def cache() -> Path:
-    """Return the folder under which the store and every built part live.
+    """Return the folder of the store, which has every built part.
 
-    FOUNDRY_CACHE wins; else the XDG cache directory; else ~/.cache. Shared by all checkouts of a user: every name in it
-    is a digest.
+    FOUNDRY_CACHE takes precedence; then the XDG cache directory; then ~/.cache. All checkouts of a user share it,
+    because every name in it is a digest.
     """
     override = os.environ.get("FOUNDRY_CACHE")
     if override:

@@ -1,4 +1,4 @@
-"""Name a process so that a later one can tell whether it is dead, even if another process has its number by then."""
+"""Name a process so that a later one can tell whether it is dead, even if another process has its number then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def process_name() -> str:
 
 
 def is_dead(name: str) -> bool:
-    """Return whether a process is known to be dead. One of another machine, or of an earlier boot of this, never is."""
+    """Return whether a process is known to be dead; False for processes of other machines and of earlier boots."""
     machine, _, rest = name.partition(" ")
     number, _, start = rest.partition(" ")
     return machine == _machine() and number.isdecimal() and _start(int(number)) != start
@@ -27,11 +27,11 @@ def _machine() -> str:
 
 
 def _start(number: int) -> str:
-    """When a process started; empty if there is none."""
+    """Return the start time of a process; empty if there is none."""
     try:
-        # The second field is the program's name in parentheses, which may hold spaces and parentheses.
+        # The second field is the program's name in parentheses, which may contain spaces and parentheses.
         fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    # A zombie only waits for its parent.
+    # A zombie has ended, and only waits for its parent.
     return "" if fields[0] == "Z" else fields[19]

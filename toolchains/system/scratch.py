@@ -1,11 +1,11 @@
 """Give this process a folder for large temporary files, and remove the folders of processes that were killed.
 
-    TMPDIR/foundry-UID/lock         held while a folder is made or removed
-    TMPDIR/foundry-UID/NAME         what one process works with
-    TMPDIR/foundry-UID/NAME.owner   which process that is; locked as long as the process or one of its children lives
+    TMPDIR/foundry-UID/lock         held while a folder is created or removed
+    TMPDIR/foundry-UID/NAME         the working folder of one process
+    TMPDIR/foundry-UID/NAME.owner   names that process; locked as long as the process or one of its children lives
 
-The kernel drops the lock with the last process that has the file open. So a lock that is free means that nobody works
-in the folder any more, even if another process has the owner's number by now.
+The kernel releases the lock when the last process that has the file open ends. So a free lock means that no process
+uses the folder any more, even if another process has the owner's number by now.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tempfile import mkstemp
 from toolchains.system.errors import FileError
 
 _OWNER = ".owner"
-# Others may pass through and not look: as an ordinary user, mmdebstrap works with the rights of a subordinate user.
+# Others may enter but not list: run as an ordinary user, mmdebstrap works with the rights of a subordinate user.
 _MODE = 0o711
-# The folders of this process by the folder that TMPDIR named, each with the open file that holds its lock.
+# The folders of this process by the value of TMPDIR, each with the open file that holds its lock.
 _held: dict[Path, tuple[Path, int]] = {}
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """A folder that a killed process left: which process, and how many bytes are in it."""
+    """A folder that a killed process left, with the name of that process and the size in bytes."""
 
     path: Path
     owner: str
@@ -44,14 +44,14 @@ def process_folder(temporary: Path) -> Path:
     """Return the folder of this process below a folder for temporary files; removed when the process ends.
 
     Raises:
-        FileError: another user made a folder of the name that it needs.
+        FileError: the folder's name belongs to a folder of another user.
     """
     if temporary not in _held:
         with _locked(temporary, create=True) as parent:
             owner, name = mkstemp(dir=parent, prefix="", suffix=_OWNER)
             fcntl.flock(owner, fcntl.LOCK_EX)
             os.write(owner, f"process {os.getpid()} on {socket.gethostname()}".encode())
-            # After its owner, because nobody removes a folder that has none.
+            # After its owner file, because a folder without an owner file is never removed.
             place = Path(name).with_suffix("")
             place.mkdir()
             place.chmod(_MODE)
@@ -61,7 +61,7 @@ def process_folder(temporary: Path) -> Path:
 
 
 def locks() -> tuple[int, ...]:
-    """Return the open files that a child must inherit, so that its folder stays while it works there."""
+    """Return the open files that a child must inherit, so that its folder stays while the child works in it."""
     return tuple(owner for _, owner in _held.values())
 
 
@@ -85,7 +85,7 @@ def sweep(temporary: Path) -> list[Leftover]:
 
 @contextmanager
 def _locked(temporary: Path, *, create: bool = False) -> Iterator[Path | None]:
-    """This user's folder of folders, for one process at a time; None if there is none."""
+    """Yield this user's folder of folders, for one process at a time; None if it does not exist."""
     parent = temporary / f"foundry-{os.geteuid()}"
     if create:
         temporary.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def _locked(temporary: Path, *, create: bool = False) -> Iterator[Path | None]:
     except FileNotFoundError:
         yield None
         return
-    # The folder for temporary files is everybody's, and the name can be guessed.
+    # Everybody may write to the folder for temporary files, and can guess the name.
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise FileError(
             f"cannot use {parent} for temporary files",
@@ -110,12 +110,12 @@ def _locked(temporary: Path, *, create: bool = False) -> Iterator[Path | None]:
 
 
 def _abandoned(parent: Path) -> Iterator[Path]:
-    """Yield the folders whose owner is dead, and so are all children of it; each is locked while it is looked at."""
+    """Yield the folders whose owner and all of its children are dead; each is locked during the check."""
     for file in sorted(parent.glob(f"*{_OWNER}")):
-        # Its owner may end in this moment.
+        # The owner may end and remove its file at this moment.
         with suppress(FileNotFoundError), file.open() as owner:
             host = owner.read().rpartition(" on ")[2]
-            # Where the folder is shared with another machine, the lock may not be.
+            # If the folder is shared with another machine, the lock may not be.
             if host in ("", socket.gethostname()) and _lock_is_free(owner.fileno()):
                 yield file.with_suffix("")
 
@@ -138,17 +138,17 @@ def _described(place: Path) -> Leftover:
 
 
 def _remove(place: Path) -> None:
-    """Remove a folder and its owner file; what cannot be removed stays, with its owner file, for the next try."""
-    # run gives each child the scratch folder of this process, so it imports this module.
+    """Remove a folder and its owner file; if something cannot be removed, it stays, with its owner file, for later."""
+    # children.run gives each child the scratch folder of this process, so that module imports this one.
     from toolchains.system.children import run
 
     if _has_mounts(place):
-        # To go on would delete what is mounted there.
+        # Continuing would delete the content of what is mounted there.
         return
     shutil.rmtree(place, ignore_errors=True)
     helper = shutil.which("mmdebstrap")
     if place.exists() and os.geteuid() != 0 and helper:
-        # As an ordinary user, mmdebstrap makes files that belong to a subordinate user.
+        # Run as an ordinary user, mmdebstrap creates files that belong to a subordinate user.
         run([helper, "--unshare-helper", "rm", "-rf", place], log="remove-leftovers", check=False)
         shutil.rmtree(place, ignore_errors=True)
     if not place.exists():
@@ -156,14 +156,14 @@ def _remove(place: Path) -> None:
 
 
 def _has_mounts(place: Path) -> bool:
-    """Return whether something is mounted below a folder. A space in a name is written \\040 there."""
+    """Return whether something is mounted below a folder. mountinfo writes a space in a name as \\040."""
     inside = f"{place.resolve()}/".replace(" ", "\\040")
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return any(line.split()[4].startswith(inside) for line in mounts)
 
 
 def _leave(process: int, place: Path) -> None:
-    # A child that was forked from this process runs the same functions at its end.
+    # A child that was forked from this process also runs this function at its end.
     if os.getpid() == process:
         _remove(place)
 

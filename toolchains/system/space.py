@@ -1,4 +1,4 @@
-"""Recognise a full disk in what programs print, and report how much room there is."""
+"""Recognise a full disk in the output of programs, and report the free space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def error(what: str, why: str, places: Sequence[Path] = ()) -> FileError:
     """Return the error for a full disk.
 
     Args:
-        places: files or folders that could not be written; the folders that are written to, if it is not known.
+        places: files or folders that could not be written; if unknown, the folders that Foundry writes to are reported.
     """
     shown = places or (paths.cache(), paths.temporary(), paths.BUILD)
     return FileError(
@@ -28,6 +28,6 @@ def error(what: str, why: str, places: Sequence[Path] = ()) -> FileError:
 
 
 def _free(place: Path) -> float:
-    """GB that are free on the file system of a path, which need not exist."""
+    """Return the free GB on the file system of a path, which need not exist."""
     place = place.absolute()
     return shutil.disk_usage(next(path for path in (place, *place.parents) if path.exists())).free / 1e9

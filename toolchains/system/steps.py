@@ -1,4 +1,4 @@
-"""Tell the user which step of a build is at work, and how long each one took."""
+"""Tell the user which step of a build is running, and how long each one took."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _console = Console(stderr=True, highlight=False)
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Around a piece of work: says when it starts, and its seconds when it is done."""
+    """Print the name of a step when it starts, and its seconds when it is done."""
     start = time.monotonic()
     _console.print(f"[bold]-[/] {what}")
     yield

@@ -1,4 +1,4 @@
-"""Join this process's terminal to a stream: keys go out as they are typed, what comes back is shown as it is."""
+"""Connect this process's terminal to a stream: keys are sent as they are typed, and answers are shown unchanged."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _CHUNK = 65536
 
 
 def join(stream: Any, resize: Callable[[int, int], None]) -> None:
-    """Pump bytes both ways until the other side closes. Stdin must be a terminal.
+    """Copy bytes in both directions until the other side closes. Stdin must be a terminal.
 
     Args:
-        stream: what a container engine hands out for an interactive command: a socket, or an object around one.
+        stream: a container engine's stream for an interactive command: a socket, or an object around one.
         resize: called with rows and columns, at the start and whenever the window changes.
     """
-    # Over a Unix socket the SDK wraps the socket in a file; reads of that file could hold bytes back.
+    # Over a Unix socket, the Docker SDK wraps the socket in a file, whose buffer could hold bytes back.
     sock = getattr(stream, "_sock", stream)
     keys = sys.stdin.fileno()
 
     def fit(*_: object) -> None:
         size = shutil.get_terminal_size()
-        # The command may just have ended; then there is nothing to resize.
+        # The command may just have ended; then nothing can be resized.
         with contextlib.suppress(Exception):
             resize(size.lines, size.columns)
 
@@ -37,7 +37,7 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
     before = signal.signal(signal.SIGWINCH, fit)
     saved = termios.tcgetattr(keys)
     try:
-        # Not the default, which throws away what was typed ahead.
+        # TCSADRAIN, because the default discards keys that were already typed.
         tty.setraw(keys, termios.TCSADRAIN)
         while True:
             ready, _, _ = select.select([sock, keys], [], [])
@@ -50,7 +50,7 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
             if keys in ready:
                 data = os.read(keys, _CHUNK)
                 if not data:
-                    # In raw mode Ctrl-D is a key like others; this is the end of the terminal itself.
+                    # The terminal itself was closed; in raw mode, Ctrl-D is a key like others.
                     return
                 sock.sendall(data)
     finally:

@@ -1,6 +1,7 @@
-"""Read the values of options that are more than text: numbers, lists of numbers, digests. What does not fit is refused.
+"""Read option values that are more than text: numbers, lists of numbers, digests. Wrong values are refused.
 
-Input: the option's name and the words of a command line. Output: the value. Verbs read values before they do anything.
+Input: the option's name and the words of a command line. Output: the value. Verbs read all values before any other
+step.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ def read_number(option: str, text: str, *, example: int, default: int = 0, most:
     Args:
         option: its name, such as "--jobs".
         text: its value; empty if the option is not given.
-        example: a value that is right.
+        example: a valid value.
         default: returned if the option is not given.
-        most: the largest number that is accepted; None for any.
+        most: the largest accepted number; None for no limit.
 
     Raises:
         UsageError: it is not a number from 1 to `most`.
@@ -32,12 +33,12 @@ def read_numbers(option: str, text: str, *, least: int, example: str, count: int
 
     Args:
         option, text: as for read_number.
-        least: the smallest number that is accepted.
-        example: a value that is right.
-        count: how many numbers there may be; None for any.
+        least: the smallest accepted number.
+        example: a valid value.
+        count: the maximum number of numbers; None for no limit.
 
     Raises:
-        UsageError: one of them is not such a number, or they are too many.
+        UsageError: one of them is not such a number, or there are too many.
     """
     words = text.split(",") if text else []
     if count is not None and len(words) > count:
@@ -62,7 +63,7 @@ def read_pair(option: str, text: str, *, example: str) -> tuple[str, str]:
     """Return the name and the value that an option gives as NAME=VALUE.
 
     Raises:
-        UsageError: it has not that form.
+        UsageError: it does not have that form.
     """
     name, sign, value = text.partition("=")
     if not (name and sign and value):
@@ -71,10 +72,10 @@ def read_pair(option: str, text: str, *, example: str) -> tuple[str, str]:
 
 
 def read_indexed(option: str, texts: Sequence[str], *, example: str) -> tuple[tuple[int, str], ...]:
-    """Return the index of a parameter, from 0, and the value, for each time that an option gives IDX=VALUE.
+    """Return the index of a parameter, from 0, and the value for each IDX=VALUE that an option gives.
 
     Raises:
-        UsageError: one of them has not that form.
+        UsageError: one of them does not have that form.
     """
     found = []
     for text in texts:
@@ -94,5 +95,5 @@ def _number(option: str, text: str, word: str, least: int, most: int | None, exa
 
 
 def _is_number(word: str) -> bool:
-    # str.isdecimal alone accepts the digits of other scripts.
+    # str.isdecimal alone accepts digits of other scripts.
     return word.isascii() and word.isdecimal()

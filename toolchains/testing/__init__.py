@@ -1,4 +1,4 @@
-"""Prove and check: e2e, bench and the whole test run.
+"""Run checks: e2e, bench, conformance and the whole test run.
 
-Input: a target's image. Output: results in build/results and an exit status.
+Input: a target's image. Output: results in build/results, and an exit status.
 """

@@ -1,9 +1,9 @@
-"""The verb conformance: run tests of Triton's language in a target's image, and say what became of each.
+"""The verb conformance: run tests of Triton's language in a target's image, and report the outcome of each.
 
-The tests are the project's own, conformance/language, or a folder of the user's. They run in workers of a container,
-one after the other in each; conformance/tests_worker.py says what became of a test, by the rules of
-conformance/rules.toml. A worker that dies or takes too long loses one test. The records are judged on this machine, as
-those of e2e are, so a test that was planned and has no result is seen.
+The tests are the project's own, conformance/language, or a folder of the user's. Workers in a container run them, each
+one test at a time; conformance/tests_worker.py determines the outcome of a test by the rules of conformance/rules.toml.
+A worker that dies or takes too long loses one test. The records are judged on this machine, like those of e2e, so a
+planned test without a result is detected.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ from toolchains.testing import distributions, proof
 from toolchains.testing.verdict import CRASH, NOT_RUN, PASS, TIME_OUT, Key, Verdict
 
 SUITE = paths.ROOT / "conformance" / "language"
-# Seconds for a test, if nothing else is said.
+# Default limit in seconds for a test.
 LIMIT = 120
-# All outcomes, in the order in which tables have them, and those after which the exit status is not 0.
+# All outcomes, in the order of the tables; and those that make the exit status non-zero.
 OUTCOMES = (PASS, "refused", "not applicable", "wrong", CRASH, TIME_OUT, "error", NOT_RUN)
 BAD = ("wrong", CRASH, TIME_OUT, "error", NOT_RUN)
-# Where things are in the container.
+# Paths in the container.
 _INSIDE = "/foundry/conformance"
 _TESTS = "/foundry/suite"
 _PYTEST = "/foundry/pytest"
-# How long a test may be given, and how long a run may take (seconds).
+# The largest limit for a test, and the limit for a run (seconds).
 LONGEST = 3600
 _SECONDS = 12 * 3600
-# The Debian package, and what a file with tests has that needs it.
+# The Debian package of torch, and the lines of a test file that need it.
 _TORCH = "python3-torch"
 _NEEDS_TORCH = re.compile(r"^\s*(import torch\b|from torch\b|from triton\._internal_testing\b)", re.MULTILINE)
-# Seconds between two lines about progress where no terminal shows it.
+# Seconds between two lines about progress if there is no terminal.
 _PERIOD = 30
-# How many rows a table on the terminal has at most; results.json has all.
+# Maximum number of rows of a table on the terminal; results.json has all rows.
 _ROWS = 40
 _LAST = "outcomes.json"
-# The folder with the results of the project's own suite. Upstream's is called language, too.
+# The folder for the results of the project's own suite. It is not called language, because upstream's suite is.
 _OWN = "own"
-# Columns of tables in a log.
+# The width of tables in a log.
 _WIDTH = 160
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is not as in the last run, each a list of tests.
+    """The changes since the last run, each a list of tests.
 
     Attributes:
-        newly_failing: wrong, a crash, a time-out or an error, and was none of these.
-        no_longer_passing: passed, and is refused or not applicable now.
-        newly_passing: passes, and did not.
+        newly_failing: now wrong, a crash, a time-out or an error, and before none of these.
+        no_longer_passing: passed before, and now refused or not applicable.
+        newly_passing: passes now, and did not before.
     """
 
     newly_failing: list[str]
@@ -78,11 +78,11 @@ class Changes:
 
 
 def conformance(request: Request, *, suite: str = "", only: str = "", timeout: float = LIMIT) -> Path:
-    """Run tests of the language in a target's image, and print and write what became of each.
+    """Run tests of the language in a target's image; print and write the outcome of each.
 
     Args:
-        request: the image. If the tests need torch, they run in that of the target's variant that has it.
-        suite: a folder with pytest's tests, or one file; the project's own if empty.
+        request: the image. If the tests need torch, they run in the image of the target's variant with torch.
+        suite: a folder with pytest tests, or one file; the project's own if empty.
         only: run the tests whose file and name contain this; all if empty.
         timeout: seconds for a test.
 
@@ -91,7 +91,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
 
     Raises:
         UsageError: there is no such folder, or no test in it.
-        ProofError: a test is wrong, crashed, took too long, failed for another reason or was not run; or none ran.
+        ProofError: a test is wrong, crashed, took too long, failed for another reason or was not run; or no test ran.
     """
     folder = Path(suite).resolve() if suite else SUITE
     if not folder.exists():
@@ -101,7 +101,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
     engine, image = ensure.ensure_image(request)
     results = proof.results_folder(request, f"{target.name}/conformance") / (folder.stem if suite else _OWN)
     results.mkdir(parents=True, exist_ok=True)
-    # Of a file's folder the modules that it may import, and not what else a user has there.
+    # For a single file, copy the modules next to it, which it may import, but not the user's other files.
     copied = (
         {f"{_TESTS}/{folder.name}": folder}
         if folder.is_dir()
@@ -144,7 +144,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
                 record=record,
             )
         except BaseException as stopped:
-            # Ctrl-C, or a signal: what ran is kept, and the rest is named.
+            # Ctrl-C, or a signal: keep the results so far, and list the other tests as not run.
             verdict.conclude(f"the run was stopped: {type(stopped).__name__}", stopped=True)
             _report(verdict, results, whole=not only)
             raise
@@ -168,22 +168,22 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
     return results
 
 
-# What the container needs of conformance/.
+# The files of conformance/ that the container needs.
 _RUNNER = ("__main__.py", "tests_worker.py", "device_fixtures.py", "outcomes.py", "rules.toml")
 
 
 def outcome_of(result: Mapping[str, Any]) -> str:
-    """One of OUTCOMES, for a result of a Verdict."""
+    """Return the outcome, one of OUTCOMES, of a result of a Verdict."""
     return result.get("outcome") or (PASS if result["failure"] is None else "error")
 
 
 def group_of(key: Key) -> str:
-    """The test function of a test: its name without parameters."""
+    """Return the test function of a test: its name without parameters."""
     return f"{key[0]}::{key[1].partition('[')[0]}"
 
 
 def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Changes:
-    """Compare the outcomes of tests by their names; what was not run in either is left out."""
+    """Compare the outcomes of tests by name; tests that were not run in both are left out."""
     both = {name: (before[name], now[name]) for name in now if name in before and now[name] != NOT_RUN}
     return Changes(
         [name for name, (old, new) in both.items() if new in BAD and old not in BAD],
@@ -193,7 +193,7 @@ def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Changes:
 
 
 def _with_torch(request: Request, folder: Path) -> Request:
-    """The request, or that of the target's variant with torch if the tests need it."""
+    """Return the request, or that of the target's variant with torch if the tests need it."""
     target = request.target
     if _has_torch(target):
         return request
@@ -215,7 +215,7 @@ def _has_torch(target: LockedTarget) -> bool:
 
 @contextmanager
 def _progress(verdict: Verdict) -> Iterator[Any]:
-    """Show how far a run is; yields what is to be called after each record."""
+    """Show the progress of a run; yield the function to call after each record."""
     console = Console(file=sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     last = time.monotonic()
@@ -242,12 +242,12 @@ def _report(verdict: Verdict, results: Path, *, whole: bool) -> None:
     """Write the results, and print tables of them.
 
     Args:
-        results: the folder; it has the outcomes of earlier runs, if there were any.
-        whole: whether all tests were to run, so that what is not among them is gone.
+        results: the folder; it also has the outcomes of earlier runs, if there were any.
+        whole: whether all tests had to run, so that a test that is not among them was removed.
     """
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
-        # Nothing is cut off in a log.
+        # In a log, nothing is cut off.
         console.width = _WIDTH
     now = {"::".join(key): outcome_of(result) for key, result in verdict.results.items()}
     known = results / _LAST
@@ -271,7 +271,7 @@ def _report(verdict: Verdict, results: Path, *, whole: bool) -> None:
         changes=vars(changes),
     )
     ran = {name: outcome for name, outcome in now.items() if outcome != NOT_RUN}
-    # What is not among the tests of a whole run does not exist any more; what did not run keeps its last outcome.
+    # A test that is not among those of a whole run no longer exists; a test that did not run keeps its last outcome.
     kept = {name: outcome for name, outcome in before.items() if not whole or name in now}
     durable.write(known, json.dumps(kept | ran, indent=1) + "\n")
     for name, value in verdict.ran.items():
@@ -313,7 +313,7 @@ def _print_changes(console: Console, changes: Changes, *, first: bool) -> None:
 
 
 def _counts(results: Iterator[tuple[str, Mapping[str, Any]]] | Any) -> dict[str, dict[str, int]]:
-    """How many tests have which outcome, by a name."""
+    """Return for each name how many tests have which outcome."""
     counts: dict[str, Counter[str]] = {}
     for name, result in results:
         counts.setdefault(name, Counter())[outcome_of(result)] += 1

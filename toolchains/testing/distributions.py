@@ -1,4 +1,4 @@
-"""Copies pure-Python distributions out of this environment, for another Python that runs the same modules."""
+"""Copy pure-Python distributions out of this environment, for another Python that runs the same modules."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from toolchains.system.errors import CheckError
 
 
 def copy(name: str, folder: Path) -> None:
-    """Copy a distribution and all that it needs into a folder; their programs and byte code stay behind.
+    """Copy a distribution and its requirements into a folder, without their programs and byte code.
 
     Raises:
-        CheckError: one has compiled code, which would not run in another Python.
+        CheckError: a distribution has compiled code, which would not run in another Python.
     """
     for each in sorted(closure(name)):
         for file in metadata.files(each) or ():
@@ -29,7 +29,7 @@ def copy(name: str, folder: Path) -> None:
 
 
 def closure(name: str) -> set[str]:
-    """A distribution's name, and the names of all that it needs here."""
+    """Return the names of a distribution and of all its requirements in this environment."""
     found: set[str] = set()
 
     def visit(name: str) -> None:

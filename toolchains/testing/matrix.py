@@ -1,4 +1,4 @@
-"""The verb ci: every target that is proven with every release of Triton, as a CI system takes its matrix."""
+"""The verb ci: print every proven target with every release of Triton, as the matrix of a CI system."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from toolchains.lockfile.lock import Lock
 
 
 def matrix(lock: Lock) -> str:
-    """One line of JSON, {"include": [{"target": ..., "triton": ...}, ...]}.
+    """Return one line of JSON, {"include": [{"target": ..., "triton": ...}, ...]}.
 
-    Variants without parts of their own are left out, see Lock.proven.
+    Variants without their own parts are left out; see Lock.proven.
     """
     pairs = [{"target": target.name, "triton": release} for target in lock.proven() for release in target.tritons]
     return json.dumps({"include": pairs})

@@ -1,4 +1,4 @@
-"""Runs the parts of a run of checks, some side by side, and sums up what their tests said."""
+"""Run the parts of a check run, some of them in parallel, and sum up the results of their tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from toolchains.system.children import end_children
 from toolchains.system.errors import CheckError, FoundryError
 
-# Takes a line of what a part prints.
+# Called with each line that a part prints.
 Line = Callable[[str], None]
 
 
@@ -25,10 +25,10 @@ class CheckPart:
 
     Attributes:
         title: for people.
-        run: does it, and hands on what is printed, line by line; raises a FoundryError if it fails.
-        junit: the file with its results, if it is made of tests.
-        beside: whether it may run while its neighbours do that may, too. It works in child processes then, and what it
-            prints comes in one piece when it has ended.
+        run: runs the part and passes its output on line by line; raises a FoundryError if it fails.
+        junit: the file with its results, if it consists of tests.
+        beside: whether it may run in parallel with neighbours that may too. Then it works in child processes, and its
+            output is printed at once when it has ended.
     """
 
     title: str
@@ -39,7 +39,7 @@ class CheckPart:
 
 @dataclass
 class Count:
-    """Tests by outcome."""
+    """Numbers of tests by outcome."""
 
     passed: int = 0
     failed: int = 0
@@ -47,12 +47,12 @@ class Count:
     skipped: int = 0
 
     def add(self, junit: Path) -> int:
-        """Add what a JUnit file says; returns how many tests were executed, 0 where it is missing or damaged."""
+        """Add the results of a JUnit file; return how many tests were executed, 0 if the file is missing or damaged."""
         executed = 0
         try:
             suites = list(ElementTree.parse(junit).getroot().iter("testsuite"))
         except (OSError, ElementTree.ParseError):
-            # A run that broke off has executed nothing that can be counted.
+            # A run that was interrupted has no tests that can be counted.
             return 0
         for suite in suites:
             tests, failed, errors, skipped = (
@@ -66,7 +66,7 @@ class Count:
         return executed
 
     def summary(self, seconds: float) -> str:
-        """The line that pytest would end with."""
+        """Return a summary line in pytest's format."""
         words = [
             f"{count} {word}"
             for count, word in (
@@ -81,10 +81,10 @@ class Count:
 
 
 def run_parts(parts: Sequence[CheckPart], *, lanes: int = os.cpu_count() or 1) -> int:
-    """Run all parts and print the summary over them: the last line of what is printed.
+    """Run all parts and print the summary over them as the last line.
 
     Args:
-        lanes: how many run at a time, of neighbours that may run side by side.
+        lanes: how many run at the same time, among neighbours that may run in parallel.
 
     Returns:
         0, or CheckError's exit status if a part failed or executed no test.
@@ -109,7 +109,7 @@ def run_parts(parts: Sequence[CheckPart], *, lanes: int = os.cpu_count() or 1) -
 
 
 def _run(parts: Sequence[CheckPart], lanes: int) -> Iterator[tuple[CheckPart, bool]]:
-    """Each part in its order, when it has ended, and whether it failed."""
+    """Yield each part in order when it has ended, and whether it failed."""
     for beside, group in groupby(parts, lambda part: part.beside and lanes > 1):
         if beside:
             yield from _side_by_side(list(group), lanes)
@@ -138,7 +138,7 @@ def _side_by_side(parts: Sequence[CheckPart], lanes: int) -> Iterator[tuple[Chec
             for part, failed in ended:
                 yield part, failed.result()
         except BaseException:
-            # Stopped, or a mistake in here: threads cannot be ended, what they wait for can.
+            # Stopped, or an error in this code: threads cannot be ended, but the children that they wait for can.
             pool.shutdown(wait=False, cancel_futures=True)
             end_children()
             raise

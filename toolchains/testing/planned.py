@@ -1,7 +1,7 @@
-"""A pytest plugin that writes down which tests were collected and which have ended, each as soon as that is known.
+"""A pytest plugin that records which tests were collected and which have ended, each as soon as it is known.
 
-It is copied into the container that tests run in, and imports nothing of this project. With pytest-xdist it works in
-the process that runs no test itself, so that a test which ends its process cannot end the list.
+It is copied into the container of the tests, and imports nothing from this project. With pytest-xdist it runs in the
+process that runs no tests itself, so that a test that ends its process does not end the record.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# Names the file that is written to.
+# The variable with the path of the file to write.
 VARIABLE = "FOUNDRY_PLANNED"
 
 
 class Planned:
-    """Appends a line of JSON for the collected tests, and one for each test that has ended."""
+    """Appends a line of JSON with the collected tests, and one line for each test that has ended."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a")
@@ -33,7 +33,7 @@ class Planned:
             self._write(plan=list(ids))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        # A test whose process died has a single report.
+        # A test whose process died has only one report.
         if report.when not in ("setup", "call"):
             self._write(ended=report.nodeid)
 
@@ -44,10 +44,10 @@ def pytest_configure(config: Any) -> None:
 
 
 def read(text: str) -> tuple[list[str], list[str]]:
-    """The tests that were collected, and those of them that did not end, from what the plugin wrote.
+    """Return the collected tests, and those of them that did not end, from the plugin's file.
 
     Raises:
-        ValueError: it wrote no list of tests, or an empty one.
+        ValueError: the file has no list of tests, or an empty one.
     """
     events = [json.loads(line) for line in text.splitlines()]
     plans = [event["plan"] for event in events if "plan" in event]

@@ -1,7 +1,7 @@
-"""The verbs e2e and bench: checks and measurements run in a target's container, results come out.
+"""The verbs e2e and bench: run checks and measurements in a target's container, and copy the results out.
 
-Nothing of this machine is mounted: the scripts are copied in and the results out, so that an engine on another machine
-serves as well. Which device ran the kernels stands in what is printed and in every result file.
+No folder of this machine is mounted: scripts are copied in and results are copied out, so that an engine on another
+machine works as well. The output and every result file name the device that ran the kernels.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from toolchains.system.errors import FoundryError, ProofError, UsageError, sugge
 from toolchains.testing.verdict import Verdict
 
 _HOME = "/foundry"
-# The exit status with which e2e/supervise.py says that it had no case to run.
+# The exit status of e2e/supervise.py if there was no case to run.
 _NONE = 5
-# How long a run may take (seconds), whatever becomes of its supervisor, which ends each case in much less.
+# The limit for a run (seconds), independent of its supervisor, which ends each case much earlier.
 _SECONDS = 4 * 3600
-# What a variant with peers, and a folder with measurements, is named after.
+# The suffix of a variant with peers, and of a folder with measurements.
 _BENCH = "-bench"
-# Where a measurement finds the plugins of the target's peers.
+# The folder in the container with the plugins of the target's peers.
 _PEERS_HOME = f"{_HOME}/peers"
 
 
 def e2e(request: Request, *, only: str = "") -> Path:
-    """Build a target's image if needed, and prove in it that kernels run and are right.
+    """Build a target's image if needed, and check in it that kernels run and give correct results.
 
     Args:
         request: the image.
-        only: run the cases whose name contains this; all if empty, but those that say the same with every release of
-            Triton run with the target's default one alone.
+        only: run the cases whose name contains this. If empty, run all; but cases whose result is the same with every
+            release of Triton run only with the target's default release.
 
     Returns:
         The folder with junit.xml and results.json.
 
     Raises:
-        ProofError: a case failed; the results are there all the same. Or the run broke off before it had any.
+        ProofError: a case failed; the results are written all the same. Or the run ended before it had any results.
         UsageError: no case's name contains `only`.
     """
     command = ["python", "e2e", "--records", "--only", only]
     target = request.target
-    # Asked for by name, a case is run with any release.
+    # If cases are selected by name, they run with any release.
     if not only and (target.variant or request.release.version != target.default_triton):
         command.append("--not-anywhere")
     results = results_folder(request)
@@ -72,17 +72,17 @@ def e2e(request: Request, *, only: str = "") -> Path:
 
 
 def bench(request: Request, *, only: str = "") -> Path:
-    """Time a target against its peers, in the variant of its image that has them, or in its own if that has all.
+    """Time a target against its peers, in the image of the variant that has them, or in its own image if that has all.
 
     Args:
         request: the image of the target, or of the variant.
-        only: name of one measurement; all if empty.
+        only: the name of one measurement; all if empty.
 
     Returns:
         The folder with bench.json.
 
     Raises:
-        ProofError: a measurement failed, or one of the candidates computed something wrong.
+        ProofError: a measurement failed, or a candidate's result was wrong.
         UsageError: there is no such measurement.
     """
     target = request.target.name
@@ -95,10 +95,10 @@ def bench(request: Request, *, only: str = "") -> Path:
             next=f"./foundry bench {target}, or --only= one of these",
         )
     command = ["python", "bench", "--records", "--only", only]
-    # bench/ times the kernels that e2e/ checks.
+    # bench/ measures the kernels that e2e/ checks.
     peers = components.target(request.target.name).peers
     env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
-    # Next to e2e's results, so that it does not replace them.
+    # A separate folder, so that it does not replace e2e's results.
     results = results_folder(request, f"{request.target.name.removesuffix(_BENCH)}{_BENCH}")
     verdict = _run(request, ["e2e", "bench"], command, env, results, peers=peers)
     taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
@@ -113,10 +113,10 @@ def bench(request: Request, *, only: str = "") -> Path:
 
 
 def measurements(target: str) -> list[str]:
-    """Return the names of a target's measurements, read off bench/, whose modules can be imported in images only.
+    """Return the names of a target's measurements, read from the source of bench/, which only images can import.
 
     Raises:
-        UsageError: it has none.
+        UsageError: the target has no measurements.
     """
     found = components.target(target)
     if not found.bench:
@@ -136,13 +136,13 @@ def measurements(target: str) -> list[str]:
 
 
 def results_folder(request: Request, name: str = "") -> Path:
-    """The folder for results of an image, by its target's name or by this one; an SDK or sources have their own."""
+    """Return the folder for an image's results, by its target's name or the given one; SDKs and sources have others."""
     kind = ("-sdk" if request.given else "") + ("-source" if request.choice else "")
     return paths.RESULTS / ((name or request.target.name) + kind) / triton_wheel.version(request.release)
 
 
 def _why(verdict: Verdict, written: Path) -> str:
-    """What is wrong, and where the results are."""
+    """Describe what is wrong, and where the results are."""
     planned = len(verdict.plan or ())
     lines = [f"{len(verdict.failed)} of {planned} cases failed or were not run"] if verdict.failed else []
     if verdict.plan == ():
@@ -164,11 +164,11 @@ def _run(
     *,
     peers: Sequence[str] = (),
 ) -> Verdict:
-    """Run a command in a container of a target's image; returns what it came to.
+    """Run a command in a container of a target's image, and return the verdict.
 
     Args:
-        results: the folder for results, which is removed once there is an image.
-        peers: backends whose plugins the command finds in addition to the target's own.
+        results: the folder for results; old results are removed once there is an image.
+        peers: backends whose plugins are installed for the command in addition to the target's own.
     """
     docker, made = ensure.ensure_image(request)
     shutil.rmtree(results, ignore_errors=True)
@@ -196,18 +196,18 @@ def run_cases(
     line: Callable[[str], None] = lambda text: print(text, flush=True),
     record: Callable[[str], None] | None = None,
 ) -> None:
-    """Run a command that sends records in a container of an image, and judge them.
+    """Run a command that sends records in a container of an image, and judge the records.
 
     Args:
         engine, image: see ensure.ensure_image.
-        target: what the image is of.
-        prepare: copies what the command needs into the container.
+        target: the target of the image.
+        prepare: copies the files that the command needs into the container.
         command: starts e2e/supervise.py's main.
-        env: variables for it.
-        verdict: takes the records. It is concluded when this returns, and not if this raises.
-        seconds: how long the container lives.
-        line: called with each line that is no record.
-        record: called with each record in place of `verdict.take`.
+        env: environment variables for the command.
+        verdict: takes the records. It is concluded when this function returns, but not when it raises.
+        seconds: the lifetime of the container.
+        line: called with each line that is not a record.
+        record: called with each record instead of `verdict.take`.
     """
     places = container_files.writable_folders(target)
     with engine.sandbox(image.info.id, folders=places, seconds=seconds) as container:
@@ -217,7 +217,7 @@ def run_cases(
         try:
             done = container.run(command, env=env, cwd=_HOME, line=line, out=record or verdict.take)
         except FoundryError as error:
-            # Results that came are kept.
+            # Keep the results that arrived.
             verdict.conclude(str(error))
         else:
             verdict.conclude(f"the process in the container ended with status {done.status}{_memory(container)}")
@@ -226,7 +226,7 @@ def run_cases(
 
 
 def _memory(container: Sandbox) -> str:
-    """A word on memory, if a process in the container was killed for lack of it."""
+    """Return a note on memory if a process in the container was killed for lack of it."""
     try:
         killed = container.oom_killed()
     except FoundryError:
@@ -235,10 +235,10 @@ def _memory(container: Sandbox) -> str:
 
 
 def _install(container: Container, backend: str) -> None:
-    """Put a backend's plugin into a separate folder in a container, so that its image need not have it."""
+    """Install a backend's plugin into a separate folder in a container, so that its image need not have it."""
     sources = f"{_HOME}/{backend}"
     container.copy_into(paths.BACKENDS / backend, sources)
-    # No dependencies: the image has what its own plugin needs, and measures with that.
+    # Without dependencies: the image has those of its own plugin, and the measurement uses them.
     container.call(
         [
             "pip",
@@ -254,6 +254,6 @@ def _install(container: Container, backend: str) -> None:
             _PEERS_HOME,
             sources,
         ],
-        # A plugin's hook would look for core's folder, which is not in the container.
+        # The plugin's build hook would look for core's folder, which is not in the container.
         env={"HATCH_BUILD_NO_HOOKS": "true"},
     )

@@ -1,19 +1,19 @@
 """The verb test: run every check of this repository, with one summary.
 
-    ruff             over all Python here: lint and format
-    import-linter    the packages of toolchains/ import downwards only
-    mypy             over toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
+    ruff             all Python code of the repository: lint and format
+    import-linter    the packages of toolchains/ import only lower layers
+    mypy             toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
     tests/           pytest on this machine, with the container engine
-    backends/*/tests pytest inside a target's image, where Triton, LLVM and the device are: of core, of its backend
-                     and of the recipes that its native parts are made by
-    e2e              the kernels, as the verb `e2e` runs them
+    backends/*/tests pytest inside a target's image, which has Triton, LLVM and the device: tests of core, of its
+                     backend and of the recipes of its native parts
+    e2e              the kernels, run like the verb `e2e`
 
-The last two for every target, and for variants with parts of their own: e2e with every pinned release of Triton, tests
-with those that runs() chooses. Tests with the mark every_cpu are run once more as each of _PROCESSORS. The first line
-that is printed in an image says on which device, so on which kind of processor, its tests run.
+The last two run for every target, and for variants with their own parts: e2e with every pinned release of Triton, tests
+with the releases that choose_runs() returns. Tests with the mark every_cpu run once more as each of _PROCESSORS. In an
+image, the first line of output names the device, and so the kind of processor, on which its tests run.
 
-A part that fails does not keep the next from running. The last line is pytest's own kind of summary, summed over all
-parts; a run in which no test was executed has failed.
+If a part fails, the next ones still run. The last line is a summary like pytest's, summed over all parts; a run in
+which no test was executed has failed.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 _RESULTS = paths.RESULTS / "test"
 _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
-# Most tests on this machine wait for pip, apt or the engine. Those of a file share what is made once a session.
+# Most tests on this machine wait for pip, apt or the engine. Tests of one file share their session fixtures.
 _PYTEST = ("pytest", "--numprocesses=2", "--dist=loadfile", "--durations=20")
-# How long the tests in an image may take (seconds).
+# The limit for the tests in an image (seconds).
 _SECONDS = 2 * 3600
 _EVERY_CPU = "every_cpu"
-# Says in an image what its driver launches on.
+# Prints in an image the device on which its driver launches kernels.
 _DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.ran())"
-# Marks of tests that say the same in several images, and of those that do not say the same on each processor.
+# Marks of tests whose result is the same in several images, and of tests whose result depends on the processor.
 _MARKS = (
     "anywhere: in every image",
     "any_release: with every release of Triton",
     f"{_EVERY_CPU}: as each kind of processor",
 )
-# PoCL's library is compiled for some kinds of x86-64 processors, and calls pass vectors otherwise on each. PoCL takes
-# the best one that the machine has; by this variable another one, but none that the machine does not have. All tests
-# run on the best one. These are what the others differ in: registers of 16 bytes, and of 32.
+# PoCL's library is compiled for several kinds of x86-64 processors, and each passes vectors to calls in another way.
+# PoCL uses the best kind that the machine supports; this variable selects another supported one. All tests run on the
+# best kind. These kinds cover the differences: registers of 16 bytes, and of 32.
 _PROCESSOR = "POCL_KERNELLIB_NAME"
 _PROCESSORS = ("sse2", "avx2")
 _POCL = "pocl-opencl-icd"
-# Variables of this process that tests on this machine need, in addition to what every child gets.
+# Variables of this process that tests on this machine need, in addition to those of every child.
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
 
 def requests(target: str, *, allow_drift: bool, sdk: str) -> list[Request]:
-    """Return what is tested: each release of a target, or of those of Lock.proven if no target is named.
+    """Return the requests to test: each release of a target, or of all targets of Lock.proven if none is named.
 
     Raises:
         UsageError: an SDK is given for all targets; or see Request.read.
@@ -100,15 +100,15 @@ def test(requested: Sequence[Request]) -> int:
     return run_parts(_parts(requested))
 
 
-# import-linter has a command and no module that can be run.
+# import-linter has a command, but no module that can be run.
 _LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
 def _parts(requested: Sequence[Request]) -> list[CheckPart]:
-    """All parts in their order.
+    """Return all parts in order.
 
-    What keeps one processor busy at most runs side by side: the checks of this machine while e2e makes the images and
-    runs kernels in them. Tests in images take all processors themselves.
+    Parts that use at most one processor run in parallel: this machine's checks run while e2e builds the images and runs
+    kernels in them. Tests in images use all processors themselves.
     """
     drift = ["--allow-drift"] if any(each.allow_drift for each in requested) else []
     junit = _RESULTS / "host.xml"
@@ -151,18 +151,18 @@ def _has_pocl(target: LockedTarget) -> bool:
 
 
 def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) -> list[str]:
-    """The marks of tests that another image has run: any but the first, or but the first of its backend's."""
+    """Return the marks of tests that already run in another image: the first image, or the first one of the backend."""
     of_backend = next(target for target in targets if target.backend == image.target.backend)
     own = (image.target.name, image.release) == (of_backend.name, of_backend.default_triton)
     return ["anywhere"] * (not first) + ["any_release"] * (not own)
 
 
 def choose_runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
-    """The targets and releases of Triton whose images tests are run in, of all that these targets have.
+    """Return the targets and releases of Triton whose images run tests, chosen from all that these targets have.
 
-    What is tested depends on a target's mapping and tools, and on how a release writes its IR, but not on both at once.
-    So tests are run for each target with its default release, and for each other release with one target: that with the
-    fewest native parts, where kernels run soonest. e2e is run with every release of every target.
+    A test's result depends on a target's mapping and tools, and on how a release writes its IR, but not on both at
+    once. So tests run for each target with its default release, and for each other release with one target: the one
+    with the fewest native parts, where kernels run soonest. e2e runs with every release of every target.
     """
     chosen = [(target.name, target.default_triton) for target in targets]
     for release in sorted({release for target in targets for release in target.tritons}):
@@ -173,20 +173,20 @@ def choose_runs(targets: Sequence[LockedTarget]) -> list[tuple[str, str]]:
 
 
 def own_recipes(target: LockedTarget, targets: Sequence[LockedTarget]) -> list[str]:
-    """The recipes whose tests are run in a target's image: of those that several targets have, in the first one's."""
+    """Return the recipes whose tests run in a target's image; those of several targets run in the first one's."""
     before = {recipe for other in targets[: targets.index(target)] for recipe in other.recipes}
     return [recipe for recipe in target.recipes if recipe not in before]
 
 
 def test_folders(target: LockedTarget, release: str, *, recipes: Sequence[str] | None = None) -> dict[str, Path]:
-    """The folders with the tests of what is in a target's image: not those of other backends, which need their own.
+    """Return the folders with tests for a target's image, without those of other backends, which need their own image.
 
-    A plugin that is another target's backend is tested there, also if this target's plugin builds on it. Recipes have
-    nothing to do with Triton: theirs run in the image of the default release only. Of a recipe it is the whole folder,
-    since its tests use its sources' headers and tables.
+    A plugin that is another target's backend is tested in that target's image, also if this target's plugin depends on
+    it. Recipes do not depend on Triton, so their tests run only in the image of the default release. A recipe's whole
+    folder is included, because its tests use its sources' headers and tables.
 
     Args:
-        recipes: those of the target's recipes whose tests are among them; all if not given.
+        recipes: the target's recipes whose tests are included; all if not given.
     """
     others = {components.target(name).backend for name in components.names()} - {target.backend}
     plugins = [name for name in target_image.plugins(target) if name not in others]
@@ -198,7 +198,7 @@ def test_folders(target: LockedTarget, release: str, *, recipes: Sequence[str] |
 
 @dataclass(frozen=True)
 class _Image:
-    """A target's image with a release of Triton, and what is run in it."""
+    """A target's image with a release of Triton, and the checks that run in it."""
 
     request: Request
 
@@ -220,9 +220,9 @@ class _Image:
     def e2e(self, line: Line) -> None:
         """Run the verb e2e in a separate process, which can be ended."""
         results = proof.results_folder(self.request)
-        # What is counted is of this run, or nothing.
+        # Remove old results, so that only results of this run are counted.
         shutil.rmtree(results, ignore_errors=True)
-        # What somebody built from source on this machine is not what is tested.
+        # Parts that a user built from source on this machine are not tested.
         verb = ["-P", "-m", "invoke", "--search-root", str(paths.ROOT), "e2e", self.target.name, *self.request.options]
         sdk = VendorSdk.read(self.target.sdk).environment if self.request.given else {}
         try:
@@ -234,17 +234,17 @@ class _Image:
     def tests(
         self, folders: Mapping[str, Path], line: Line, *, without: Sequence[str] = (), processor: str = ""
     ) -> None:
-        """Run tests in the image, with this machine's pytest: the image itself has no use for one.
+        """Run tests in the image with this machine's pytest, because the image itself does not need one.
 
-        The first line says on what device.
+        The first line of output names the device.
 
         Args:
-            folders: of tests, see suites.
+            folders: folders with tests, see test_folders.
             without: marks of tests that are not run.
-            processor: one of _PROCESSORS, to run what is marked every_cpu as that processor.
+            processor: one of _PROCESSORS, to run the tests with the mark every_cpu as that processor.
         """
         chosen = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
-        # Tests may import what lies next to them.
+        # Tests may import modules next to them.
         env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
         env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
         junit = self.junit(f"backends-{processor}" if processor else "backends")
@@ -293,7 +293,7 @@ class _Image:
             )
             killed = container.oom_killed()
             for name, file in ((f"{_INSIDE}/junit.xml", junit), (_PLANNED, Path(work, "planned.txt"))):
-                # What is missing is an error below.
+                # A missing file is reported as an error below.
                 with suppress(EngineError):
                     container.copy_out(name, file)
             wrong = incomplete(Path(work, "planned.txt"), junit)
@@ -307,11 +307,11 @@ class _Image:
 
 
 def incomplete(planned_file: Path, junit: Path) -> list[str]:
-    """Say what is missing in a run of tests in an image, if anything: tests that did not end, or the results.
+    """Return what is missing in a run of tests in an image: tests that did not end, or the results.
 
     Args:
-        planned_file: what planned.py wrote.
-        junit: what pytest wrote.
+        planned_file: the file that planned.py wrote.
+        junit: the file that pytest wrote.
     """
     try:
         tests, missing = planned.read(planned_file.read_text())

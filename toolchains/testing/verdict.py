@@ -1,10 +1,11 @@
 """Judge a run of cases in a container, on this machine, by the records that e2e/supervise.py sends.
 
-The first record is the plan: which cases are run. A run is a success only if each of them has exactly one result, if
-none failed, and if the last record came. What was running when records stopped is an error, and so is what was not run.
+The first record is the plan: the cases to run. A run succeeds only if each case has exactly one result, if none failed,
+and if the last record arrived. A case that was running when the records stopped is an error, and so is a case that was
+not run.
 
-A result has `failure`, a text, or None if nothing is wrong. It may have `outcome`, one word on what became of the case,
-and `reason`. Without a failure, an outcome other than "pass" says why the case was not carried through.
+A result has `failure`, a text, or None if nothing is wrong. It may have `outcome`, one word about the case, and
+`reason`. Without a failure, an outcome other than "pass" says why the case was not completed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from xml.etree import ElementTree
 
 # A case's suite and name.
 Key = tuple[str, str]
-# Outcomes of a case that has no result of its own: its process ended, took too long, or never came to it.
+# Outcomes of a case without its own result: its process ended, it took too long, or it was never started.
 CRASH, TIME_OUT, NOT_RUN = "crash", "time-out", "not run"
 _BROKEN = (CRASH, TIME_OUT, NOT_RUN, "error")
 PASS = "pass"
@@ -29,10 +30,10 @@ class Verdict:
     """The records so far.
 
     Attributes:
-        plan: the cases that are to be run; None before it came.
-        title, ran: what ran, on what.
-        results: by case, in the order in which they came.
-        faults: what is wrong with the run and not with one case.
+        plan: the cases to run; None before the plan arrives.
+        title, ran: what ran, and on which devices.
+        results: by case, in order of arrival.
+        faults: errors of the run as a whole.
     """
 
     plan: tuple[Key, ...] | None = None
@@ -44,7 +45,7 @@ class Verdict:
     _ended: bool = False
 
     def take(self, line: str) -> None:
-        """Take a record. A malformed record is a fault."""
+        """Add a record. A malformed record is a fault."""
         try:
             record = json.loads(line)
             if self._ended:
@@ -78,11 +79,11 @@ class Verdict:
         self.results[key] = result
 
     def conclude(self, why: str, *, stopped: bool = False) -> None:
-        """Take note that no record comes any more: what has no result is an error.
+        """Conclude the run, after which no record comes: a case without a result is an error.
 
         Args:
             why: what ended the run, for people.
-            stopped: whether it was the user, and not what was running.
+            stopped: whether the user ended it, and not an error.
         """
         if self.plan is None:
             self.faults.append(f"it broke off before it said which cases there are: {why}")
@@ -106,12 +107,12 @@ class Verdict:
 
     @property
     def proven(self) -> bool:
-        """Whether all that was planned, and that is something, was run to the end and is right."""
+        """Return whether at least one case was planned, and all planned cases completed with correct results."""
         planned = self.plan or ()
         return bool(planned) and set(planned) == set(self.results) and not (self.failed or self.faults) and self._ended
 
     def write(self, folder: Path, **more: object) -> None:
-        """Write junit.xml and results.json, which gets also what else is given."""
+        """Write junit.xml and results.json; results.json also gets the additional values."""
         folder.mkdir(parents=True, exist_ok=True)
         document = {
             "title": self.title,
@@ -162,7 +163,7 @@ class Verdict:
 
 
 def _skipped(result: Mapping[str, Any]) -> str | None:
-    """Why a case that did not fail was not carried through; None if it passed."""
+    """Return why a case that did not fail was not completed; None if it passed."""
     outcome = result.get("outcome") or PASS
     if result["failure"] is not None or outcome == PASS:
         return None
@@ -176,5 +177,5 @@ def _add_failure(case: ElementTree.Element, kind: str, text: str) -> None:
 
 
 def _printable(text: str) -> str:
-    # XML has no way to write most control characters.
+    # XML cannot represent most control characters.
     return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
