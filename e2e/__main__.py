@@ -1,7 +1,8 @@
 """Run all checks into one report: `python e2e [--only TEXT]`.
 
 Every target runs vec_add, matmul and the modes. The key `proof` of a target's file names modules with more cases for
-that target: their `cases()` yields them. If such a module has `in_modes(cases)`, it transforms vec_add's and matmul's.
+that target: their `cases()` yields them. If such a module has `in_modes(cases)`, it transforms the cases of vec_add and
+matmul.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def check(
     exact = a.array.astype(np.float64) @ b.array.astype(np.float64)
     allowed = allowed_error(a.array, b.array, exact, dtype_out)
     error = np.abs(c.array.astype(np.float64) - exact)
-    right = error <= allowed  # false for a NaN, which is what an element that nobody stored is
+    right = error <= allowed  # false for NaN, the value of an element that was never stored
     if not right.all():
         row, column = np.argwhere(~right)[0]
         raise AssertionError(

@@ -132,7 +132,7 @@ def run(case: Case) -> Result:
             found = case.run()
         except AssertionError as wrong:
             failure = str(wrong) or traceback.format_exc()
-        except BaseException:  # whatever a kernel raises is this case's result, sys.exit(0) too
+        except BaseException:  # any exception is this case's result, also that of sys.exit(0)
             failure = traceback.format_exc()
     seconds = time.perf_counter() - start
     if isinstance(found, float | int) and not 0 <= found <= 1:

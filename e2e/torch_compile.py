@@ -138,7 +138,7 @@ def check(function: Any, sets: Sequence[Sequence[torch.Tensor]], *, dynamic: boo
     Args:
         dynamic: compile once for all sizes; the second and later sets must not compile again.
     """
-    torch._dynamo.reset()  # it takes so many shapes of a function, and then no more
+    torch._dynamo.reset()  # dynamo limits how often it compiles a function again
     compiled = torch.compile(function, dynamic=dynamic, fullgraph=True)
     results: list[torch.Tensor] = []
     for inputs in sets:

@@ -99,7 +99,7 @@ def seen_in_effect(case: Case) -> float | str | None:
     return outcome
 
 
-# ---- what a user types
+# ---- command lines of users
 
 
 def lines(text: str, folder: Path, **variables: str | None) -> str:

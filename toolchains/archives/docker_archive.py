@@ -250,7 +250,7 @@ def _name(path: str) -> str:
 
 
 def _link(entries: dict[str, tarfile.TarInfo]) -> None:
-    """If a file has several names, make the first name the file and the others hard links to it.
+    """Make the first of a file's names the file, and its other names hard links to it.
 
     An engine's choice of the first name is random.
     """

@@ -137,7 +137,7 @@ class Container:
             argv: program and arguments; never a shell line.
             env: added to the image's environment.
             cwd: folder to run in; the image's own by default.
-            line: called with each whole line of stdout and stderr as it comes.
+            line: called with each whole line of stdout and stderr as it is printed.
             out: called with the lines of stdout in place of `line`.
 
         Raises:
