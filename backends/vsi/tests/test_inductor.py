@@ -104,7 +104,7 @@ try:
 except Exception as error:
     print(error)
 """)
-    assert "not there for torch 2.99.0" in said and "run with torch 2.6 with Triton 3.2" in said
+    assert "does not support torch 2.99.0" in said and "run with torch 2.6 with Triton 3.2" in said
 
 
 def compiled(function: Any, *inputs: torch.Tensor) -> tuple[torch.Tensor, str, set[str]]:

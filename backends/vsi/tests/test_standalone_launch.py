@@ -89,8 +89,17 @@ def widen(
 Dumped = Callable[..., Path]
 
 
+@pytest.fixture(scope="session")
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return Triton's cache folder for a process, which keeps compiled kernels as long as it lives.
+
+    pytest-xdist may leave this module for another one and return to it.
+    """
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(scope="module")
-def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
+def dumped(kernel_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
     """Yield `dumped(kernel, grid, *arguments, **options)`, which launches a kernel once and returns its folder."""
     folders: dict[str, Path] = {}
 
@@ -109,7 +118,7 @@ def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("VSI_ENABLE_TC", "VSI_ENABLE_MULTI_ENGINES", "VSI_ENABLE_MULTI_THREADS"):
             patch.delenv(name, raising=False)
-        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("TRITON_CACHE_DIR", str(kernel_cache))
         yield launch
 
 
