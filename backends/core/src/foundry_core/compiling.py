@@ -123,8 +123,12 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return self.options_type(**given(self.options_type, opts) | {"arch": self.target.arch})
 
     def __init__(self, target: GPUTarget) -> None:
+        # Imports Triton's compiler, which imports this module when Triton finds its backends.
+        from . import recursion
+
         super().__init__(target)
         specialization.install(ProgramBackend)
+        recursion.install()
 
     def pack_metadata(self, metadata: Any) -> Any:
         return metadata

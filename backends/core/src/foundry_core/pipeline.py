@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.printer import Printer
 
 from .errors import LoweringError, source_line
+from .front.calls import inline
 from .front.structured import structure
 from .front.writes import written
 from .mapping.tasklet.target import TaskletTarget
@@ -72,7 +73,7 @@ def read_kernel(ttir: str) -> Structured:
         UnsupportedOperation: names the operation and its source line.
     """
     with deep_expressions():
-        module = parse(ttir)
+        module = inline(parse(ttir))
         stored = written(module)
         structure(module)
     for op in module.walk():
@@ -87,7 +88,7 @@ def written_arguments(ttir: str) -> list[int] | None:
     """Return the numbers of the arguments that a kernel may store through; None if TTIR cannot be read."""
     try:
         with deep_expressions():
-            return written(parse(ttir))
+            return written(inline(parse(ttir)))
     except LoweringError:
         return None
 

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     SymbolNameConstraint,
+    SymbolRefAttr,
     TensorType,
 )
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
@@ -50,6 +51,7 @@ from xdsl.traits import (
     IsTerminator,
     MemoryEffect,
     MemoryEffectKind,
+    MemoryReadEffect,
     MemoryWriteEffect,
     Pure,
     RecursiveMemoryEffect,
@@ -180,6 +182,36 @@ class ReturnOp(IRDLOperation):
     values = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())
     assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """A call of a function that Triton did not inline. Until it is (front/calls.py), it may have any effect."""
+
+    name = "tt.call"
+    callee = prop_def(SymbolRefAttr)
+    arguments = var_operand_def()
+    res = var_result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallOp:
+        callee = SymbolRefAttr(parser.parse_symbol_name())
+        names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        assert isinstance(type, FunctionType)
+        operands = [parser.resolve_operand(name, t) for name, t in zip(names, type.inputs, strict=True)]
+        return cls.create(operands=operands, result_types=type.outputs.data, properties={"callee": callee})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.callee)
+        printer.print_string("(")
+        printer.print_list(self.arguments, printer.print_operand)
+        printer.print_string(") : ")
+        printer.print_attribute(FunctionType.from_lists([a.type for a in self.arguments], [r.type for r in self.res]))
 
 
 class _Axis(IRDLOperation):
@@ -634,6 +666,7 @@ TT = Dialect(
     [
         FuncOp,
         ReturnOp,
+        CallOp,
         GetProgramIdOp,
         GetNumProgramsOp,
         MakeRangeOp,

@@ -3,7 +3,8 @@
     cf.cond_br %c, ^out, ^rest       becomes        scf.if %c {} else { rest }
 
 If the paths of a branch meet again and none of them returns, the code after the meeting point follows the scf.if. If
-one of them may have returned, that code is copied into each of the others.
+one of them may have returned, that code is copied into each of the others. The results of the function are then those
+of the scf.if.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST_COPIES = 16
 
 
 def replace_returns(function: tt.FuncOp) -> None:
-    """Merge the blocks of a kernel into one.
+    """Merge the blocks of a kernel, or of a function that it calls, into one.
 
     Raises:
         UnsupportedOperation: the branches form a cycle, or too many paths.
@@ -35,8 +36,8 @@ def replace_returns(function: tt.FuncOp) -> None:
     values: dict[SSAValue, SSAValue] = dict(zip(first.args, structured.args, strict=True))
     for old, new in zip(first.args, structured.args, strict=True):
         new.name_hint = old.name_hint
-    _Writer(function).block(first, structured, values, None)
-    structured.add_op(tt.ReturnOp.create())
+    returned = _Writer(function).block(first, structured, values, None)
+    structured.add_op(tt.ReturnOp.create(operands=returned))
     for block in list(function.body.blocks):
         function.body.detach_block(block)
     function.body.add_block(structured)
@@ -48,6 +49,7 @@ class _Writer:
     def __init__(self, function: tt.FuncOp) -> None:
         self._passed: dict[Block, tuple[Block, ...]] = {}
         self._copies: dict[Block, int] = {}
+        self._results = function.function_type.outputs.data
         self._meet(function.body.blocks[0], ())
 
     def _meet(self, block: Block, before: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -64,7 +66,8 @@ class _Writer:
         """Copy a block and all blocks after it, up to a return or to the block `until`, which is not copied.
 
         Returns:
-            the arguments that are passed to `until`.
+            the arguments that are passed to `until`, or what the function returns if `until` is None: all paths to a
+            block that they share pass it before they return.
         """
         end = _end(block)
         self._copies[block] = self._copies.get(block, 0) + (end is not block.first_op)
@@ -76,7 +79,7 @@ class _Writer:
                 builder.insert(op.clone(values))
         match end:
             case tt.ReturnOp():
-                return []
+                return [values.get(value, value) for value in end.values]
             case cf.BranchOp():
                 return self._go(end.successor, end.arguments, into, values, until)
             case cf.ConditionalBranchOp():
@@ -105,7 +108,7 @@ class _Writer:
         assert block is not None
         # The block where the paths meet again, if none of them returns before. It may be the block `until`.
         meeting = next(iter(self._passed[block][1:]), None)
-        results = [argument.type for argument in meeting.args] if meeting is not None else []
+        results = [argument.type for argument in meeting.args] if meeting is not None else self._results
         regions = []
         for target, arguments in ways:
             inner = Block()
@@ -117,10 +120,9 @@ class _Writer:
         made = scf.IfOp(condition, results, regions[0], regions[1])
         made.location = op.location
         Builder(InsertPoint.at_end(into)).insert(made)
-        if meeting is None:
-            return []
         if meeting is until:
             return list(made.results)
+        assert meeting is not None
         return self._go(meeting, made.results, into, values, until)
 
 

@@ -1,0 +1,64 @@
+"""Inlines the functions that Triton did not: those marked noinline.
+
+No mapping has a stack of its own for calls, and a call is worth nothing where the work on a tile is a loop. Copies also
+let the analysis of addresses see through a function. A mapping therefore never meets a tt.call.
+"""
+
+from __future__ import annotations
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ..dialects import tt
+from ..errors import unsupported
+from .returns import replace_returns
+
+
+def inline(module: ModuleOp) -> ModuleOp:
+    """Replace every call in a module of TTIR by the function's body, in place; delete the functions.
+
+    Raises:
+        UnsupportedOperation: a function calls itself, directly or through others; or it is not in the module.
+    """
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, tt.FuncOp)}
+    done: set[str] = set()
+
+    def visit(function: tt.FuncOp, around: tuple[str, ...]) -> None:
+        name = function.sym_name.data
+        if name in done:
+            return
+        for op in list(function.walk()):
+            if isinstance(op, tt.CallOp):
+                called = op.callee.root_reference.data
+                if called in (*around, name):
+                    raise unsupported(op, f"recursion: {called} calls itself, and a program has no stack for calls")
+                if called not in functions:
+                    raise unsupported(op, f"there is no function {called} in the module")
+                visit(functions[called], (*around, name))
+                _replace(op, functions[called])
+        done.add(name)
+        if not function.is_kernel:
+            replace_returns(function)
+
+    for function in functions.values():
+        visit(function, ())
+    for function in functions.values():
+        if not function.is_kernel:
+            Rewriter.erase_op(function)
+    return module
+
+
+def _replace(call: tt.CallOp, function: tt.FuncOp) -> None:
+    body = function.body.block
+    values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.arguments, strict=True))
+    here = Builder(InsertPoint.before(call))
+    for op in body.ops:
+        if isinstance(op, tt.ReturnOp):
+            Rewriter.replace_op(call, [], [values.get(value, value) for value in op.values])
+            return
+        copy = here.insert(op.clone(values))
+        for inner in copy.walk():
+            # Errors name the place of the call, as for the functions that Triton inlined.
+            inner.location = CallSiteLoc(inner.location, call.location)
