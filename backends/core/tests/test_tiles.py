@@ -576,16 +576,16 @@ def test_tiles_that_do_not_fit_private_memory_are_refused_with_the_numbers() -> 
 
 
 @triton.jit
-def prefix_sum(x, BLOCK: tl.constexpr):
+def assembly(x, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
-    tl.store(x + i, tl.cumsum(tl.load(x + i), 0))
+    tl.store(x + i, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [i], tl.int32, is_pure=True, pack=1))
 
 
 def test_an_unsupported_operation_is_refused_by_name_and_line() -> None:
     with pytest.raises(UnsupportedOperation) as refused:
-        prefix_sum[(1,)](Tensor(np.zeros(16, "f")), BLOCK=16)
-    assert refused.value.operation == "tt.scan"
-    line = prefix_sum.fn.__code__.co_firstlineno + 3
+        assembly[(1,)](Tensor(np.zeros(16, "i4")), BLOCK=16)
+    assert refused.value.operation == "tt.elementwise_inline_asm"
+    line = assembly.fn.__code__.co_firstlineno + 3
     assert refused.value.place.endswith(f"test_tiles.py:{line}")
 
 

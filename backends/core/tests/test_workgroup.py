@@ -227,6 +227,45 @@ def test_parts_of_a_reduction_of_two_values(device: opencl.Device, work_items: i
     np.testing.assert_array_equal(index, x.argmax(1))
 
 
+@triton.jit
+def follow(a1, b1, a2, b2):
+    return a1 * a2, b1 * a2 + b2
+
+
+@triton.jit
+def in_order(x, out, bins, R: tl.constexpr, C: tl.constexpr):
+    i, r, c = tl.arange(0, R * C), tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    v = tl.load(x + i)
+    # The second result depends on the order of the elements.
+    _, last = tl.reduce((v, i), 0, follow)
+    tl.store(out, last)
+    tl.store(x + i, tl.cumsum(v, 0))
+    tile = tl.load(x + r * C + c)
+    tl.store(out + 1 + r * C + c, tl.cumsum(tile, 0, reverse=True) + tl.cumsum(tile, 1))
+    tl.store(bins + tl.arange(0, 8), tl.histogram(v, 8))
+
+
+@every_way
+def test_reductions_and_scans_keep_the_order_of_the_elements(
+    device: opencl.Device, work_items: int, mirror: bool
+) -> None:
+    rows, columns = 4, 64
+    x, out = rng.integers(0, 10, rows * columns).astype(np.int32), np.full(rows * columns + 1, 77, np.int32)
+    before, bins = x.copy(), np.full(8, 77, np.int32)
+    types = {"x": "*i32", "out": "*i32", "bins": "*i32"}
+    run(device, in_order, types, {"R": rows, "C": columns}, work_items, mirror, x, out, bins)
+    last = 0
+    for i, a in enumerate(before):
+        last = (last * int(a) + i) % 2**32 if i else 0
+    assert out[0] == np.uint32(last).astype(np.int32)
+    np.testing.assert_array_equal(x, np.cumsum(before))
+    tile = x.reshape(rows, columns)
+    np.testing.assert_array_equal(
+        out[1:].reshape(rows, columns), np.cumsum(tile[::-1], 0)[::-1] + np.cumsum(tile, 1, dtype=np.int32)
+    )
+    np.testing.assert_array_equal(bins, np.bincount(before[before < 8], minlength=8))
+
+
 def test_tiles_that_do_not_fit_a_work_groups_memory_are_refused_with_the_numbers() -> None:
     types = {"a": "*fp32", "b": "*fp32", "c": "*fp32", "steps": "i32"}
     kernel = structured(product, types, {"M": 512, "N": 512, "K": 64})

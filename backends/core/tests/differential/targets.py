@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from .drawing import Limits
 
-# Operations that no target supports yet: all kernels with them would be refused. Remove an operation for the targets
-# that support it; docs/limits.md has the list.
-_NOT_YET = frozenset({"cumsum"})
 LIMITS = {
-    "spirv": Limits(without=_NOT_YET),
+    "spirv": Limits(),
     "vsi": Limits(
-        without=_NOT_YET | {"f64"},
+        without=frozenset({"f64"}),
         options=({"num_warps": 1}, {"num_warps": 1, "enable_multi_threads": True}),
     ),
     # A program has at most 4096 instructions, and an operation on floats calls a software function.
-    "dpu": Limits(without=_NOT_YET, sections=2, steps=8),
+    "dpu": Limits(sections=2, steps=8),
 }
 # Limits of each target: the messages are in docs/troubleshooting.md, the limits in docs/limits.md.
 REFUSALS: dict[str, tuple[str, ...]] = {

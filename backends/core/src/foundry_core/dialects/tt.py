@@ -537,6 +537,56 @@ class ReduceReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ScanOp(IRDLOperation):
+    """Combine each element along one axis with all elements before it, or behind it if `reverse`.
+
+    The region's block takes the scalars combined so far, then those of the next element.
+    """
+
+    name = "tt.scan"
+    srcs = var_operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    reverse = prop_def(BoolAttr)
+    combine = region_def("single_block")
+    res = var_result_def()
+    traits = traits_def(RecursiveMemoryEffect())
+
+
+@irdl_op_definition
+class ScanReturnOp(IRDLOperation):
+    """The combined scalars of a tt.scan."""
+
+    name = "tt.scan.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+
+@irdl_op_definition
+class HistogramOp(IRDLOperation):
+    """Count the elements of each value from 0 to the number of bins, where the mask is set; others are not counted."""
+
+    name = "tt.histogram"
+    src = operand_def(TensorType)
+    mask = opt_operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure(), WholeTile())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> HistogramOp:
+        names = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        src, result = parse_conversion(parser)
+        types = [src, condition_type(src)]
+        operands = [parser.resolve_operand(name, type) for name, type in zip(names, types, strict=False)]
+        return cls.build(operands=[operands[0], operands[1:]], result_types=[result], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self)
+        print_types(printer, self.src.type, " -> ", self.result.type)
+
+
+@irdl_op_definition
 class BitcastOp(_Reshaping):
     """The same bits as another type of the same width; also between pointer types."""
 
@@ -682,6 +732,9 @@ TT = Dialect(
         DotOp,
         ReduceOp,
         ReduceReturnOp,
+        ScanOp,
+        ScanReturnOp,
+        HistogramOp,
         BitcastOp,
         FpToFpOp,
         ClampFOp,

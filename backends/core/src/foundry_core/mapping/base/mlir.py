@@ -154,12 +154,16 @@ class Text:
         text = f"vector.insert {x.name}, {into.name}[{lane}] : {x.elem} into {into.type}"
         return self.op(text, into.elem, into.lanes)
 
+    def shuffle(self, x: Reg, places: Sequence[int]) -> Reg:
+        """Return the lanes of a vector at these places."""
+        if len(places) == 1:
+            return self.extract(x, places[0])
+        text = f"vector.shuffle {x.name}, {x.name} [{', '.join(map(str, places))}] : {x.type}, {x.type}"
+        return self.op(text, x.elem, len(places))
+
     def part(self, x: Reg, first: int, lanes: int) -> Reg:
         """Return some neighbouring lanes of a vector."""
-        if lanes == 1:
-            return self.extract(x, first)
-        places = ", ".join(str(lane) for lane in range(first, first + lanes))
-        return self.op(f"vector.shuffle {x.name}, {x.name} [{places}] : {x.type}, {x.type}", x.elem, lanes)
+        return self.shuffle(x, range(first, first + lanes))
 
     def joined(self, x: Reg, y: Reg) -> Reg:
         """Concatenate the lanes of two registers of the same type."""

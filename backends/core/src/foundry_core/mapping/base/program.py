@@ -7,7 +7,7 @@ their bits in i16. The arguments that a mapping adds follow.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from xdsl.dialects import scf
@@ -47,7 +47,7 @@ class Program(ABC):
     def write(self) -> str:
         """Write the kernel and return its MLIR."""
         parameters = [self.parameter(argument) for argument in self._body.args]
-        self._block(self._body)
+        self.write_operations(self._body.ops)
         return self.text.function(self.function.sym_name.data, parameters + self.more_parameters())
 
     @abstractmethod
@@ -75,8 +75,9 @@ class Program(ABC):
 
     # Blocks and their operations.
 
-    def _block(self, block: Block) -> None:
-        for op in block.ops:
+    def write_operations(self, operations: Iterable[Operation]) -> None:
+        """Write some operations of a block, in their order."""
+        for op in operations:
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:

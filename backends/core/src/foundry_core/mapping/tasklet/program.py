@@ -254,14 +254,14 @@ class TaskletReduction(Reduction):
             zero = t.integer(0)
             values = self._read(memory.at(piece, zero, 0))
             for number in range(1, turn):
-                values = self._combine(values, self._read(memory.at(piece, zero, number)))
+                values = self._combination.write(values, self._read(memory.at(piece, zero, number)))
             if count == turn:
                 return values
             cells, cell = self._cells(values)
 
             def combine(here: Point, _: Reg) -> None:
                 running = [self._tiles.private.read(c, cell) for c in cells]
-                self._write(cells, cell, self._combine(running, self._read(here)))
+                self._write(cells, cell, self._combination.write(running, self._read(here)))
 
             memory.each(piece, sources, combine, first=turn)
         if count > length:
@@ -271,7 +271,7 @@ class TaskletReduction(Reduction):
 
 
 def _reduce(program: TaskletProgram, op: tt.ReduceOp) -> None:
-    TaskletReduction(program.tiles, op).write()
+    TaskletReduction(program, op).write()
 
 
 class TaskletProgram(Program):

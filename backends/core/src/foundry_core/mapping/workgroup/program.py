@@ -69,7 +69,7 @@ class WorkGroupTiles(Tiles):
 
 
 def _reduce(program: WorkGroup, op: tt.ReduceOp) -> None:
-    WorkGroupReduction(program.tiles, op, program.tiles.group, program.tiles.target.work_items).write()
+    WorkGroupReduction(program, op).write()
 
 
 class WorkGroup(WorkItem):

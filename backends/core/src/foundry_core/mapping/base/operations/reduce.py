@@ -1,4 +1,8 @@
-"""tt.reduce along one dimension, with any combining region: first vectors, then pairs of lanes of the last vector."""
+"""tt.reduce along one dimension, with any combining region.
+
+If the region is one operation that commutes, vectors are combined first, then pairs of lanes of the last vector. With
+any other region, elements are combined in their order: the lanes of each vector first, each with its neighbour.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
 
 from ....dialects import tt
 from ..buffers import Buffer
@@ -14,35 +17,22 @@ from ..emission import statement
 from ..mlir import Reg
 from ..numeric import element, in_register
 from ..space import Point, extents
+from .combine import Combination
 
 if TYPE_CHECKING:
     from ..program import Program
-    from ..tiles import Memo, Tiles
+    from ..tiles import Memo
 
 
 class Reduction:
     """One tt.reduce of a kernel."""
 
-    def __init__(self, tiles: Tiles, op: tt.ReduceOp) -> None:
-        self._tiles = tiles
+    def __init__(self, program: Program, op: tt.ReduceOp) -> None:
+        self._tiles = program.tiles
         self._op = op
+        self._combination = Combination(program, op.combine.block)
         self._axis = op.axis.value.data
         self._shape = extents(op.srcs[0])
-
-    def _combine(self, a: Sequence[Reg], b: Sequence[Reg]) -> list[Reg]:
-        """Apply the combining region to registers with any number of lanes."""
-        tiles, block = self._tiles, self._op.combine.block
-        lanes = a[0].lanes
-        known: dict[SSAValue, Reg] = dict(zip(block.args, [*a, *b], strict=True))
-
-        def register(value: SSAValue) -> Reg:
-            return known[value] if value in known else tiles.text.broadcast(tiles.scalar(value), lanes)
-
-        for op in block.ops:
-            if isinstance(op, tt.ReduceReturnOp):
-                return [register(value) for value in op.values]
-            known[op.results[0]] = tiles.numeric.apply(op, [register(operand) for operand in op.operands])
-        raise AssertionError("tt.reduce without tt.reduce.return")
 
     def write(self) -> None:
         """Emit the reduction: results of rank 0 become scalars, others get buffers."""
@@ -64,7 +54,7 @@ class Reduction:
             return
         rest = self._shape[: self._axis] + self._shape[self._axis + 1 :]
         lane = len(rest) - 1
-        lanes = self._tiles.lanes(self._op.results[0], self._op, lane)
+        lanes = self._combination.lanes(min(self._tiles.lanes(result, self._op, lane) for result in self._op.results))
         with self._tiles.space.each(rest, lane, lanes) as point:
             self._write(outputs, point, self._across_lanes(point))
 
@@ -74,33 +64,38 @@ class Reduction:
 
     def _read(self, point: Point) -> list[Reg]:
         memo: Memo = {}
-        return [self._tiles.at(src, point, memo) for src in self._op.srcs]
+        values = [self._tiles.at(src, point, memo) for src in self._op.srcs]
+        return self._combination.fold_lanes(values) if self._folds_lanes(point) else values
+
+    def _folds_lanes(self, point: Point) -> bool:
+        """Return whether the elements read at a point are combined at once, to keep their order."""
+        return point.lane == self._axis and not self._combination.is_commutative
 
     def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
         """Combine `count` elements along the axis, `step` apart, into registers of the point's lanes."""
         if count == step:
             return self._read(point)
         t = self._tiles.text
-        return self._folded(t.integer(0), t.integer(step), count, step, point)
+        return self._folded(t.integer(0), t.integer(step), t.integer(count), step, point)
 
-    def _folded(self, start: Reg, next: Reg, count: int, step: int, point: Point) -> list[Reg]:
-        """Combine the elements at `start`, at `next` and every `step` after that, up to `count`."""
+    def _folded(self, start: Reg, next: Reg, end: Reg, step: int, point: Point) -> list[Reg]:
+        """Combine the elements at `start`, at `next` and every `step` after that, before `end`."""
 
         def at(i: Reg) -> list[Reg]:
             index = list(point.index)
             index[self._axis] = i
             return self._read(Point(tuple(index), point.lane, point.lanes))
 
-        return self._combined(at(start), next, count, step, at)
+        return self._combined(at(start), next, end, step, at)
 
     def _combined(
-        self, first: Sequence[Reg], next: Reg, count: int, step: int, at: Callable[[Reg], list[Reg]]
+        self, first: Sequence[Reg], next: Reg, end: Reg, step: int, at: Callable[[Reg], list[Reg]]
     ) -> list[Reg]:
-        """Combine registers with those that `at` returns for the indices from `next` to `count`."""
+        """Combine registers with those that `at` returns for the indices from `next` to `end`."""
         t, tiles = self._tiles.text, self._tiles
         cells, cell = self._cells(first)
-        with t.loop(next, t.integer(count), step) as i:
-            self._write(cells, cell, self._combine([tiles.private.read(c, cell) for c in cells], at(i)))
+        with t.loop(next, end, step) as i:
+            self._write(cells, cell, self._combination.write([tiles.private.read(c, cell) for c in cells], at(i)))
         return [tiles.private.read(c, cell) for c in cells]
 
     def _cells(self, values: Sequence[Reg]) -> tuple[list[Buffer], Point]:
@@ -120,13 +115,14 @@ class Reduction:
         """Combine all elements along the last dimension, at one index of the others."""
         t = self._tiles.text
         count = self._shape[-1]
-        lanes = min(self._tiles.lanes(src, self._op, len(self._shape) - 1) for src in self._op.srcs)
-        point = Point((*outer, t.integer(0)), len(self._shape) - 1, lanes)
+        lane = len(self._shape) - 1
+        lanes = self._combination.lanes(min(self._tiles.lanes(src, self._op, lane) for src in self._op.srcs))
+        point = Point((*outer, t.integer(0)), lane, lanes)
         values = self._fold(count, lanes, point)
-        parts = [[t.extract(value, lane) for value in values] for lane in range(lanes)]
+        parts = [[t.extract(value, lane) for value in values] for lane in range(values[0].lanes)]
         while len(parts) > 1:
             half = len(parts) // 2
-            parts = [self._combine(parts[i], parts[i + half]) for i in range(half)]
+            parts = [self._combination.write(parts[i], parts[i + half]) for i in range(half)]
         return parts[0]
 
     def _across_lanes(self, rest: Point) -> list[Reg]:
@@ -144,4 +140,4 @@ def kept(elem: str) -> str:
 
 @statement(tt.ReduceOp)
 def _reduce(program: Program, op: tt.ReduceOp) -> None:
-    Reduction(program.tiles, op).write()
+    Reduction(program, op).write()
