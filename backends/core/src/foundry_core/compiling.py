@@ -7,7 +7,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -248,4 +248,5 @@ def make_tile(module: Any, metadata: dict[str, Any]) -> str:
     metadata["shared"] = 0
     found = read_kernel(str(module))
     metadata["written"] = found.written
+    metadata["sites"] = [asdict(site) for site in found.sites]
     return found.text

@@ -10,6 +10,7 @@ or from xDSL's, is refused by name when a kernel is read (`refuse_undeclared`).
     traits_def(MemoryReadEffect(), MemoryWriteEffect())         both, as an atomic operation does
     traits_def(RecursiveMemoryEffect())                         has the effects of the operations in its regions
     traits_def(OrderingEffect())                                does not access memory, and keeps its position
+    traits_def(LogEffect())                                     writes to the launch's log, which no operation reads
     traits_def(Pure(), WholeTile())                             needs all elements of its operands at once
 """
 
@@ -42,8 +43,17 @@ class _Order(Resource):
         return "<Order>"
 
 
-_ORDER = _Order()
+@dataclass(frozen=True)
+class _Log(Resource):
+    """The log of a launch (log.py): memory that is no argument's, and that no operation of a kernel reads."""
+
+    def name(self) -> str:
+        return "<Log>"
+
+
+_ORDER, _LOG = _Order(), _Log()
 ORDERING = EffectInstance(MemoryEffectKind.WRITE, resource=_ORDER)
+_LOGGING = EffectInstance(MemoryEffectKind.WRITE, resource=_LOG)
 
 
 class OrderingEffect(MemoryEffect):
@@ -52,6 +62,14 @@ class OrderingEffect(MemoryEffect):
     @classmethod
     def get_effects(cls, op: Operation) -> frozenset[EffectInstance]:
         return frozenset((ORDERING,))
+
+
+class LogEffect(MemoryEffect):
+    """An effect that a user sees after the launch: a line that is printed, an assertion that may fail."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> frozenset[EffectInstance]:
+        return frozenset((_LOGGING,))
 
 
 class WholeTile(OpTrait):
@@ -94,7 +112,7 @@ def effects(op: Operation) -> frozenset[EffectInstance]:
 
 
 def _has(op: Operation, kind: MemoryEffectKind) -> bool:
-    return any(effect.kind is kind and effect.resource != _ORDER for effect in effects(op))
+    return any(effect.kind is kind and effect.resource not in (_ORDER, _LOG) for effect in effects(op))
 
 
 def reads(op: Operation) -> bool:
@@ -103,8 +121,13 @@ def reads(op: Operation) -> bool:
 
 
 def writes(op: Operation) -> bool:
-    """Return whether an operation, or one in its regions, writes memory."""
+    """Return whether an operation, or one in its regions, writes memory that a kernel can read."""
     return _has(op, MemoryEffectKind.WRITE)
+
+
+def logs(op: Operation) -> bool:
+    """Return whether an operation, or one in its regions, writes to the launch's log."""
+    return _LOGGING in effects(op)
 
 
 def is_pure(op: Operation) -> bool:

@@ -48,6 +48,20 @@ def source_line(location: object) -> FileLineColLoc | None:
             return None
 
 
+def source_lines(location: object) -> list[FileLineColLoc]:
+    """Return the places in files for an MLIR location, innermost first: the line itself, then its function's calls."""
+    match location:
+        case FileLineColLoc():
+            return [location]
+        case NameLoc():
+            return source_lines(location.location)
+        case CallSiteLoc():
+            return [*source_lines(location.callee), *source_lines(location.caller)]
+        case _:
+            found = source_line(location)
+            return [found] if found is not None else []
+
+
 def unsupported(op: Operation, why: str = "") -> UnsupportedOperation:
     """Build the error that refuses one operation of the IR."""
     line, around = source_line(op.location), op.parent_op()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from .arguments import Parameters
+from .log import Log
 
 Grid = tuple[int, int, int]
 Function = TypeVar("Function")
@@ -21,12 +22,17 @@ class SynchronousLauncher(Generic[Function]):
 
     Args:
         src: Triton's source object.
-        metadata: the compiled kernel's metadata: its name, which arguments it writes, and what the plugin's compiler
-            added.
+        metadata: the compiled kernel's metadata: its name, which arguments it writes, where it prints and asserts, and
+            what the plugin's compiler added.
+
+    Attributes:
+        log: what the kernel prints and asserts; None if it takes no log.
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self.parameters = Parameters(src, metadata.name, metadata.written)
+        sites = getattr(metadata, "sites", [])
+        self.log = Log(metadata.name, sites) if sites else None
 
     def __call__(
         self,

@@ -19,15 +19,17 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
 from .failure import Failure
+from .log import Log
 from .mapping.workitem.target import WorkItemTarget
 from .ran import Kind, Ran
 from .scalars import passed
@@ -66,6 +68,7 @@ WIDEST_VECTOR = 128
 _OVER_HOST_MEMORY = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
 
 Grid = tuple[int, int, int]
+Table: TypeAlias = npt.NDArray[np.uint8] | cl.Buffer
 
 
 def refusal(device: cl.Device) -> str | None:
@@ -215,6 +218,26 @@ class Device:
             raise BuildError(f"{self.cl.name.strip()} did not accept the kernel", why=str(error)) from error
         return program
 
+    @contextmanager
+    def logging(self, log: Log | None) -> Iterator[list[cl.Buffer]]:
+        """Give a launch inside the `with` its log, as the last of its tables; report what it wrote afterwards.
+
+        Raises:
+            DeviceAssertionError: an assertion failed.
+        """
+        if log is None:
+            yield []
+            return
+        buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, log.bytes)
+        header = log.header()
+        cl.enqueue_copy(self.queue, buffer, header)
+        yield [buffer]
+        cl.enqueue_copy(self.queue, header, buffer)
+        words = np.empty(log.filled(header) // header.itemsize, header.dtype)
+        cl.enqueue_copy(self.queue, words, buffer)
+        buffer.release()
+        log.report([words])
+
     def launcher(
         self,
         program: cl.Program,
@@ -271,19 +294,22 @@ class Launcher:
         layouts = [None if type.startswith("*") else np.dtype(passed(type).carrier).type for type in types]
         kernel.set_scalar_arg_dtypes([*layouts, np.int32, np.int32, np.int32, *[None] * tables])
 
-    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
+    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         """Run the kernel for every program of `grid`; return when it has finished.
 
         Args:
             grid: programs along x, y and z; if one is 0, no program runs.
             arguments: a tensor for each pointer, a number for each scalar.
-            tables: bytes that the kernel reads from separate buffers.
+            tables: bytes that the kernel reads from separate buffers, or the buffers themselves.
         """
         raise NotImplementedError
 
-    def _enqueue(self, grid: Grid, values: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]]) -> cl.Event:
+    def _enqueue(self, grid: Grid, values: Sequence[Any], tables: Sequence[Table]) -> cl.Event:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        buffers = [cl.Buffer(self._context, flags, hostbuf=table) for table in tables]
+        buffers = [
+            table if isinstance(table, cl.Buffer) else cl.Buffer(self._context, flags, hostbuf=table)
+            for table in tables
+        ]
         x, y, z = grid
         with self._lock:
             return self._kernel(self._queue, (x * self.threads, y, z), self._local, *values, x, y, z, *buffers)
@@ -296,7 +322,7 @@ class SvmLauncher(Launcher):
         super().__init__(device, kernel, types, threads, tables)
         self._convert = [self._pointer if type.startswith("*") else passed(type).convert for type in types]
 
-    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
+    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         if 0 in grid:
             return
         values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
@@ -329,7 +355,7 @@ class BufferLauncher(Launcher):
         self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
         self._alignment = device.cl.mem_base_addr_align // 8
 
-    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[npt.NDArray[np.uint8]] = ()) -> None:
+    def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         if 0 in grid:
             return
         spans = _spans([argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert])

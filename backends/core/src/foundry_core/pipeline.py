@@ -14,8 +14,10 @@ from xdsl.printer import Printer
 
 from .errors import LoweringError, source_line
 from .front.calls import inline
+from .front.records import replace_prints
 from .front.structured import structure
 from .front.writes import written
+from .log import Site
 from .mapping.tasklet.target import TaskletTarget
 from .mapping.workgroup.program import lower as lower_to_work_group
 from .mapping.workgroup.target import WorkGroupTarget
@@ -51,10 +53,16 @@ __all__ = [
 
 
 class Structured(NamedTuple):
-    """A kernel in structured form, and the numbers of the arguments that it may store through."""
+    """A kernel in structured form.
+
+    Attributes:
+        written: the numbers of the arguments that it may store through.
+        sites: the places that write to the launch's log, by number; without any, the kernel takes no log.
+    """
 
     text: str
     written: list[int]
+    sites: list[Site]
 
 
 def to_structured(ttir: str) -> str:
@@ -67,7 +75,7 @@ def to_structured(ttir: str) -> str:
 
 
 def read_kernel(ttir: str) -> Structured:
-    """Rewrite TTIR to structured form, and find the arguments that the kernel may store through.
+    """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -75,13 +83,14 @@ def read_kernel(ttir: str) -> Structured:
     with deep_expressions():
         module = inline(parse(ttir))
         stored = written(module)
+        sites = replace_prints(module)
         structure(module)
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
     text = StringIO()
     Printer(text, print_debuginfo=True).print_op(module)
     # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not accept it.
-    return Structured(_EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n", stored)
+    return Structured(_EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n", stored, sites)
 
 
 def written_arguments(ttir: str) -> list[int] | None:

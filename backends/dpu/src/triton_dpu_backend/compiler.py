@@ -15,7 +15,7 @@ from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
 
-from .artifact import STACK_BYTES
+from .artifact import LOG, STACK_BYTES
 from .counts import MOST_DPUS, count
 from .legalize import skipped
 
@@ -131,7 +131,7 @@ def make_program(llir: str, metadata: dict[str, Any]) -> bytes:
 
 def _note_tasklets(metadata: dict[str, Any], num_tasklets: int, reached: dict[str, str]) -> None:
     metadata["num_tasklets"] = num_tasklets
-    metadata["facts"] = {"num_tasklets": str(num_tasklets)} | reached
+    metadata["facts"] = {"num_tasklets": str(num_tasklets)} | reached | ({LOG: "1"} if metadata["sites"] else {})
 
 
 def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:

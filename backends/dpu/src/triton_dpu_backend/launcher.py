@@ -17,6 +17,8 @@ from typing import Any
 from foundry_core import scalars
 from foundry_core.footprint import Footprints
 from foundry_core.launches import Grid, SynchronousLauncher
+from foundry_core.log import LINES_VARIABLE, Words
+from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT
 
 from . import launches
 from .counts import MOST_DPUS
@@ -25,7 +27,7 @@ from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats
 from .host.errors import DpuError
 from .launches import LaunchCost
 from .plan import Array, MemoryExceeded, Placement, Plan, Round, plan
-from .transfer import receive, send
+from .transfer import receive, receive_logs, send, send_header
 
 NUM_DPUS = "TRITON_DPU_NUM_DPUS"
 SHARD = "TRITON_DPU_SHARD"
@@ -78,7 +80,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
         # C's layout: every field is at a multiple of its size, and a uint64 follows. artifact/arguments.py writes the
         # struct of the DPU program; the two sizes are compared when the program is loaded.
         codes = ["I" if type.startswith("*") else scalars.passed(type).code for type in types]
-        self._fields = struct.Struct("@" + "".join(codes) + "Q")
+        # The address of the log, if there is one, is the last argument.
+        self._fields = struct.Struct("@" + "".join(codes) + ("I" if self.log is not None else "") + "Q")
         self._convert = {i: scalars.passed(type).convert for i, type in enumerate(types) if i not in self._pointers}
         self._plans: OrderedDict[object, Plan] = OrderedDict()
 
@@ -99,7 +102,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
             planned = self._plan(grid, values, count, heap, room)
             if os.environ.get(VERBOSE, "0") not in ("", "0"):
                 self._explain(planned, grid, count, reason)
-            done = self._run(dpus, planned, grid, values, heap, function)
+            done, logs = self._run(dpus, planned, grid, values, heap, function, room)
         cost = LaunchCost(
             kernel=function.kernel,
             programs=programs,
@@ -112,6 +115,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
             **_cost([stats for _, _, stats in done]),
         )
         launches.note(cost)
+        if self.log is not None:
+            self.log.report(logs)
 
     def _dpus(self, programs: int) -> tuple[int, str]:
         """Return the number of DPUs to run on, and what set that number."""
@@ -153,7 +158,24 @@ class DpuLauncher(SynchronousLauncher[Program]):
                 )
         heap = dpus.heap
         limit = int(os.environ.get(MRAM) or MRAM_BYTES)
-        return heap, min(limit, MRAM_BYTES) - heap % MRAM_BYTES
+        room = min(limit, MRAM_BYTES) - heap % MRAM_BYTES
+        return heap, room if self.log is None else self._log_offset(heap, room)
+
+    def _log_offset(self, heap: int, room: int) -> int:
+        """Return where the log starts, in bytes from the heap's start: it ends with the room, and arrays end before it.
+
+        Raises:
+            DpuError: the log is larger than MRAM.
+        """
+        assert self.log is not None
+        offset = (heap + room - self.log.bytes) // DMA_ALIGNMENT * DMA_ALIGNMENT - heap
+        if offset < 0:
+            raise DpuError(
+                "the log of this kernel's prints does not fit into MRAM",
+                why=f"it has {self.log.bytes} bytes, and a DPU has room for {room}",
+                next=f"set {LINES_VARIABLE} to a smaller number of lines",
+            )
+        return offset
 
     def _plan(self, grid: Grid, values: Sequence[Any], count: int, heap: int, room: int) -> Plan:
         wanted = _wanted(os.environ.get(SHARD, ""), [self.parameters.names[i] for i in self._pointers])
@@ -191,24 +213,33 @@ class DpuLauncher(SynchronousLauncher[Program]):
         values: Sequence[Any],
         heap: int,
         program: Program,
-    ) -> list[tuple[int, int, Stats | None]]:
-        """Run all rounds. Return for each the bytes sent and received, and what it cost."""
-        done = []
+        room: int,
+    ) -> tuple[list[tuple[int, int, Stats | None]], list[Words]]:
+        """Run all rounds. Return for each the bytes sent and received, and what it cost; and all logs.
+
+        Args:
+            room: bytes of MRAM for arrays, after which the log is.
+        """
+        done, logs = [], list[Words]()
         try:
             for one in planned.rounds:
                 dpus.send_each(_GRID, [_PROGRAM_FIELDS.pack(*grid, *programs, 0) for programs in one.programs])
-                dpus.send_each(_ARGUMENTS, self._pack(one, values, heap, dpus.count))
+                dpus.send_each(_ARGUMENTS, self._pack(one, values, heap, dpus.count, room))
                 sent = send(dpus, one)
+                if self.log is not None:
+                    send_header(dpus, self.log, room)
                 dpus.launch()
+                if self.log is not None:
+                    logs += receive_logs(dpus, self.log, room)
                 done.append((sent, receive(dpus, one), dpus.stats()))
         except DpuError as error:
             # The state of the DPUs is unknown. The next launch must not use them.
             pool.drop(dpus)
             error.add_note(f"in {program.kernel}, round {len(done) + 1} of {len(planned.rounds)}, on {dpus.count} DPUs")
             raise
-        return done
+        return done, logs
 
-    def _pack(self, one: Round, values: Sequence[Any], heap: int, count: int) -> list[bytes]:
+    def _pack(self, one: Round, values: Sequence[Any], heap: int, count: int, room: int) -> list[bytes]:
         """Return the DPU_INPUT_ARGUMENTS of each DPU."""
         fields = list(values)
         regions = {i: region for region in one.regions for i in region.arguments}
@@ -219,7 +250,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
                 # A shard's pointer may be before its data: addresses on a DPU are modulo 2^32.
                 behind = values[i].data_ptr() - held.low if held is not None else 0
                 fields[i] = (heap + region.offset + behind) % (1 << 32)
-            packed.append(self._fields.pack(*fields, 0))
+            log = [] if self.log is None else [(heap + room) % (1 << 32)]
+            packed.append(self._fields.pack(*fields, *log, 0))
         return packed
 
     def _explain(self, planned: Plan, grid: Grid, count: int, reason: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from foundry_core.log import Log, Words
 
 from .host.dpus import HEAP, Dpus
 from .plan import Interval, Region, Round
@@ -95,6 +96,22 @@ def receive(dpus: Dpus, one: Round) -> int:
                 part = buffer[interval.low - held.low - low :][: interval.high - interval.low]
                 _store(interval, part, before, region.item_bytes)
     return received
+
+
+def send_header(dpus: Dpus, log: Log, offset: int) -> None:
+    """Write an empty log `offset` bytes after the start of each DPU's heap."""
+    header = log.header()
+    dpus.send(HEAP, offset, header.nbytes, [header.ctypes.data] * dpus.count)
+
+
+def receive_logs(dpus: Dpus, log: Log, offset: int) -> list[Words]:
+    """Return the filled part of each DPU's log. All are as long as the longest, because a transfer has one length."""
+    headers = [log.header() for _ in range(dpus.count)]
+    dpus.receive(HEAP, offset, headers[0].nbytes, [header.ctypes.data for header in headers])
+    size = max(map(log.filled, headers))
+    logs = [np.empty(size // header.itemsize, header.dtype) for header in headers]
+    dpus.receive(HEAP, offset, size, [words.ctypes.data for words in logs])
+    return logs
 
 
 def _window(region: Region) -> tuple[int, int] | None:

@@ -63,11 +63,14 @@ class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
 
     def prepare(self, function: tuple[Any, str]) -> None:
         if self._launcher is None:
-            self._launcher = open_device().launcher(*function, self.parameters.types)
+            self._launcher = open_device().launcher(
+                *function, self.parameters.types, tables=1 if self.log is not None else 0
+            )
 
     def launch(self, grid: Grid, function: tuple[Any, str], arguments: Sequence[Any]) -> None:
         assert self._launcher is not None
-        self._launcher(grid, arguments)
+        with open_device().logging(self.log) as tables:
+            self._launcher(grid, arguments, tables)
 
 
 class SpirvDriver(OpenCLDriver):

@@ -7,6 +7,12 @@ The library has C functions:
                                  int8_t *out)
     bool generate_dma_command(size_t index, PARAMETERS, int gx, int gy, int gz, SHAPES, int8_t *out)
 
+and, if our reference zen-compiler wrote it for a kernel that takes a log (foundry_core.log) after its command buffers,
+
+    const char *get_log_sites(void)
+
+which returns the kernel's sites as JSON.
+
 PARAMETERS are the kernel's: a pointer is a void * to the first element in host memory; a scalar has its C type, an i1
 is a byte, and a 16-bit float is passed as its bits. SHAPES are one `const size_t *` for each pointer: the sizes of its
 tensor. A call fills `out` for the whole grid, 256 bytes per program, x fastest, and returns whether it succeeded. The
@@ -16,6 +22,7 @@ vendor's documents do not say how large `out` is and what is returned when; this
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +46,7 @@ class Commands:
 
     Attributes:
         matmuls, dmas: number of buffers of each kind that the kernel takes.
+        sites: where the kernel prints and asserts, see foundry_core.log.Log; without any, it takes no log.
 
     Raises:
         VsiError: the file is not such a library.
@@ -59,6 +67,10 @@ class Commands:
         for count in counts:
             count.restype, count.argtypes = ctypes.c_size_t, []
         self.matmuls, self.dmas = (int(count()) for count in counts)
+        self.sites: list[dict[str, Any]] = []
+        if hasattr(loaded, "get_log_sites"):
+            loaded.get_log_sites.restype, loaded.get_log_sites.argtypes = ctypes.c_char_p, []
+            self.sites = json.loads(loaded.get_log_sites())
         self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
         self._most_bytes = most_bytes
         parameters = [c_type(type) for type in types]

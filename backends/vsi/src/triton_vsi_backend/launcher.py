@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.launches import Grid, SynchronousLauncher
+from foundry_core.log import Log
 from triton.runtime.cache import get_cache_manager
 
 from . import launches
@@ -29,7 +30,8 @@ _MOST_PROGRAMS = 2**31 - 1
 class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
     """Launches one compiled kernel.
 
-    The kernel takes the passed arguments of the Triton function, the grid's x, y and z, then its command buffers.
+    The kernel takes the passed arguments of the Triton function, the grid's x, y and z, its command buffers, and a log
+    if it prints or asserts.
 
     Args:
         src: Triton's source object.
@@ -49,8 +51,13 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
         if self._launcher is None:
             device, types = open_device(), self.parameters.types
             commands = Commands(self._library(), types, most_bytes=device.cl.max_mem_alloc_size)
+            self.log = Log(self._metadata.name, commands.sites) if commands.sites else None
             self._launcher = device.launcher(
-                *function, types, threads=self._metadata.threads, tables=commands.count, cl_mem=True
+                *function,
+                types,
+                threads=self._metadata.threads,
+                tables=commands.count + (self.log is not None),
+                cl_mem=True,
             )
             self._commands = commands if commands.count else None
         if self._metadata.dump_standalone:
@@ -64,7 +71,8 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
         launcher, commands = self._launcher, self._commands
         assert launcher is not None
         buffers = commands.make(grid, arguments) if commands else ()
-        launcher(grid, arguments, buffers)
+        with open_device().logging(self.log) as log:
+            launcher(grid, arguments, [*buffers, *log])
         launches.note(
             LaunchedCommands(
                 self._metadata.name,
@@ -102,6 +110,12 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
                 stacklevel=3,
             )
             return
+        if self.log is not None:
+            raise VsiError(
+                f"dump_standalone=True is not possible for kernel {self._metadata.name}",
+                why="it prints or asserts, and the C++ launcher has no log to read",
+                next="leave out the prints, and launch without debug=True",
+            )
         from .standalone import dump
 
         group = f"{self._source_name[:150]}.json"

@@ -18,16 +18,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    ParsePropInAttrDict,
     attr_def,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    prop_def,
     result_def,
     traits_def,
     var_operand_def,
@@ -36,7 +38,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from ..effects import OrderingEffect
+from ..effects import LogEffect, OrderingEffect
 from .syntax import condition_type, parse_conversion, print_types
 
 
@@ -121,6 +123,28 @@ class KeepOp(IRDLOperation):
     name = "tile.keep"
     traits = traits_def(OrderingEffect())
     assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class RecordOp(IRDLOperation):
+    """Write a record of each element of a tile, or of a scalar, to the launch's log (foundry_core/log.py), in order.
+
+    Attributes:
+        value: what is recorded; a record without a value has 0.
+        unless: only elements for which this condition is false are recorded, and each is a failure.
+        site: the number of the place in the kernel, see log.Site.
+    """
+
+    name = "tile.record"
+    value = opt_operand_def()
+    unless = opt_operand_def()
+    site = prop_def(IntegerAttr[IntegerType])
+    traits = traits_def(LogEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    assembly_format = "$site (`value` $value^ `:` type($value))? (`unless` $unless^ `:` type($unless))? attr-dict"
+
+    def __init__(self, site: int, value: SSAValue | None, unless: SSAValue | None) -> None:
+        super().__init__(operands=[value, unless], properties={"site": IntegerAttr(site, 32)})
 
 
 class Access(IRDLOperation, ABC):
@@ -285,4 +309,6 @@ class StoreOp(Access):
         )
 
 
-Tile = Dialect("tile", [AffineOp, WrappedOp, IndexedOp, RangeOp, KeepOp, LoadOp, StoreOp], [AxisType, RangeType])
+Tile = Dialect(
+    "tile", [AffineOp, WrappedOp, IndexedOp, RangeOp, KeepOp, RecordOp, LoadOp, StoreOp], [AxisType, RangeType]
+)

@@ -58,7 +58,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from ..effects import ORDERING, WholeTile
+from ..effects import ORDERING, LogEffect, WholeTile
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -711,6 +711,32 @@ class ExternElementwiseOp(IRDLOperation):
         printer.print_attribute(FunctionType.from_lists([src.type for src in self.srcs], [self.result.type]))
 
 
+@irdl_op_definition
+class PrintOp(IRDLOperation):
+    """Print a prefix, and the elements of each operand one to a line (tl.device_print)."""
+
+    name = "tt.print"
+    prefix = prop_def(StringAttr)
+    hex = prop_def(BoolAttr)
+    is_signed = prop_def(DenseArrayBase, prop_name="isSigned")
+    args = var_operand_def()
+    traits = traits_def(LogEffect())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$prefix attr-dict (`:` $args^ `:` type($args))?"
+
+
+@irdl_op_definition
+class AssertOp(IRDLOperation):
+    """A condition that must hold for each element (tl.device_assert). Triton writes it only with debug=True."""
+
+    name = "tt.assert"
+    condition = operand_def()
+    message = prop_def(StringAttr)
+    traits = traits_def(LogEffect())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$condition `,` $message attr-dict `:` type($condition)"
+
+
 TT = Dialect(
     "tt",
     [
@@ -742,6 +768,8 @@ TT = Dialect(
         PreciseDivFOp,
         MulhiUIOp,
         ExternElementwiseOp,
+        PrintOp,
+        AssertOp,
     ],
     [PointerType, CachePolicyAttr],
 )

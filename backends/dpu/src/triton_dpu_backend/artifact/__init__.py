@@ -2,3 +2,5 @@
 
 # The SDK's default stack of a tasklet. Tiles are not on the stack: dpu-legalize moves them to other WRAM.
 STACK_BYTES = 1024
+# The fact (annotation.py) that a kernel takes the log of foundry_core.log after its other arguments.
+LOG = "log"

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import STACK_BYTES, arguments
+from . import LOG, STACK_BYTES, arguments
 from .annotation import facts as facts_of
 from .runner import Dpus, host_runner
 from .script import ScriptError, default_dpus, kernel_ir
@@ -65,7 +65,7 @@ def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | No
     """Write the artifact of a kernel whose IR exists; see pack().
 
     Raises:
-        ScriptError: dpu-legalize was not run on the IR; or see pack().
+        ScriptError: dpu-legalize was not run on the IR, or the kernel prints or asserts; or see pack().
     """
     if hit := _OPEN.search(ir):
         raise ScriptError(
@@ -73,6 +73,11 @@ def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | No
             "unset TRITON_DPU_SKIP_LEGALIZE and pack again"
         )
     facts = facts_of(ir)
+    if LOG in facts:
+        raise ScriptError(
+            f"the kernel {kernel.name} prints or asserts, and a C host program reads no log: leave out the prints, and "
+            "compile without debug=True"
+        )
     results = _outs(kernel, outs, facts)
     written = {
         "kernel.ll": ir,

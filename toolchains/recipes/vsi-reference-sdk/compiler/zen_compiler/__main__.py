@@ -74,7 +74,7 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
     with TemporaryDirectory(prefix=f"{_NAME}-") as scratch, ThreadPoolExecutor(1) as aside:
         library = None
         if options.bridge is None:
-            # There are no commands, whatever the kernel is.
+            # There are no commands, whatever the kernel is. One that prints has another library.
             library = aside.submit(commands.compile, commands.source((), (), {}), Path(scratch))
         # Ask the tools for their versions in the meantime. The lowering asks again, and gets the remembered answer or
         # its own error.
@@ -95,8 +95,12 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
             if bridge is not None:
                 fields = {name: bridge.field(name) for name in ("grid", "program", "checksum")}
                 source = commands.source(lowered.parameters, lowered.matmuls, fields)
-                return lowered.spirv, commands.compile(source, Path(scratch))
+                return lowered.spirv, commands.compile(source + commands.sites_source(lowered.sites), Path(scratch))
             assert library is not None
+            if lowered.sites:
+                library.result()
+                source = commands.source((), (), {}) + commands.sites_source(lowered.sites)
+                return lowered.spirv, commands.compile(source, Path(scratch))
             return lowered.spirv, library.result()
         except (LoweringError, BridgeError, commands.CommandsError) as error:
             raise _Refused(str(error)) from error

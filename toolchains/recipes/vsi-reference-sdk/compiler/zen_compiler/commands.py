@@ -5,6 +5,11 @@
                                  const size_t *SHAPE_OF_EACH_TENSOR_PARAMETER..., int8_t *out);
     bool generate_dma_command(size_t index, PARAMETERS, int gx, int gy, int gz, SHAPES..., int8_t *out);
 
+A kernel that takes foundry_core's log (see its log.py) has one function more, ours and not the vendor's, whose result
+is the kernel's sites as JSON:
+
+    const char *get_log_sites(void);
+
 How the arguments follow each other is our reading of the vendor's interface. Pointers are passed as pointers (and not
 looked at), i1 and i8 as a byte, f16 and bf16 as the 16 bits that they have, other scalars as C's types; `grid` and gx,
 gy, gz say the same. Command `index` of program (x, y, z) goes to out + 256 * (x + gx * (y + gy * z)); false, with
@@ -13,11 +18,14 @@ nothing written, if there is no such command, or if grid and gx, gy, gz differ.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from foundry_core.log import Site
 from foundry_core.programs import locate
 
 from .bridge import COMMAND_BYTES
@@ -80,6 +88,15 @@ def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[
     )
 
 
+def sites_source(sites: Sequence[Site]) -> str:
+    """The LLVM IR of get_log_sites; empty for a kernel that takes no log."""
+    if not sites:
+        return ""
+    text = json.dumps([asdict(site) for site in sites]).encode()
+    escaped = "".join(chr(byte) if chr(byte).isalnum() else f"\\{byte:02X}" for byte in text)
+    return _SITES.format(bytes=len(text) + 1, text=escaped)
+
+
 def compile(source: str, scratch: Path) -> bytes:
     """The shared library that LLVM IR makes.
 
@@ -122,6 +139,13 @@ def _counts(matmuls: int) -> str:
 _NONE = """\
 define zeroext i1 @{name}(i64 %index) {{
   ret i1 false
+}}
+"""
+
+_SITES = """\
+@log_sites = private unnamed_addr constant [{bytes} x i8] c"{text}\\00"
+define ptr @get_log_sites() {{
+  ret ptr @log_sites
 }}
 """
 

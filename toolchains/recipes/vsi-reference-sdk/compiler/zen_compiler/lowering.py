@@ -5,6 +5,7 @@
 
 A tl.dot that the tensor core takes becomes a call of one routine (tensor_core.mlir), which is told by a command what to
 do. Commands come in buffers that the kernel takes after the grid, one for each such tl.dot, with one command a program.
+A kernel that prints or asserts takes foundry_core's log after them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from string import Template
 
 from foundry_core.dialects import tt
 from foundry_core.front.structured import kernel
+from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
 from foundry_core.mapping.base.mlir import GLOBAL, Reg
 from foundry_core.mapping.base.numeric import element
@@ -24,7 +26,7 @@ from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.parse import parse
-from foundry_core.pipeline import deep_expressions, to_llvm, to_spirv, to_structured
+from foundry_core.pipeline import deep_expressions, read_kernel, to_llvm, to_spirv
 from foundry_core.tools import LLVM_INTRINSIC
 
 from .bridge import COMMAND_BYTES, Bridge, Matmul
@@ -43,12 +45,14 @@ class Lowered:
         name: of the kernel.
         parameters: its parameters but the grid and the command buffers: "ptr", "i1" to "i64", "f16", "bf16", "f32".
         matmuls: a command template for each command buffer that the kernel takes.
+        sites: where it prints and asserts, see foundry_core.log; with any, the kernel takes a log.
     """
 
     spirv: bytes
     name: str
     parameters: tuple[str, ...]
     matmuls: tuple[bytes, ...]
+    sites: tuple[Site, ...]
 
 
 def lower(ttir: str, *, threads: int, bridge: Bridge | None) -> Lowered:
@@ -63,10 +67,10 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None) -> Lowered:
         UnsupportedOperation, LoweringError: what the kernel asks for is not there, with the source line.
         ToolError: one of LLVM's tools refused what it was given.
     """
-    structured = to_structured(ttir)
+    read = read_kernel(ttir)
     vector_bytes = _vector_bytes()
     with deep_expressions():
-        function = kernel(parse(structured))
+        function = kernel(parse(read.text))
         program: _Commanded
         if threads > 1:
             group = WorkGroupTarget(vector_bytes, llvm_intrinsics=True, work_items=threads)
@@ -80,6 +84,7 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None) -> Lowered:
         function.sym_name.data,
         tuple(_parameter(argument.type, function) for argument in function.body.block.args),
         tuple(program.commands),
+        tuple(read.sites),
     )
 
 

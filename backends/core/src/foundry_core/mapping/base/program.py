@@ -26,6 +26,8 @@ from .plan import is_tile
 from .space import extents
 from .tiles import Tiles
 
+_LOG = Reg("%log", GLOBAL)
+
 
 class Program(ABC):
     """The control flow of one kernel. A mapping derives from this class and implements what mapping.Mapping declares.
@@ -43,15 +45,32 @@ class Program(ABC):
         self._body = function.body.block
         self.text = tiles.text
         self.tiles = tiles
+        self._logs = False
 
     def write(self) -> str:
         """Write the kernel and return its MLIR."""
         parameters = [self.parameter(argument) for argument in self._body.args]
         self.write_operations(self._body.ops)
-        return self.text.function(self.function.sym_name.data, parameters + self.more_parameters())
+        parameters += self.more_parameters()
+        if self._logs:
+            parameters.append(self.log_parameter())
+        return self.text.function(self.function.sym_name.data, parameters)
 
     @abstractmethod
     def more_parameters(self) -> list[str]:
+        """See mapping.Mapping."""
+
+    def log(self) -> Reg:
+        """See mapping.Mapping."""
+        self._logs = True
+        return _LOG
+
+    def log_parameter(self) -> str:
+        """Return the last parameter of a kernel that writes to the launch's log."""
+        return f"{_LOG.name}: {_LOG.type}"
+
+    @abstractmethod
+    def claim(self, counter: str) -> Reg:
         """See mapping.Mapping."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt
-from ...effects import writes
+from ...effects import logs, writes
 from ...errors import LoweringError
 from ...front.structured import kernel
 from ..base.buffers import Buffer
@@ -46,8 +46,8 @@ def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
 
 
 def _stores(op: scf.IfOp) -> bool:
-    """Return whether anything under a condition stores, to global memory or to tiles."""
-    return writes(op) or any(is_tile(result) for inner in op.walk() for result in inner.results)
+    """Return whether anything under a condition stores, to global memory, to the log or to tiles."""
+    return writes(op) or logs(op) or any(is_tile(result) for inner in op.walk() for result in inner.results)
 
 
 class WorkGroupTiles(Tiles):

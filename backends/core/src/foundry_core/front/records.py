@@ -1,0 +1,83 @@
+"""Rewrites tt.print and tt.assert to tile.record, and makes the table of their places in the kernel."""
+
+from __future__ import annotations
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ..dialects import tile, tt
+from ..errors import source_lines, unsupported
+from ..log import Site
+from .offsets import shape
+
+
+def replace_prints(module: ModuleOp) -> list[Site]:
+    """Rewrite all prints and assertions of a module in place.
+
+    Returns:
+        the sites: the number of a tile.record is its site's place in this list.
+
+    Raises:
+        UnsupportedOperation: a printed value has a type that has no text.
+    """
+    sites: list[Site] = []
+    for op in list(module.walk()):
+        if isinstance(op, tt.PrintOp):
+            _print(op, sites)
+        elif isinstance(op, tt.AssertOp):
+            site = Site("assert", op.message.data, _places(op), shape=_shape(op.condition))
+            _record(op, site, sites, None, op.condition)
+        else:
+            continue
+        Rewriter.erase_op(op)
+    return sites
+
+
+def _print(op: tt.PrintOp, sites: list[Site]) -> None:
+    if not op.args:
+        _record(op, Site("print", op.prefix.data, _places(op)), sites, None, None)
+    signs = op.is_signed.get_values()
+    for number, value in enumerate(op.args):
+        site = Site(
+            "print",
+            op.prefix.data,
+            _places(op),
+            type=_type(value, op),
+            shape=_shape(value),
+            signed=bool(signs[number]),
+            hex=bool(op.hex.value.data),
+            operand=number if len(op.args) > 1 else None,
+        )
+        _record(op, site, sites, value, None)
+
+
+def _record(op: Operation, site: Site, sites: list[Site], value: SSAValue | None, unless: SSAValue | None) -> None:
+    record = tile.RecordOp(len(sites), value, unless)
+    record.location = op.location
+    Builder(InsertPoint.before(op)).insert(record)
+    sites.append(site)
+
+
+def _places(op: Operation) -> tuple[tuple[str, int], ...]:
+    return tuple((line.filename.data, line.line.data) for line in source_lines(op.location))
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(shape(value)) if isinstance(value.type, TensorType) else ()
+
+
+def _type(value: SSAValue, op: Operation) -> str:
+    """Return a value's type as a Site names it."""
+    type: Attribute = value.type.element_type if isinstance(value.type, TensorType) else value.type
+    match type:
+        case tt.PointerType():
+            if isinstance(value.type, TensorType):
+                raise unsupported(op, "a tensor of pointers")
+            return "ptr"
+        case IntegerType():
+            return f"i{type.width.data}"
+        case Float64Type():
+            return "f64"
+    return "f32"

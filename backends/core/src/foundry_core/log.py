@@ -1,0 +1,250 @@
+"""The log of a launch: records that a kernel writes for a person, read by the launcher when the kernel has finished.
+
+A kernel that prints or asserts takes one more pointer, after all other parameters, to memory of this layout. All words
+have 64 bits.
+
+    word 0    number of values that the kernel printed; those beyond the capacity have no record
+    word 1    number of failures, likewise
+    word 2    capacity for values
+    word 3    capacity for failures, FAILURES
+    word 8    records of failures, 4 words each, in the order in which they were written
+    ...       records of printed values
+
+    record    site | index << 32, x | y << 32, z, value
+
+`site` is a number in the kernel's table of sites, which is in its metadata. `index` is the row-major index of the
+element, `x`, `y` and `z` are the program's ids. `value` has the element's bits: a float of up to 32 bits as an f32, an
+f64 as it is, an integer or a pointer zero-extended.
+
+Printed values are lines of the form that Triton has on CUDA. They are written to sys.stdout after the launch, ordered
+by program; the lines of a program are in the order in which it printed them. This module imports neither Triton nor
+what lowers kernels.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .failure import Failure
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+# The layout, in words.
+PRINTED, FAILED, CAPACITY, FAILURE_CAPACITY, FIRST_FAILURE = 0, 1, 2, 3, 8
+RECORD = 4
+# Failures with a record. The count of all is exact.
+FAILURES = 64
+FIRST_PRINTED = FIRST_FAILURE + FAILURES * RECORD
+# How many values a log has room for, and the variable that sets another number. 4 MiB.
+LINES = 1 << 17
+LINES_VARIABLE = "FOUNDRY_PRINT_LINES"
+# Failures that an exception lists.
+_SHOWN = 8
+_WORD = 8
+
+
+class LogError(Failure):
+    """The environment asks for a log that cannot be."""
+
+
+class DeviceAssertionError(Failure, RuntimeError, AssertionError):
+    """An assertion of a kernel failed (tl.device_assert, or Python's assert in a kernel).
+
+    Attributes:
+        kernel: the kernel's name.
+        message: of the assertion.
+        file, line: where the assertion is.
+        program: the program's ids along x, y and z.
+        index: of the element, one number for each dimension; empty for a scalar.
+        count: how many elements failed in this launch, in all programs and assertions.
+    """
+
+    def __init__(self, kernel: str, failures: Sequence[tuple[Site, tuple[int, int, int], int]], count: int) -> None:
+        site, self.program, linear = failures[0]
+        self.kernel, self.message, self.count = kernel, site.text, count
+        self.file, self.line = site.places[0] if site.places else ("", 0)
+        self.index = site.index(linear)
+        lines = [_failure(*failure) for failure in failures[:_SHOWN]]
+        if count > len(lines):
+            lines.append(f"and {count - len(lines)} more")
+        super().__init__(
+            f"device-side assertion failed in kernel {kernel}{f': {self.message}' if self.message else ''}",
+            why="\n".join(lines),
+        )
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in a kernel that writes records.
+
+    Attributes:
+        kind: "print" or "assert".
+        text: the prefix that is printed, or the assertion's message.
+        places: (file, line) of the place; if it is in a function that a kernel calls, those of the calls follow.
+        type: of the value: i1, i8, i16, i32, i64, f32 (also for narrower floats), f64, ptr; "" if there is none.
+        shape: of the tile; empty for a scalar.
+        signed: whether an integer is printed as a signed one.
+        hex: whether the value is printed in hexadecimal notation.
+        operand: the number of the printed operand; None if there is only one.
+    """
+
+    kind: str
+    text: str
+    places: tuple[tuple[str, int], ...]
+    type: str = ""
+    shape: tuple[int, ...] = ()
+    signed: bool = False
+    hex: bool = False
+    operand: int | None = None
+
+    @staticmethod
+    def read(fields: Mapping[str, Any]) -> Site:
+        """Return the site of which these are the fields; lists, as JSON has them, become tuples."""
+        places = tuple((str(file), int(line)) for file, line in fields["places"])
+        return Site(**{**fields, "places": places, "shape": tuple(fields["shape"])})
+
+    def index(self, linear: int) -> tuple[int, ...]:
+        """Return the index of an element in each dimension."""
+        found: list[int] = []
+        for extent in reversed(self.shape):
+            linear, here = divmod(linear, extent)
+            found.insert(0, here)
+        return tuple(found)
+
+    def where(self) -> str:
+        """Return the place as text, with the calls that lead to it."""
+        return ", called at ".join(f"{file}:{line}" for file, line in self.places) or "unknown place"
+
+
+def _failure(site: Site, program: tuple[int, int, int], linear: int) -> str:
+    index = f" index {_tuple(site.index(linear))}" if site.shape else ""
+    text = f" `{site.text}`" if site.text else ""
+    return f"{site.where()}: program {_tuple(program)}{index}: assertion{text} failed"
+
+
+def _tuple(numbers: Sequence[int]) -> str:
+    return f"({', '.join(map(str, numbers))})"
+
+
+class Log:
+    """The log of one compiled kernel's launches.
+
+    Args:
+        kernel: the kernel's name.
+        sites: the fields of each Site, by number.
+
+    Raises:
+        LogError: FOUNDRY_PRINT_LINES is not a number of lines.
+    """
+
+    def __init__(self, kernel: str, sites: Sequence[Mapping[str, Any]]) -> None:
+        self._kernel = kernel
+        self._sites = [Site.read(fields) for fields in sites]
+        text = os.environ.get(LINES_VARIABLE, "") or str(LINES)
+        if not text.isascii() or not text.isdecimal() or int(text) >= 1 << 26:
+            raise LogError(
+                f"{LINES_VARIABLE}={text} is not possible",
+                why=f"it is the number of printed values that a launch keeps, 0 to {(1 << 26) - 1}",
+            )
+        self._lines = int(text)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the log."""
+        return _WORD * (FIRST_PRINTED + self._lines * RECORD)
+
+    def header(self) -> Words:
+        """Return the first words of an empty log; the others need no value."""
+        words = np.zeros(FIRST_FAILURE, np.uint64)
+        words[CAPACITY], words[FAILURE_CAPACITY] = self._lines, FAILURES
+        return words
+
+    def filled(self, header: Words) -> int:
+        """Return how many bytes of a log have contents, from its header; always those up to the first printed value."""
+        return _WORD * (FIRST_PRINTED + min(int(header[PRINTED]), self._lines) * RECORD)
+
+    def report(self, logs: Sequence[Words]) -> None:
+        """Print what the kernel printed.
+
+        Args:
+            logs: the filled part of each log of the launch. On DPUs there is one for each DPU and round.
+
+        Raises:
+            DeviceAssertionError: an assertion failed.
+        """
+        printed = self._ordered([(log, FIRST_PRINTED, min(int(log[PRINTED]), self._lines)) for log in logs])
+        if printed.size:
+            sys.stdout.write("".join(map(self._line, printed.tolist())))
+            sys.stdout.flush()
+        count = sum(int(log[PRINTED]) for log in logs)
+        if count > len(printed):
+            print(
+                f"kernel {self._kernel} printed {count} values, of which {count - len(printed)} are lost: the log has "
+                f"room for {self._lines}; set {LINES_VARIABLE} to a larger number, or print in fewer programs",
+                file=sys.stderr,
+            )
+        failed = self._ordered([(log, FIRST_FAILURE, min(int(log[FAILED]), FAILURES)) for log in logs])
+        if failed.size:
+            found = [self._read(record)[:3] for record in failed.tolist()]
+            raise DeviceAssertionError(self._kernel, found, sum(int(log[FAILED]) for log in logs))
+
+    @staticmethod
+    def _ordered(parts: Sequence[tuple[Words, int, int]]) -> npt.NDArray[np.uint64]:
+        """Return records, ordered by program and, within a program, as they were written.
+
+        Args:
+            parts: logs, with the first word and the number of the records.
+        """
+        records = np.concatenate(
+            [log[first : first + count * RECORD].reshape(-1, RECORD) for log, first, count in parts]
+        )
+        low = np.uint64((1 << 32) - 1)
+        return records[np.lexsort((records[:, 1] & low, records[:, 1] >> np.uint64(32), records[:, 2] & low))]
+
+    def _read(self, record: Sequence[int]) -> tuple[Site, tuple[int, int, int], int, int]:
+        """Return a record's site, program, element, and value."""
+        first, xy, z, value = record
+        low = (1 << 32) - 1
+        return self._sites[first & low], (xy & low, xy >> 32, z & low), first >> 32, value
+
+    def _line(self, record: Sequence[int]) -> str:
+        site, program, linear, value = self._read(record)
+        if not site.type:
+            return f"pid {_tuple(program)}{site.text}\n"
+        # As many digits as the extent needs, by Triton's formula.
+        index = ", ".join(
+            f"{i:{math.ceil(math.log10(extent))}}" for i, extent in zip(site.index(linear), site.shape, strict=True)
+        )
+        operand = f"(operand {site.operand}) " if site.operand is not None else ""
+        return f"pid {_tuple(program)} idx ({index}){site.text}{operand}{_value(site, value)}\n"
+
+
+def _value(site: Site, bits: int) -> str:
+    """Return a value as C's printf would write it: %f or %a, %i or %u or %x, %p."""
+    if site.type == "ptr":
+        return f"{bits:#x}"
+    if site.type[0] == "f":
+        code = ("<I", "<f") if site.type == "f32" else ("<Q", "<d")
+        (number,) = struct.unpack(code[1], struct.pack(code[0], bits))
+        return _hexadecimal(number) if site.hex else f"{number:f}"
+    width = int(site.type[1:])
+    if site.hex:
+        return f"{bits:#0{2 + width // 4}x}"
+    return str(bits - (1 << width) if site.signed and width > 1 and bits >> (width - 1) else bits)
+
+
+def _hexadecimal(number: float) -> str:
+    """Return a number as C's %a writes it: without zeros at the end, which Python writes."""
+    if not math.isfinite(number):
+        return f"{number:f}"
+    digits, exponent = number.hex().split("p")
+    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"

@@ -1,0 +1,214 @@
+"""Prints and assertions in kernels: each line once, in order, with the right text; a failure is an exception."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.log import DeviceAssertionError
+from foundry_core.tensor import Tensor
+
+BACKEND = triton.runtime.driver.active.get_current_target().backend
+# The devices of these backends have no f64.
+HAS_F64 = BACKEND == "spirv"
+
+
+@triton.jit
+def integers(a, b, c, d, e, f, g, h, scalar, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.device_print("a", tl.load(a + i), tl.load(b + i))
+    tl.device_print("c: ", tl.load(c + i), tl.load(d + i))
+    tl.device_print(" e", tl.load(e + i), tl.load(f + i), hex=True)
+    tl.device_print("", tl.load(g + i), tl.load(h + i))
+    tl.device_print("scalar", scalar)
+    tl.device_print("100% of %s {}", tl.load(c + i) > 0)
+    print("nothing")
+
+
+def test_integers_are_printed_with_their_signs_and_in_hexadecimal(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
+    arrays = [np.array([np.iinfo(kind).min, np.iinfo(kind).max, 0, 1], kind) for kind in kinds]
+    integers[(1,)](*map(Tensor, arrays), -7, BLOCK=4)
+    expected = []
+    for prefix, pair in (("a", arrays[:2]), ("c", arrays[2:4]), ("e", arrays[4:6]), ("", arrays[6:])):
+        for operand, (at, value) in itertools.product(range(2), enumerate(zip(*pair, strict=True))):
+            number, bits = int(value[operand]), 8 * pair[operand].itemsize
+            text = f"0x{number % (1 << bits):0{bits // 4}x}" if prefix == "e" else str(number)
+            expected.append(f"pid (0, 0, 0) idx ({at}){f' {prefix}' if prefix else ''}: (operand {operand}) {text}")
+    expected.append("pid (0, 0, 0) idx () scalar: -7")
+    expected += [f"pid (0, 0, 0) idx ({at}) 100% of %s {{}}: {int(value > 0)}" for at, value in enumerate(arrays[2])]
+    expected.append("pid (0, 0, 0) nothing")
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+@triton.jit
+def floats(x, half, BLOCK: tl.constexpr, F64: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.device_print("f32", tl.load(x + i))
+    tl.device_print("hex", tl.load(x + i), hex=True)
+    tl.device_print("f16", tl.load(half + i))
+    tl.device_print("bf16", tl.load(x + i).to(tl.bfloat16))
+    if F64:
+        tl.device_print("f64", tl.load(x + i).to(tl.float64) / 3)
+
+
+def test_floats_are_printed_as_c_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.array([1.5, -0.0, np.inf, -np.inf, np.nan, 2.0**-149, np.finfo("f").max, 1 / 3], np.float32)
+    half = np.array([65504, 2.0**-24, np.nan, -np.inf, -0.0, 1 / 3, 1, 2], np.float16)
+    floats[(1,)](Tensor(x), Tensor(half), BLOCK=8, F64=HAS_F64)
+    hexadecimal = ["0x1.8p+0", "-0x0p+0", "inf", "-inf", "nan", "0x1p-149", "0x1.fffffep+127", "0x1.555556p-2"]
+    texts = {
+        "f32": [f"{v:f}" for v in x.astype("d")],
+        "hex": hexadecimal,
+        "f16": [f"{v:f}" for v in half.astype("d")],
+        "bf16": [f"{float(v):f}" for v in x.astype(ml_dtypes.bfloat16)],
+        "f64": [f"{v:f}" for v in x.astype("d") / 3] if HAS_F64 else [],
+    }
+    expected = [f"pid (0, 0, 0) idx ({at}) {name}: {text}" for name in texts for at, text in enumerate(texts[name])]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+@triton.jit
+def in_the_order_of_the_program(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    pid = tl.program_id(0) + tl.program_id(2)
+    if pid > 0:
+        tl.device_print("before", tl.load(x + i))
+    tl.store(x + i, tl.load(x + i) * 2, mask=pid == 0)
+    for j in range(n):
+        if j % 2 == 0:
+            tl.device_print("even", j)
+        else:
+            tl.device_print("odd", tl.sum(tl.load(x + i)), tl.program_id(2))
+    k = 0
+    while k < n:
+        k += 2
+        tl.device_print("k", k)
+    tl.device_print("tile", (i[:, None] * 10 + tl.arange(0, 16)[None, :])[None, :, :])
+    if pid == 0:
+        tl.device_print("after", tl.load(x + i))
+
+
+def test_lines_are_in_the_order_of_programs_and_statements_and_obey_conditions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = np.arange(1, 3, dtype=np.int32)
+    in_the_order_of_the_program[(1, 1, 1)](Tensor(x), 3, BLOCK=2)
+    in_the_order_of_the_program[(2, 1, 2)](Tensor(x), 0, BLOCK=2)
+
+    def tile(program: tuple[int, int, int]) -> list[str]:
+        return [f"pid {program} idx (0, {r}, {c:2}) tile: {r * 10 + c}" for r in range(2) for c in range(16)]
+
+    here = "pid (0, 0, 0) idx"
+    expected = [f"{here} () even: 0", f"{here} () odd: (operand 0) 6", f"{here} () odd: (operand 1) 0"]
+    expected += [f"{here} () even: 2", f"{here} () k: 2", f"{here} () k: 4", *tile((0, 0, 0))]
+    expected += [f"{here} (0) after: 2", f"{here} (1) after: 4"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[: len(expected)] == expected
+    rest = [line for line in printed[len(expected) :] if "before" not in line and "after" not in line]
+    assert rest == [line for program in ((0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)) for line in tile(program)]
+    assert x.tolist() == [4, 8]
+
+
+@triton.jit
+def by_many_programs(x, BLOCK: tl.constexpr):
+    tl.device_print("x", tl.load(x + tl.arange(0, BLOCK)) + tl.program_id(0) + 100 * tl.program_id(1))
+
+
+@pytest.mark.parametrize("lines", [1 << 17, 1000])
+def test_many_programs_print_each_line_once_and_say_what_is_lost(
+    lines: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOUNDRY_PRINT_LINES", str(lines))
+    getattr(by_many_programs, "device_caches", getattr(by_many_programs, "cache", None)).clear()
+    x = np.arange(128, dtype=np.int32)
+    # One DPU, because each has a log.
+    options = {"num_dpus": 1} if BACKEND == "dpu" else {}
+    by_many_programs[(20, 2)](Tensor(x), BLOCK=128, **options)
+    captured = capsys.readouterr()
+    programs = [(i, j) for j in range(2) for i in range(20)]
+    expected = [f"pid ({i}, {j}, 0) idx ({k:3}) x: {k + i + 100 * j}" for i, j in programs for k in range(128)]
+    printed = captured.out.splitlines()
+    if lines > 40 * 128:
+        assert printed == expected
+        assert captured.err == ""
+    else:
+        assert len(printed) == lines
+        assert len(set(printed)) == lines
+        assert set(printed) <= set(expected)
+        assert f"printed 5120 values, of which {5120 - lines} are lost" in captured.err
+
+
+@triton.jit
+def positive(v):
+    tl.device_assert(v > 0, "not positive")
+    return v
+
+
+@triton.jit
+def asserting(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(out + i, v)
+    assert n < 100, "too many"
+    tl.device_assert(v < 50)
+    v = positive(v[None, :])
+    tl.device_print("n", n)
+    tl.static_assert(BLOCK == 8, "compiled in")
+
+
+def launch_asserting(x: np.ndarray, n: int, **options: Any) -> np.ndarray:
+    out = np.full(x.size, 77, np.int32)
+    try:
+        asserting[(x.size // 8,)](Tensor(x), Tensor(out), n, BLOCK=8, **options)
+    finally:
+        np.testing.assert_array_equal(out, x)
+    return out
+
+
+def line_of(text: str) -> int:
+    return 1 + next(at for at, line in enumerate(Path(__file__).read_text().splitlines()) if text in line)
+
+
+def test_a_failed_assertion_is_an_exception_with_its_place_program_and_element(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = np.arange(1, 33, dtype=np.int32)
+    launch_asserting(x, 5, debug=True)
+    bad = x.copy()
+    bad[[13, 15, 30]] = 0, -3, 99
+    for failure, where, message, program, index, count in (
+        (lambda: launch_asserting(bad, 5, debug=True), "assert(v > 0", "not positive", 1, (0, 5), 3),
+        (lambda: launch_asserting(x, 100, debug=True), "assert n < 100", "too many", 0, (), 4),
+    ):
+        with pytest.raises(DeviceAssertionError) as caught:
+            failure()
+        error = caught.value
+        assert isinstance(error, RuntimeError)
+        assert (error.kernel, error.message, error.count) == ("asserting", message, count)
+        assert (error.program, error.index) == ((program, 0, 0), index)
+        assert (error.file, error.line) == (__file__, line_of(where))
+        assert f"{__file__}:{error.line}" in str(error) and f"program ({program}, 0, 0)" in str(error)
+    # The next launch works.
+    launch_asserting(x, 5, debug=True)
+    # Without debug there is no assertion.
+    launch_asserting(bad, 100, debug=False)
+    assert capsys.readouterr().out.count("n: 5") >= 8
+
+
+@triton.jit
+def plain(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), tl.load(x + tl.arange(0, BLOCK)) + 1)
+
+
+@pytest.mark.skipif(BACKEND == "vsi", reason="zen-compiler keeps no intermediate form")
+def test_a_kernel_without_prints_takes_no_log() -> None:
+    kernel = plain[(1,)](Tensor(np.zeros(8, np.float32)), BLOCK=8, debug=True)
+    assert "%log" not in kernel.asm["mlir"]
+    assert kernel.metadata.sites == []
