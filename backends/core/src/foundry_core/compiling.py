@@ -56,7 +56,8 @@ class ProgramOptions:
     warp_size: int = 1
     enable_fp_fusion: bool = True
     debug: bool = False
-    sanitize_overflow: bool = False
+    # With debug=True, as in Triton's own backends.
+    sanitize_overflow: bool = True
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
     launch_cooperative_grid: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -12,19 +14,28 @@ from ..errors import source_lines, unsupported
 from ..log import Site
 from .offsets import shape
 
+# The message of the assertions that Triton adds to integer arithmetic with debug=True.
+_OVERFLOW = re.compile(r"^int\d+ overflow detected for operation (add|sub|mul)$")
+
 
 def replace_prints(module: ModuleOp) -> list[Site]:
     """Rewrite all prints and assertions of a module in place.
+
+    Triton's own checks for overflow in a function that combines elements (of tl.sum, for instance) are left out.
 
     Returns:
         the sites: the number of a tile.record is its site's place in this list.
 
     Raises:
-        UnsupportedOperation: a printed value has a type that has no text.
+        UnsupportedOperation: a printed value has a type that has no text, or something is printed or asserted in a
+            function that combines elements.
     """
     sites: list[Site] = []
     for op in list(module.walk()):
-        if isinstance(op, tt.PrintOp):
+        if isinstance(op, tt.PrintOp | tt.AssertOp) and _combines(op):
+            if not isinstance(op, tt.AssertOp) or not _OVERFLOW.match(op.message.data):
+                raise unsupported(op, "in a function that combines elements, as of tl.reduce")
+        elif isinstance(op, tt.PrintOp):
             _print(op, sites)
         elif isinstance(op, tt.AssertOp):
             site = Site("assert", op.message.data, _places(op), shape=_shape(op.condition))
@@ -33,6 +44,16 @@ def replace_prints(module: ModuleOp) -> list[Site]:
             continue
         Rewriter.erase_op(op)
     return sites
+
+
+def _combines(op: Operation) -> bool:
+    """Return whether an operation is in a region that is not control flow: of a reduction or a scan."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, tt.FuncOp):
+        if not around.name.startswith("scf."):
+            return True
+        around = around.parent_op()
+    return False
 
 
 def _print(op: tt.PrintOp, sites: list[Site]) -> None:
