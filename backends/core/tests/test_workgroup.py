@@ -266,6 +266,43 @@ def test_reductions_and_scans_keep_the_order_of_the_elements(
     np.testing.assert_array_equal(bins, np.bincount(before[before < 8], minlength=8))
 
 
+@triton.jit
+def clipped(x, least):
+    if x < least:
+        return least
+    while x > 8:
+        x -= 8
+    return x
+
+
+@triton.jit
+def mixed(x, out, B: tl.constexpr, S: tl.constexpr):
+    i = tl.arange(0, B * S * S)
+    v = tl.load(x + i)
+    first, second = tl.split(tl.reshape(v, (B * S * S // 2, 2)))
+    w = tl.gather(tl.interleave(second, first), B * S * S - 1 - i, 0)
+    for _ in range(2):
+        a = tl.reshape(tl.map_elementwise(clipped, w, tl.sum(v, 0)), (B, S, S))
+        w = tl.ravel(tl.dot(a, tl.permute(a, 0, 2, 1), tl.reshape(v, (B, S, S)), input_precision="ieee"))
+    tl.store(out + i, w)
+
+
+@every_way
+@pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no tl.map_elementwise")
+def test_tiles_are_whole_before_other_elements_of_them_are_read(
+    device: opencl.Device, work_items: int, mirror: bool
+) -> None:
+    shape = (8, 4, 4)
+    x, out = rng.integers(-9, 9, shape).astype("f"), np.full(shape, np.nan, "f")
+    run(device, mixed, {"x": "*fp32", "out": "*fp32"}, {"B": 8, "S": 4}, work_items, mirror, x, out)
+    w = x.reshape(-1, 2)[:, ::-1].ravel()[::-1].reshape(shape)
+    for _ in range(2):
+        # Between 0, exclusive, and 8, or the least number.
+        a = np.where(w < x.sum(), x.sum(), np.where(w > 8, w - 8 * np.ceil((w - 8) / 8), w))
+        w = a @ a.transpose(0, 2, 1) + x
+    np.testing.assert_array_equal(out, w)
+
+
 def test_tiles_that_do_not_fit_a_work_groups_memory_are_refused_with_the_numbers() -> None:
     types = {"a": "*fp32", "b": "*fp32", "c": "*fp32", "steps": "i32"}
     kernel = structured(product, types, {"M": 512, "N": 512, "K": 64})

@@ -65,8 +65,8 @@ class ProgramOptions:
     supported_fp8_dtypes: tuple[str, ...] = ()
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
-    # The tf32 modes permit a loss of precision but do not require it, so they are computed like ieee.
-    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3")
+    # The modes of tf32 and bf16 permit a loss of precision but do not require it, so they are computed like ieee.
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
     max_num_imprecise_acc_default: int = 0
     # Names of 3.2: its Config passes all its options to every backend, and its runtime reads the first two.
     cluster_dims: tuple[int, int, int] = (1, 1, 1)

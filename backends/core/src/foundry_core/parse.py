@@ -31,6 +31,10 @@ _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
 # MLIR omits the parentheses if a loop carries nothing; xDSL 0.74 requires them.
 _CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
+# Hints of tl.range(disable_licm=True) and tl.condition to LLVM's passes, in attributes of a dialect that xDSL lacks.
+_LOOP_HINTS = re.compile(
+    r"^#loop_(?:annotation|licm)\d* = .*\n|llvm\.loop_annotation = #loop_annotation\d*(?:, )?", re.MULTILINE
+)
 _NUMBERED = re.compile(r"_\d+$")
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 
@@ -101,7 +105,7 @@ def parse(text: str) -> ModuleOp:
             not declared.
         LoweringError: the text is not well-formed: a defect of ours, or new syntax of a new Triton.
     """
-    text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_aliases_first(text)))
+    text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_aliases_first(_LOOP_HINTS.sub("", text))))
     made = context()
     _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations})
     try:

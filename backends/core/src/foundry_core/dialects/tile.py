@@ -117,6 +117,23 @@ class RangeOp(IRDLOperation):
 
 
 @irdl_op_definition
+class PartOp(IRDLOperation):
+    """The elements of a tensor at one index of its last dimension; the result has no such dimension."""
+
+    name = "tile.part"
+    src = operand_def(TensorType)
+    number = attr_def(IntegerAttr[IntegerType])
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+    def __init__(self, src: SSAValue, number: int) -> None:
+        assert isinstance(src.type, TensorType)
+        result = TensorType(src.type.element_type, src.type.get_shape()[:-1])
+        super().__init__(operands=[src], attributes={"number": IntegerAttr(number, 64)}, result_types=[result])
+
+
+@irdl_op_definition
 class KeepOp(IRDLOperation):
     """An effect that keeps the loop around it from being deleted, even if nobody uses the loop's results."""
 
@@ -310,5 +327,7 @@ class StoreOp(Access):
 
 
 Tile = Dialect(
-    "tile", [AffineOp, WrappedOp, IndexedOp, RangeOp, KeepOp, RecordOp, LoadOp, StoreOp], [AxisType, RangeType]
+    "tile",
+    [AffineOp, WrappedOp, IndexedOp, RangeOp, PartOp, KeepOp, RecordOp, LoadOp, StoreOp],
+    [AxisType, RangeType],
 )

@@ -58,7 +58,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from ..effects import ORDERING, LogEffect, WholeTile
+from ..effects import ORDERING, LogEffect, Rereads, WholeTile
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -356,6 +356,85 @@ class ReshapeOp(IRDLOperation):
 
 
 @irdl_op_definition
+class CatOp(IRDLOperation):
+    """The elements of one tensor of rank 1, then those of another of the same type (any order is allowed)."""
+
+    name = "tt.cat"
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+
+
+@irdl_op_definition
+class JoinOp(IRDLOperation):
+    """A tensor with one more dimension of size 2 at the end: the elements of one tensor and those of another."""
+
+    name = "tt.join"
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    result = result_def(TensorType)
+    traits = traits_def(Pure(), Rereads((0, 1)))
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+
+
+@irdl_op_definition
+class SplitOp(IRDLOperation):
+    """The two tensors of which a tensor is the join."""
+
+    name = "tt.split"
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    src = operand_def(TensorType)
+    lhs = result_def(_T)
+    rhs = result_def(_T)
+    traits = traits_def(Pure())
+    assembly_format = "$src attr-dict `:` type($src) `->` type($lhs)"
+
+
+@irdl_op_definition
+class GatherOp(IRDLOperation):
+    """Along one axis, the elements of a tensor at the indices; the shapes agree in all other dimensions."""
+
+    name = "tt.gather"
+    src = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    result = result_def(TensorType)
+    traits = traits_def(Pure(), Rereads((0,)))
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$src `[` $indices `]` attr-dict `:` functional-type(operands, results)"
+
+
+@irdl_op_definition
+class MapElementwiseOp(IRDLOperation):
+    """Apply a function of scalars, the region, to `pack` elements at a time.
+
+    The region takes `pack` scalars of each operand in turn, and passes as many of each result to
+    tt.map_elementwise.return.
+    """
+
+    name = "tt.map_elementwise"
+    srcs = var_operand_def(TensorType)
+    pack = prop_def(IntegerAttr[IntegerType])
+    function = region_def()
+    res = var_result_def(TensorType)
+    traits = traits_def(RecursiveMemoryEffect())
+
+
+@irdl_op_definition
+class MapElementwiseReturnOp(IRDLOperation):
+    """The results of the function of a tt.map_elementwise."""
+
+    name = "tt.map_elementwise.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+
+@irdl_op_definition
 class AddPtrOp(IRDLOperation):
     """Move a pointer, or each pointer of a tensor, by a number of elements."""
 
@@ -475,7 +554,7 @@ class StoreOp(IRDLOperation):
 
 @irdl_op_definition
 class DotOp(IRDLOperation):
-    """c + a * b on tiles (M, K), (K, N), (M, N)."""
+    """c + a * b on tiles (M, K), (K, N), (M, N), or on as many of each along a first dimension."""
 
     name = "tt.dot"
     a = operand_def(TensorType)
@@ -752,6 +831,12 @@ TT = Dialect(
         ExpandDimsOp,
         TransOp,
         ReshapeOp,
+        CatOp,
+        JoinOp,
+        SplitOp,
+        GatherOp,
+        MapElementwiseOp,
+        MapElementwiseReturnOp,
         AddPtrOp,
         LoadOp,
         StoreOp,

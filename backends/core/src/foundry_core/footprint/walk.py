@@ -6,6 +6,7 @@ and that plus one amount per iteration. Any other carried value starts as unknow
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,7 +26,16 @@ from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, wi
 
 _OF_ONE_BIT = (arith.AndIOp.name, arith.OrIOp.name, arith.XOrIOp.name)
 # These operations move, repeat or select elements; in the analysis a tensor is any one of its elements.
-_MOVES = (tt.SplatOp, tt.UnsplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.TransOp, tt.ReshapeOp)
+_MOVES = (
+    tt.SplatOp,
+    tt.UnsplatOp,
+    tt.BroadcastOp,
+    tt.ExpandDimsOp,
+    tt.TransOp,
+    tt.ReshapeOp,
+    tile.PartOp,
+    tt.GatherOp,
+)
 _INFINITY = float("inf")
 
 
@@ -82,7 +92,9 @@ class Walk:
                 self._if(op)
             case scf.WhileOp():
                 self._while(op)
-            case scf.YieldOp() | scf.ConditionOp() | tt.ReturnOp():
+            case tt.MapElementwiseOp():
+                self._map(op)
+            case scf.YieldOp() | scf.ConditionOp() | tt.ReturnOp() | tt.MapElementwiseReturnOp():
                 pass
             case _ if reads(op) or writes(op):
                 raise unsupported(op, "what it reaches in memory is not known")
@@ -111,6 +123,8 @@ class Walk:
                 return pointer.moved(fit(mul(self._number(op.offset), size), 64))
             case SelectOp() if isinstance(operands[1], Pointer):
                 return either(operands[1], operands[2])
+            case tt.JoinOp():
+                return either(operands[0], operands[1])
             case _ if isinstance(op, _MOVES):
                 return operands[0]
         bits = width(result.type)
@@ -193,6 +207,15 @@ class Walk:
                 self._values[result] = choose(condition, then, other)
             else:
                 self._values[result] = either(then, other)
+
+    def _map(self, op: tt.MapElementwiseOp) -> None:
+        block, pack = op.function.block, op.pack.value.data
+        for place, argument in enumerate(block.args):
+            self._values[argument] = self._values.get(op.srcs[place // pack])
+        found = self._block(block)
+        for place, result in enumerate(op.results):
+            values = found[place * pack : (place + 1) * pack]
+            self._values[result] = functools.reduce(either, values)
 
     def _while(self, op: scf.WhileOp) -> None:
         certain = self._certain

@@ -2,6 +2,8 @@
 
     cf.cond_br %c, ^out, ^rest       becomes        scf.if %c {} else { rest }
 
+This concerns kernels, and the functions that reductions, scans and tt.map_elementwise take.
+
 If the paths of a branch meet again and none of them returns, the code after the meeting point follows the scf.if. If
 one of them may have returned, that code is copied into each of the others. The results of the function are then those
 of the scf.if.
@@ -24,33 +26,44 @@ _MOST_COPIES = 16
 
 
 def replace_returns(function: tt.FuncOp) -> None:
-    """Merge the blocks of a kernel, or of a function that it calls, into one.
+    """Merge the blocks of a kernel, or of a function that it calls, into one, and those of each region in it.
 
     Raises:
         UnsupportedOperation: the branches form a cycle, or too many paths.
     """
-    if len(function.body.blocks) == 1:
-        return
-    first = function.body.blocks[0]
+    # Inner regions first: merging the outer one copies them.
+    for op in reversed(list(function.walk())):
+        for region in op.regions:
+            if len(region.blocks) > 1:
+                _merge(region)
+
+
+def _merge(body: Region) -> None:
+    first = body.blocks[0]
     structured = Block(arg_types=[argument.type for argument in first.args])
     values: dict[SSAValue, SSAValue] = dict(zip(first.args, structured.args, strict=True))
     for old, new in zip(first.args, structured.args, strict=True):
         new.name_hint = old.name_hint
-    returned = _Writer(function).block(first, structured, values, None)
-    structured.add_op(tt.ReturnOp.create(operands=returned))
-    for block in list(function.body.blocks):
-        function.body.detach_block(block)
-    function.body.add_block(structured)
+    writer = _Writer(body)
+    returned = writer.block(first, structured, values, None)
+    structured.add_op(type(writer.end).create(operands=returned))
+    for block in list(body.blocks):
+        body.detach_block(block)
+    body.add_block(structured)
 
 
 class _Writer:
-    """Copies blocks into structured blocks."""
+    """Copies blocks into structured blocks.
 
-    def __init__(self, function: tt.FuncOp) -> None:
+    Attributes:
+        end: one of the operations that end a path: a tt.return, or what passes on the results of another region.
+    """
+
+    def __init__(self, body: Region) -> None:
         self._passed: dict[Block, tuple[Block, ...]] = {}
         self._copies: dict[Block, int] = {}
-        self._results = function.function_type.outputs.data
-        self._meet(function.body.blocks[0], ())
+        self.end = next(end for block in body.blocks if not (end := _end(block)).successors)
+        self._meet(body.blocks[0], ())
 
     def _meet(self, block: Block, before: tuple[Block, ...]) -> tuple[Block, ...]:
         """Return the blocks that every path from here to a return passes, in order, starting with this block."""
@@ -78,8 +91,8 @@ class _Writer:
             if op is not end:
                 builder.insert(op.clone(values))
         match end:
-            case tt.ReturnOp():
-                return [values.get(value, value) for value in end.values]
+            case _ if isinstance(end, type(self.end)):
+                return [values.get(value, value) for value in end.operands]
             case cf.BranchOp():
                 return self._go(end.successor, end.arguments, into, values, until)
             case cf.ConditionalBranchOp():
@@ -108,7 +121,7 @@ class _Writer:
         assert block is not None
         # The block where the paths meet again, if none of them returns before. It may be the block `until`.
         meeting = next(iter(self._passed[block][1:]), None)
-        results = [argument.type for argument in meeting.args] if meeting is not None else self._results
+        results = [argument.type for argument in meeting.args] if meeting is not None else self.end.operand_types
         regions = []
         for target, arguments in ways:
             inner = Block()

@@ -14,6 +14,7 @@ from ..dialects.arith import ExtSIOp
 from ..effects import writes
 from ..errors import LoweringError, unsupported
 from .carried import loops, replace_carried
+from .halves import replace_halves
 from .libdevice import replace_functions
 from .masks import Masks
 from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape
@@ -39,6 +40,7 @@ def structure(module: ModuleOp) -> ModuleOp:
     replace_returns(function)
     body = function.body.block
     replace_functions(body)
+    replace_halves(body)
     for loop in loops(body):
         replace_carried(loop)
     accesses = _Accesses()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .mlir import PRIVATE, Reg, Text
 from .space import Point, Space
@@ -49,6 +49,13 @@ class Buffers:
         stored = "i8" if elem == "i1" else elem
         make = self.text.private if space == PRIVATE else self.text.local
         return Buffer(make(stored, math.prod(extents)), elem, extents, order or tuple(range(len(extents))), space)
+
+    def slice(self, buffer: Buffer, first: Reg) -> Buffer:
+        """Return the part of a buffer at an index of its first dimension, which must be the slowest in memory."""
+        assert buffer.order[0] == 0
+        start = self._space.times(first, self.text.integer(buffer.stride(0)))
+        name = self.text.address(buffer.name, start, buffer.stored_as, buffer.space)
+        return replace(buffer, name=name, extents=buffer.extents[1:], order=tuple(d - 1 for d in buffer.order[1:]))
 
     def offset(self, buffer: Buffer, index: Sequence[Reg]) -> Reg:
         """Return the offset of an element from the start of a buffer, in elements."""

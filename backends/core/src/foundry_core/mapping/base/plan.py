@@ -17,11 +17,11 @@ Triton.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, IntegerType, TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp
-from ...effects import is_sink, reads, writes
+from ...effects import is_sink, reads, rereads, writes
 from ...front.scalars import constant
 from ...ops.elementwise import is_costly, is_elementwise
 
@@ -129,7 +129,7 @@ class Plan:
             return True
         if len(sinks) > 1 and self._is_costly(value):
             return True
-        if self._is_costly(value) and any(_repeats(use.operation) for use in value.uses):
+        if self._is_costly(value) and any(_repeats(use) for use in value.uses):
             return True
         return reads(op) and any(self._may_change(op, sink) for sink in sinks)
 
@@ -206,10 +206,11 @@ def _is_straight(value: SSAValue, sink: Operation, seen: set[Operation]) -> bool
     return True
 
 
-def _repeats(user: Operation) -> bool:
+def _repeats(use: Use) -> bool:
     """Return whether an operation reads an element of its operand more than once."""
-    if not isinstance(user, tt.BroadcastOp):
-        return False
+    if not isinstance(use.operation, tt.BroadcastOp):
+        return rereads(use)
+    user = use.operation
     before, after = user.src.type, user.result.type
     assert isinstance(before, TensorType) and isinstance(after, TensorType)
     return before.get_shape() != after.get_shape() and any(extent > 1 for extent in before.get_shape())

@@ -172,7 +172,7 @@ class Program(ABC):
 
     def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
         """Write c += a b; b and c are row-major."""
-        dot.accumulate(self.tiles, op, a, b, c, self.tiles.lanes(op.result, op, 1))
+        dot.accumulate(self.tiles, op, a, b, c, self.tiles.lanes(op.result, op, len(extents(op.result)) - 1))
 
     # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.
 

@@ -68,6 +68,14 @@ class Space:
             return y
         return x if self.known(y, 1) else self.text.binary("arith.muli", x, y)
 
+    def unfolded(self, linear: Reg, shape: Sequence[int]) -> tuple[Reg, ...]:
+        """Return the index of the element that has a place in row-major order."""
+        index: list[Reg] = []
+        for extent in reversed(shape):
+            index.insert(0, self.text.binary("arith.remui", linear, self.text.integer(extent)))
+            linear = self.text.binary("arith.divui", linear, self.text.integer(extent))
+        return tuple(index)
+
     @contextmanager
     def together(self) -> Iterator[None]:
         """Surround writes to memory that all of a program's work-items see; here a program is one work-item."""

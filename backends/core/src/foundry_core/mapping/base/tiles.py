@@ -16,7 +16,7 @@ from ...ops.elementwise import is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
 from .memory import Memory, is_unit
-from .mlir import WIDTHS, Reg, Text
+from .mlir import PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_register
 from .plan import Plan, is_tile
 from .space import Point, Space, extents
@@ -37,6 +37,7 @@ class Tiles:
         accumulators: the number of vectors that tl.dot accumulates at a time. 4 x 4 of them, 4 of b, and the elements
             of a broadcast from memory fit the 32 vector registers of AVX-512 and of SVE. They hide a latency of 4
             cycles, at 2 multiply-adds per cycle, twice over.
+        buffer_space: the type of pointers to tiles.
         dot_steps: the number of elements of K in one iteration of tl.dot's innermost loop.
     """
 
@@ -44,6 +45,7 @@ class Tiles:
     values: ClassVar[Mapping[type, TileValue]] = TILES
     accumulators = 16
     dot_steps = 1
+    buffer_space = PRIVATE
 
     def __init__(self, text: Text, plan: Plan, target: Target) -> None:
         self.text = text
@@ -60,9 +62,17 @@ class Tiles:
         """Return the writer of loops."""
         return Space(text)
 
-    def allocate(self, value: SSAValue, op: Operation, order: tuple[int, ...] | None = None) -> Buffer:
-        """Allocate a buffer with a tile's shape, row-major by default."""
-        return self.private.allocate(in_register(element(value.type, op)), extents(value), order)
+    def allocate(
+        self,
+        value: SSAValue,
+        op: Operation,
+        order: tuple[int, ...] | None = None,
+        shape: tuple[int, ...] | None = None,
+    ) -> Buffer:
+        """Allocate a buffer for a tile's elements, row-major by default, with the tile's shape if no other is given."""
+        return self.private.allocate(
+            in_register(element(value.type, op)), extents(value) if shape is None else shape, order, self.buffer_space
+        )
 
     def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
         """Evaluate a tile and write all of it to a buffer."""
@@ -70,6 +80,14 @@ class Tiles:
         lane = self.best_lane(value) if lane is None else lane
         with self.space.each(shape, lane, self.lanes(value, op, lane)) as point:
             self.private.write(buffer, point, self.at(value, point, {}))
+
+    def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
+        """Evaluate the part of a tile at an index of its first dimension, and write it to a buffer of one rank less."""
+        shape = extents(value)
+        lane = self.best_lane(value) or len(shape) - 1
+        with self.space.each(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
+            whole = Point((first, *point.index), lane, point.lanes)
+            self.private.write(buffer, point, self.at(value, whole, {}))
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
         """Return how many elements to process at a time along a dimension: a full vector, or what suits memory."""
@@ -108,6 +126,8 @@ class Tiles:
                 return tuple(inner[d] for d in op.order.get_values())
             case tt.BroadcastOp():
                 return self._votes(op.src, counted)
+            case tile.PartOp():
+                return self._votes(op.src, counted)[:-1]
             case tt.ExpandDimsOp():
                 inner_list = list(self._votes(op.src, counted))
                 inner_list.insert(op.axis.value.data, 0)
@@ -163,7 +183,7 @@ class Tiles:
         assert owner is not None
         raise unsupported(owner)
 
-    def behind(self, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp, point: Point) -> Point:
+    def behind(self, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tile.PartOp, point: Point) -> Point:
         """Return the point of the operand that has a point's elements: as many, or one that all lanes share."""
         index = point.index
         match op:
@@ -178,6 +198,8 @@ class Tiles:
                 zero = self.text.integer(0)
                 index = tuple(zero if extent == 1 else i for extent, i in zip(shape, index, strict=True))
                 return Point(index, 0, 1) if shape[point.lane] == 1 else _moved(point, index, point.lane)
+            case tile.PartOp():
+                return _moved(point, (*index, self.text.integer(op.number.value.data)), point.lane)
             case tt.TransOp():
                 order = list(op.order.get_values())
                 index = tuple(index[order.index(d)] for d in range(len(order)))

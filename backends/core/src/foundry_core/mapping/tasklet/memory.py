@@ -173,8 +173,10 @@ class StagedMemory(Memory):
             return
         piece.seen.add((value, point))
         match op:
-            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp():
+            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp() | tile.PartOp():
                 self._stage(op.src, self._tiles.behind(op, point), piece)
+            case tt.GatherOp():
+                self._stage(op.indices, point, piece)
             case tile.LoadOp():
                 self._stage_load(op, point, piece)
             case _ if is_elementwise(op):

@@ -155,7 +155,7 @@ class TaskletPlan(Plan):
         if isinstance(value.owner, tile.LoadOp) and self._is_stored_across(value.owner):
             return True
         return self._is_costly(value) and any(
-            isinstance(use.operation, tt.ReshapeOp)
+            isinstance(use.operation, tt.ReshapeOp | tt.MapElementwiseOp)
             or (isinstance(use.operation, tt.ReduceOp) and not _in_rows(value, use.operation.axis.value.data))
             for use in value.uses
         )
@@ -232,6 +232,18 @@ class TaskletTiles(Tiles):
             self.memory.each(
                 piece, [value], lambda point, _: self.private.write(buffer, point, self.at(value, point, {}))
             )
+
+    def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
+        t, shape = self.text, extents(value)
+        lane = self.best_lane(value) or len(shape) - 1
+        limits = [(first, self.space.plus(first, t.integer(1))), *((t.integer(0), t.integer(n)) for n in shape[1:])]
+
+        def write(point: Point, _: Reg) -> None:
+            inner = Point(point.index[1:], lane - 1, 1)
+            self.private.write(buffer, inner, self.at(value, point, {}))
+
+        for piece in self.memory.sweep(limits, shape, lane, [value]):
+            self.memory.each(piece, [value], write)
 
 
 class TaskletReduction(Reduction):

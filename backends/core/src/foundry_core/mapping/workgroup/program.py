@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt
 from ...effects import logs, writes
 from ...errors import LoweringError
 from ...front.structured import kernel
-from ..base.buffers import Buffer
 from ..base.mapping import Mapping
 from ..base.mlir import GLOBAL, LOCAL, Conventions, Text
-from ..base.numeric import element, in_register
 from ..base.plan import Plan, is_tile
-from ..base.space import Point, Space, extents
+from ..base.space import Point, Space
 from ..base.tiles import Tiles
 from ..workitem.program import WorkItem
 from .reduce import WorkGroupReduction
@@ -59,13 +56,11 @@ class WorkGroupTiles(Tiles):
 
     target: WorkGroupTarget
     group: WorkGroupSpace
+    buffer_space = LOCAL
 
     def _space(self, text: Text) -> Space:
         self.group = WorkGroupSpace(text, self.target.work_items)
         return self.group
-
-    def allocate(self, value: SSAValue, op: Operation, order: tuple[int, ...] | None = None) -> Buffer:
-        return self.private.allocate(in_register(element(value.type, op)), extents(value), order, LOCAL)
 
 
 def _reduce(program: WorkGroup, op: tt.ReduceOp) -> None:

@@ -1,17 +1,20 @@
 """c += a * b on tiles in memory: a register tile of c, one row of b and one element of a at a time.
 
+The products of a batch follow each other. Each stores the parts of a and b that it needs, unless these are in memory.
+
 A register tile is `rows` x `columns` vectors of c. It stays in registers while all of K is added. The mapping's
 `accumulators` limits the number of vectors.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ....dialects import tt
-from ....errors import unsupported
 from ....tools import LLVM_INTRINSIC
 from ..buffers import Buffer
 from ..emission import statement
@@ -28,20 +31,52 @@ _MOST_COLUMNS = 4
 
 @statement(tt.DotOp)
 def _dot(program: Program, op: tt.DotOp) -> None:
-    if len(extents(op.a)) != 2:
-        raise unsupported(op, "on tiles of rank 3")
     tiles = program.tiles
     c = program.own_buffer(op.c, op)
-    a = program.buffer_of(op.a, op)
-    b = program.buffer_of(op.b, op)
-    if b.order != (0, 1):
-        b = program.copied(op.b, op)
-    program.accumulate(op, a, b, c)
+    if len(c.extents) == 2:
+        a = program.buffer_of(op.a, op)
+        b = program.buffer_of(op.b, op)
+        if b.order != (0, 1):
+            b = program.copied(op.b, op)
+        program.accumulate(op, a, b, c)
+    else:
+        _batch(program, op, c)
     tiles.buffers[op.result] = c
     elem = element(op.result.type, op)
     if in_register(elem) != elem:
-        with tiles.space.each(c.extents, 1, tiles.lanes(op.result, op, 1)) as point:
+        lane = len(c.extents) - 1
+        with tiles.space.each(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
             tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
+
+
+def _batch(program: Program, op: tt.DotOp, c: Buffer) -> None:
+    """Write one product after another for tiles (B, M, K), (B, K, N) and (B, M, N)."""
+    t = program.text
+    part_of_a = _parts(program, op, op.a, ((0, 1, 2), (0, 2, 1)))
+    part_of_b = _parts(program, op, op.b, ((0, 1, 2),))
+    with t.loop(t.integer(0), t.integer(c.extents[0]), 1) as number:
+        program.accumulate(op, part_of_a(number), part_of_b(number), program.tiles.private.slice(c, number))
+
+
+def _parts(
+    program: Program, op: tt.DotOp, value: SSAValue, orders: tuple[tuple[int, ...], ...]
+) -> Callable[[Reg], Buffer]:
+    """Return a function that returns the buffer of a tile's part at an index of the first dimension.
+
+    Args:
+        orders: the orders in which the whole tile may be in memory. Otherwise each part is stored when it is needed.
+    """
+    tiles = program.tiles
+    whole = tiles.buffers.get(value)
+    if whole is not None and whole.order in orders:
+        return functools.partial(tiles.private.slice, whole)
+    part = tiles.allocate(value, op, shape=extents(value)[1:])
+
+    def stored(number: Reg) -> Buffer:
+        tiles.fill_slice(part, value, op, number)
+        return part
+
+    return stored
 
 
 def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lanes: int) -> None:

@@ -1,13 +1,16 @@
-"""Ranges, and tiles that repeat or move the elements of other tiles."""
+"""Ranges, and tiles that repeat, move or choose the elements of other tiles."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ....dialects import tt
+from xdsl.ir import Operation
+
+from ....dialects import tile, tt
 from ..buffers import collect
 from ..emission import statement, tile_value
-from ..mlir import Reg
+from ..mlir import WIDTHS, Reg
 from ..numeric import element, in_register
 from ..space import Point, extents
 
@@ -36,8 +39,10 @@ def _range(tiles: Tiles, op: tt.MakeRangeOp, point: Point, memo: Memo) -> Reg:
     return t.binary("arith.addi", t.broadcast(first, point.lanes), t.iota(first.elem, point.lanes))
 
 
-@tile_value(tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp)
-def _moved(tiles: Tiles, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp, point: Point, memo: Memo) -> Reg:
+@tile_value(tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tile.PartOp)
+def _moved(
+    tiles: Tiles, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tile.PartOp, point: Point, memo: Memo
+) -> Reg:
     return tiles.text.broadcast(tiles.at(op.src, tiles.behind(op, point), memo), point.lanes)
 
 
@@ -47,17 +52,59 @@ def _reshaped(tiles: Tiles, op: tt.ReshapeOp, point: Point, memo: Memo) -> Reg:
     t, space = tiles.text, tiles.space
     after, before = extents(op.result), extents(op.src)
 
-    def one(lane: int) -> Reg:
+    def one(index: tuple[Reg, ...]) -> Reg:
         linear = t.integer(0)
-        for d, (i, extent) in enumerate(zip(point.index, after, strict=True)):
-            here = space.plus(i, t.integer(lane)) if d == point.lane else i
-            linear = space.plus(space.times(linear, t.integer(extent)), here)
-        index: list[Reg] = []
-        for extent in reversed(before):
-            index.insert(0, t.binary("arith.remui", linear, t.integer(extent)))
-            linear = t.binary("arith.divui", linear, t.integer(extent))
-        return tiles.at(op.src, Point(tuple(index), 0, 1), memo)
+        for i, extent in zip(index, after, strict=True):
+            linear = space.plus(space.times(linear, t.integer(extent)), i)
+        return tiles.at(op.src, Point(space.unfolded(linear, before), 0, 1), memo)
 
+    return _each_lane(tiles, op, point, one)
+
+
+@tile_value(tt.JoinOp)
+def _joined(tiles: Tiles, op: tt.JoinOp, point: Point, memo: Memo) -> Reg:
+    """Return elements of both operands, chosen by the index of the last dimension."""
+    t, space = tiles.text, tiles.space
+    rank, number = len(point.index), point.index[-1]
+    if point.lane == rank - 1:
+        pair = [tiles.at(side, Point(point.index[:-1], 0, 1), memo) for side in op.operands]
+        if point.lanes == 2:
+            return collect(t, 2, pair[0].elem, lambda lane: pair[lane])
+    else:
+        pair = [tiles.at(side, Point(point.index[:-1], point.lane, point.lanes), memo) for side in op.operands]
+    for known in range(2):
+        if space.known(number, known):
+            return pair[known]
+    return t.select(t.broadcast(t.compare("eq", number, t.integer(0)), point.lanes), *pair)
+
+
+@tile_value(tt.GatherOp)
+def _gathered(tiles: Tiles, op: tt.GatherOp, point: Point, memo: Memo) -> Reg:
+    """Return elements at indices. An index outside the tile, which Triton leaves undefined, wraps around in the tile.
+
+    The extent is a power of two, so the lowest bits are the remainder. As on a GPU, narrow indices are unsigned.
+    """
+    t = tiles.text
+    axis = op.axis.value.data
+    last = t.integer(extents(op.src)[axis] - 1)
+
+    def one(index: tuple[Reg, ...]) -> Reg:
+        place = tiles.at(op.indices, Point(index, 0, 1), memo)
+        wide = t.to_index(place) if WIDTHS[place.elem] >= WIDTHS[t.index] else t.cast("arith.extui", place, t.index)
+        place = t.binary("arith.andi", wide, last)
+        return tiles.at(op.src, Point((*index[:axis], place, *index[axis + 1 :]), 0, 1), memo)
+
+    return _each_lane(tiles, op, point, one)
+
+
+def _each_lane(tiles: Tiles, op: Operation, point: Point, one: Callable[[tuple[Reg, ...]], Reg]) -> Reg:
+    """Return the elements of a point, of which `one` computes each from its index."""
+    t, space = tiles.text, tiles.space
     if point.lanes == 1:
-        return one(0)
-    return collect(t, point.lanes, in_register(element(op.result.type, op)), one)
+        return one(point.index)
+
+    def of(lane: int) -> Reg:
+        here = space.plus(point.index[point.lane], t.integer(lane))
+        return one((*point.index[: point.lane], here, *point.index[point.lane + 1 :]))
+
+    return collect(t, point.lanes, in_register(element(op.results[0].type, op)), of)
