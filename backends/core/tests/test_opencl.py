@@ -86,3 +86,10 @@ def test_without_any_platform_the_report_says_what_to_install(monkeypatch: pytes
     monkeypatch.setattr(opencl, "devices", list)
     with pytest.raises(opencl.DeviceError, match="install an OpenCL driver"):
         opencl.find("", variable="V")
+
+
+def test_a_device_with_an_address_space_of_its_own_refuses_kernels_that_make_pointers_of_numbers() -> None:
+    device = opencl.Device.__new__(opencl.Device)
+    device.cl, device.shares = FakeDevice("Own Memory", "SPIR-V_1.2"), False
+    with pytest.raises(opencl.DeviceError, match="kernel k makes pointers of numbers, which Own Memory cannot follow"):
+        device.launcher(None, "k", ["*fp32"], addresses=True)

@@ -124,7 +124,13 @@ class Kernel:
         source = types.SimpleNamespace(name="probe", signature=dict(zip(names, TYPES, strict=True)), constants={})
         key = hashlib.sha256(str(folder).encode()).hexdigest()
         metadata = types.SimpleNamespace(
-            name="probe", hash=key, threads=threads, num_warps=0, dump_standalone=False, written=None
+            name="probe",
+            hash=key,
+            threads=threads,
+            num_warps=0,
+            dump_standalone=False,
+            written=None,
+            addresses=False,
         )
         cache = get_cache_manager(metadata.hash)
         self.library = Path(cache.put(library.read_bytes(), "probe_cmd_gen.so", binary=True))

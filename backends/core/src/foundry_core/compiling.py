@@ -240,6 +240,11 @@ def kernel_name(module: Any) -> str:
     return found[1]
 
 
+def uses_addresses(ttir: str) -> bool:
+    """Return whether a kernel makes pointers of numbers: addresses in the host's memory."""
+    return "tt.int_to_ptr" in ttir
+
+
 def make_tile(module: Any, metadata: dict[str, Any]) -> str:
     """Run the stage tile: return structured form, and set the metadata that Triton's runtime needs for every kernel."""
     # The lowering is imported at its first use, so that a kernel from Triton's cache does not load it.
@@ -247,7 +252,9 @@ def make_tile(module: Any, metadata: dict[str, Any]) -> str:
 
     metadata["name"] = kernel_name(module)
     metadata["shared"] = 0
-    found = read_kernel(str(module))
+    ttir = str(module)
+    found = read_kernel(ttir)
     metadata["written"] = found.written
     metadata["sites"] = [asdict(site) for site in found.sites]
+    metadata["addresses"] = uses_addresses(ttir)
     return found.text

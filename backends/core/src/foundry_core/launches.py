@@ -22,17 +22,19 @@ class SynchronousLauncher(Generic[Function]):
 
     Args:
         src: Triton's source object.
-        metadata: the compiled kernel's metadata: its name, which arguments it writes, where it prints and asserts, and
-            what the plugin's compiler added.
+        metadata: the compiled kernel's metadata: its name, which arguments it writes, where it prints and asserts,
+            whether it makes pointers of numbers, and what the plugin's compiler added.
 
     Attributes:
         log: what the kernel prints and asserts; None if it takes no log.
+        addresses: whether it makes pointers of numbers.
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self.parameters = Parameters(src, metadata.name, metadata.written)
         sites = getattr(metadata, "sites", [])
         self.log = Log(metadata.name, sites) if sites else None
+        self.addresses: bool = metadata.addresses
 
     def __call__(
         self,

@@ -247,6 +247,7 @@ class Device:
         threads: int = 1,
         tables: int = 0,
         cl_mem: bool = False,
+        addresses: bool = False,
     ) -> Launcher:
         """Return a callable that launches kernel `name` of `program`.
 
@@ -255,10 +256,19 @@ class Device:
             threads: work-items along x that share a program.
             tables: number of buffers that the kernel takes after the grid.
             cl_mem: whether the kernel is defined to take cl_mem even if the device takes host addresses.
+            addresses: whether the kernel makes pointers of numbers, which are addresses in the host's memory.
 
         Raises:
-            DeviceError: a work-group of the device cannot have that many work-items.
+            DeviceError: a work-group of the device cannot have that many work-items, or the device has an address space
+                of its own and the kernel uses the host's addresses.
         """
+        if addresses and not self.shares:
+            raise DeviceError(
+                f"kernel {name} makes pointers of numbers, which {self.cl.name.strip()} cannot follow",
+                why="data_ptr() is an address of the host, and the device does not share the host's address space "
+                "(no CL_DEVICE_SVM_FINE_GRAIN_SYSTEM)",
+                next="pass each array as an argument of its own",
+            )
         kernel = cl.Kernel(program, name)
         most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.cl)
         if threads > most:

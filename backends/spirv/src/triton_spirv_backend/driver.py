@@ -64,7 +64,10 @@ class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
     def prepare(self, function: tuple[Any, str]) -> None:
         if self._launcher is None:
             self._launcher = open_device().launcher(
-                *function, self.parameters.types, tables=1 if self.log is not None else 0
+                *function,
+                self.parameters.types,
+                tables=1 if self.log is not None else 0,
+                addresses=self.addresses,
             )
 
     def launch(self, grid: Grid, function: tuple[Any, str], arguments: Sequence[Any]) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, clean_up, given, kernel_name
+from foundry_core.compiling import ProgramBackend, ProgramOptions, clean_up, given, kernel_name, uses_addresses
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
@@ -112,6 +112,7 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
     metadata["shared"] = 0
     # zen-compiler may know operations that foundry_core does not know. Then any argument may be written.
     metadata["written"] = written_arguments(ttir)
+    metadata["addresses"] = uses_addresses(ttir)
     metadata["threads"] = options.threads
     if not options.enable_multi_threads:
         metadata["num_warps"] = 0

@@ -58,6 +58,7 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
                 threads=self._metadata.threads,
                 tables=commands.count + (self.log is not None),
                 cl_mem=True,
+                addresses=self.addresses,
             )
             self._commands = commands if commands.count else None
         if self._metadata.dump_standalone:

@@ -673,6 +673,20 @@ class BitcastOp(_Reshaping):
 
 
 @irdl_op_definition
+class IntToPtrOp(_Reshaping):
+    """The pointer to an address that is given as a number."""
+
+    name = "tt.int_to_ptr"
+
+
+@irdl_op_definition
+class PtrToIntOp(_Reshaping):
+    """The address that a pointer points to, as a number."""
+
+    name = "tt.ptr_to_int"
+
+
+@irdl_op_definition
 class FpToFpOp(IRDLOperation):
     """A conversion between floating-point types that arith cannot express (fp8, or an explicit rounding mode)."""
 
@@ -847,6 +861,8 @@ TT = Dialect(
         ScanReturnOp,
         HistogramOp,
         BitcastOp,
+        IntToPtrOp,
+        PtrToIntOp,
         FpToFpOp,
         ClampFOp,
         PreciseSqrtOp,

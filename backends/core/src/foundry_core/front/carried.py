@@ -15,17 +15,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp, TruncIOp
-from ..errors import unsupported
 from .offsets import Offsets, shape, width
 from .scalars import Scalars, Writer
 
 
 def replace_carried(loop: scf.ForOp) -> scf.ForOp:
-    """Replace a loop's carried pointers and evenly moved offsets; return the new loop, which replaces the old one.
-
-    Raises:
-        UnsupportedOperation: a carried tensor of pointers is not moved by tt.addptr.
-    """
+    """Replace a loop's carried pointers and evenly moved offsets; return the new loop, which replaces the old one."""
     for index in range(len(loop.iter_args)):
         argument = loop.body.block.args[index + 1]
         if not isinstance(argument.type, TensorType):
@@ -37,8 +32,6 @@ def replace_carried(loop: scf.ForOp) -> scf.ForOp:
         assert last is not None
         steps = _steps(last.operands[index], argument)
         if steps is None:
-            if is_pointer:
-                raise unsupported(loop, "a tensor of pointers that the loop changes other than by adding to it")
             continue
         loop = _replace_one(loop, index, steps, is_pointer)
     return loop

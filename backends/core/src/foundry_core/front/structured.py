@@ -1,11 +1,15 @@
-"""Rewrites TTIR to structured form: each access through a tensor of pointers becomes a tile.load or tile.store."""
+"""Rewrites TTIR to structured form: each access through a tensor of pointers becomes a tile.load or tile.store.
+
+A tensor of pointers is read as one scalar pointer and offsets. If that is not possible, because its elements point into
+different arrays or come from memory, the access keeps the tensor of pointers, and reaches its elements one by one.
+"""
 
 from __future__ import annotations
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
@@ -31,11 +35,7 @@ def kernel(module: ModuleOp) -> tt.FuncOp:
 
 
 def structure(module: ModuleOp) -> ModuleOp:
-    """Rewrite a module to structured form in place.
-
-    Raises:
-        UnsupportedOperation: a tensor of pointers comes from something that is not pointer arithmetic.
-    """
+    """Rewrite a module to structured form in place."""
     function = kernel(module)
     replace_returns(function)
     body = function.body.block
@@ -129,7 +129,10 @@ class _Accesses:
                 return scalars.builder.insert(tile.IndexedOp(_scaled(offsets, scale, scalars))).result
 
     def _pointer(self, pointer: SSAValue) -> tuple[SSAValue, Sum]:
-        """Return (scalar base, offsets in elements) of a pointer or of a tensor of pointers."""
+        """Return (base, offsets in elements) of a pointer or of a tensor of pointers.
+
+        The base is a scalar pointer. It is the tensor itself, with no offsets, if its elements have no common base.
+        """
         if pointer not in self._pointers:
             self._pointers[pointer] = self._read(pointer)
         return self._pointers[pointer]
@@ -143,30 +146,28 @@ class _Accesses:
                 return op.src, Sum(0, (STILL,) * len(shape(pointer)))
             case tt.AddPtrOp():
                 base, before = self._pointer(op.ptr)
-                return base, self._offsets.added(before, self._offsets.of(op.offset), pointer, op.offset)
+                if base is not op.ptr:
+                    return base, self._offsets.added(before, self._offsets.of(op.offset), pointer, op.offset)
             case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp() | tt.ReshapeOp():
                 base, before = self._pointer(op.src)
-                moved = self._offsets.moved(op, before)
+                moved = self._offsets.moved(op, before) if base is not op.src else None
                 if moved is not None:
                     return base, moved
             case tt.BitcastOp():
                 base, before = self._pointer(op.src)
                 target = pointer.type.element_type
-                assert isinstance(base.type, tt.PointerType) and isinstance(target, tt.PointerType)
-                if _bits(base.type.pointee) != _bits(target.pointee):
-                    raise unsupported(op, "between tensors of pointers to elements of different width")
-                builder = self._writer.behind(pointer).builder
-                return builder.insert(tt.BitcastOp.create(operands=[base], result_types=[target])).results[0], before
-        source = op.parent_op() if isinstance(op, Block) else op
-        assert source is not None
-        raise unsupported(source, "as the source of a tensor of pointers")
+                if base is not op.src and _bits(base.type) == _bits(target):
+                    builder = self._writer.behind(pointer).builder
+                    cast = tt.BitcastOp.create(operands=[base], result_types=[target])
+                    return builder.insert(cast).results[0], before
+        return pointer, Sum(0, (STILL,) * len(shape(pointer)))
 
 
-def _bits(pointee: Attribute) -> int:
-    """Return how many bits an element has in memory."""
-    if isinstance(pointee, FixedBitwidthType):
-        return max(8, pointee.bitwidth)
-    raise LoweringError(f"pointers to {pointee}")
+def _bits(pointer: Attribute) -> int:
+    """Return how many bits the elements that a pointer points to have in memory."""
+    if isinstance(pointer, tt.PointerType) and isinstance(pointer.pointee, FixedBitwidthType):
+        return max(8, pointer.pointee.bitwidth)
+    raise LoweringError(f"{pointer} as a pointer")
 
 
 def _scaled(offsets: SSAValue, scale: Scalar, scalars: Scalars) -> SSAValue:

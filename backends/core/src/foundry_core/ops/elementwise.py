@@ -156,6 +156,10 @@ ROWS: tuple[Row, ...] = (
     _picked(arith.MaxUIOp, "ugt"),
     Row(math.AbsIOp, lambda n, op, args: n.absolute_integer(args[0]), symbols=["abs", "llabs"]),
     Row(tt.MulhiUIOp, lambda n, op, args: n.upper_half_of(op, *args), symbols=["umulhi", "umul64hi"]),
+    # Tiles of pointers, as addresses; scalar pointers are in mapping/base/operations/scalars.py.
+    Row(tt.AddPtrOp, lambda n, op, args: n.moved(op, *args)),
+    Row(tt.IntToPtrOp, lambda n, op, args: args[0]),
+    Row(tt.PtrToIntOp, lambda n, op, args: args[0]),
     # Selections.
     _compared(CmpiOp),
     _compared(CmpfOp),

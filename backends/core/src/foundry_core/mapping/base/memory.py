@@ -14,6 +14,7 @@ from ...front.masks import sufficient
 from ...front.scalars import constant
 from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
+from .plan import is_tile
 from .space import Point, Space, extents
 
 if TYPE_CHECKING:
@@ -159,14 +160,22 @@ class Memory:
             choice.result(self._load_each(op, point, dict(memo)))
         return choice.end()
 
-    def _base(self, op: tile.Access) -> tuple[str, str, str]:
-        """Return (pointer, element type, element type in memory)."""
+    def _types(self, op: tile.Access) -> tuple[str, str]:
+        """Return (element type, element type in memory)."""
         elem = element(op.elements.type, op)
-        return self._tiles.scalar(op.base).name, elem, in_memory(elem)
+        return elem, in_memory(elem)
+
+    def _address(self, op: tile.Access, point: Point, memo: Memo) -> str:
+        """Return the address of a point's first element."""
+        if is_tile(op.base):
+            base = self._numeric.pointer(self._tiles.at(op.base, replace(point, lanes=1), memo))
+        else:
+            base = self._tiles.scalar(op.base)
+        return self._text.address(base.name, self._start(op, point, memo), self._types(op)[1], GLOBAL)
 
     def _load_run(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
-        base, elem, memory = self._base(op)
-        address = self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
+        elem, memory = self._types(op)
+        address = self._address(op, point, memo)
         return self._numeric.from_memory(self._text.load(address, memory, point.lanes, GLOBAL), elem)
 
     def _other(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
@@ -257,9 +266,8 @@ class Memory:
                 self._store_each(op, point, value)
 
     def _store_run(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
-        base, elem, memory = self._base(op)
-        address = self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
-        self._text.store(self._numeric.to_memory(value, elem), address, GLOBAL)
+        address = self._address(op, point, memo)
+        self._text.store(self._numeric.to_memory(value, self._types(op)[0]), address, GLOBAL)
 
     def _store_each(self, op: tile.StoreOp, point: Point, value: Reg) -> None:
         """Store one element after another, in the order of the lanes."""

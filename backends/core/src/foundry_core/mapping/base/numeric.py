@@ -35,7 +35,7 @@ from ...errors import unsupported
 from ...functions.registers import inline
 from ...ops import libdevice
 from ...ops.elementwise import ELEMENTWISE, Row
-from .mlir import WIDTHS, Reg, Text
+from .mlir import GLOBAL, WIDTHS, Reg, Text
 from .target import Target
 
 _NARROW = ("f8e5", "f16", "bf16")
@@ -46,8 +46,13 @@ def scalar_type(type: Attribute) -> Attribute:
 
 
 def element(type: Attribute, op: Operation) -> str:
-    """Return the name of a scalar or element type: i1 i8 i16 i32 i64 f8e5 f16 bf16 f32 f64."""
+    """Return the name of a scalar or element type: i1 i8 i16 i32 i64 f8e5 f16 bf16 f32 f64.
+
+    A pointer in a tile is its address in an i64. Scalar pointers are pointers (mlir.GLOBAL).
+    """
     match scalar_type(type):
+        case tt.PointerType():
+            return "i64"
         case IntegerType() as integer if f"i{integer.width.data}" in WIDTHS:
             return f"i{integer.width.data}"
         case Float8E5M2Type():
@@ -82,6 +87,28 @@ class Numeric:
     def __init__(self, text: Text, call_bytes: int = Target.call_bytes) -> None:
         self.text = text
         self.call_bytes = call_bytes
+
+    # Pointers.
+
+    def address(self, pointer: Reg) -> Reg:
+        """Return the address of a scalar pointer as an i64; any other register is returned unchanged."""
+        if pointer.elem != GLOBAL:
+            return pointer
+        return self.text.cast("arith.extui", self.text.cast("llvm.ptrtoint", pointer, self.text.index), "i64")
+
+    def pointer(self, address: Reg) -> Reg:
+        """Return the scalar pointer to an address."""
+        return self.text.cast("llvm.inttoptr", self.text.cast("arith.trunci", address, self.text.index), GLOBAL)
+
+    def moved(self, op: tt.AddPtrOp, addresses: Reg, offsets: Reg) -> Reg:
+        """Return addresses that are a number of elements further, in a tile."""
+        pointer = scalar_type(op.ptr.type)
+        assert isinstance(pointer, tt.PointerType)
+        size = max(1, WIDTHS[in_memory(element(pointer.pointee, op))] // 8)
+        wide = self.text.cast("arith.extsi", offsets, "i64")
+        return self.text.binary(
+            "arith.addi", addresses, self.text.binary("arith.muli", wide, self._int(size, wide, "i64"))
+        )
 
     # Conversions between memory and registers.
 

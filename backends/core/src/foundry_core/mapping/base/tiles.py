@@ -163,9 +163,9 @@ class Tiles:
         return self.text.bits(bits, in_register(elem), lanes)
 
     def at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
-        """Return the elements of a tile at a point; a scalar is broadcast."""
+        """Return the elements of a tile at a point; a scalar is broadcast. A pointer is its address."""
         if not is_tile(value):
-            return self.text.broadcast(self.scalar(value), point.lanes)
+            return self.text.broadcast(self.numeric.address(self.scalar(value)), point.lanes)
         key = (value, point.index, point.lane, point.lanes)
         if key not in memo:
             memo[key] = self._at(value, point, memo)

@@ -96,7 +96,7 @@ class StagedMemory(Memory):
     def length(self, roots: Sequence[SSAValue], extent: int) -> int:
         """Return the elements of a piece: as many of the widest type among an expression's loads as fit."""
         loads = [op for op in self._expression(roots) if isinstance(op, tile.LoadOp)]
-        widest = max((WIDTHS[self._base(op)[2]] // 8 for op in loads), default=4)
+        widest = max((WIDTHS[self._types(op)[1]] // 8 for op in loads), default=4)
         return min(extent, max(1, self._piece_bytes // widest))
 
     def _expression(self, roots: Sequence[SSAValue]) -> set[Operation]:
@@ -188,7 +188,7 @@ class StagedMemory(Memory):
             if (op, point.index) not in piece.single:
                 piece.single[op, point.index] = self._load_one(op, point, {})
             return
-        for value in (op.mask, op.other, op.gather):
+        for value in (op.mask, op.other, op.gather, op.base):
             if value is not None:
                 self._stage(value, point, piece)
         for d, axis in enumerate(op.axes):
@@ -208,7 +208,7 @@ class StagedMemory(Memory):
         if is_unit(axis):
             return 1
         stride = constant(axis.owner.stride) if isinstance(axis.owner, tile.AffineOp) else None
-        size = WIDTHS[self._base(op)[2]] // 8
+        size = WIDTHS[self._types(op)[1]] // 8
         return stride if stride is not None and 0 < stride * size <= _LONGEST_STRIDE else 0
 
     def _along(self, axis: tile.IndexedOp, dimension: int, point: Point) -> Point:
@@ -223,7 +223,7 @@ class StagedMemory(Memory):
     def _fetch(self, op: tile.LoadOp, point: Point, piece: Piece, stride: int) -> str:
         """Copy a piece of a row to WRAM; return the address of its first element."""
         t = self._text
-        _, _, memory = self._base(op)
+        _, memory = self._types(op)
         buffer = self._stage_buffer(memory, (point.lanes - 1) * stride + 1)
         low, high = self._wanted(op, point, piece)
         axis = op.axes[point.lane].owner
@@ -242,10 +242,6 @@ class StagedMemory(Memory):
     def _stage_buffer(self, memory: str, lanes: int) -> str:
         """Allocate a buffer for a piece that may begin and end anywhere in a word of 8 bytes."""
         return self._text.private("i64", (lanes * WIDTHS[memory] // 8 + 2 * DMA_ALIGNMENT - 1) // DMA_ALIGNMENT)
-
-    def _address(self, op: tile.Access, point: Point, memo: Memo) -> str:
-        base, _, memory = self._base(op)
-        return self._text.address(base, self._start(op, point, memo), memory, GLOBAL)
 
     def _wanted(self, op: tile.LoadOp, point: Point, piece: Piece) -> tuple[Reg, Reg]:
         """Return (first, end) positions of the elements of a piece that exist and are not masked; may be empty."""
@@ -304,7 +300,7 @@ class StagedMemory(Memory):
         fetched.
         """
         t = self._text
-        _, _, memory = self._base(op)
+        _, memory = self._types(op)
         step, mask = t.integer(stride * WIDTHS[memory] // 8), t.integer(DMA_ALIGNMENT - 1)
         begin = self._address(op, Point(point.index, point.lane, 1), {})
         address = t.op(f"llvm.ptrtoint {begin} : {GLOBAL} to i32", "i32")
@@ -332,7 +328,7 @@ class StagedMemory(Memory):
                 continue
             for staged in piece.staged.get(op, ()):
                 if self._is_inner(staged.point, point, piece):
-                    _, elem, memory = self._base(op)
+                    elem, memory = self._types(op)
                     turn, number = self._space.parts(piece.inner[1])
                     first = t.address(staged.first, self._space.times(turn, t.integer(staged.stride)), memory, PRIVATE)
                     address = t.shifted(first, number * staged.stride, memory, PRIVATE)
@@ -370,7 +366,7 @@ class StagedMemory(Memory):
         roots = [op.value, *([op.mask] if op.mask is not None else [])]
         in_rows = op.gather is None and isinstance(op.axes[lane].owner, tile.AffineOp) and is_unit(op.axes[lane])
         if not in_rows:
-            roots += [op.gather] if op.gather is not None else []
+            roots += [op.base] + ([op.gather] if op.gather is not None else [])
             roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
         # If elements are stored one by one, none after the end is computed, because it has nowhere to go.
         for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges), rounded=in_rows):
@@ -408,7 +404,7 @@ class StagedMemory(Memory):
             conditions.append(self._tiles.at(op.mask, point, {}))
         with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
             memo: Memo = {}
-            _, elem, memory = self._base(op)
+            elem, memory = self._types(op)
             value = self._numeric.to_memory(self._tiles.at(op.value, point, memo), elem)
             address = self._address(op, point, memo)
             # A store of less than a word reads the MRAM word and writes it back.
@@ -424,7 +420,7 @@ class StagedMemory(Memory):
     def _store_row(self, op: tile.StoreOp, piece: Piece, roots: Sequence[SSAValue]) -> None:
         """Compute a piece in WRAM, at the offset in a word of 8 bytes that it has in MRAM, and copy it to MRAM."""
         t, point = self._text, piece.point
-        _, elem, memory = self._base(op)
+        elem, memory = self._types(op)
         buffer = self._stage_buffer(memory, point.lanes)
         target = self._address(op, Point(point.index, point.lane, 1), {})
         address = t.op(f"llvm.ptrtoint {target} : {GLOBAL} to i32", "i32")

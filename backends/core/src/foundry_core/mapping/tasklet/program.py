@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
-from ...errors import LoweringError
+from ...errors import LoweringError, unsupported
 from ...front.structured import kernel
 from ...ops.elementwise import is_elementwise
 from ..base.buffers import Buffer
@@ -94,6 +94,7 @@ def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
         LoweringError: the kernel's tiles need more WRAM than a DPU has.
     """
     function = kernel(module)
+    _refuse_addresses(function)
     for shape in _SHAPES:
         lowered = _fitted(function, target, shape)
         instructions = _instructions(lowered.text)
@@ -102,6 +103,19 @@ def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
             return replace(lowered, doubtful=doubtful)
     # The compiler, which counts exactly, refuses a program that is still too long, with both numbers.
     return lowered
+
+
+def _refuse_addresses(function: tt.FuncOp) -> None:
+    """Refuse pointers that are made of numbers, and numbers that are made of pointers.
+
+    Raises:
+        UnsupportedOperation: names the operation.
+    """
+    for op in function.walk():
+        if isinstance(op, tt.IntToPtrOp | tt.PtrToIntOp):
+            raise unsupported(
+                op, "an address in the host's memory means nothing on a DPU, which has copies in its MRAM"
+            )
 
 
 def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:

@@ -41,6 +41,16 @@ def _bitcast(program: Program, op: tt.BitcastOp) -> Reg:
     return value if isinstance(op.result.type, tt.PointerType) else program.tiles.numeric.apply(op, [value])
 
 
+@scalar_value(tt.IntToPtrOp)
+def _pointer(program: Program, op: tt.IntToPtrOp) -> Reg:
+    return program.tiles.numeric.pointer(program.tiles.scalar(op.src))
+
+
+@scalar_value(tt.PtrToIntOp)
+def _address(program: Program, op: tt.PtrToIntOp) -> Reg:
+    return program.tiles.numeric.address(program.tiles.scalar(op.src))
+
+
 @scalar_value(SelectOp)
 def _select(program: Program, op: SelectOp) -> Reg:
     values = [program.tiles.scalar(operand) for operand in op.operands]

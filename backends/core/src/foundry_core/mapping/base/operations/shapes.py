@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 @tile_value(tt.SplatOp)
 def _splat(tiles: Tiles, op: tt.SplatOp, point: Point, memo: Memo) -> Reg:
-    return tiles.text.broadcast(tiles.scalar(op.src), point.lanes)
+    return tiles.at(op.src, point, memo)
 
 
 @statement(tt.UnsplatOp)
 def _unsplat(program: Program, op: tt.UnsplatOp) -> None:
     index = (program.text.integer(0),) * len(extents(op.src))
-    program.tiles.scalars[op.result] = program.tiles.at(op.src, Point(index, 0, 1), {})
+    value = program.tiles.at(op.src, Point(index, 0, 1), {})
+    is_pointer = isinstance(op.result.type, tt.PointerType)
+    program.tiles.scalars[op.result] = program.tiles.numeric.pointer(value) if is_pointer else value
 
 
 @tile_value(tt.MakeRangeOp)

@@ -1,0 +1,151 @@
+"""Pointers that are chosen for each element, moved by control flow, cast, or made of numbers, compared with NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.tensor import Tensor
+
+rng = np.random.default_rng(0)
+BACKEND = triton.runtime.driver.active.get_current_target().backend
+
+
+def poison(*shape: int, dtype: object = np.float32) -> np.ndarray:
+    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
+
+
+@triton.jit
+def chosen(x, y, out, m, n, M: tl.constexpr, N: tl.constexpr):
+    row, column = tl.program_id(0) * M + tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    inside = (row < m) & (column < n)
+    source = tl.where(row > column, x + row * n + column, y + column * m + row)
+    value = tl.load(source, mask=inside, other=-1)
+    # Each element of the result goes back to the array that it did not come from, and to the output.
+    tl.store(tl.where(row > column, y + column * m + row, x + row * n + column), value + 1, mask=inside)
+    tl.store(out + row * N + column, value + tl.load(source, mask=inside, other=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_pointers_into_two_arrays_are_chosen_for_each_element(dtype: object) -> None:
+    m, n = 45, 29
+    x, y = (rng.integers(1, 50, shape).astype(dtype) for shape in ((m, n), (n, m)))
+    out, x_before, y_before = poison(48, 32, dtype=dtype), x.copy(), y.copy()
+    chosen[(6,)](Tensor(x), Tensor(y), Tensor(out), m, n, M=8, N=32)
+    is_x = np.arange(m)[:, None] > np.arange(n)
+    value = np.where(is_x, x_before, y_before.T)
+    expected = np.full((48, 32), -1, dtype)
+    expected[:m, :n] = 2 * value
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(x, np.where(is_x, x_before, value + 1))
+    np.testing.assert_array_equal(y, np.where(is_x, value + 1, y_before.T).T)
+
+
+@triton.jit
+def swapped(x, y, out, turns, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    p, q, total = x + i, y + i, tl.zeros((BLOCK,), tl.int32)
+    for _ in range(turns):
+        total = total * 2 + tl.load(p)
+        p, q = q, p
+        q += BLOCK
+    tl.store(out + i, total)
+    tl.store(out + BLOCK + i, tl.load(p))
+
+
+@pytest.mark.parametrize("turns", [0, 1, 4])
+def test_a_loop_swaps_pointers(turns: int) -> None:
+    both, out, i = rng.integers(0, 100, (2, 64)).astype(np.int32), poison(2, 16, dtype=np.int32), np.arange(16)
+    swapped[(1,)](Tensor(both[0].copy()), Tensor(both[1].copy()), Tensor(out), turns, BLOCK=16)
+    p, q, total = i, i + 64, np.zeros(16, np.int32)
+    for _ in range(turns):
+        total = total * 2 + both.ravel()[p]
+        p, q = q, p + 16
+    np.testing.assert_array_equal(out, [total, both.ravel()[p]])
+
+
+@triton.jit
+def moved_by_branches(x, y, out, turns, BLOCK: tl.constexpr):
+    i, turn = tl.arange(0, BLOCK), 0
+    p, scalar = x + i, x
+    while turn < turns:
+        if turn % 2 == 1:
+            p = y + i + turn * BLOCK
+            scalar = y
+        else:
+            p = tl.trans(tl.reshape(tl.where(i < 5, p, x + i), (BLOCK // 4, 4))).reshape(BLOCK)
+            scalar += 1
+        turn += 1
+    tl.store(out + i, tl.load(p))
+    tl.store(out + BLOCK, tl.load(scalar if turns > 2 else x + 3))
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5])
+def test_branches_move_pointers_to_other_arrays(turns: int) -> None:
+    both, out, i = rng.integers(0, 100, (2, 128)).astype(np.int32), poison(17, dtype=np.int32), np.arange(16)
+    moved_by_branches[(1,)](Tensor(both[0].copy()), Tensor(both[1].copy()), Tensor(out), turns, BLOCK=16)
+    p, scalar = i, 0
+    for turn in range(turns):
+        if turn % 2 == 1:
+            p, scalar = 128 + i + turn * 16, 128
+        else:
+            p, scalar = np.where(i < 5, p, i).reshape(4, 4).T.ravel(), scalar + 1
+    np.testing.assert_array_equal(out, both.ravel()[[*p, scalar if turns > 2 else 3]])
+
+
+@triton.jit
+def as_other_types(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x.to(tl.pointer_type(tl.uint8), bitcast=True) + i * 4 + 3).to(tl.int32))
+    tl.store(out + BLOCK + i, tl.load((x + i).to(tl.pointer_type(tl.int16), bitcast=True) + 1).to(tl.int32))
+    tl.store(out + 2 * BLOCK + i, tl.load((x + i).to(tl.pointer_type(tl.int32), bitcast=True)))
+    tl.store((out + 3 * BLOCK + i).to(tl.pointer_type(tl.int8), bitcast=True) + 1, i.to(tl.int8))
+
+
+def test_pointers_become_pointers_to_other_types() -> None:
+    x, out = rng.standard_normal(64).astype("f"), np.full((4, 64), 0x11223344, np.int32)
+    expected = np.stack([x.view(np.uint8)[3::4], x.view(np.int16)[1::2], x.view(np.int32), out[3]], dtype=np.int32)
+    expected[3].view(np.int8)[1::4] = np.arange(64)
+    as_other_types[(1,)](Tensor(x), Tensor(out), BLOCK=64)
+    np.testing.assert_array_equal(out, expected)
+
+
+@triton.jit
+def grouped(pointers, sizes, out, addresses, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for group in range(GROUPS):
+        first = tl.load(pointers + group).to(tl.pointer_type(tl.float16))
+        size = tl.load(sizes + group)
+        for start in range(0, size, BLOCK):
+            total += tl.load(first + start + i, mask=start + i < size, other=0.0)
+    group = i % GROUPS
+    each = tl.load(pointers + group).to(tl.pointer_type(tl.float16))
+    tl.store(out + i, total)
+    tl.store(out + BLOCK + i, tl.load(each + i, mask=i < tl.load(sizes + group), other=-1.0))
+    tl.store(addresses + i, (each + i).to(tl.int64))
+    tl.store(addresses + BLOCK, pointers.to(tl.int64))
+
+
+def test_addresses_from_memory_become_pointers() -> None:
+    sizes = np.array([5, 64, 130], np.int32)
+    arrays = [rng.standard_normal(size).astype(np.float16) for size in sizes]
+    pointers = np.array([Tensor(array).data_ptr() for array in arrays], np.int64)
+    out, addresses = poison(2, 64), poison(65, dtype=np.int64)
+
+    def launch() -> None:
+        grouped[(1,)](Tensor(pointers), Tensor(sizes), Tensor(out), Tensor(addresses), GROUPS=3, BLOCK=64)
+
+    if BACKEND == "dpu":
+        with pytest.raises(Exception, match=r"tt\.int_to_ptr.*an address in the host's memory means nothing on a DPU"):
+            launch()
+        return
+    launch()
+    padded = np.zeros((3, 192))
+    for row, array in zip(padded, arrays, strict=True):
+        row[: array.size] = array
+    np.testing.assert_allclose(out[0], padded.reshape(9, 64).sum(0), rtol=2.0**-20, atol=2.0**-20)
+    i = np.arange(64)
+    np.testing.assert_array_equal(out[1], np.where(i < sizes[i % 3], padded[i % 3, i], -1))
+    np.testing.assert_array_equal(addresses, [*(pointers[i % 3] + 2 * i), pointers.ctypes.data])
