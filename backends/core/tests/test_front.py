@@ -275,7 +275,7 @@ def test_what_is_no_constant_is_refused(literal: str) -> None:
 # The aliases are after the module, where Triton prints them.
 UNKNOWN = """module {
   tt.func public @k(%p: !tt.ptr<f32>) {
-    "tt.histogram"(%p) ({
+    "tt.unknown"(%p) ({
       %inner = tt.something %p : i32
     }) : (!tt.ptr<f32>) -> () loc(#loc3)
     tt.return
@@ -290,7 +290,7 @@ UNKNOWN = """module {
 def test_an_unknown_operation_is_named_with_the_line_that_called_it() -> None:
     with pytest.raises(UnsupportedOperation) as refused:
         parse(UNKNOWN)
-    assert (refused.value.operation, refused.value.place) == ("tt.histogram", "mine.py:7")
+    assert (refused.value.operation, refused.value.place) == ("tt.unknown", "mine.py:7")
 
 
 NUMBERED = """

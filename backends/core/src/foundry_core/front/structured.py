@@ -16,7 +16,7 @@ from xdsl.transforms.dead_code_elimination import dce
 from ..dialects import tile, tt
 from ..dialects.arith import ExtSIOp
 from ..effects import writes
-from ..errors import LoweringError, unsupported
+from ..errors import LoweringError
 from .carried import loops, replace_carried
 from .halves import replace_halves
 from .libdevice import replace_functions
