@@ -203,6 +203,43 @@ def test_a_failed_assertion_is_an_exception_with_its_place_program_and_element(
 
 
 @triton.jit
+def reaching(x, out, steps, n, count, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.int32)
+    for j in range(4):
+        step = tl.load(steps + pid * 4 + j)
+        if step % 2 == 0:
+            tl.device_assert(step < n, "beyond the end")
+        # Far outside of everything, unless the program has ended.
+        total += tl.load(x + step.to(tl.int64) * 1048576 + i)
+        tl.store(out + pid * BLOCK + i, total)
+    while count > 0:
+        count -= 1
+        assert count != 5, "five"
+        tl.store(out + pid * BLOCK + i, tl.load(out + pid * BLOCK + i) + 100)
+    assert total > 0, "not positive"
+    tl.store(out + pid * BLOCK + i, total * 1000)
+
+
+def test_a_failed_assertion_ends_its_program_and_no_other() -> None:
+    x, out = np.arange(1, 9, dtype=np.int32), np.full((5, 8), 77, np.int32)
+    big = 2**30
+    steps = np.array([[0, 0, 0, 0], [0, 0, big, big], [big, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], np.int32)
+    with pytest.raises(DeviceAssertionError, match="beyond the end") as caught:
+        reaching[(5,)](Tensor(x), Tensor(out), Tensor(steps), 8, 0, BLOCK=8, debug=True)
+    assert (caught.value.count, caught.value.program) == (2, (1, 0, 0))
+    np.testing.assert_array_equal(out, [x * 4000, x * 2, [77] * 8, x * 4000, x * 4000])
+    x[3] = -1
+    steps[:] = 0
+    for count, message, stored in ((5, "not positive", x * 4 + 500), (8, "five", x * 4 + 200)):
+        with pytest.raises(DeviceAssertionError, match=message) as caught:
+            reaching[(1,)](Tensor(x), Tensor(out), Tensor(steps), 8, count, BLOCK=8, debug=True)
+        assert (caught.value.count, caught.value.index) == (1, (3,) if message == "not positive" else ())
+        np.testing.assert_array_equal(out[0], stored)
+
+
+@triton.jit
 def plain(x, BLOCK: tl.constexpr):
     tl.store(x + tl.arange(0, BLOCK), tl.load(x + tl.arange(0, BLOCK)) + 1)
 

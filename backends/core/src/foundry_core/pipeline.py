@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.printer import Printer
 
 from .errors import LoweringError, source_line
+from .front.assertions import end_failed_programs
 from .front.calls import inline
 from .front.records import replace_prints
-from .front.structured import structure
+from .front.structured import kernel, structure
 from .front.writes import written
 from .log import Site
 from .mapping.tasklet.target import TaskletTarget
@@ -84,7 +85,7 @@ def read_kernel(ttir: str) -> Structured:
         module = inline(parse(ttir))
         stored = written(module)
         sites = replace_prints(module)
-        structure(module)
+        end_failed_programs(kernel(structure(module)))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
     text = StringIO()

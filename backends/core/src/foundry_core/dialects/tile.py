@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -29,6 +29,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -148,20 +149,44 @@ class RecordOp(IRDLOperation):
 
     Attributes:
         value: what is recorded; a record without a value has 0.
-        unless: only elements for which this condition is false are recorded, and each is a failure.
         site: the number of the place in the kernel, see log.Site.
     """
 
     name = "tile.record"
-    value = opt_operand_def()
-    unless = opt_operand_def()
     site = prop_def(IntegerAttr[IntegerType])
+    value = opt_operand_def()
     traits = traits_def(LogEffect())
-    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
-    assembly_format = "$site (`value` $value^ `:` type($value))? (`unless` $unless^ `:` type($unless))? attr-dict"
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$site (`of` $value^ `:` type($value))? attr-dict"
 
-    def __init__(self, site: int, value: SSAValue | None, unless: SSAValue | None) -> None:
-        super().__init__(operands=[value, unless], properties={"site": IntegerAttr(site, 32)})
+    def __init__(self, site: int, value: SSAValue | None) -> None:
+        super().__init__(operands=[value], properties={"site": IntegerAttr(site, 32)})
+
+
+@irdl_op_definition
+class CheckOp(IRDLOperation):
+    """Write a record of each element for which a condition is false, as a failure, to the launch's log, in order.
+
+    Attributes:
+        site: the number of the place in the kernel, see log.Site.
+        ends: set if the program ends with a failure (front/assertions.py).
+        result: whether the condition is true for all elements.
+    """
+
+    name = "tile.check"
+    site = prop_def(IntegerAttr[IntegerType])
+    condition = operand_def()
+    ends = opt_prop_def(UnitAttr)
+    result = result_def(i1)
+    traits = traits_def(LogEffect())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$site `of` $condition attr-dict `:` type($condition)"
+
+    def __init__(self, site: int, condition: SSAValue, ends: bool) -> None:
+        properties: dict[str, Attribute] = {"site": IntegerAttr(site, 32)}
+        if ends:
+            properties["ends"] = UnitAttr()
+        super().__init__(operands=[condition], properties=properties, result_types=[i1])
 
 
 class Access(IRDLOperation, ABC):
@@ -328,6 +353,6 @@ class StoreOp(Access):
 
 Tile = Dialect(
     "tile",
-    [AffineOp, WrappedOp, IndexedOp, RangeOp, PartOp, KeepOp, RecordOp, LoadOp, StoreOp],
+    [AffineOp, WrappedOp, IndexedOp, RangeOp, PartOp, KeepOp, RecordOp, CheckOp, LoadOp, StoreOp],
     [AxisType, RangeType],
 )

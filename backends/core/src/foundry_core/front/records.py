@@ -1,4 +1,4 @@
-"""Rewrites tt.print and tt.assert to tile.record, and makes the table of their places in the kernel."""
+"""Rewrites tt.print to tile.record and tt.assert to tile.check, and makes the table of their places in the kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def replace_prints(module: ModuleOp) -> list[Site]:
     Triton's own checks for overflow in a function that combines elements (of tl.sum, for instance) are left out.
 
     Returns:
-        the sites: the number of a tile.record is its site's place in this list.
+        the sites: the number of an operation is its site's place in this list.
 
     Raises:
         UnsupportedOperation: a printed value has a type that has no text, or something is printed or asserted in a
@@ -38,8 +38,9 @@ def replace_prints(module: ModuleOp) -> list[Site]:
         elif isinstance(op, tt.PrintOp):
             _print(op, sites)
         elif isinstance(op, tt.AssertOp):
-            site = Site("assert", op.message.data, _places(op), shape=_shape(op.condition))
-            _record(op, site, sites, None, op.condition)
+            ends = not _OVERFLOW.match(op.message.data)
+            _insert(op, tile.CheckOp(len(sites), op.condition, ends))
+            sites.append(Site("assert", op.message.data, _places(op), shape=_shape(op.condition)))
         else:
             continue
         Rewriter.erase_op(op)
@@ -58,7 +59,8 @@ def _combines(op: Operation) -> bool:
 
 def _print(op: tt.PrintOp, sites: list[Site]) -> None:
     if not op.args:
-        _record(op, Site("print", op.prefix.data, _places(op)), sites, None, None)
+        _insert(op, tile.RecordOp(len(sites), None))
+        sites.append(Site("print", op.prefix.data, _places(op)))
     signs = op.is_signed.get_values()
     for number, value in enumerate(op.args):
         site = Site(
@@ -71,14 +73,13 @@ def _print(op: tt.PrintOp, sites: list[Site]) -> None:
             hex=bool(op.hex.value.data),
             operand=number if len(op.args) > 1 else None,
         )
-        _record(op, site, sites, value, None)
+        _insert(op, tile.RecordOp(len(sites), value))
+        sites.append(site)
 
 
-def _record(op: Operation, site: Site, sites: list[Site], value: SSAValue | None, unless: SSAValue | None) -> None:
-    record = tile.RecordOp(len(sites), value, unless)
+def _insert(op: Operation, record: tile.RecordOp | tile.CheckOp) -> None:
     record.location = op.location
     Builder(InsertPoint.before(op)).insert(record)
-    sites.append(site)
 
 
 def _places(op: Operation) -> tuple[tuple[str, int], ...]:

@@ -1,4 +1,4 @@
-"""tile.record: claim a place in the launch's log, and write the record there. foundry_core/log.py has the layout.
+"""tile.record and tile.check: claim a place in the launch's log, and write a record there (foundry_core/log.py).
 
 One invocation of a program writes its records, so they are in order.
 """
@@ -11,33 +11,55 @@ from ....dialects import tile
 from ....log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD
 from ..emission import statement
 from ..mlir import GLOBAL, WIDTHS, Reg
+from ..plan import is_tile
 from ..space import Point, extents
 
 if TYPE_CHECKING:
     from ..program import Program
 
 _WORD = "i64"
+# For the records of a kind: the words of the log with their number, their capacity, and the first of them.
+_OF_VALUES = PRINTED, CAPACITY, FIRST_PRINTED
+_OF_FAILURES = FAILED, FAILURE_CAPACITY, FIRST_FAILURE
 
 
 @statement(tile.RecordOp)
 def _record(program: Program, op: tile.RecordOp) -> None:
-    t, tiles = program.text, program.tiles
-    element = op.value if op.value is not None else op.unless
-    shape = extents(element) if element is not None else ()
+    tiles = program.tiles
+    shape = extents(op.value) if op.value is not None else ()
     with tiles.space.alone(), tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
-        if op.unless is None:
-            _write(program, op, shape, point)
-            return
-        fails = t.binary("arith.xori", tiles.at(op.unless, point, {}), t.integer(1, "i1"))
-        with t.nested(f"scf.if {fails.name} {{"):
-            _write(program, op, shape, point)
+        value = _word(program, tiles.at(op.value, point, {})) if op.value is not None else None
+        _write(program, _OF_VALUES, op.site.value.data, shape, point, value)
 
 
-def _write(program: Program, op: tile.RecordOp, shape: tuple[int, ...], point: Point) -> None:
+@statement(tile.CheckOp)
+def _check(program: Program, op: tile.CheckOp) -> None:
+    t, tiles = program.text, program.tiles
+    shape, site = extents(op.condition), op.site.value.data
+    # Whether all elements passed, where all invocations of the program can read it. A scalar says so itself.
+    cell = tiles.allocate(op.result, op) if is_tile(op.condition) and op.result.uses.get_length() else None
+    place = Point((), 0, 1)
+    with tiles.space.alone():
+        if cell is not None:
+            tiles.private.write(cell, place, t.integer(1, "i1"))
+        with tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
+            fails = t.binary("arith.xori", tiles.at(op.condition, point, {}), t.integer(1, "i1"))
+            with t.nested(f"scf.if {fails.name} {{"):
+                if cell is not None:
+                    tiles.private.write(cell, place, t.integer(0, "i1"))
+                _write(program, _OF_FAILURES, site, shape, point, None)
+    if cell is not None:
+        tiles.scalars[op.result] = tiles.private.read(cell, place)
+    elif not is_tile(op.condition):
+        tiles.scalars[op.result] = tiles.scalar(op.condition)
+
+
+def _write(
+    program: Program, words: tuple[int, int, int], site: int, shape: tuple[int, ...], point: Point, value: Reg | None
+) -> None:
     """Write the record of one element, if there is room for it."""
     t, space, log = program.text, program.tiles.space, program.log()
-    failure = op.unless is not None
-    counter, limit, first = (FAILED, FAILURE_CAPACITY, FIRST_FAILURE) if failure else (PRINTED, CAPACITY, FIRST_PRINTED)
+    counter, limit, first = words
     number = program.claim(t.shifted(log.name, counter, _WORD, GLOBAL))
     capacity = t.cast("arith.trunci", t.load(t.shifted(log.name, limit, _WORD, GLOBAL), _WORD, 1, GLOBAL), "i32")
     with t.nested(f"scf.if {t.compare('ult', number, capacity).name} {{"):
@@ -45,22 +67,16 @@ def _write(program: Program, op: tile.RecordOp, shape: tuple[int, ...], point: P
         for i, extent in zip(point.index, shape, strict=True):
             index = space.plus(space.times(index, t.integer(extent)), i)
         x, y, z = (_word(program, program.program_id(axis)) for axis in range(3))
-        words = (
-            _pair(program, t.integer(op.site.value.data, _WORD), _word(program, index)),
+        record = (
+            _pair(program, t.integer(site, _WORD), _word(program, index)),
             _pair(program, x, y),
             z,
-            _value(program, op, point),
+            value or t.integer(0, _WORD),
         )
         offset = space.times(t.cast("arith.extui", number, t.index), t.integer(RECORD))
         place = t.address(t.shifted(log.name, first, _WORD, GLOBAL), offset, _WORD, GLOBAL)
-        for at, word in enumerate(words):
+        for at, word in enumerate(record):
             t.store(word, t.shifted(place, at, _WORD, GLOBAL), GLOBAL)
-
-
-def _value(program: Program, op: tile.RecordOp, point: Point) -> Reg:
-    if op.value is None:
-        return program.text.integer(0, _WORD)
-    return _word(program, program.tiles.at(op.value, point, {}))
 
 
 def _word(program: Program, x: Reg) -> Reg:
