@@ -75,6 +75,23 @@ def test_floats_are_printed_as_c_prints_them(capsys: pytest.CaptureFixture[str])
 
 
 @triton.jit
+def pointers(x, TILES: tl.constexpr, BLOCK: tl.constexpr):
+    tl.device_print("x", x)
+    if TILES:
+        tl.device_print("tile", (x + 3 * tl.arange(0, BLOCK))[:, None])
+
+
+def test_pointers_are_printed_as_addresses(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.zeros(16, np.int16)
+    pointers[(1,)](Tensor(x), TILES=BACKEND != "dpu", BLOCK=4)
+    first, *others = capsys.readouterr().out.splitlines()
+    start, address = first.split(": ")
+    assert start == "pid (0, 0, 0) idx () x"
+    tile = [f"pid (0, 0, 0) idx ({i}, 0) tile: {int(address, 16) + 6 * i:#x}" for i in range(4)]
+    assert others == ([] if BACKEND == "dpu" else tile)
+
+
+@triton.jit
 def in_the_order_of_the_program(x, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     pid = tl.program_id(0) + tl.program_id(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp, TensorType
+from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -27,8 +27,7 @@ def replace_prints(module: ModuleOp) -> list[Site]:
         the sites: the number of an operation is its site's place in this list.
 
     Raises:
-        UnsupportedOperation: a printed value has a type that has no text, or something is printed or asserted in a
-            function that combines elements.
+        UnsupportedOperation: something is printed or asserted in a function that combines elements.
     """
     sites: list[Site] = []
     for op in list(module.walk()):
@@ -67,12 +66,17 @@ def _print(op: tt.PrintOp, sites: list[Site]) -> None:
             "print",
             op.prefix.data,
             _places(op),
-            type=_type(value, op),
+            type=_type(value),
             shape=_shape(value),
             signed=bool(signs[number]),
             hex=bool(op.hex.value.data),
             operand=number if len(op.args) > 1 else None,
         )
+        if site.type == "ptr" and site.shape:
+            addresses = tt.PtrToIntOp.create(operands=[value], result_types=[TensorType(i64, site.shape)])
+            addresses.location = op.location
+            Builder(InsertPoint.before(op)).insert(addresses)
+            value = addresses.results[0]
         _insert(op, tile.RecordOp(len(sites), value))
         sites.append(site)
 
@@ -90,13 +94,11 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     return tuple(shape(value)) if isinstance(value.type, TensorType) else ()
 
 
-def _type(value: SSAValue, op: Operation) -> str:
+def _type(value: SSAValue) -> str:
     """Return a value's type as a Site names it."""
     type: Attribute = value.type.element_type if isinstance(value.type, TensorType) else value.type
     match type:
         case tt.PointerType():
-            if isinstance(value.type, TensorType):
-                raise unsupported(op, "a tensor of pointers")
             return "ptr"
         case IntegerType():
             return f"i{type.width.data}"
