@@ -17,6 +17,7 @@ from triton.backends.compiler import BaseBackend, GPUTarget
 
 from . import specialization
 from .failure import Failure
+from .scalars import FP8
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
 _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
@@ -62,7 +63,7 @@ class ProgramOptions:
     fpsan_homomorphic_casts: bool = False
     launch_cooperative_grid: bool = False
     extern_libs: tuple[tuple[str, str], ...] = ()
-    supported_fp8_dtypes: tuple[str, ...] = ()
+    supported_fp8_dtypes: tuple[str, ...] = FP8
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
     # The modes of tf32 and bf16 permit a loss of precision but do not require it, so they are computed like ieee.
@@ -136,7 +137,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
 
     def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:  # 3.2: none
         # Tiles of any size can be multiplied: no matrix instruction requires a minimum size.
-        return {"min_dot_size": lambda lhs, rhs: (1, 1, 1)}
+        return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": convert_fp8e4b15}
 
     def get_module_map(self) -> dict[str, ModuleType]:
         from triton.language.extra.cuda import libdevice
@@ -153,6 +154,26 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
 
     def load_dialects(self, ctx: Any) -> None:
         """Do nothing: TTIR uses Triton's own dialects only, and later stages are not in Triton's MLIR."""
+
+
+def convert_fp8e4b15(source: Any, target: Any, rounding: Any = None, **context: Any) -> Any:
+    """Convert from or to tl.float8e4b15, which is an i8 in Triton's IR: call a function of ops/conversions.py.
+
+    Args:
+        source: a tensor or number of Triton. One of its type and the target type is fp8e4b15.
+        rounding: Triton's rounding mode; None to nearest.
+        context: Triton's own arguments: _semantic, or until 3.2 _builder.
+    """
+    from triton.language import core  # imported by now; Triton imports its backends before its language
+
+    number = source.type.scalar
+    if number.is_fp8e4b15():
+        symbols = {(number,): ("__foundry_fp8e4b15_to_fp32", core.float32)}
+        wide = core.extern_elementwise("", "", [source], symbols, is_pure=True, **context)
+        return wide if target.scalar.is_fp32() else core.cast(wide, target.scalar, **context)
+    mode = "rtz" if rounding == ir.ROUNDING_MODE.RTZ else "rtne"
+    symbols = {(number,): (f"__foundry_to_fp8e4b15_{mode}", core.float8e4b15)}
+    return core.extern_elementwise("", "", [source], symbols, is_pure=True, **context)
 
 
 def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:

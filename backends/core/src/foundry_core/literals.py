@@ -7,7 +7,6 @@ as the bits of their elements, and read and print them here.
 
 from __future__ import annotations
 
-import builtins
 import math
 import struct
 from collections.abc import Sequence
@@ -16,9 +15,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
-    BFloat16Type,
-    Float8E5M2Type,
-    Float16Type,
     Float64Type,
     IndexType,
     IntegerType,
@@ -30,9 +26,7 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
 from .errors import LoweringError
-
-# Mantissa bits of the formats that are f32 in registers.
-_MANTISSA: dict[type[Attribute], int] = {Float16Type: 10, BFloat16Type: 7, Float8E5M2Type: 2}
+from .scalars import LAYOUTS
 
 
 def width(type: Attribute) -> int:
@@ -112,8 +106,8 @@ def to_float(bits: int, type: Attribute) -> float:
 
 
 def widened(bits: int, type: Attribute) -> int:
-    """Return the bits of the f32 equal to an f16, bf16 or f8E5M2; a NaN keeps sign and payload, as in a load."""
-    mantissa = _MANTISSA[builtins.type(type)]
+    """Return the bits of the f32 equal to a narrower float; a NaN keeps sign and payload, as in a load."""
+    mantissa = LAYOUTS[type.name].mantissa
     payload = bits & (1 << mantissa) - 1
     if payload and math.isnan(to_float(bits, type)):
         return bits >> (width(type) - 1) << 31 | 0x7F800000 | payload << (23 - mantissa)

@@ -18,6 +18,47 @@ class ScalarTypeError(Failure, TypeError):
 
 
 @dataclass(frozen=True)
+class Layout:
+    """The bits of a float with up to 16 bits: a sign, an exponent, and a mantissa in the lowest bits.
+
+    Attributes:
+        bits: width in bits.
+        mantissa: width of the mantissa in bits.
+        bias: the bias of the exponent. The smallest normal number is 2^(1 - bias).
+        largest: the bits of the largest finite number.
+        overflow: the bits to which larger numbers are rounded in arithmetic: infinity, NaN, or `largest`. A conversion
+            to a type of 8 bits gives `largest` instead, as Triton's do on its GPUs (`cvt.satfinite`).
+        nan: the bits that a NaN is converted to. In a type with infinities, all bits between `overflow` and the sign
+            are NaNs. In a type without NaN, this is `largest`.
+        negative_zero: whether the type has a -0. Otherwise those bits are the NaN.
+    """
+
+    bits: int
+    mantissa: int
+    bias: int
+    largest: int
+    overflow: int
+    nan: int
+    negative_zero: bool = True
+
+    @property
+    def has_infinities(self) -> bool:
+        """Whether the type has infinities and NaNs as IEEE 754 has."""
+        return self.overflow not in (self.nan, self.largest)
+
+    @property
+    def magnitude(self) -> int:
+        """A mask of all bits but the sign."""
+        return (1 << (self.bits - 1)) - 1
+
+
+# Triton's own type, in its IR an i8. Like Triton's conversion on GPUs, ours never gives 0x7F, which is 1.875.
+E4B15 = Layout(8, 3, 15, 0x7E, 0x7E, 0x7E)
+# Floats of 4 bits (OCP Microscaling Formats, version 1.0), two of them in a byte of tl.dot_scaled's operands.
+E2M1 = Layout(4, 1, 1, largest=0x7, overflow=0x7, nan=0x7)
+
+
+@dataclass(frozen=True)
 class Scalar:
     """A type of array elements, and in most cases also of a kernel's scalar arguments.
 
@@ -28,6 +69,7 @@ class Scalar:
         dtype: the name of the NumPy or ml_dtypes type of an array's elements; "" if neither has the type.
         carrier: the name of the NumPy type in which a number is passed to a kernel: a Boolean as a byte that is 0 or 1,
             16-bit floats as their bits. "" if a kernel takes only pointers to this type.
+        layout: the layout of a float with 8 or 16 bits, which is an f32 in registers.
     """
 
     name: str
@@ -35,6 +77,7 @@ class Scalar:
     mlir: str
     dtype: str
     carrier: str
+    layout: Layout | None = None
 
     @property
     def bytes(self) -> int:
@@ -87,20 +130,22 @@ ROWS = (
     Scalar("u1", 1, "i1", "bool", "uint8"),
     *(Scalar(f"i{bits}", bits, f"i{bits}", f"int{bits}", f"int{bits}") for bits in (8, 16, 32, 64)),
     *(Scalar(f"u{bits}", bits, f"i{bits}", f"uint{bits}", f"uint{bits}") for bits in (8, 16, 32, 64)),
-    Scalar("fp16", 16, "f16", "float16", "uint16"),
-    Scalar("bf16", 16, "bf16", "bfloat16", "uint16"),
+    Scalar("fp16", 16, "f16", "float16", "uint16", Layout(16, 10, 15, 0x7BFF, 0x7C00, 0x7E00)),
+    Scalar("bf16", 16, "bf16", "bfloat16", "uint16", Layout(16, 7, 127, 0x7F7F, 0x7F80, 0x7FC0)),
     Scalar("fp32", 32, "f32", "float32", "float32"),
     Scalar("fp64", 64, "f64", "float64", "float64"),
-    Scalar("fp8e5", 8, "f8E5M2", "float8_e5m2", ""),
-    Scalar("fp8e4nv", 8, "f8E4M3FN", "float8_e4m3fn", ""),
-    Scalar("fp8e4b8", 8, "f8E4M3FNUZ", "float8_e4m3fnuz", ""),
-    Scalar("fp8e5b16", 8, "f8E5M2FNUZ", "float8_e5m2fnuz", ""),
-    # Triton uses MLIR's name, but with an exponent bias of 15: the numbers of ml_dtypes.float8_e4m3b11fnuz are 16 times
-    # as large.
-    Scalar("fp8e4b15", 8, "f8E4M3B11FNUZ", "", ""),
+    Scalar("fp8e5", 8, "f8E5M2", "float8_e5m2", "", Layout(8, 2, 15, 0x7B, 0x7C, 0x7E)),
+    Scalar("fp8e4nv", 8, "f8E4M3FN", "float8_e4m3fn", "", Layout(8, 3, 7, 0x7E, 0x7F, 0x7F)),
+    Scalar("fp8e4b8", 8, "f8E4M3FNUZ", "float8_e4m3fnuz", "", Layout(8, 3, 8, 0x7F, 0x80, 0x80, False)),
+    Scalar("fp8e5b16", 8, "f8E5M2FNUZ", "float8_e5m2fnuz", "", Layout(8, 2, 16, 0x7F, 0x80, 0x80, False)),
+    Scalar("fp8e4b15", 8, "i8", "", "", E4B15),
 )
 ELEMENTS = {row.name: row for row in ROWS}
 PASSED = {row.name: row for row in ROWS if row.carrier}
+# By MLIR's name: the floats that are f32 in registers.
+LAYOUTS = {row.mlir: row.layout for row in ROWS if row.layout and row.mlir[0] != "i"}
+# Triton's names of the floats with 8 bits.
+FP8 = tuple(row.name for row in ROWS if row.layout and row.bits == 8)
 
 
 def element(pointer: str) -> Scalar:

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .overlap import strides_overlap
-from .scalars import ROWS
+from .scalars import FP8, ROWS
 
 # NumPy's and ml_dtypes' names of the types that Triton pointers can have.
 DTYPES = tuple(dict.fromkeys(row.dtype for row in ROWS if row.dtype))
+# Triton's name of each fp8 type, by itself and by the name in ml_dtypes.
+_FP8 = {name: row.name for row in ROWS if row.name in FP8 for name in (row.name, row.dtype) if name}
 _INSTEAD = {
     "c": "pass its real and imaginary parts: array.view of the float type, with two elements for each number",
     "M": "pass its ticks: array.view(numpy.int64)",
@@ -100,7 +102,8 @@ class Tensor:
     (`reset_to_zero` and `restore_value` of triton.autotune), and it saves the wrapping at each launch.
 
     Triton recognizes a tensor by `data_ptr` and takes the element type from `dtype`. Any NumPy dtype with a Triton
-    counterpart is valid; bfloat16 is ml_dtypes.bfloat16. The array is never copied; it may be strided. triton.autotune
+    counterpart is valid; bfloat16 and fp8 types are those of ml_dtypes. The array is never copied; it may be strided.
+    An array of uint8 may have numbers of an fp8 type: `Tensor(array, dtype="fp8e4nv")`. triton.autotune
     calls `zero_`, `clone` and `copy_` for `reset_to_zero` and `restore_value`. Triton's interpreter
     (TRITON_INTERPRET=1) calls `cpu`, `to`, `new_empty`, `set_` and `data`, and works in the array itself.
 
@@ -108,13 +111,16 @@ class Tensor:
         kernel[(1,)](x, ...)
         x.numpy()
 
+    Args:
+        dtype: Triton's or ml_dtypes' name of the fp8 type that an array of uint8 has: `fp8e4nv` or `float8_e4m3fn`.
+
     Raises:
         TypeError: not an array, or an array of a type that Triton does not have.
     """
 
-    __slots__ = ("_address", "_array")
+    __slots__ = ("_address", "_array", "_kind")
 
-    def __init__(self, array: npt.NDArray[Any]) -> None:
+    def __init__(self, array: npt.NDArray[Any], dtype: str = "") -> None:
         if not isinstance(array, np.ndarray):
             raise TypeError(f"Tensor wraps a numpy.ndarray, not a {type(array).__name__}; numpy.asarray makes one")
         if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
@@ -124,6 +130,7 @@ class Tensor:
             )
         if array.dtype.name not in DTYPES or not array.dtype.isnative:
             raise TypeError(_refusal(array))
+        self._kind = _kind(array, dtype) if dtype else ""
         self._array = array
         self._address = int(array.__array_interface__["data"][0])
 
@@ -132,9 +139,9 @@ class Tensor:
         return self._address
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Element type."""
-        return self._array.dtype
+    def dtype(self) -> Any:
+        """Element type: NumPy's or ml_dtypes', or Triton's name of a type that bytes were given."""
+        return self._kind or self._array.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -174,7 +181,8 @@ class Tensor:
                 "  next: if a copy is meant: Tensor(tensor.numpy()[index])"
             )
         # With an ellipsis, NumPy returns a view even for a single element.
-        return Tensor(self._array[parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)])
+        view = self._array[parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)]
+        return Tensor(view, self._kind)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Assign to elements in place, with any index that NumPy accepts."""
@@ -257,7 +265,7 @@ class Tensor:
 
     def new_empty(self, *shape: int, device: object = "cpu") -> Tensor:
         """Return a tensor of the same type with its own, uninitialized memory."""
-        return Tensor(np.empty(shape, self._array.dtype)).to(device)
+        return Tensor(np.empty(shape, self._array.dtype), self._kind).to(device)
 
     def set_(self, source: Storage, storage_offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> Tensor:
         """Become a view of `source`; offset, size and strides are in elements, as in `stride`."""
@@ -281,7 +289,7 @@ class Tensor:
 
     def clone(self) -> Tensor:
         """Return a tensor with a copy of the array."""
-        return Tensor(self._array.copy())
+        return Tensor(self._array.copy(), self._kind)
 
     def copy_(self, source: Tensor) -> Tensor:
         """Copy the values of `source`, in place."""
@@ -290,6 +298,17 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self._array!r})"
+
+
+def _kind(array: npt.NDArray[Any], dtype: str) -> str:
+    """Return Triton's name of the type of an array of bytes."""
+    if array.dtype != np.uint8 or dtype not in _FP8:
+        raise TypeError(
+            f"Tensor cannot read an array of {array.dtype} as {dtype!r}\n"
+            f"  why:  it reads an array of uint8 as one of {', '.join(_FP8)}\n"
+            "  next: leave dtype out, or pass array.view(numpy.uint8)"
+        )
+    return _FP8[dtype]
 
 
 def _makes_view(index: Any) -> bool:

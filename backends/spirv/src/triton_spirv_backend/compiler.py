@@ -19,7 +19,6 @@ class SpirvOptions(ProgramOptions):
     """Options that a launch may set by keyword: only the shared ones. A program is one work-item."""
 
     backend_name: str = "spirv"
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
     threads_instead: ClassVar[str] = "the OpenCL device has them: POCL_CPU_MAX_CU_COUNT=4 in the environment for PoCL"
 
 

@@ -46,7 +46,6 @@ class VsiOptions(ProgramOptions):
     backend_name: str = "vsi"
     num_warps: int = 4
     warp_size: int = _WARP
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
     enable_tc: bool = False
     enable_multi_engines: bool = False
     enable_multi_threads: bool = False

@@ -1,10 +1,12 @@
 """Arithmetic on registers: how each scalar operation of Triton is computed on a CPU-like OpenCL device.
 
-f16 and bf16 are computed in f32 and rounded after each operation, because the device need not support them
-(cl_khr_fp16). The result is correctly rounded, since 24 bits are at least 2p + 2 for both (Figueroa, "When is double
-rounding innocuous?", 1995). In registers they are f32 values that the narrow type can represent; in memory they have 16
-bits. The same holds for f8e5 (MLIR's f8E5M2, the upper half of an f16) with 8 bits in memory. Triton converts f8e5 and
-does not compute with it.
+Floats of 8 and 16 bits are computed in f32 and rounded after each operation, because the device need not support them
+(cl_khr_fp16). The result is correctly rounded, since 24 bits are at least 2p + 2 for all of them (Figueroa, "When is
+double rounding innocuous?", 1995). In registers they are f32 values that the narrow type can represent; in memory they
+have the bits of their layout (scalars.py).
+
+A conversion to a float of 8 bits saturates, as Triton's do on GPUs (`cvt.satfinite`): what is too large, or infinite,
+becomes the largest finite number. Arithmetic overflows as in ml_dtypes, to infinity or to NaN.
 
 minimum, maximum and absolute value are compares and selects, because calls into an OpenCL library are not inlined in
 hot loops.
@@ -15,15 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IntegerType,
-    TensorType,
-)
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation
 
 from ...dialects import tt
@@ -33,12 +27,11 @@ from ...dialects.arith import (
 )
 from ...errors import unsupported
 from ...functions.registers import inline
-from ...ops import libdevice
+from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE, Row
+from ...scalars import LAYOUTS, Layout
 from .mlir import GLOBAL, WIDTHS, Reg, Text
 from .target import Target
-
-_NARROW = ("f8e5", "f16", "bf16")
 
 
 def scalar_type(type: Attribute) -> Attribute:
@@ -46,7 +39,7 @@ def scalar_type(type: Attribute) -> Attribute:
 
 
 def element(type: Attribute, op: Operation) -> str:
-    """Return the name of a scalar or element type: i1 i8 i16 i32 i64 f8e5 f16 bf16 f32 f64.
+    """Return MLIR's name of a scalar or element type: an integer of 1 to 64 bits, or a float of 8 to 64 bits.
 
     A pointer in a tile is its address in an i64. Scalar pointers are pointers (mlir.GLOBAL).
     """
@@ -55,28 +48,20 @@ def element(type: Attribute, op: Operation) -> str:
             return "i64"
         case IntegerType() as integer if f"i{integer.width.data}" in WIDTHS:
             return f"i{integer.width.data}"
-        case Float8E5M2Type():
-            return "f8e5"
-        case Float16Type():
-            return "f16"
-        case BFloat16Type():
-            return "bf16"
-        case Float32Type():
-            return "f32"
-        case Float64Type():
-            return "f64"
+        case Attribute(name=name) if name in LAYOUTS or name in WIDTHS:
+            return name
         case other:
             raise unsupported(op, f"on elements of type {other}")
 
 
 def in_register(elem: str) -> str:
     """Return the type that a number of this type has in a register."""
-    return "f32" if elem in _NARROW else elem
+    return "f32" if elem in LAYOUTS else elem
 
 
 def in_memory(elem: str) -> str:
     """Return the type that a number of this type has in global memory."""
-    return "i8" if elem in ("i1", "f8e5") else "i16" if elem in _NARROW else elem
+    return "i8" if elem == "i1" else f"i{LAYOUTS[elem].bits}" if elem in LAYOUTS else elem
 
 
 class Numeric:
@@ -87,6 +72,8 @@ class Numeric:
     def __init__(self, text: Text, call_bytes: int = Target.call_bytes) -> None:
         self.text = text
         self.call_bytes = call_bytes
+        # For registers that hold a number of a narrow type as f32: the register of its bits, if known.
+        self._packed: dict[tuple[Reg, str], Reg] = {}
 
     # Pointers.
 
@@ -114,101 +101,91 @@ class Numeric:
 
     def from_memory(self, x: Reg, elem: str) -> Reg:
         """Convert bits from memory to a register."""
-        match elem:
-            case "f16":
-                return self._unpack_f16(x)
-            case "bf16":
-                return self._unpack_bf16(x)
-            case "f8e5":
-                return self._unpack_f8e5(x)
-            case "i1":
-                return self.text.compare("ne", x, self.text.integer(0, "i8", x.lanes))
-            case _:
-                return x
+        if elem == "i1":
+            return self.text.compare("ne", x, self.text.integer(0, "i8", x.lanes))
+        if elem not in LAYOUTS:
+            return x
+        value = self.unpack(x, LAYOUTS[elem])
+        self._packed[value, elem] = x
+        return value
 
     def to_memory(self, x: Reg, elem: str) -> Reg:
         """Convert a register to its bits in memory."""
-        match elem:
-            case "f16":
-                return self._pack_f16(x)
-            case "bf16":
-                return self._pack_bf16(x)
-            case "f8e5":
-                return self._pack_5(x, 2)
-            case "i1":
-                return self.text.cast("arith.extui", x, "i8")
-            case _:
-                return x
+        if elem == "i1":
+            return self.text.cast("arith.extui", x, "i8")
+        if elem not in LAYOUTS:
+            return x
+        return self._packed.get((x, elem)) or self.pack(x, LAYOUTS[elem])
 
     def rounded(self, x: Reg, elem: str) -> Reg:
         """Round an f32 to a narrow type; the result is still an f32."""
-        if elem == "f16":
-            return self._unpack_f16(self._pack_f16(x))
-        if elem == "bf16":
-            return self._unpack_bf16(self._pack_bf16(x))
-        if elem == "f8e5":
-            return self._unpack_f8e5(self._pack_5(x, 2))
-        return x
+        return self.from_memory(self.to_memory(x, elem), elem) if elem in LAYOUTS else x
 
     def _int(self, value: int, like: Reg, elem: str = "i32") -> Reg:
         return self.text.integer(value, elem, like.lanes)
 
-    def _unpack_f16(self, x: Reg) -> Reg:
-        return self._unpack_wide(self.text.cast("arith.extui", x, "i32"))
-
-    def _unpack_f8e5(self, x: Reg) -> Reg:
+    def unpack(self, x: Reg, layout: Layout) -> Reg:
+        """Convert the bits of a float with up to 16 bits to f32. A NaN keeps its payload in a type with infinities."""
         # In 32 bits: llc 22 emits a mask of the wrong width for a shift in 16 bits.
-        wide = self.text.cast("arith.extui", x, "i32")
-        return self._unpack_wide(self.text.binary("arith.shli", wide, self._int(8, x)))
-
-    def _unpack_wide(self, wide: Reg) -> Reg:
-        """Convert the bits of an f16, in an i32, to f32."""
-        t, x = self.text, wide
-        magnitude = t.binary("arith.andi", wide, self._int(0x7FFF, x))
-        shifted = t.binary("arith.shli", magnitude, self._int(13, x))
-        # 2^112 moves the exponent from f16's bias (15) to f32's (127), and turns subnormals into normal numbers.
-        scaled = t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), t.floating(2.0**112, "f32", x.lanes))
-        infinite = t.compare("uge", magnitude, self._int(0x7C00, x))
-        special = t.binary("arith.ori", shifted, self._int(0x7F800000, x))
-        bits = t.select(infinite, special, t.cast("arith.bitcast", scaled, "i32"))
-        sign = t.binary("arith.shli", t.binary("arith.andi", wide, self._int(0x8000, x)), self._int(16, x))
+        t, wide = self.text, self.text.cast("arith.extui", x, "i32")
+        if layout.bias == 127:
+            return t.cast("arith.bitcast", t.binary("arith.shli", wide, self._int(16, x)), "f32")
+        magnitude = t.binary("arith.andi", wide, self._int(layout.magnitude, x))
+        shifted = t.binary("arith.shli", magnitude, self._int(23 - layout.mantissa, x))
+        # The factor moves the exponent from one bias to the other, and turns subnormals into normal numbers.
+        factor = t.floating(2.0 ** (127 - layout.bias), "f32", x.lanes)
+        scaled = t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), factor)
+        bits = t.cast("arith.bitcast", scaled, "i32")
+        if layout.has_infinities:
+            special = t.binary("arith.ori", shifted, self._int(0x7F800000, x))
+            bits = t.select(t.compare("uge", magnitude, self._int(layout.overflow, x)), special, bits)
+        elif layout.nan != layout.largest:
+            is_nan = t.compare("eq", magnitude if layout.negative_zero else wide, self._int(layout.nan, x))
+            bits = t.select(is_nan, self._int(0x7FC00000, x), bits)
+        sign = t.binary("arith.andi", wide, self._int(layout.magnitude + 1, x))
+        sign = t.binary("arith.shli", sign, self._int(32 - layout.bits, x))
         return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
 
-    def _pack_f16(self, x: Reg) -> Reg:
-        return self._pack_5(x, 10)
+    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+        """Round an f32 to the bits of a float with 8 or 16 bits, ties to even.
 
-    def _pack_5(self, x: Reg, mantissa: int) -> Reg:
-        """Round an f32 to 5 bits of exponent and some of mantissa, ties to even; to infinity from 2^16 on."""
-        t, lost = self.text, 23 - mantissa
-        infinity = 0x1F << mantissa
+        Args:
+            saturate: give the largest finite number where the result would be infinite, or NaN because of overflow.
+        """
+        if layout.bias == 127:
+            return self._pack_bf16(x)
+        t, lost = self.text, 23 - layout.mantissa
         bits = t.cast("arith.bitcast", x, "i32")
         magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
-        sign = t.binary("arith.andi", bits, self._int(-0x80000000, x))
-        sign = t.binary("arith.shrui", sign, self._int(26 - mantissa, x))
         # Subnormal: add the power of two whose last place has the weight of the smallest subnormal. This leaves the
         # mantissa, correctly rounded, in the lowest bits of the sum. For f16 that power is 0.5.
-        power = 9 - mantissa
+        power = 24 - layout.bias - layout.mantissa
         place = t.floating(2.0**power, "f32", x.lanes)
         sum = t.binary("arith.addf", t.cast("arith.bitcast", magnitude, "f32"), place)
         small = t.binary("arith.subi", t.cast("arith.bitcast", sum, "i32"), self._int((127 + power) << 23, x))
         # Normal: move the exponent, and round to nearest even by the carry out of the dropped bits.
         odd = t.binary("arith.andi", t.binary("arith.shrui", magnitude, self._int(lost, x)), self._int(1, x))
-        moved = t.binary("arith.addi", magnitude, self._int((1 << (lost - 1)) - 1 - (112 << 23), x))
+        by = (1 << (lost - 1)) - 1 - ((127 - layout.bias) << 23)
+        moved = t.binary("arith.addi", magnitude, self._int(by, x))
         normal = t.binary("arith.shrui", t.binary("arith.addi", moved, odd), self._int(lost, x))
-        # NaN: keep the upper bits of the payload, and stay a NaN if they are zero.
-        payload = t.binary("arith.shrui", magnitude, self._int(lost, x))
-        payload = t.binary("arith.andi", payload, self._int((1 << mantissa) - 1, x))
-        quiet = t.binary("arith.ori", payload, self._int(infinity | 1 << (mantissa - 1), x))
-        kept = t.binary("arith.ori", payload, self._int(infinity, x))
-        nan = t.select(t.compare("eq", payload, self._int(0, x)), quiet, kept)
-        big = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, self._int(infinity, x))
-        found = t.select(t.compare("ult", magnitude, self._int(0x38800000, x)), small, normal)
-        found = t.select(t.compare("uge", magnitude, self._int(0x47800000, x)), big, found)
-        return t.cast("arith.trunci", t.binary("arith.ori", found, sign), "i16" if mantissa == 10 else "i8")
-
-    def _unpack_bf16(self, x: Reg) -> Reg:
-        t = self.text
-        return t.cast("arith.bitcast", t.binary("arith.shli", t.cast("arith.extui", x, "i32"), self._int(16, x)), "f32")
+        smallest = self._int((128 - layout.bias) << 23, x)
+        found = t.select(t.compare("ult", magnitude, smallest), small, normal)
+        overflow = self._int(layout.largest if saturate else layout.overflow, x)
+        found = t.select(t.compare("ugt", found, self._int(layout.largest, x)), overflow, found)
+        nan = self._int(layout.nan, x)
+        if layout.has_infinities:
+            # Keep the upper bits of the payload, and stay a NaN if they are zero.
+            payload = t.binary("arith.shrui", magnitude, self._int(lost, x))
+            payload = t.binary("arith.andi", payload, self._int((1 << layout.mantissa) - 1, x))
+            kept = t.binary("arith.ori", payload, self._int(layout.overflow, x))
+            nan = t.select(t.compare("eq", payload, self._int(0, x)), nan, kept)
+        found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, found)
+        sign = t.binary("arith.andi", bits, self._int(-0x80000000, x))
+        sign = t.binary("arith.shrui", sign, self._int(32 - layout.bits, x))
+        if not layout.negative_zero:
+            zero = self._int(0, x)
+            sign = t.select(t.compare("eq", found, zero), zero, sign)
+        return t.cast("arith.trunci", t.binary("arith.ori", found, sign), f"i{layout.bits}")
 
     def _pack_bf16(self, x: Reg) -> Reg:
         t = self.text
@@ -224,24 +201,48 @@ class Numeric:
         found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, number)
         return t.cast("arith.trunci", found, "i16")
 
-    def _narrow_from_f64(self, x: Reg, elem: str) -> Reg:
-        """Convert f64 to f16 or bf16 through f32 rounded to odd: one rounding (Boldo and Melquiond, 2008)."""
+    def narrowed(self, x: Reg, layout: Layout, rounding: str = "rtne") -> Reg:
+        """Convert an f32 or f64 to the bits of a float with 8 or 16 bits; to 8 bits it saturates.
+
+        Args:
+            rounding: `rtne`, or `rtz` towards zero.
+        """
+        t = self.text
+        if x.elem == "f64":
+            x = self._odd(x)
+        bits = self.pack(x, layout, saturate=layout.bits == 8)
+        if rounding == "rtne":
+            return bits
+        # Take one step back where rounding to nearest increased the magnitude.
+        up = t.compare("ogt", self.absolute(self.unpack(bits, layout)), self.absolute(x))
+        one, sign = (t.integer(value, bits.elem, x.lanes) for value in (1, -1 << (layout.bits - 1)))
+        less = t.binary("arith.subi", bits, one)
+        if not layout.negative_zero:
+            less = t.select(t.compare("eq", less, sign), t.integer(0, bits.elem, x.lanes), less)
+        return t.select(up, less, bits)
+
+    def _to_f32(self, x: Reg) -> tuple[Reg, Reg]:
+        """Return the bits of the f32 that an f64 is rounded to, towards zero, and whether it was inexact."""
         t = self.text
         near = t.cast("arith.truncf", x, "f32")
         back = t.cast("arith.extf", near, "f64")
         bits = t.cast("arith.bitcast", near, "i32")
-        # Round towards zero first: where rounding increased the magnitude, take one step down.
+        # Where rounding to nearest increased the magnitude, take one step back.
         up = t.compare("ogt", self.absolute(back), self.absolute(x))
-        down = t.select(up, t.binary("arith.subi", bits, self._int(1, x)), bits)
-        inexact = t.compare("one", back, x)
-        odd = t.select(inexact, t.binary("arith.ori", down, self._int(1, x)), bits)
-        return self.rounded(t.cast("arith.bitcast", odd, "f32"), elem)
+        return t.select(up, t.binary("arith.subi", bits, self._int(1, x)), bits), t.compare("one", back, x)
+
+    def _odd(self, x: Reg) -> Reg:
+        """Round an f64 to an f32, to odd: rounding that to fewer bits rounds once (Boldo and Melquiond, 2008)."""
+        t = self.text
+        bits, inexact = self._to_f32(x)
+        odd = t.select(inexact, t.binary("arith.ori", bits, self._int(1, x)), bits)
+        return t.cast("arith.bitcast", odd, "f32")
 
     def _narrow_from_integer(self, name: str, x: Reg, elem: str) -> Reg:
         """Convert an integer to a narrow type with one rounding; up to 32 bits without f64, which some devices lack."""
         t, width = self.text, WIDTHS[x.elem]
         if width == 64:
-            return self._narrow_from_f64(t.cast(name, x, "f64"), elem)
+            return self.rounded(self._odd(t.cast(name, x, "f64")), elem)
         if width == 32:
             # f32 holds 24 bits. For wider numbers, round the lowest 8 bits to odd first, which avoids double rounding.
             signed = name == SIToFPOp.name
@@ -378,11 +379,7 @@ class Numeric:
         if row is None:
             raise unsupported(op)
         result = self._apply(row, op, args)
-        narrowing = isinstance(op, arith.TruncFOp | tt.FpToFpOp) and args[0].elem == "f32"
-        # Every f8e5 number is also a number of the other types, so it needs no rounding.
-        if row.is_rounded or (narrowing and element(op.operands[0].type, op) != "f8e5"):
-            result = self.rounded(result, elem)
-        return result
+        return self.rounded(result, elem) if row.is_rounded else result
 
     def _apply(self, row: Row, op: Operation, args: Sequence[Reg]) -> Reg:
         return row.write(self, op, args)
@@ -392,7 +389,7 @@ class Numeric:
     def cast(self, op: Operation, x: Reg) -> Reg:
         """Convert with an operation of arith, except between floats of which one has no register type."""
         elem = element(op.results[0].type, op)
-        if elem in _NARROW and isinstance(op, SIToFPOp | UIToFPOp):
+        if elem in LAYOUTS and isinstance(op, SIToFPOp | UIToFPOp):
             return self._narrow_from_integer(op.name, x, elem)
         return self.text.cast(op.name, x, in_register(elem))
 
@@ -423,41 +420,49 @@ class Numeric:
         return self.upper_half(x, y)
 
     def extern(self, op: tt.ExternElementwiseOp, args: Sequence[Reg]) -> Reg:
-        """Return the result of a libdevice function that has no operation in arith, math or tt.
+        """Return the result of a function that has no operation in arith, math or tt: of libdevice, or a conversion.
 
         Raises:
             UnsupportedOperation: no function of that name exists for these types.
         """
-        found = libdevice.call(self, op.symbol.data, args)
+        symbol = op.symbol.data
+        if symbol in conversions.FUNCTIONS:
+            return conversions.FUNCTIONS[symbol](self, args[0])
+        found = libdevice.call(self, symbol, args)
         if found is None:
-            raise unsupported(op, f"{op.symbol.data}: no such function on elements of type {args[0].elem} here")
+            raise unsupported(op, f"{symbol}: no such function on elements of type {args[0].elem} here")
         return found
 
     def convert_float(self, op: arith.TruncFOp | tt.FpToFpOp, x: Reg) -> Reg:
-        """Convert a float to the register type of another float type; `apply` rounds a result that is narrower.
+        """Convert a float to the register type of another float type.
 
         Raises:
-            UnsupportedOperation: the rounding is not to nearest, ties to even.
+            UnsupportedOperation: Triton has a new rounding.
         """
-        elem = element(op.result.type, op)
-        if isinstance(op, tt.FpToFpOp) and op.rounding is not None and op.rounding.data != "rtne":
-            raise unsupported(op, f"rounding {op.rounding.data}")
-        if x.elem == "f64" and elem in _NARROW:
-            return self._narrow_from_f64(x, elem)
-        if WIDTHS[x.elem] < WIDTHS[in_register(elem)]:
-            return self.text.cast("arith.extf", x, in_register(elem))
-        return self.text.cast("arith.truncf", x, in_register(elem))
+        t = self.text
+        source, elem = element(op.operands[0].type, op), element(op.result.type, op)
+        rounding = op.rounding.data if isinstance(op, tt.FpToFpOp) and op.rounding is not None else "rtne"
+        if rounding not in ("rtne", "rtz"):
+            raise unsupported(op, f"rounding {rounding}")
+        if elem in LAYOUTS:
+            to, of = LAYOUTS[elem], LAYOUTS.get(source)
+            # Every float of 8 bits is also an f16 and a bf16.
+            exact = source == elem or (of is not None and of.bits < to.bits)
+            return x if exact else self.from_memory(self.narrowed(x, to, rounding), elem)
+        if x.elem == "f64" and elem == "f32" and rounding == "rtz":
+            return t.cast("arith.bitcast", self._to_f32(x)[0], "f32")
+        return t.cast("arith.truncf" if x.elem == "f64" else "arith.extf", x, elem)
 
     def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
         """Return a b + c, rounded once."""
         elem = element(op.result.type, op)
-        if elem not in _NARROW:
+        if elem not in LAYOUTS:
             return self.library("fma", args)
         # The product of two narrow numbers is exact in f64. The sum with a third is exact except for a far tail, which
         # rounding to odd preserves.
         a, b, c = (self.text.cast("arith.extf", arg, "f64") for arg in args)
         total = self.text.binary("arith.addf", self.text.binary("arith.mulf", a, b), c)
-        return self._narrow_from_f64(total, elem)
+        return self.rounded(self._odd(total), elem)
 
 
 # Vector functions that are wrong in PoCL 6: zeros and subnormals among the first arguments change the results of other

@@ -16,7 +16,7 @@ Triton.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, IntegerType, TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...dialects import tile, tt
@@ -24,8 +24,7 @@ from ...dialects.arith import ConstantOp
 from ...effects import is_sink, reads, rereads, writes
 from ...front.scalars import constant
 from ...ops.elementwise import is_costly, is_elementwise
-
-_CONVERTED = (Float8E5M2Type, Float16Type, BFloat16Type)
+from ...scalars import LAYOUTS
 
 
 def is_tile(value: SSAValue) -> bool:
@@ -78,7 +77,7 @@ class Plan:
             if not is_tile(current) or self._is_index(current) or op in operations:
                 continue
             if isinstance(op, tile.LoadOp):
-                if isinstance(current.type.element_type, _CONVERTED):  # type: ignore[attr-defined]
+                if current.type.element_type.name in LAYOUTS:  # type: ignore[attr-defined]
                     return False
                 loads.add(op)
             elif isinstance(op, Operation) and is_elementwise(op) and not is_costly(op):

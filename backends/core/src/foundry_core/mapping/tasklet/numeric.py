@@ -1,11 +1,11 @@
 """Arithmetic on a device with software floats: functions of f32 in basic arithmetic, and a fused multiply-add.
 
-It also avoids needless conversions of f16 and bf16.
+Floats of 8 bits and f16 are converted in integer arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation
 
@@ -13,36 +13,30 @@ from ...errors import unsupported
 from ...functions.registers import call
 from ...functions.table import F32_ONLY, FUNCTIONS
 from ...ops.elementwise import Row
+from ...scalars import Layout
 from ..base.mlir import Reg, Text
-from ..base.numeric import Numeric, in_register
-from . import half
+from ..base.numeric import Numeric
+from . import narrow
 
 
 class TaskletNumeric(Numeric):
     """Writes arithmetic to a Text."""
 
-    def __init__(self, text: Text) -> None:
-        super().__init__(text)
-        # For registers that hold a number of a narrow type as f32: the register of its bits, if known.
-        self._packed: dict[tuple[Reg, str], Reg] = {}
+    def unpack(self, x: Reg, layout: Layout) -> Reg:
+        if layout.bits == 8:
+            return self._shared("unpack", x, "f32", layout, lambda text, reg: narrow.unpack(text, reg, layout))
+        return super().unpack(x, layout) if layout.bias == 127 else narrow.unpack(self.text, x, layout)
 
-    def from_memory(self, x: Reg, elem: str) -> Reg:
-        value = super().from_memory(x, elem)
-        if in_register(elem) != elem:
-            self._packed[value, elem] = x
-        return value
+    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+        if layout.bits == 8:
+            name = "saturate" if saturate else "pack"
+            return self._shared(name, x, "i8", layout, lambda text, reg: narrow.pack(text, reg, layout, saturate))
+        return super().pack(x, layout) if layout.bias == 127 else narrow.pack(self.text, x, layout)
 
-    def to_memory(self, x: Reg, elem: str) -> Reg:
-        return self._packed[x, elem] if (x, elem) in self._packed else super().to_memory(x, elem)
-
-    def rounded(self, x: Reg, elem: str) -> Reg:
-        return self.from_memory(self.to_memory(x, elem), elem) if in_register(elem) != elem else x
-
-    def _unpack_f16(self, x: Reg) -> Reg:
-        return half.unpack(self.text, x)
-
-    def _pack_f16(self, x: Reg) -> Reg:
-        return half.pack(self.text, x)
+    def _shared(self, name: str, x: Reg, elem: str, layout: Layout, write: Callable[[Text, Reg], Reg]) -> Reg:
+        """Call a conversion that is in the program once, because a DPU's program memory is small."""
+        function = f"__foundry_{name}_{layout.bits}_{layout.mantissa}_{layout.bias}"
+        return self.text.call_own(function, [x], elem, lambda text, args: write(text, args[0]))
 
     def _apply(self, row: Row, op: Operation, args: Sequence[Reg]) -> Reg:
         try:
