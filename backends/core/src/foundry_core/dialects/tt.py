@@ -42,7 +42,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import (
     CallableOpInterface,
@@ -594,6 +594,62 @@ class DotOp(IRDLOperation):
 
 
 @irdl_op_definition
+class DotScaledOp(IRDLOperation):
+    """c + a * b, where a scale belongs to each group of elements along K; front/scaled.py replaces it.
+
+    Attributes:
+        formats: of a and of b: e2m1, e4m3, e5m2, bf16 or fp16.
+        packed_along_k: for a and for b: whether the two e2m1 of a byte are neighbours along K.
+    """
+
+    name = "tt.dot_scaled"
+    a = operand_def(TensorType)
+    a_scale = opt_operand_def(TensorType)
+    b = operand_def(TensorType)
+    b_scale = opt_operand_def(TensorType)
+    c = operand_def(TensorType)
+    formats = prop_def(ArrayAttr[StringAttr])
+    packed_along_k = prop_def(ArrayAttr[BoolAttr])
+    result = result_def(TensorType)
+    traits = traits_def(Pure(), WholeTile())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DotScaledOp:
+        operands: list[list[UnresolvedOperand]] = []
+        while not operands or parser.parse_optional_punctuation(","):
+            operands.append([parser.parse_unresolved_operand()])
+            if parser.parse_optional_keyword("scale"):
+                operands[-1].append(parser.parse_unresolved_operand())
+        if len(operands) == 4:  # 3.2 prints the scale of a as another operand
+            operands[:2] = [[*operands[0], *operands[1]]]
+        formats: list[Attribute] = []
+        for side in ("lhs", "rhs"):
+            parser.parse_keyword(side)
+            parser.parse_punctuation("=")
+            formats.append(StringAttr(parser.parse_identifier()))
+        given = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        groups = [[parser.parse_type()]]
+        for separator in ("*", "->"):
+            if parser.parse_optional_punctuation(","):
+                groups[-1].append(parser.parse_type())
+            parser.parse_punctuation(separator)
+            groups.append([parser.parse_type()])
+        resolved = [
+            [parser.resolve_operand(name, type) for name, type in zip(names, types, strict=True)]
+            for names, types in zip(operands, groups, strict=True)
+        ]
+        true = IntegerAttr.from_bool(True)
+        packed = [given.get(f"{side}_k_pack", true) for side in ("lhs", "rhs")]
+        return cls.build(
+            operands=[part for group in resolved[:2] for part in (group[:1], group[1:])] + [resolved[2]],
+            result_types=[groups[2][0]],
+            properties={"formats": ArrayAttr(formats), "packed_along_k": ArrayAttr(packed)},
+        )
+
+
+@irdl_op_definition
 class ReduceOp(IRDLOperation):
     """Combine the elements along one axis by the region, whose block takes two sets of scalars and returns one."""
 
@@ -855,6 +911,7 @@ TT = Dialect(
         LoadOp,
         StoreOp,
         DotOp,
+        DotScaledOp,
         ReduceOp,
         ReduceReturnOp,
         ScanOp,

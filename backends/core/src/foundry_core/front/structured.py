@@ -24,6 +24,7 @@ from .masks import Masks
 from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape
 from .returns import replace_returns
 from .scalars import Scalar, Scalars, Writer
+from .scaled import replace_scaled
 
 
 def kernel(module: ModuleOp) -> tt.FuncOp:
@@ -41,6 +42,7 @@ def structure(module: ModuleOp) -> ModuleOp:
     body = function.body.block
     replace_functions(body)
     replace_halves(body)
+    replace_scaled(body)
     for loop in loops(body):
         replace_carried(loop)
     accesses = _Accesses()
