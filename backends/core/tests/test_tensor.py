@@ -119,3 +119,14 @@ def test_assignment_is_in_place() -> None:
     array.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         tensor[0] = 1
+
+
+def test_bytes_may_have_an_fp8_type_by_either_name() -> None:
+    array = np.arange(16, dtype=np.uint8).reshape(4, 4)
+    for name in ("fp8e4nv", "float8_e4m3fn"):
+        tensor = Tensor(array, dtype=name)
+        assert {str(each.dtype) for each in (tensor, tensor[1], tensor.clone(), tensor.new_empty(3))} == {"fp8e4nv"}
+        assert tensor.numpy() is array
+    for wrong, name in ((array.view(np.int8), "fp8e4nv"), (array, "fp32"), (array, "fp8")):
+        with pytest.raises(TypeError, match="fp8e4b15"):
+            Tensor(wrong, dtype=name)

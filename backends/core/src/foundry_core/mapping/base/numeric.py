@@ -239,21 +239,25 @@ class Numeric:
         return t.cast("arith.bitcast", odd, "f32")
 
     def _narrow_from_integer(self, name: str, x: Reg, elem: str) -> Reg:
-        """Convert an integer to a narrow type with one rounding; up to 32 bits without f64, which some devices lack."""
+        """Convert an integer to a narrow type with one rounding, without f64, which some devices lack.
+
+        f32 holds 24 bits. Wider numbers are rounded to odd first, to at most 24 and at least 14 bits: that avoids
+        double rounding.
+        """
         t, width = self.text, WIDTHS[x.elem]
-        if width == 64:
-            return self.rounded(self._odd(t.cast(name, x, "f64")), elem)
-        if width == 32:
-            # f32 holds 24 bits. For wider numbers, round the lowest 8 bits to odd first, which avoids double rounding.
+        # The magnitude (for a negative number, of its complement) from which so many of the lowest bits are dropped.
+        dropped = {32: {24: 8}, 64: {24: 10, 34: 20, 44: 30, 54: 40}}.get(width, {})
+        if dropped:
             signed = name == SIToFPOp.name
-            upper = t.binary("arith.andi", x, self._int(~0xFF, x))
-            odd = t.binary("arith.ori", upper, self._int(0x100, x))
-            exact = t.compare("eq", x, upper)
-            # The magnitude's bits beyond the lowest 24 (for a negative number, the bits of its complement).
-            sign = t.binary("arith.shrsi", x, self._int(31, x)) if signed else self._int(0, x)
-            size = t.binary("arith.shrui", t.binary("arith.xori", x, sign), self._int(24, x))
-            kept = t.binary("arith.ori", exact, t.compare("eq", size, self._int(0, x)))
-            x = t.select(kept, x, odd)
+            sign = t.binary("arith.shrsi", x, self._int(width - 1, x, x.elem)) if signed else self._int(0, x, x.elem)
+            size = t.binary("arith.xori", x, sign)
+            mask = self._int(0, x, x.elem)
+            for power, bits in dropped.items():
+                large = t.compare("uge", size, self._int(1 << power, x, x.elem))
+                mask = t.select(large, self._int((1 << bits) - 1, x, x.elem), mask)
+            upper = t.binary("arith.subi", x, t.binary("arith.andi", x, mask))
+            odd = t.binary("arith.ori", upper, t.binary("arith.addi", mask, self._int(1, x, x.elem)))
+            x = t.select(t.compare("eq", x, upper), x, odd)
         return self.rounded(t.cast(name, x, "f32"), elem)
 
     # Small functions that are library calls in OpenCL.
