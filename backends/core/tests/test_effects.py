@@ -133,6 +133,12 @@ def test_a_load_is_not_moved_behind_an_operation_that_writes(argument: str) -> N
     assert Plan(kernel(module).body.block).stored == {load.result}
 
 
+def test_a_load_is_not_moved_behind_a_wait_for_another_program() -> None:
+    wait = "%w = tile.volatile_load %q[%c0] : !tt.ptr<f32> -> f32\n"
+    body = kernel(parse(f"module {{ {STRUCTURED.replace('tile.store', wait + 'tile.store')} }}")).body.block
+    assert Plan(body).stored == {op.result for op in body.ops if isinstance(op, tile.LoadOp)}
+
+
 @pytest.mark.parametrize(("argument", "expected"), [("p", [0, 1]), ("q", [1])])
 def test_what_an_operation_writes_through_is_written(argument: str, expected: list[int]) -> None:
     assert written(exchanged(argument)[0]) == expected

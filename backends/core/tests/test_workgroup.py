@@ -308,3 +308,34 @@ def test_tiles_that_do_not_fit_a_work_groups_memory_are_refused_with_the_numbers
     kernel = structured(product, types, {"M": 512, "N": 512, "K": 64})
     with pytest.raises(LoweringError, match=r"keeps 1[0-9]{3} KiB .* gives a program 1024 KiB"):
         to_work_group_mlir(kernel)
+
+
+@triton.jit
+def change_atomically(counters, x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    mine = tl.atomic_add(counters, 1)
+    tl.store(out + mine * BLOCK + i, tl.atomic_add(counters + 1 + i % 3, i) // 1000000 + mine)
+    while tl.atomic_cas(counters + 4, 0, 1) == 1:
+        pass
+    if tl.load(counters + 5, volatile=True) == 0:
+        tl.store(x + i, i)
+        tl.atomic_xchg(counters + 5, 1)
+    else:
+        tl.store(x + i, tl.load(x + i) + i)
+    tl.atomic_xchg(counters + 4, 0)
+
+
+@every_way
+def test_an_atomic_operation_is_executed_once_and_all_see_its_result(
+    device: opencl.Device, work_items: int, mirror: bool
+) -> None:
+    programs, size = 40, 256
+    counters, x, out = np.zeros(6, np.int32), np.full(size, 77, np.int32), np.full(programs * size, 77, np.int32)
+    types = dict.fromkeys(("counters", "x", "out"), "*i32")
+    run(device, change_atomically, types, {"BLOCK": size}, work_items, mirror, counters, x, out, programs=programs)
+    sums = [programs * np.arange(first, size, 3).sum() for first in range(3)]
+    assert counters.tolist() == [programs, *sums, 0, 1]
+    np.testing.assert_array_equal(x, np.arange(size) * programs)
+    np.testing.assert_array_equal(
+        out.reshape(programs, size), np.repeat(np.arange(programs), size).reshape(programs, -1)
+    )

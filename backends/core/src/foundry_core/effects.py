@@ -11,6 +11,7 @@ or from xDSL's, is refused by name when a kernel is read (`refuse_undeclared`).
     traits_def(RecursiveMemoryEffect())                         has the effects of the operations in its regions
     traits_def(OrderingEffect())                                does not access memory, and keeps its position
     traits_def(LogEffect())                                     writes to the launch's log, which no operation reads
+    traits_def(MemoryReadEffect(), OrderingEffect())            a load that may wait for another program
     traits_def(Pure(), WholeTile())                             needs all elements of its operands at once
     traits_def(Pure(), Rereads((0,)))                           may read an element of operand 0 several times
 """
@@ -147,6 +148,19 @@ def writes(op: Operation) -> bool:
 def logs(op: Operation) -> bool:
     """Return whether an operation, or one in its regions, writes to the launch's log."""
     return _LOGGING in effects(op)
+
+
+def waits(op: Operation) -> bool:
+    """Return whether an operation, or one in its regions, reads what another program may write meanwhile.
+
+    No other load may be moved across it: that program may write elsewhere first.
+    """
+
+    def is_wait(inner: Operation) -> bool:
+        found = effects(inner)
+        return ORDERING in found and any(effect.kind is MemoryEffectKind.READ for effect in found)
+
+    return any(is_wait(inner) for inner in op.walk() if not inner.regions)
 
 
 def is_pure(op: Operation) -> bool:

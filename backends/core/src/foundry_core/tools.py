@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -37,6 +38,9 @@ _NO_TYPES = re.compile(r'[%@!#$]?"[^"]*"|;[^\n]*')
 # Prefix of a function that the device's LLVM must treat as an LLVM intrinsic. llc would turn the intrinsic itself into
 # an OpenCL instruction, so we replace this prefix by "llvm." in the binary after llc. Both have the same length.
 LLVM_INTRINSIC = "xlvm."
+
+# `OpCapability Int64Atomics`
+_INT64_ATOMICS = struct.pack("<II", 2 << 16 | 17, 12)
 
 
 @functools.cache
@@ -100,7 +104,9 @@ def llvm_to_spirv(llvm: str) -> bytes:
     options = [f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"]
     binary = _run("llc", options, llvm)
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
-    _run("spirv-val", ["--target-env", "opencl2.2", "-"], binary)
+    # OpenCL allows 64-bit atomics by an extension (cl_khr_int64_base_atomics), which spirv-val does not know.
+    environment = "spv1.2" if _INT64_ATOMICS in binary else "opencl2.2"
+    _run("spirv-val", ["--target-env", environment, "-"], binary)
     return binary
 
 

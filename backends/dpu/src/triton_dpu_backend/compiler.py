@@ -95,9 +95,13 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -
     from foundry_core.pipeline import to_tasklet_mlir
 
     from .artifact.reach import reach
+    from .atomics import needs
 
     dpu = TaskletTarget(most_tasklets=num_tasklets)
     lowered, reached = to_tasklet_mlir(structured, dpu), reach(structured).facts()
+    metadata["merged"], metadata["ordered"] = needs(structured)
+    if metadata["merged"] or metadata["ordered"]:
+        reached["atomic"] = "1"
     _note_tasklets(metadata, lowered.num_tasklets, reached)
     if lowered.doubtful and not _fits_iram(lowered.text, metadata):
         lowered = to_tasklet_mlir(structured, replace(dpu, iram_instructions=0))

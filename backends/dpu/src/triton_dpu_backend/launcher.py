@@ -26,7 +26,8 @@ from .counts import count as count_of
 from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats
 from .host.errors import DpuError
 from .launches import LaunchCost
-from .plan import Array, MemoryExceeded, Placement, Plan, Round, plan
+from .merging import Merge
+from .plan import Array, Inseparable, MemoryExceeded, Placement, Plan, Round, plan
 from .transfer import receive, receive_logs, send, send_header
 
 NUM_DPUS = "TRITON_DPU_NUM_DPUS"
@@ -74,6 +75,10 @@ class DpuLauncher(SynchronousLauncher[Program]):
         self._asked: int | None = metadata.num_dpus
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
+        self._atomics: dict[int, Merge | str] = {
+            **{int(i): Merge.read(how) for i, how in metadata.merged.items()},
+            **{int(i): why for i, why in metadata.ordered.items()},
+        }
         types = self.parameters.types
         # Size of the elements of each pointer, by the pointer's index.
         self._pointers = {i: scalars.element(type).bytes for i, type in enumerate(types) if type.startswith("*")}
@@ -95,11 +100,19 @@ class DpuLauncher(SynchronousLauncher[Program]):
         for i, convert in self._convert.items():
             values[i] = convert(values[i])
         programs = grid[0] * grid[1] * grid[2]
-        count, reason = self._dpus(programs)
+        count, reason, is_asked = self._dpus(programs)
         with _turn:
-            dpus = pool.get(count)
-            heap, room = self._load(dpus, function)
-            planned = self._plan(grid, values, count, heap, room)
+            try:
+                dpus, heap, room, planned = self._ready(grid, values, count, function)
+            except Inseparable as error:
+                if is_asked:
+                    raise DpuError(
+                        f"{function.kernel} cannot run on {count} DPUs ({reason})",
+                        why=f"DPUs share no memory: {error}",
+                        next="launch with num_dpus=1",
+                    ) from None
+                count, reason = 1, f"because {error}"
+                dpus, heap, room, planned = self._ready(grid, values, count, function)
             if os.environ.get(VERBOSE, "0") not in ("", "0"):
                 self._explain(planned, grid, count, reason)
             done, logs = self._run(dpus, planned, grid, values, heap, function, room)
@@ -118,8 +131,14 @@ class DpuLauncher(SynchronousLauncher[Program]):
         if self.log is not None:
             self.log.report(logs)
 
-    def _dpus(self, programs: int) -> tuple[int, str]:
-        """Return the number of DPUs to run on, and what set that number."""
+    def _ready(self, grid: Grid, values: Sequence[Any], count: int, function: Program) -> tuple[Dpus, int, int, Plan]:
+        """Load a program and plan its launch; return the DPUs, the address and size of their MRAM, and the plan."""
+        dpus = pool.get(count)
+        heap, room = self._load(dpus, function)
+        return dpus, heap, room, self._plan(grid, values, count, heap, room)
+
+    def _dpus(self, programs: int) -> tuple[int, str, bool]:
+        """Return the number of DPUs to run on, what set that number, and whether the user did."""
         environment = os.environ.get(NUM_DPUS, "")
         outside = None
         try:
@@ -143,7 +162,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
         else:
             full = min(self._tasklets, _FULL_PIPELINE)
             count, reason = min(-(-programs // full), _MOST_DPUS), f"one for {full} programs, {_MOST_DPUS} at most"
-        return (programs, "one for each program") if programs < count else (count, reason)
+        is_asked = any(number is not None for number in (self._asked, script, outside))
+        return (programs, "one for each program", is_asked) if programs < count else (count, reason, is_asked)
 
     def _load(self, dpus: Dpus, program: Program) -> tuple[int, int]:
         """Load the program if it is not loaded. Return the address and size (bytes) of the MRAM for arrays."""
@@ -192,6 +212,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
                     heap=heap,
                     capacity=room,
                     wanted=wanted,
+                    atomics=self._atomics,
                 )
             except MemoryExceeded as error:
                 raise DpuError(_NO_ROOM, why=str(error), next="let each program work on less") from error
@@ -266,7 +287,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
         for i, (placed, size) in planned.placements.items():
             region = next(region for region in planned.rounds[0].regions if i in region.arguments)
             others = [self.parameters.names[j] for j in region.arguments if j != i]
-            shared = f", shares memory with {', '.join(others)}" if others else ""
+            shared = f", merged by {region.merge.kind}" if region.merge else ""
+            shared += f", shares memory with {', '.join(others)}" if others else ""
             ways = [way for way, there in (("sent", region.sent), ("received", any(region.writes))) if there]
             name = self.parameters.names[i]
             say(f"  {name}: {placed.placement}, {placed.why}; up to {size} bytes a DPU, {' and '.join(ways)}{shared}")

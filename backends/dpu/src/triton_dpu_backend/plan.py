@@ -7,16 +7,22 @@ array is present: it is replicated.
 
 Arrays have the same addresses in every DPU's MRAM, so that one transfer serves all DPUs. Arguments whose bytes overlap
 on any DPU share one copy there, which keeps aliased and in-place arguments right.
+
+Atomic operations have no effect on another DPU. If their order does not matter, what the DPUs did is merged after the
+round (merging.py). Otherwise no two DPUs of a round may reach the same elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from types import MappingProxyType
 
 from foundry_core.footprint import Footprint, Span
+
+from .merging import Merge
 
 # Bytes. An address in MRAM equals the host's address modulo this, so that the alignment of a pointer that the compiler
 # was told (Triton tells it of multiples of 16) is true in MRAM. It is a multiple of the 8 that transfers and DMAs need.
@@ -25,6 +31,10 @@ ALIGNMENT = 16
 
 class MemoryExceeded(Exception):
     """The arrays that the programs of one DPU need at the same time are larger than its MRAM."""
+
+
+class Inseparable(Exception):
+    """The programs cannot be spread over several DPUs: atomic operations of one DPU have no effect on another one."""
 
 
 class Placement(StrEnum):
@@ -83,6 +93,7 @@ class Region:
         sent: whether the DPUs need its contents.
         writes: for each DPU, what its programs may have written; intervals that do not overlap.
         item_bytes: size of an element, 1 if arguments of several types share memory.
+        merge: how the copies of several DPUs are combined; None if a DPU's copy starts as the array's contents.
     """
 
     arguments: tuple[int, ...]
@@ -93,6 +104,7 @@ class Region:
     sent: bool
     writes: tuple[tuple[Interval, ...], ...]
     item_bytes: int
+    merge: Merge | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,7 @@ def plan(
     heap: int,
     capacity: int,
     wanted: Mapping[str, Placement],
+    atomics: Mapping[int, Merge | str] = MappingProxyType({}),
 ) -> Plan:
     """Divide a launch into rounds and parts.
 
@@ -136,8 +149,10 @@ def plan(
         heap: the first MRAM address that is free.
         capacity: number of free bytes from there.
         wanted: placements by parameter name. All other arrays are sharded if they can be.
+        atomics: for arrays that are changed atomically, how to merge copies, or why that cannot be done.
 
     Raises:
+        Inseparable: several DPUs would reach the same elements of an array that cannot be merged.
         MemoryExceeded: one program alone reaches more than `capacity`, or `wanted` says sharded for an argument that
             cannot be.
     """
@@ -148,7 +163,9 @@ def plan(
         found = footprints(bounds)
         placements = {i: _placed(array, [part[i] for part in found], wanted) for i, array in arrays.items()}
         made = [
-            _round(arrays, found[first : first + dpus], placements, bounds[first : first + dpus + 1], dpus, heap)
+            _round(
+                arrays, found[first : first + dpus], placements, bounds[first : first + dpus + 1], dpus, heap, atomics
+            )
             for first in range(0, parts, dpus)
         ]
         need = max(map(_room, made))
@@ -205,6 +222,7 @@ def _round(
     bounds: Sequence[int],
     dpus: int,
     heap: int,
+    atomics: Mapping[int, Merge | str],
 ) -> Round:
     """Return one round and its arrays. If there are fewer parts than DPUs, the last DPUs have no work."""
     whole = {i for i in arrays if placements[i].whole}
@@ -216,13 +234,47 @@ def _round(
     writes = [reached({i: footprint.writes for i, footprint in part.items()}) for part in parts]
     solid = [{i for i, footprint in part.items() if footprint.solid} - whole for part in parts]
     held = [_together(one, other) for one, other in zip(reads, writes, strict=True)]
+    if len(parts) > 1:
+        _check_atomics(arrays, held, writes, atomics)
     regions, offset = [], -heap % ALIGNMENT
     for members in _groups(list(arrays), held):
         region = _region(arrays, members, reads, writes, held, solid, dpus, offset)
+        # No other argument shares the memory of an array that is merged (_check_atomics).
+        how = atomics.get(members[0]) if len(parts) > 1 else None
+        if isinstance(how, Merge):
+            region = replace(region, merge=how)
         regions.append(region)
         offset += region.size
     idle = [(bounds[-1], 0)] * (dpus - len(parts))
     return Round((*((low, high - low) for low, high in pairwise(bounds)), *idle), tuple(regions))
+
+
+def _check_atomics(
+    arrays: Mapping[int, Array],
+    held: Sequence[Mapping[int, Interval]],
+    writes: Sequence[Mapping[int, Interval]],
+    atomics: Mapping[int, Merge | str],
+) -> None:
+    """Refuse a round in which a DPU would have to see what another one does.
+
+    Raises:
+        Inseparable: names the array, and says why.
+    """
+    hulls = {i: hull for i in arrays if (hull := _hull_of([part[i] for part in held if i in part]))}
+    written = {i for part in writes for i in part}
+    for i, how in atomics.items():
+        mine = hulls.get(i)
+        for j, theirs in hulls.items():
+            if j != i and _overlap(mine, theirs) and (i in written or j in written):
+                raise Inseparable(f"{arrays[i].name}, which is changed atomically, shares memory with {arrays[j].name}")
+        if isinstance(how, str) and i in written:
+            found = sorted((part[i] for part in held if i in part), key=lambda interval: interval.low)
+            if any(one.high > other.low for one, other in pairwise(found)):
+                raise Inseparable(f"several DPUs would reach the same elements of {arrays[i].name}, and {how}")
+
+
+def _hull_of(intervals: Sequence[Interval]) -> Interval | None:
+    return Interval(min(i.low for i in intervals), max(i.high for i in intervals)) if intervals else None
 
 
 def _together(one: Mapping[int, Interval], other: Mapping[int, Interval]) -> dict[int, Interval]:
@@ -249,8 +301,7 @@ def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) ->
 
 def _of(part: Mapping[int, Interval], members: Sequence[int]) -> Interval | None:
     """Return what one DPU has of a group: all bytes from the first to the last."""
-    found = [part[i] for i in members if i in part]
-    return Interval(min(f.low for f in found), max(f.high for f in found)) if found else None
+    return _hull_of([part[i] for i in members if i in part])
 
 
 def _overlap(a: Interval | None, b: Interval | None) -> bool:

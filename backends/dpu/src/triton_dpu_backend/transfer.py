@@ -2,7 +2,8 @@
 
 Bytes that only one DPU can have written are copied as they are. Where several DPUs may have written, each DPU's bytes
 are compared with the bytes that were sent to it, and only changed bytes are copied. So a store has its effect, and
-bytes that no program stored keep their value.
+bytes that no program stored keep their value. An array that is merged (merging.py) starts as neutral elements on every
+DPU, and what each DPU has is combined with the caller's array.
 """
 
 from __future__ import annotations
@@ -50,9 +51,14 @@ def send(dpus: Dpus, one: Round) -> int:
         if not region.sent or region.size == 0:
             continue
         sources, kept = [], []
+        neutral = (
+            np.resize(region.merge.neutral, region.size // region.merge.neutral.itemsize) if region.merge else None
+        )
         for held in region.held:
             if held is None:
                 sources.append(0)
+            elif neutral is not None:
+                sources.append(neutral.ctypes.data)
             elif _inside(held.low, held.low + region.size, region.memory):
                 sources.append(held.low)
             else:
@@ -70,7 +76,8 @@ def receive(dpus: Dpus, one: Round) -> int:
     """Copy what a round's programs wrote from the DPUs into the caller's arrays. Return the number of bytes."""
     received = 0
     # Save all old bytes before storing any: an array may be in several regions, and is compared with its old value.
-    contested = _contested([interval for region in one.regions for writes in region.writes for interval in writes])
+    stored = [region for region in one.regions if region.merge is None]
+    contested = _contested([interval for region in stored for writes in region.writes for interval in writes])
     before = [(interval, view(interval).copy()) for interval in contested]
     for region in one.regions:
         window = _window(region)
@@ -81,7 +88,11 @@ def receive(dpus: Dpus, one: Round) -> int:
         for k, (held, writes) in enumerate(zip(region.held, region.writes, strict=True)):
             if held is None or not writes:
                 targets.append(0)
-            elif writes == (Interval(held.low + low, held.low + low + size),) and not _touches(writes[0], contested):
+            elif (
+                region.merge is None
+                and writes == (Interval(held.low + low, held.low + low + size),)
+                and not _touches(writes[0], contested)
+            ):
                 targets.append(writes[0].low)
             else:
                 buffer = np.empty(size, np.uint8)
@@ -94,6 +105,9 @@ def receive(dpus: Dpus, one: Round) -> int:
             assert held is not None
             for interval in region.writes[k]:
                 part = buffer[interval.low - held.low - low :][: interval.high - interval.low]
+                if region.merge is not None:
+                    region.merge.combine(view(interval), part)
+                    continue
                 _store(interval, part, before, region.item_bytes)
     return received
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, UnitAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -250,14 +250,11 @@ def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]
     return base, [[start], axes, gather, ranges], mask
 
 
-@irdl_op_definition
-class LoadOp(Access):
+class _Load(Access, ABC):
     """Read a tile. Elements outside the ranges or the mask are `other`, or undefined if there is no `other`."""
 
-    name = "tile.load"
     other = opt_operand_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
 
     def __init__(
         self,
@@ -284,7 +281,7 @@ class LoadOp(Access):
         print_types(printer, self.base.type, " -> ", self.result.type)
 
     @classmethod
-    def parse(cls, parser: Parser) -> LoadOp:
+    def parse(cls, parser: Parser) -> _Load:
         base, (start, axes, gather, ranges), mask = _parse_place(parser)
         other = parser.parse_unresolved_operand() if parser.parse_optional_keyword("else") else None
         base_type, result = parse_conversion(parser)
@@ -298,6 +295,22 @@ class LoadOp(Access):
             parser.resolve_operand(other, result) if other else None,
             result,
         )
+
+
+@irdl_op_definition
+class LoadOp(_Load):
+    """A load that may be evaluated later than its position, and more than once, if no operation writes in between."""
+
+    name = "tile.load"
+    traits = traits_def(MemoryReadEffect())
+
+
+@irdl_op_definition
+class VolatileLoadOp(_Load):
+    """A load that is executed once, at its position: another program may write at any time."""
+
+    name = "tile.volatile_load"
+    traits = traits_def(MemoryReadEffect(), OrderingEffect())
 
 
 @irdl_op_definition
@@ -351,8 +364,93 @@ class StoreOp(Access):
         )
 
 
+@irdl_op_definition
+class AtomicOp(Access):
+    """Change each element of a tile of memory, each as one step, and return what was there before.
+
+    `kind` is Triton's: add, fadd, max, min, umax, umin, and, or, xor; exch stores the value; cas stores it where the
+    bits of `compare` are in memory. Elements outside the ranges or the mask are not changed, and undefined in the
+    result. Several elements may have the same address; each counts.
+    """
+
+    name = "tile.atomic"
+    value = operand_def()
+    compare = opt_operand_def()
+    kind = prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self,
+        kind: str,
+        base: SSAValue,
+        start: SSAValue,
+        axes: Sequence[SSAValue],
+        gather: SSAValue | None,
+        ranges: Sequence[SSAValue],
+        mask: SSAValue | None,
+        value: SSAValue,
+        compare: SSAValue | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[value, compare, base, start, axes, gather, ranges, mask],
+            properties={"kind": StringAttr(kind)},
+            result_types=[value.type],
+        )
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.value
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data} ")
+        printer.print_operand(self.value)
+        if self.compare is not None:
+            printer.print_string(" for ")
+            printer.print_operand(self.compare)
+        printer.print_string(" at")
+        _print_place(printer, self)
+        print_types(printer, self.value.type, " at ", self.base.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicOp:
+        kind = parser.parse_identifier()
+        value = parser.parse_unresolved_operand()
+        compare = parser.parse_unresolved_operand() if parser.parse_optional_keyword("for") else None
+        parser.parse_keyword("at")
+        base, (start, axes, gather, ranges), mask = _parse_place(parser)
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        parser.parse_keyword("at")
+        base_type = parser.parse_type()
+        return cls(
+            kind,
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            ranges,
+            parser.resolve_operand(mask, condition_type(type)) if mask else None,
+            parser.resolve_operand(value, type),
+            parser.resolve_operand(compare, type) if compare else None,
+        )
+
+
 Tile = Dialect(
     "tile",
-    [AffineOp, WrappedOp, IndexedOp, RangeOp, PartOp, KeepOp, RecordOp, CheckOp, LoadOp, StoreOp],
+    [
+        AffineOp,
+        WrappedOp,
+        IndexedOp,
+        RangeOp,
+        PartOp,
+        KeepOp,
+        RecordOp,
+        CheckOp,
+        LoadOp,
+        VolatileLoadOp,
+        StoreOp,
+        AtomicOp,
+    ],
     [AxisType, RangeType],
 )

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
+    i64,
 )
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
@@ -58,7 +59,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from ..effects import ORDERING, LogEffect, Rereads, WholeTile
+from ..effects import ORDERING, LogEffect, OrderingEffect, Rereads, WholeTile
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -480,6 +481,164 @@ def _pointee(type: Attribute) -> Attribute:
         return TensorType(element.pointee, type.get_shape())
     assert isinstance(type, PointerType)
     return type.pointee
+
+
+@irdl_op_definition
+class AtomicRMWOp(IRDLOperation):
+    """Change what each pointer whose mask is set points to, as one step; the result is what was there before.
+
+    We drop the order and the scope: every mapping uses the strongest ones.
+    """
+
+    name = "tt.atomic_rmw"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    kind = prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicRMWOp:
+        kind = parser.parse_identifier()
+        operands, result = _parse_atomic(parser)
+        return cls.create(operands=operands, result_types=[result], properties={"kind": StringAttr(kind)})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data}, acq_rel, gpu,")
+        _print_atomic(printer, self)
+
+
+@irdl_op_definition
+class AtomicCASOp(IRDLOperation):
+    """Store `value` where a pointer points to the bits of `compare`, as one step; the result is what was there."""
+
+    name = "tt.atomic_cas"
+    ptr = operand_def()
+    compare = operand_def()
+    value = operand_def()
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicCASOp:
+        operands, result = _parse_atomic(parser, parser.parse_identifier())
+        return cls.create(operands=operands, result_types=[result])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" acq_rel, gpu,")
+        _print_atomic(printer, self)
+
+
+@irdl_op_definition
+class AtomicLoadOp(IRDLOperation):
+    """Read through each pointer whose mask is set, at this position."""
+
+    name = "tt.atomic_load"
+    ptr = operand_def()
+    mask = opt_operand_def()
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), OrderingEffect())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicLoadOp:
+        operands, result = _parse_atomic(parser, parser.parse_identifier())
+        return cls.create(operands=operands, result_types=[result])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" acquire, gpu,")
+        _print_atomic(printer, self)
+
+
+@irdl_op_definition
+class AtomicStoreOp(IRDLOperation):
+    """Write through each pointer whose mask is set, as one step."""
+
+    name = "tt.atomic_store"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicStoreOp:
+        names = _parse_atomic_names(parser, parser.parse_identifier())
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        types = [type, _pointee(type), condition_type(type)]
+        return cls.create(operands=[parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" release, gpu,")
+        print_operands(printer, self)
+        print_types(printer, self.ptr.type)
+
+
+@irdl_op_definition
+class AtomicPollOp(IRDLOperation):
+    """Wait until each pointer points to the expected number; the result is true, or false after the time in ns."""
+
+    name = "tt.atomic_poll"
+    ptr = operand_def()
+    expected = operand_def()
+    timeout = opt_operand_def()
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), OrderingEffect())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicPollOp:
+        names = _parse_atomic_names(parser, parser.parse_identifier())
+        if parser.parse_optional_keyword("timeout"):
+            names.append(parser.parse_unresolved_operand())
+        parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        parser.parse_punctuation(",")
+        parser.parse_type()
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+        types = [type, _pointee(type), i64]
+        operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
+        return cls.create(operands=operands, result_types=[result])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" acquire, gpu, ")
+        printer.print_list([self.ptr, self.expected], printer.print_operand)
+        if self.timeout is not None:
+            printer.print_string(" timeout ")
+            printer.print_operand(self.timeout)
+        print_types(printer, self.ptr.type, ", ", self.expected.type, " -> ", self.result.type)
+
+
+# Assembly of atomic operations:  ORDER, SCOPE, %operands : (types) -> type
+
+
+def _parse_atomic_names(parser: Parser, order: str = "") -> list[UnresolvedOperand]:
+    """Parse the order, if it is not parsed yet, the scope, and the operands."""
+    parser.parse_punctuation(",")
+    if not order:
+        parser.parse_identifier()
+        parser.parse_punctuation(",")
+    parser.parse_identifier()
+    parser.parse_punctuation(",")
+    return parse_operands(parser)
+
+
+def _parse_atomic(parser: Parser, order: str = "") -> tuple[list[SSAValue], Attribute]:
+    """Parse what follows an operation's name, or its order; return operands and the type of the result."""
+    names = _parse_atomic_names(parser, order)
+    parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type = parser.parse_type()
+    assert isinstance(type, FunctionType)
+    operands = [parser.resolve_operand(name, t) for name, t in zip(names, type.inputs, strict=True)]
+    return operands, type.outputs.data[0]
+
+
+def _print_atomic(printer: Printer, op: IRDLOperation) -> None:
+    print_operands(printer, op)
+    printer.print_string(" : ")
+    printer.print_attribute(FunctionType.from_lists([operand.type for operand in op.operands], op.result_types))
 
 
 class _LoadEffect(MemoryEffect):
@@ -910,6 +1069,11 @@ TT = Dialect(
         AddPtrOp,
         LoadOp,
         StoreOp,
+        AtomicRMWOp,
+        AtomicCASOp,
+        AtomicLoadOp,
+        AtomicStoreOp,
+        AtomicPollOp,
         DotOp,
         DotScaledOp,
         ReduceOp,

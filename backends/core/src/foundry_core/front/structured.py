@@ -1,4 +1,4 @@
-"""Rewrites TTIR to structured form: each access through a tensor of pointers becomes a tile.load or tile.store.
+"""Rewrites TTIR to structured form: each access through a tensor of pointers becomes one of a tile of memory.
 
 A tensor of pointers is read as one scalar pointer and offsets. If that is not possible, because its elements point into
 different arrays or come from memory, the access keeps the tensor of pointers, and reaches its elements one by one.
@@ -16,12 +16,12 @@ from xdsl.transforms.dead_code_elimination import dce
 from ..dialects import tile, tt
 from ..dialects.arith import ExtSIOp
 from ..effects import writes
-from ..errors import LoweringError
+from ..errors import LoweringError, unsupported
 from .carried import loops, replace_carried
 from .halves import replace_halves
 from .libdevice import replace_functions
 from .masks import Masks
-from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape
+from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape, splat_constant
 from .returns import replace_returns
 from .scalars import Scalar, Scalars, Writer
 from .scaled import replace_scaled
@@ -48,12 +48,21 @@ def structure(module: ModuleOp) -> ModuleOp:
     accesses = _Accesses()
     replaced: list[Operation] = []
     for op in list(body.walk()):
-        if isinstance(op, tt.LoadOp):
-            accesses.load(op)
-        elif isinstance(op, tt.StoreOp):
-            accesses.store(op)
-        else:
-            continue
+        match op:
+            case tt.LoadOp() | tt.AtomicLoadOp():
+                accesses.load(op)
+            case tt.StoreOp():
+                accesses.store(op)
+            case tt.AtomicRMWOp():
+                accesses.change(op, op.kind.data, op.mask)
+            case tt.AtomicCASOp():
+                accesses.change(op, "cas", None, op.compare)
+            case tt.AtomicStoreOp():
+                accesses.change(op, "exch", op.mask)
+            case tt.AtomicPollOp():
+                accesses.wait(op)
+            case _:
+                continue
         replaced.append(op)
     for op in reversed(replaced):
         Rewriter.erase_op(op)
@@ -83,10 +92,12 @@ class _Accesses:
         self._pointers: dict[SSAValue, tuple[SSAValue, Sum]] = {}
         self._axes: dict[tuple[int, Axis, SSAValue], SSAValue] = {}
 
-    def load(self, op: tt.LoadOp) -> None:
+    def load(self, op: tt.LoadOp | tt.AtomicLoadOp) -> None:
         base, start, axes, gather = self._place(op.ptr)
         ranges, mask = self._where(op.mask)
-        load = tile.LoadOp(base, start, axes, gather, ranges, mask, op.other, op.result.type)
+        kind = tile.VolatileLoadOp if isinstance(op, tt.AtomicLoadOp) or op.is_volatile else tile.LoadOp
+        other = op.other if isinstance(op, tt.LoadOp) else None
+        load = kind(base, start, axes, gather, ranges, mask, other, op.result.type)
         load.location = op.location
         Builder(InsertPoint.before(op)).insert(load)
         load.result.name_hint = op.result.name_hint
@@ -98,6 +109,29 @@ class _Accesses:
         store = tile.StoreOp(base, start, axes, gather, ranges, mask, op.value)
         store.location = op.location
         Builder(InsertPoint.before(op)).insert(store)
+
+    def change(
+        self,
+        op: tt.AtomicRMWOp | tt.AtomicCASOp | tt.AtomicStoreOp,
+        kind: str,
+        mask: SSAValue | None,
+        compare: SSAValue | None = None,
+    ) -> None:
+        # Triton gives every operation a mask; a scalar one may be a constant, and is then needless.
+        known = splat_constant(mask) if mask is not None else 1
+        base, start, axes, gather = self._place(op.ptr)
+        ranges, mask = self._where(None if known else mask)
+        atomic = tile.AtomicOp(kind, base, start, axes, gather, ranges, mask, op.value, compare)
+        atomic.location = op.location
+        Builder(InsertPoint.before(op)).insert(atomic)
+        if op.results:
+            atomic.result.name_hint = op.results[0].name_hint
+            op.results[0].replace_all_uses_with(atomic.result)
+
+    def wait(self, op: tt.AtomicPollOp) -> None:
+        if op.timeout is not None:
+            raise unsupported(op, "with a time-out: the device has no clock that a kernel can read")
+        raise unsupported(op)
 
     def _where(self, mask: SSAValue | None) -> tuple[list[SSAValue], SSAValue | None]:
         if mask is None:

@@ -14,32 +14,37 @@ from .structured import kernel
 
 
 def written(module: ModuleOp) -> list[int]:
-    """Return the numbers of the arguments through which an operation may write, in order.
+    """Return the numbers of the arguments through which an operation may write, in order."""
+    function = kernel(module)
+    writing = (op for op in function.body.walk() if not op.regions and writes(op))
+    return Sources(function).arguments([operand for op in writing for operand in op.operands if _is_pointer(operand)])
+
+
+class Sources:
+    """Which arguments of a kernel a pointer may come from.
 
     A pointer that a loop carries, a branch passes or a selection chooses may be any of the possible ones.
     """
-    body = kernel(module).body
-    sources = _Sources()
-    for op in body.walk():
-        sources.note(op)
-    seen: set[SSAValue] = set()
-    writing = (op for op in body.walk() if not op.regions and writes(op))
-    pending = [operand for op in writing for operand in op.operands if _is_pointer(operand)]
-    while pending:
-        value = pending.pop()
-        if value not in seen:
-            seen.add(value)
-            pending += sources.of(value)
-    return [argument.index for argument in body.blocks[0].args if argument in seen]
 
-
-class _Sources:
-    """The values that a pointer comes from: recorded for operations that pass values on, else the operands."""
-
-    def __init__(self) -> None:
+    def __init__(self, function: tt.FuncOp) -> None:
+        self._parameters = function.body.blocks[0].args
+        # Recorded for operations that pass values on; the sources of other pointers are an operation's operands.
         self._known: dict[SSAValue, list[SSAValue]] = {}
+        for op in function.body.walk():
+            self._note(op)
 
-    def of(self, value: SSAValue) -> list[SSAValue]:
+    def arguments(self, pointers: Iterable[SSAValue]) -> list[int]:
+        """Return the numbers of the arguments that one of these pointers, or tensors of them, may point into."""
+        seen: set[SSAValue] = set()
+        pending = list(pointers)
+        while pending:
+            value = pending.pop()
+            if value not in seen:
+                seen.add(value)
+                pending += self._of(value)
+        return [argument.index for argument in self._parameters if argument in seen]
+
+    def _of(self, value: SSAValue) -> list[SSAValue]:
         if value in self._known:
             return self._known[value]
         owner = value.owner
@@ -47,7 +52,7 @@ class _Sources:
             return []
         return [operand for operand in owner.operands if _is_pointer(operand)]
 
-    def note(self, op: Operation) -> None:
+    def _note(self, op: Operation) -> None:
         match op:
             case scf.ForOp():
                 self._pass(op.iter_args, op.body.block.args[1:])

@@ -40,6 +40,8 @@ _HEAD = """\
 #define DEFAULT_DPUS_FROM "{num_dpus_from}"
 /* Whether the number of programs follows from the arguments. */
 #define HAS_BLOCK {has_block}
+/* Whether programs have an effect on others while they run. */
+#define IS_ATOMIC {is_atomic}
 
 enum kind {{ INTERNAL, POINTER, INTEGER, FLOAT }};
 
@@ -89,6 +91,7 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
         most_dpus=MOST_DPUS,
         num_dpus_from=f", from {dpus.source}" if dpus else "",
         has_block=int("block" in facts),
+        is_atomic=int("atomic" in facts),
         parameters="\n".join(_row(parameter, parameter.index in outs) for parameter in kernel.parameters),
     )
     folder = files(__package__).joinpath("host_runner")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +12,8 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import tile
 from ...front.masks import sufficient
 from ...front.scalars import constant
+from . import atomics
+from .buffers import Buffer
 from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
 from .plan import is_tile
@@ -178,9 +180,9 @@ class Memory:
         address = self._address(op, point, memo)
         return self._numeric.from_memory(self._text.load(address, memory, point.lanes, GLOBAL), elem)
 
-    def _other(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _other(self, op: tile.LoadOp | tile.VolatileLoadOp | tile.AtomicOp, point: Point, memo: Memo) -> Reg:
         elem = in_register(element(op.result.type, op))
-        if op.other is not None:
+        if not isinstance(op, tile.AtomicOp) and op.other is not None:
             return self._tiles.at(op.other, point, memo)
         zero = self._text.integer(0, elem, point.lanes) if elem[0] == "i" else None
         return zero or self._text.floating(0.0, elem, point.lanes)
@@ -226,6 +228,80 @@ class Memory:
         index = list(point.index)
         index[point.lane] = self._space.plus(index[point.lane], lane)
         return replace(point, index=tuple(index), lanes=1)
+
+    def execute(self, op: tile.AtomicOp | tile.VolatileLoadOp) -> None:
+        """Write an access that must happen once for each element, at its position; keep what it returns, if used."""
+        tiles, point = self._tiles, Point((), 0, 1)
+        buffer = tiles.allocate(op.result, op) if op.result.uses else None
+        self._visit(op, buffer is not None, lambda point: self._execute_at(op, point, buffer))
+        if buffer is None:
+            return
+        if extents(op.result):
+            tiles.buffers[op.result] = buffer
+        else:
+            tiles.scalars[op.result] = tiles.private.read(buffer, point)
+
+    def _visit(self, op: tile.AtomicOp | tile.VolatileLoadOp, everywhere: bool, body: Callable[[Point], None]) -> None:
+        """Write a body for each element of an access, or for those in its ranges; one work-item executes each."""
+        shape = extents(op.elements)
+        if not shape:
+            with self._space.alone():
+                body(Point((), 0, 1))
+            return
+        lane = len(shape) - 1
+        if everywhere:
+            with self._space.each(shape, lane, 1) as point:
+                body(point)
+            return
+        limits = [(self._text.integer(0), self._text.integer(extent)) for extent in shape]
+        if op.ranges:
+            limits = [self._tiles.range(value) for value in op.ranges]
+        self._space.each_within(limits, shape, lane, 1, frozenset(op.ranges), body)
+
+    def _execute_at(self, op: tile.AtomicOp | tile.VolatileLoadOp, point: Point, buffer: Buffer | None) -> None:
+        conditions = self._exist(op, point)
+        if op.mask is not None:
+            conditions.append(self._tiles.at(op.mask, point, {}))
+        if buffer is None:
+            with self._text.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+                self._executed(op, point)
+            return
+        if not conditions:
+            self._tiles.private.write(buffer, point, self._executed(op, point))
+            return
+        choice = self._text.choose(self._all(conditions))
+        with choice.then():
+            choice.result(self._executed(op, point))
+        with choice.otherwise():
+            choice.result(self._other(op, point, {}))
+        self._tiles.private.write(buffer, point, choice.end())
+
+    def _executed(self, op: tile.AtomicOp | tile.VolatileLoadOp, point: Point) -> Reg:
+        """Execute an access for one element; return the element as it was before, in its register type."""
+        memo: Memo = {}
+        elem, _ = self._types(op)
+        operands: list[Reg | None] = []
+        if isinstance(op, tile.AtomicOp):
+            operands = [
+                self._numeric.to_memory(self._tiles.at(x, point, memo), elem) if x is not None else None
+                for x in (op.value, op.compare)
+            ]
+        address = self._address(op, point, memo)
+        return self._numeric.from_memory(self._access_now(op, address, elem, *operands), elem)
+
+    def _access_now(
+        self,
+        op: tile.AtomicOp | tile.VolatileLoadOp,
+        address: str,
+        elem: str,
+        value: Reg | None = None,
+        compare: Reg | None = None,
+    ) -> Reg:
+        """Write an access to one element as one step; return what was there, in its type in memory."""
+        if isinstance(op, tile.VolatileLoadOp):
+            return atomics.load(self._text, address, elem)
+        assert value is not None
+        return atomics.change(self._numeric, op.kind.data, elem, address, value, compare)
 
     def store(self, op: tile.StoreOp) -> None:
         """Evaluate a store's value and write the elements that exist."""

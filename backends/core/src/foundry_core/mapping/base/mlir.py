@@ -307,6 +307,23 @@ class Text:
         alignment = f"{{alignment = {max(1, WIDTHS[value.elem] // 8)} : i64}}"
         self.line(f"llvm.store {value.name}, {address} {alignment} : {value.type}, {space}")
 
+    def atomic_load(self, address: str, elem: str, space: str) -> Reg:
+        """Load an integer as one step; what follows in the text is executed after it."""
+        alignment = f"{{alignment = {WIDTHS[elem] // 8} : i64}}"
+        return self.op(f"llvm.load {address} atomic acquire {alignment} : {space} -> {elem}", elem)
+
+    def atomic(self, kind: str, address: str, value: Reg, space: str) -> Reg:
+        """Change an integer in memory as one step, and return what it was; `kind` is MLIR's name."""
+        return self.op(f"llvm.atomicrmw {kind} {address}, {value.name} acq_rel : {space}, {value.type}", value.elem)
+
+    def compare_exchange(self, address: str, expected: Reg, value: Reg, space: str) -> Reg:
+        """Store an integer if memory has the expected one, as one step; return what was there."""
+        kind = f"!llvm.struct<({value.type}, i1)>"
+        pair = self.op(
+            f"llvm.cmpxchg {address}, {expected.name}, {value.name} acq_rel acquire : {space}, {value.type}", kind
+        )
+        return self.op(f"llvm.extractvalue {pair.name}[0] : {kind}", value.elem)
+
     def volatile_store(self) -> None:
         """Write an effect that no compiler removes: a volatile store to private memory that nobody reads."""
         zero = self.integer(0, "i32")

@@ -4,8 +4,9 @@ A tile expression is evaluated a few elements at a time inside the loop of its s
 end of a loop body. So `store(o, load(x) + load(y))` is one loop without intermediate tiles. A tile is written to
 private memory instead if one of these holds:
 
-- A later evaluation could read other bytes: a store is between a load and its sink, or the sink is a store. Exceptions
-  are a sink that stores to the same place for each element, or through another kernel argument.
+- A later evaluation could read other bytes: an operation that writes, or waits for another program, is between a load
+  and its sink, or the sink writes. Exceptions are a sink that stores to the same place for each element, or a sink
+  that writes through another kernel argument.
 - The tile is costly and would be evaluated more than once: it has several sinks, its sink is in a loop and the tile is
   defined outside of it, or it is broadcast.
 
@@ -21,7 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp
-from ...effects import is_sink, reads, rereads, writes
+from ...effects import is_sink, reads, rereads, waits, writes
 from ...front.scalars import constant
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
@@ -136,7 +137,7 @@ class Plan:
         """Return whether what an operation reads may have been overwritten when the sink evaluates it."""
         op = load.next_op
         while op is not None and op is not sink:
-            if writes(op):
+            if writes(op) or waits(op):
                 return True
             op = op.next_op
         if not writes(sink):

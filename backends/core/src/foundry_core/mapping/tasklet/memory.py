@@ -24,8 +24,10 @@ from ...dialects import tile, tt
 from ...front.masks import sufficient
 from ...front.scalars import constant
 from ...ops.elementwise import is_elementwise
+from ..base.atomics import changed
 from ..base.memory import Memory, is_unit
 from ..base.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
+from ..base.numeric import in_memory
 from ..base.plan import is_tile
 from ..base.space import Point, extents
 from ..base.tiles import Memo, Tiles
@@ -374,6 +376,39 @@ class StagedMemory(Memory):
                 self._store_row(op, piece, roots)
             else:
                 self.each(piece, roots, lambda point, place: self._store_one(op, point))
+
+    def _visit(self, op: tile.AtomicOp | tile.VolatileLoadOp, everywhere: bool, body: Callable[[Point], None]) -> None:
+        shape = extents(op.elements)
+        if not shape:
+            body(Point((), 0, 1))
+            return
+        limits = [(self._text.integer(0), self._text.integer(extent)) for extent in shape]
+        inside: frozenset[SSAValue] = frozenset()
+        if op.ranges and not everywhere:
+            limits, inside = [self._tiles.range(value) for value in op.ranges], frozenset(op.ranges)
+        roots = [operand for operand in op.operands if is_tile(operand)]
+        roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
+        lane = self._tiles.best_lane(op.elements)
+        # Elements after the end must not be changed, so none is computed.
+        for piece in self.sweep(limits, shape, lane, roots, inside, rounded=False):
+            self.each(piece, roots, lambda point, place: body(point))
+
+    def _access_now(
+        self,
+        op: tile.AtomicOp | tile.VolatileLoadOp,
+        address: str,
+        elem: str,
+        value: Reg | None = None,
+        compare: Reg | None = None,
+    ) -> Reg:
+        """Read an element, and write the changed one, under the lock of this DPU's MRAM."""
+        t, memory = self._text, in_memory(elem)
+        with self._locked():
+            old = t.load(address, memory, 1, GLOBAL)
+            if isinstance(op, tile.AtomicOp):
+                assert value is not None
+                t.store(changed(self._numeric, op.kind.data, elem, old, value, compare), address, GLOBAL)
+        return old
 
     def sweep(
         self,

@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects import tt
-from ...effects import logs, writes
+from ...effects import logs, waits, writes
 from ...errors import LoweringError
 from ...front.structured import kernel
 from ..base.mapping import Mapping
@@ -43,8 +43,9 @@ def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
 
 
 def _stores(op: scf.IfOp) -> bool:
-    """Return whether anything under a condition stores, to global memory, to the log or to tiles."""
-    return writes(op) or logs(op) or any(is_tile(result) for inner in op.walk() for result in inner.results)
+    """Return whether anything under a condition needs a barrier: what stores to memory, the log or a tile, or waits."""
+    effect = writes(op) or waits(op) or logs(op)
+    return effect or any(is_tile(result) for inner in op.walk() for result in inner.results)
 
 
 class WorkGroupTiles(Tiles):

@@ -66,6 +66,8 @@ static void plan(void)
     }
     planned = 1;
     uint32_t programs = grid[0] * grid[1] * grid[2];
+    if (IS_ATOMIC && nr_dpus > 1 && programs > 1)
+        fail("the kernel %s has atomic operations, and DPUs share no memory: give --nr-dpus 1", KERNEL);
     for (dpu_at = 0; dpu_at < nr_dpus; dpu_at++) {
         uint32_t first, count;
         share(dpu_at, programs, &first, &count);

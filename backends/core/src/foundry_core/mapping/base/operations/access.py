@@ -19,6 +19,11 @@ def _store(program: Program, op: tile.StoreOp) -> None:
     program.tiles.memory.store(op)
 
 
+@statement(tile.AtomicOp, tile.VolatileLoadOp)
+def _execute(program: Program, op: tile.AtomicOp | tile.VolatileLoadOp) -> None:
+    program.tiles.memory.execute(op)
+
+
 @scalar_value(tile.LoadOp)
 def _load_scalar(program: Program, op: tile.LoadOp) -> Reg:
     return program.tiles.memory.load_scalar(op)
