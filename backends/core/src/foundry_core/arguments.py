@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .descriptors import decomposed, expanded, is_descriptor
 from .failure import Failure
-from .overlap import overlaps
+from .overlap import overlaps, strides_overlap
 from .tensor import Tensor
 
 
@@ -17,7 +18,7 @@ class ArgumentError(Failure):
 
 
 class Parameters:
-    """The arguments that are passed to a kernel: all except constants; tuples are flattened.
+    """The arguments that are passed to a kernel: all except constants; tuples are flattened, descriptors decomposed.
 
     Args:
         source: Triton's source object. Its signature has the type of every parameter; `constexpr` means that the
@@ -32,7 +33,7 @@ class Parameters:
         names: the Python function's parameters to which they belong.
 
     Raises:
-        NotImplementedError: an argument is a tensor descriptor.
+        NotImplementedError: see descriptors.expanded.
     """
 
     def __init__(self, source: Any, kernel: str, written: Collection[int] | None = None) -> None:
@@ -40,20 +41,20 @@ class Parameters:
         self._kernel = kernel
         # The position of each in a launch's arguments. A compiled-in parameter is one argument, even if it is a tuple.
         self._paths: list[tuple[int, ...]] = []
+        # The paths to descriptors, and the number of the first argument that is passed for each.
+        self._descriptors: dict[tuple[int, ...], int] = {}
         self.names: list[str] = []
         self.types: list[str] = []
         for position, (name, type) in enumerate(source.signature.items()):
             for path, leaf in _leaves(type, (position,)):
                 if leaf == "constexpr" or name in constants:
                     continue
-                if leaf.startswith("tensordesc"):
-                    raise NotImplementedError(
-                        f"kernel {kernel} takes a tensor descriptor from the host; pass a pointer, shape and strides, "
-                        "or make the descriptor in the kernel with tl.make_tensor_descriptor"
-                    )
+                if descriptor := is_descriptor(leaf):
+                    self._descriptors[path] = len(self.types)
+                types = expanded(leaf) if descriptor else [leaf]
                 self._paths.append(path)
-                self.names.append(str(name))
-                self.types.append(leaf)
+                self.names += [str(name)] * len(types)
+                self.types += types
         self._pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
         self._written = [i for i in self._pointers if written is None or i in written]
 
@@ -64,12 +65,27 @@ class Parameters:
             ArgumentError: the kernel stores through an argument that must not be written.
         """
         picked = [_at(arguments, path) for path in self._paths]
+        if self._descriptors:
+            parts = zip(self._paths, picked, strict=True)
+            picked = [part for path, value in parts for part in self._parts(path, value)]
         for i in self._pointers:
             if isinstance(picked[i], np.ndarray):
                 picked[i] = Tensor(picked[i])
         for i in self._written:
             self._refuse(self.names[i], picked[i])
         return picked
+
+    def _parts(self, path: tuple[int, ...], value: Any) -> list[Any]:
+        if path not in self._descriptors:
+            return [value]
+        first = self._descriptors[path]
+        if first in self._written and strides_overlap(value.shape, value.strides):
+            raise ArgumentError(
+                f"kernel {self._kernel} writes to {self.names[first]}, whose elements share memory with each other",
+                why=f"it is a descriptor of shape {list(value.shape)} with strides {list(value.strides)}",
+                next="describe memory without overlap",
+            )
+        return decomposed(value)
 
     def _refuse(self, name: str, tensor: Any) -> None:
         # triton.reinterpret wraps a tensor.

@@ -15,7 +15,7 @@ from triton import __version__
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from . import specialization
+from . import descriptors, specialization
 from .failure import Failure
 from .scalars import FP8
 
@@ -234,8 +234,13 @@ def _keep_loops(module: Any) -> None:
 
 def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
     """Run the passes that Triton's other backends run on TTIR."""
-    manager = ir.pass_manager(module.context)
-    manager.enable_debug()
+    ones = _last_strides(module)
+    if ones:
+        manager = _passes(module)
+        passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+        _run(manager, module)
+        _set_to_one(module, ones)
+    manager = _passes(module)
     passes.common.add_inliner(manager)
     if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # until 3.6: block pointers become plain pointers
         passes.ttir.add_rewrite_tensor_pointer(manager)
@@ -247,9 +252,56 @@ def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
     passes.common.add_cse(manager)
     passes.common.add_symbol_dce(manager)
     passes.ttir.add_loop_unroll(manager)
+    _run(manager, module)
+    return module
+
+
+def _passes(module: Any) -> Any:
+    manager = ir.pass_manager(module.context)
+    manager.enable_debug()
+    return manager
+
+
+def _run(manager: Any, module: Any) -> None:
     # Later releases name the passes, for the reproducer that they write if a pass fails.
     manager.run(module, *(("make_ttir",) if _RELEASE > (3, 2) else ()))
-    return module
+
+
+def _last_strides(module: Any) -> list[int]:
+    """Return the numbers that the last strides of a kernel's descriptors have, once these are rewritten to numbers.
+
+    Triton's TensorDescriptor accepts only 1 for them, but the IR of the kernel does not say so.
+    """
+    if not hasattr(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"):
+        return []
+    found, position = [], 0
+    for type in module.get_function_signature(module.get_function(kernel_name(module))):
+        rank = descriptors.rank(type)
+        if rank is None:
+            position += 1
+        else:
+            # The strides of the descriptor, and those that the front end passes after it.
+            size = descriptors.size(rank)
+            found += [position + 2 * rank, position + size + 2 * rank - 1]
+            position += size
+    return found
+
+
+def _set_to_one(module: Any, arguments: list[int]) -> None:
+    kernel = module.get_function(kernel_name(module))
+    builder = ir.builder(module.context)
+    builder.set_loc("", 0, 0)
+    region, blocks = kernel.get_region(0).id(), []
+
+    def note(op: Any) -> None:
+        block = op.get_block()
+        if block is not None and block.get_parent().id() == region:
+            blocks.append(block)
+
+    module.walk(note)
+    builder.set_insertion_point_to_start(blocks[0])
+    for argument in arguments:
+        kernel.args(argument).replace_all_uses_with(builder.get_int64(1))
 
 
 def kernel_name(module: Any) -> str:

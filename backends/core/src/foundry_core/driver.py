@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import triton
 from triton.backends.driver import DriverBase
 
-from . import scalars
+from . import descriptors, scalars
 from .clock import DeviceInterface, cache_filler
 from .tensor import Tensor
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
     from .opencl import Device
     from .ran import Ran
+
+
+# At the import of a plugin, which is before a user can make a descriptor.
+descriptors.install()
 
 
 def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
