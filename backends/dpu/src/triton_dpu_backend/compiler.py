@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
 from foundry_core.errors import ToolError
@@ -15,9 +15,12 @@ from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
 
-from .artifact import LOG, STACK_BYTES
+from .artifact import LOG
 from .counts import MOST_DPUS, count
 from .legalize import skipped
+
+if TYPE_CHECKING:
+    from foundry_core.mapping.tasklet.program import TaskletKernel
 
 # The most tasklets of each kind of DPU (UPMEM SDK, dpu-upmem-dpurte-clang -mcpu).
 MOST_TASKLETS = {"v1A": 24, "v1B": 16}
@@ -102,10 +105,10 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -
     metadata["merged"], metadata["ordered"] = needs(structured)
     if metadata["merged"] or metadata["ordered"]:
         reached["atomic"] = "1"
-    _note_tasklets(metadata, lowered.num_tasklets, reached)
+    _note_tasklets(metadata, lowered, reached)
     if lowered.doubtful and not _fits_iram(lowered.text, metadata):
         lowered = to_tasklet_mlir(structured, replace(dpu, iram_instructions=0))
-        _note_tasklets(metadata, lowered.num_tasklets, reached)
+        _note_tasklets(metadata, lowered, reached)
     return lowered.text
 
 
@@ -127,15 +130,18 @@ def make_program(llir: str, metadata: dict[str, Any]) -> bytes:
     """
     from .artifact.build import build
 
-    name, num_tasklets = metadata["name"], metadata["num_tasklets"]
+    name, num_tasklets, stack_size = (metadata[key] for key in ("name", "num_tasklets", "stack_size"))
     with TemporaryDirectory() as work:
-        program = build(llir, name=name, num_tasklets=num_tasklets, stack_size=STACK_BYTES, work=Path(work))
+        program = build(llir, name=name, num_tasklets=num_tasklets, stack_size=stack_size, work=Path(work))
         return program.read_bytes()
 
 
-def _note_tasklets(metadata: dict[str, Any], num_tasklets: int, reached: dict[str, str]) -> None:
-    metadata["num_tasklets"] = num_tasklets
-    metadata["facts"] = {"num_tasklets": str(num_tasklets)} | reached | ({LOG: "1"} if metadata["sites"] else {})
+def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: dict[str, str]) -> None:
+    sizes = {"num_tasklets": lowered.num_tasklets, "stack_size": lowered.stack_bytes}
+    metadata.update(sizes)
+    metadata["facts"] = (
+        {name: str(size) for name, size in sizes.items()} | reached | ({LOG: "1"} if metadata["sites"] else {})
+    )
 
 
 def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:

@@ -105,7 +105,7 @@ def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> d
         "args": [_argument(parameter) for parameter in kernel.parameters],
         "passed_args": [_passed(parameter) for parameter in kernel.passed],
         "num_tasklets": int(facts.get("num_tasklets") or tasklets(ir) or _TASKLETS),
-        "stack_size": STACK_BYTES,
+        "stack_size": int(facts.get("stack_size") or STACK_BYTES),
         "block": int(facts["block"]) if "block" in facts else None,
     }
 

@@ -72,12 +72,14 @@ class TaskletKernel:
 
     Attributes:
         num_tasklets: tasklets of a DPU that can run the kernel at a time.
+        stack_bytes: stack of each of them.
         doubtful: whether the program may be too long for IRAM although its estimate is not, and could be shorter. For a
             target with `iram_instructions` 0, `lower` makes the shorter one.
     """
 
     text: str
     num_tasklets: int
+    stack_bytes: int
     doubtful: bool = False
 
 
@@ -131,7 +133,7 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Taskle
         needed = tiles.text.private_bytes
         tasklets = target.tasklets(needed)
         if tasklets > (best.num_tasklets if best else 0):
-            best = TaskletKernel(text, tasklets)
+            best = TaskletKernel(text, tasklets, target.stack(needed, tasklets))
         piece //= 2
         if piece < _SHORTEST_PIECE and best is None and room:
             # Read element by element rather than refuse the kernel.

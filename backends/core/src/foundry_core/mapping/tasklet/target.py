@@ -19,7 +19,8 @@ class TaskletTarget:
         enough_tasklets: tasklets that fill the pipeline: a tasklet issues at most one instruction every 11 cycles
             (PrIM, arXiv 2105.03814).
         wram_bytes: WRAM of a DPU, in total.
-        stack_bytes: stack of a tasklet; the SDK's default.
+        stack_bytes: the smallest stack of a tasklet; the SDK's default.
+        most_stack_bytes: the largest, if the tiles leave room. Indices of many dimensions need more than the default.
         iram_instructions: instructions that a program may have (v1A).
         reserved_bytes: WRAM for the SDK's runtime, the kernel's arguments and the ids of the running programs.
     """
@@ -29,9 +30,15 @@ class TaskletTarget:
     wram_bytes: int = 64 << 10
     iram_instructions: int = 4096
     stack_bytes: int = 1024
+    most_stack_bytes: int = 2048
     reserved_bytes: int = 4 << 10
 
     def tasklets(self, private_bytes: int) -> int:
         """Return how many tasklets fit if each program keeps this many bytes of tiles in WRAM; 0 if none fits."""
         free = self.wram_bytes - self.reserved_bytes
         return min(self.most_tasklets, free // (private_bytes + self.stack_bytes))
+
+    def stack(self, private_bytes: int, tasklets: int) -> int:
+        """Return the bytes of a tasklet's stack beside the tiles of so many tasklets: a multiple of 8."""
+        each = (self.wram_bytes - self.reserved_bytes) // tasklets - private_bytes
+        return min(self.most_stack_bytes, each) // 8 * 8
