@@ -108,7 +108,7 @@ class _Base:
         self.dtype = self
         self.itemsize = tensor.element_size()
         self.is_floating_point = "float" in tensor.dtype.name
-        self._name = tensor.dtype.name
+        self._name: str = tensor.dtype.name
 
     def __str__(self) -> str:
         return self._name
