@@ -19,6 +19,7 @@ import latency
 import matmul
 import multiplication
 import numpy as np
+import stages
 import triton
 from arrays import aligned
 from foundry_core.tensor import Tensor
@@ -223,4 +224,5 @@ MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
     "vec_add": lambda: [vec_add()],
     "matmul": lambda: [multiply()],
     "first": first,
+    "compile": stages.measure,
 }

@@ -8,6 +8,7 @@ import addition
 import first_launch
 import latency
 import multiplication
+import stages
 from measurement import Measurement
 
 MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
@@ -15,4 +16,5 @@ MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
     "vec_add": lambda: [addition.measure()],
     "matmul": lambda: [multiplication.measure()],
     "first": first_launch.measure,
+    "compile": stages.measure,
 }

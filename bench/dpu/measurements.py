@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import stages
 from measurement import Measurement
 
 from . import addition, against_c, multiplication, speed
@@ -14,4 +15,5 @@ MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
     "gemv": lambda: [against_c.gemv()],
     "reduction": lambda: [against_c.reduction()],
     "speed": speed.measure,
+    "compile": stages.measure,
 }

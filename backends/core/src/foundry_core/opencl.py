@@ -20,7 +20,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
@@ -33,7 +33,7 @@ from .log import Log
 from .mapping.workitem.target import WorkItemTarget
 from .ran import Kind, Ran
 from .scalars import passed
-from .spirv import widest_call
+from .spirv import EMPTY, widest_call
 
 
 class OpenCLError(Failure):
@@ -186,6 +186,7 @@ class Device:
         self.memory = memory or (Memory.SVM if shares else Memory.BUFFER)
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
+        self._compiler: threading.Thread | None = None
 
     def ran(self) -> Ran:
         """Return the description of this device for reports."""
@@ -196,6 +197,19 @@ class Device:
             driver=f"{self.cl.platform.name.strip()} {self.cl.driver_version.strip()} ({self.cl.version.strip()})",
             memory="zero-copy (system SVM)" if self.memory is Memory.SVM else "OpenCL buffers",
         )
+
+    def start_compiler(self) -> None:
+        """Let PoCL load its compiler and its library in another thread, for the first kernel that is built.
+
+        This takes PoCL 0.4 s of processor time, as long as our stages take for the first kernel of a process.
+        """
+        if is_pocl(self.cl) and self._compiler is None:
+            self._compiler = threading.Thread(target=self._build_nothing)
+            self._compiler.start()
+
+    def _build_nothing(self) -> None:
+        with suppress(cl.Error):  # the first kernel will say it
+            cl.Program(self.context, EMPTY).build()
 
     def build(self, spirv: bytes) -> cl.Program:
         """Compile a SPIR-V module for the device.

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.builtin import UNKNOWN_LOC, Builtin, FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Dialect, SSAValue
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import StringLiteral
 
 from .dialects.arith import ArithOnTensors
 from .dialects.llvm import LLVM
+from .dialects.reader import Reader
 from .dialects.tile import Tile
 from .dialects.tt import TT
 from .effects import refuse_undeclared
-from .errors import LoweringError, UnsupportedOperation
+from .errors import LoweringError, UnsupportedOperation, source_line
 
 # A return under a condition is written as branches (front/returns.py).
 _CF = Dialect("cf", [BranchOp, ConditionalBranchOp], [])
 DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, Tile)
 
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
-_ALIAS = re.compile(r"^#loc\d* = .*$", re.MULTILINE)
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
+_PART = re.compile(r'("(?:[^"\\]|\\.)*"):(\d+):(\d+)|(#loc\d*)')
 _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 # Barriers: tl.debug_barrier, and those that compiling.py inserts into loops; in the GPU dialect until Triton 3.6.
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
@@ -36,7 +40,6 @@ _LOOP_HINTS = re.compile(
     r"^#loop_(?:annotation|licm)\d* = .*\n|llvm\.loop_annotation = #loop_annotation\d*(?:, )?", re.MULTILINE
 )
 _NUMBERED = re.compile(r"_\d+$")
-_PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 
 
 def context() -> Context:
@@ -47,24 +50,29 @@ def context() -> Context:
     return made
 
 
-def _aliases_first(text: str) -> str:
-    """Move `#locN = loc(...)` above the module, ordered so that each alias uses earlier ones only.
+def _locations(text: str) -> dict[str, LocationAttr]:
+    """Return the place in a file for each `#locN = loc(...)`; for a call, where it was called: the user's line."""
+    defined = dict(_ALIAS.findall(text))
+    found: dict[str, LocationAttr] = {}
 
-    MLIR prints most aliases below the module, but xDSL resolves an alias where it reads it.
-    """
-    aliases = {line.split(" = ", 1)[0]: line for line in _ALIAS.findall(text)}
-    ordered: dict[str, str] = {}
+    def visit(name: str) -> LocationAttr:
+        if name not in found:
+            # `"name"(#loc1)`, `callsite(callee at caller)`, `fused[first, other]`.
+            parts = [_place(*part) or visit(part[3]) for part in _PART.findall(defined.get(name, ""))]
+            known = [part for part in parts if isinstance(part, FileLineColLoc)]
+            found[name] = known[0 if defined.get(name, "").startswith("fused") else -1] if known else UNKNOWN_LOC
+        return found[name]
 
-    def visit(name: str) -> None:
-        if name in ordered or name not in aliases:
-            return
-        for other in re.findall(r"#loc\d*", aliases[name].split(" = ", 1)[1]):
-            visit(other)
-        ordered[name] = aliases[name]
-
-    for name in aliases:
+    for name in defined:
         visit(name)
-    return "\n".join([*ordered.values(), _ALIAS.sub("", text)])
+    return found
+
+
+def _place(file: str, line: str, column: str, _alias: str) -> FileLineColLoc | None:
+    if not file:
+        return None
+    name = StringLiteral(0, len(file), Input(file, "")).string_contents if "\\" in file else file[1:-1]
+    return FileLineColLoc(StringAttr(name), IntAttr(int(line)), IntAttr(int(column)))
 
 
 def _without_barriers(text: str) -> str:
@@ -77,24 +85,18 @@ def _without_barriers(text: str) -> str:
     return _BARRIER.sub(r"\1tile.keep\n", text)
 
 
-def _refuse_unknown(text: str, known: set[str]) -> None:
+def _refuse_unknown(text: str, known: set[str], locations: Mapping[str, LocationAttr]) -> None:
     """Refuse the first operation that no dialect here has, with its source line; the parser would name neither."""
-    places: dict[str, str] = {}
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        if line.startswith("#loc"):
-            alias, location = line.split(" = ", 1)
-            # Take the last place: for `callsite(callee at caller)`, the caller.
-            direct, inner = _PLACE.findall(location), re.findall(r"#loc\d*", location)
-            places[alias] = ":".join(direct[-1]) if direct else places.get(inner[-1], "") if inner else ""
-            continue
         found = _OPERATION.match(line)
         if found and found[1] not in known:
             # MLIR prints the location of an operation with a region after the region, on the line that closes it.
             indent = len(line) - len(line.lstrip())
             ends = (at for at in lines[number:] if at[:indent].isspace() and not at[indent].isspace())
             used = next((hit for at in ends if (hit := _USED_ALIAS.search(at))), None)
-            raise UnsupportedOperation(found[1], places.get(used[1], "") if used else "")
+            place = source_line(locations.get(used[1])) if used else None
+            raise UnsupportedOperation(found[1], f"{place.filename.data}:{place.line.data}" if place else "")
 
 
 def parse(text: str) -> ModuleOp:
@@ -105,17 +107,43 @@ def parse(text: str) -> ModuleOp:
             not declared.
         LoweringError: the text is not well-formed: a defect of ours, or new syntax of a new Triton.
     """
-    text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_aliases_first(_LOOP_HINTS.sub("", text))))
-    made = context()
-    _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations})
+    locations = _locations(text)
+    text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_ALIAS.sub("", _LOOP_HINTS.sub("", text))))
+    _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
     try:
-        module = Parser(made, text).parse_module()
+        module = Reader(context(), text, locations).parse_module()
     except ParseError as error:
         raise LoweringError(f"cannot read this IR: {error}") from error
     refuse_undeclared(module)
     for op in module.walk():
         for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)):
             _shorten_name(value)
+    return module
+
+
+_last: tuple[str, ModuleOp] | None = None
+
+
+def remember(text: str, module: ModuleOp) -> None:
+    """Keep the module of which `text` was printed, so that `read_structured` need not parse the text again."""
+    global _last
+    _last = text, module
+
+
+def read_structured(text: str) -> ModuleOp:
+    """Return the module of a text in structured form, which nobody may change: the remembered one, or parse it.
+
+    Reading a kernel takes longer than anything else that is done with it in Python, and every stage after `tile` reads
+    the same text. Only the last kernel is remembered.
+
+    Raises:
+        UnsupportedOperation, LoweringError: see parse.
+    """
+    last = _last
+    if last is not None and last[0] == text:
+        return last[1]
+    module = parse(text)
+    remember(text, module)
     return module
 
 

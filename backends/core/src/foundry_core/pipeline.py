@@ -24,7 +24,7 @@ from .mapping.workgroup.program import lower as lower_to_work_group
 from .mapping.workgroup.target import WorkGroupTarget
 from .mapping.workitem.program import lower
 from .mapping.workitem.target import WorkItemTarget
-from .parse import parse
+from .parse import parse, read_structured, remember
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
 
 # What only DPUs need is imported where it is used: xDSL's llvm dialect takes a seventh of a compiler's start time, and
@@ -91,7 +91,9 @@ def read_kernel(ttir: str) -> Structured:
     text = StringIO()
     Printer(text, print_debuginfo=True).print_op(module)
     # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not accept it.
-    return Structured(_EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n", stored, sites)
+    printed = _EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n"
+    remember(printed, module)
+    return Structured(printed, stored, sites)
 
 
 def written_arguments(ttir: str) -> list[int] | None:
@@ -112,7 +114,7 @@ def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str: 
         UnsupportedOperation: names the operation.
     """
     with deep_expressions():
-        return lower(parse(structured), target)
+        return lower(read_structured(structured), target)
 
 
 def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarget()) -> str:  # noqa: B008  frozen
@@ -125,7 +127,7 @@ def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarge
         LoweringError: the kernel needs more memory than a work-group shares.
     """
     with deep_expressions():
-        return lower_to_work_group(parse(structured), target)
+        return lower_to_work_group(read_structured(structured), target)
 
 
 def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) -> TaskletKernel:  # noqa: B008  frozen
@@ -140,7 +142,7 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
     from .mapping.tasklet.program import lower as lower_to_tasklet
 
     with deep_expressions():
-        return lower_to_tasklet(parse(structured), target)
+        return lower_to_tasklet(read_structured(structured), target)
 
 
 @contextmanager

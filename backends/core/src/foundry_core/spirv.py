@@ -1,4 +1,4 @@
-"""Finds the calls of library functions in a SPIR-V module.
+"""Finds the calls of library functions in a SPIR-V module, and has the smallest module.
 
 The numbers are those of the SPIR-V specification: section "Instructions" for opcodes, "Decoration" and "Linkage Type".
 """
@@ -14,6 +14,17 @@ _EXT_INST, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _FUNCTION_CALL, _DECORATE = 12,
 # OpBitCount.
 _ARGUMENTS = {_EXT_INST: 4, _FUNCTION_CALL: 3} | dict.fromkeys((*range(148, 153), *range(154, 161), 204, 205), 2)
 _LINKAGE_ATTRIBUTES, _IMPORT = 41, 1
+
+# A module of one kernel that does nothing: its header, the capabilities Kernel, Linkage and Addresses, 64-bit OpenCL,
+# the entry point "k", void, a function type; then the function with its label and its return.
+EMPTY = struct.pack(
+    "<32I",
+    *(0x07230203, 0x00010200, 0, 5, 0),
+    *(2 << 16 | 17, 6, 2 << 16 | 17, 5, 2 << 16 | 17, 4, 3 << 16 | 14, 2, 2),
+    *(4 << 16 | 15, 6, 3, int.from_bytes(b"k", "little")),
+    *(2 << 16 | 19, 1, 3 << 16 | 33, 2, 1),
+    *(5 << 16 | 54, 1, 3, 0, 2, 2 << 16 | 248, 4, 1 << 16 | 253, 1 << 16 | 56),
+)
 
 
 def widest_call(module: bytes) -> int:

@@ -10,7 +10,11 @@ import functools
 import re
 import struct
 import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 from .errors import ToolError
 from .programs import locate
@@ -50,16 +54,26 @@ def tool(name: str) -> Path:
     Raises:
         ToolError: the tool is missing, or its LLVM is not LLVM_MAJOR.
     """
-    path = locate(name)
-    if path is None:
-        raise ToolError(f"{name} is not on PATH; the lowering needs LLVM {LLVM_MAJOR}'s tools (or FOUNDRY_LLVM_BIN)")
-    if not name.startswith("spirv-"):
-        _check_version(path.resolve().parent)
+    path = _path(name)
+    _check_version(name)
     return path
 
 
 @functools.cache
-def _check_version(folder: Path) -> None:
+def _path(name: str) -> Path:
+    path = locate(name)
+    if path is None:
+        raise ToolError(f"{name} is not on PATH; the lowering needs LLVM {LLVM_MAJOR}'s tools (or FOUNDRY_LLVM_BIN)")
+    return path
+
+
+def _check_version(name: str) -> None:
+    if not name.startswith("spirv-"):
+        _check_folder(_path(name).resolve().parent)
+
+
+@functools.cache
+def _check_folder(folder: Path) -> None:
     """Check the version of one program in a folder of LLVM's; starting a program takes about 30 ms."""
     llc = folder / "llc"
     said = subprocess.run([llc, "--version"], capture_output=True, text=True).stdout if llc.is_file() else ""
@@ -69,25 +83,62 @@ def _check_version(folder: Path) -> None:
         raise ToolError(f"{folder} has {what}, the lowering needs LLVM {LLVM_MAJOR}")
 
 
-def _run(name: str, arguments: list[str], text: str | bytes) -> bytes:
-    data = text.encode() if isinstance(text, str) else text
-    done = subprocess.run([tool(name), *arguments], input=data, capture_output=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[-4000:]
-        raise ToolError(f"{name} {' '.join(arguments)} failed with exit status {done.returncode}:\n{said}")
-    return done.stdout
+def _run(text: str | bytes, *commands: Sequence[str]) -> bytes:
+    """Pipe a text through tools and return what the last one writes.
+
+    Most of a tool's time is its start, so all of them start at once, and their version is checked meanwhile.
+
+    Raises:
+        ToolError: a tool is missing, of another LLVM, or failed; says what the first one that failed printed.
+    """
+    processes: list[subprocess.Popen[bytes]] = []
+    with ExitStack() as stack:
+        # Files instead of pipes: nothing waits until somebody reads or writes the other end.
+        given, *messages = (stack.enter_context(TemporaryFile()) for _ in range(1 + len(commands)))
+        given.write(text.encode() if isinstance(text, str) else text)
+        given.seek(0)
+        source: IO[bytes] = given
+        try:
+            for (name, *arguments), printed in zip(commands, messages, strict=True):
+                line = [str(_path(name)), *arguments]
+                processes.append(subprocess.Popen(line, stdin=source, stdout=subprocess.PIPE, stderr=printed))
+                source.close()  # else the tool before would not notice if this one ends
+                source = processes[-1].stdout or source
+            for name, *_ in commands:
+                _check_version(name)
+            with source:
+                written = source.read()
+        except BaseException:
+            for process in processes:
+                process.kill()
+            raise
+        finally:
+            for process in processes:
+                process.wait()
+        failed = []
+        for (name, *arguments), process, printed in zip(commands, processes, messages, strict=True):
+            if process.returncode != 0:
+                printed.seek(0)
+                said = printed.read().decode(errors="replace").strip()[-4000:]
+                what = f"{name} {' '.join(arguments)} failed with exit status {process.returncode}"
+                failed.append((not said, f"{what}:\n{said}"))
+        if failed:
+            # One that printed nothing may have ended because the next one did not read its output.
+            raise ToolError(min(failed, key=lambda failure: failure[0])[1])
+    return written
+
+
+_OPT = ("mlir-opt", f"--pass-pipeline=builtin.module({_PASSES})")
 
 
 def mlir_to_llvm(mlir: str) -> str:
     """Translate MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
-    lowered = _run("mlir-opt", [f"--pass-pipeline=builtin.module({_PASSES})"], mlir)
-    return _run("mlir-translate", ["--mlir-to-llvmir"], lowered).decode()
+    return _run(mlir, _OPT, ("mlir-translate", "--mlir-to-llvmir")).decode()
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
     """Translate MLIR in scf, arith and llvm dialects to the llvm dialect only, in generic form."""
-    arguments = [f"--pass-pipeline=builtin.module({_PASSES})", "--mlir-print-op-generic"]
-    return _run("mlir-opt", arguments, mlir).decode()
+    return _run(mlir, (*_OPT, "--mlir-print-op-generic")).decode()
 
 
 def llvm_to_spirv(llvm: str) -> bytes:
@@ -101,12 +152,11 @@ def llvm_to_spirv(llvm: str) -> bytes:
     # induction variables of types such as i3, which are compiled wrongly (_INTEGERS), and CodeGenPrepare turns
     # comparisons into additions with overflow, OpIAddCarry, which PoCL cannot link. The device's own compiler optimizes
     # the kernel.
-    options = [f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"]
-    binary = _run("llc", options, llvm)
+    binary = _run(llvm, ("llc", f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"))
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     # OpenCL allows 64-bit atomics by an extension (cl_khr_int64_base_atomics), which spirv-val does not know.
     environment = "spv1.2" if _INT64_ATOMICS in binary else "opencl2.2"
-    _run("spirv-val", ["--target-env", environment, "-"], binary)
+    _run(binary, ("spirv-val", "--target-env", environment, "-"))
     return binary
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..dialects import tt
 from ..front.structured import kernel
-from ..parse import parse
+from ..parse import read_structured
 from .accesses import Accesses
 from .interval import Interval, exactly, fit
 from .values import Pointer, Value, width
@@ -74,7 +74,7 @@ class Footprints:
     """
 
     def __init__(self, structured: str) -> None:
-        self._body = kernel(parse(structured)).body.block
+        self._body = kernel(read_structured(structured)).body.block
         types = [argument.type for argument in self._body.args]
         self.pointers = [i for i, type in enumerate(types) if isinstance(type, tt.PointerType)]
         """The indices of the pointer parameters."""

@@ -28,7 +28,7 @@ from foundry_core.footprint.integers import INTEGERS
 from foundry_core.front.masks import sufficient
 from foundry_core.front.scalars import constant
 from foundry_core.front.structured import kernel
-from foundry_core.parse import parse
+from foundry_core.parse import read_structured
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -57,7 +57,7 @@ class Reach:
 
 def reach(structured: str) -> Reach:
     """Read a kernel in structured form (the stage `tile`)."""
-    body = kernel(parse(structured)).body.block
+    body = kernel(read_structured(structured)).body.block
     return Reach("\n".join(_Writer(body).lines), _block(body))
 
 

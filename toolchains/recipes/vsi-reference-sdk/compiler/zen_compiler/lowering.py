@@ -25,7 +25,7 @@ from foundry_core.mapping.workgroup import program as workgroup
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.parse import parse
+from foundry_core.parse import read_structured
 from foundry_core.pipeline import deep_expressions, read_kernel, to_llvm, to_spirv
 from foundry_core.tools import LLVM_INTRINSIC
 
@@ -70,7 +70,7 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None) -> Lowered:
     read = read_kernel(ttir)
     vector_bytes = _vector_bytes()
     with deep_expressions():
-        function = kernel(parse(read.text))
+        function = kernel(read_structured(read.text))
         program: _Commanded
         if threads > 1:
             group = WorkGroupTarget(vector_bytes, llvm_intrinsics=True, work_items=threads)

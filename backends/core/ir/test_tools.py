@@ -1,0 +1,69 @@
+"""Programs in a pipe: their results, their failures, and their version. Scripts stand in for LLVM's programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from foundry_core import tools
+from foundry_core.errors import ToolError
+
+Install = Callable[..., None]
+# More than a pipe holds, so that programs that wait for each other would wait for ever.
+LARGE = "x" * (1 << 20)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return a function that installs scripts of a shell as tools, by name; llc answers --version as LLVM 22's does."""
+    monkeypatch.setenv("FOUNDRY_LLVM_BIN", str(tmp_path))
+    for cache in (tools.tool, tools._path, tools._check_folder):
+        cache.cache_clear()
+
+    def write(version: int = tools.LLVM_MAJOR, **scripts: str) -> None:
+        scripts = {"llc": f"echo LLVM version {version}.1.0", **scripts}
+        for name, script in scripts.items():
+            path = tmp_path / name.replace("_", "-")
+            path.write_text(f"#!/bin/sh\n{script}\n")
+            path.chmod(0o755)
+
+    return write
+
+
+def test_a_text_larger_than_a_pipe_goes_through_both_programs(install: Install) -> None:
+    install(mlir_opt="cat | tr x y", mlir_translate='test "$1" = --mlir-to-llvmir && cat | tr y z')
+    assert tools.mlir_to_llvm(LARGE) == LARGE.replace("x", "z")
+
+
+@pytest.mark.parametrize("failing", ["mlir-opt", "mlir-translate"])
+def test_the_first_program_that_fails_is_named_with_what_it_printed(install: Install, failing: str) -> None:
+    # It ends before it has read its input.
+    scripts = {"mlir-opt": "cat", "mlir-translate": "cat"} | {failing: "echo no such dialect >&2; exit 3"}
+    install(**{name.replace("-", "_"): script for name, script in scripts.items()})
+    with pytest.raises(ToolError, match=rf"^{failing} .*failed with exit status 3:\nno such dialect$"):
+        tools.mlir_to_llvm(LARGE)
+
+
+def test_a_program_that_died_of_a_signal_is_not_taken_for_one_that_succeeded(install: Install) -> None:
+    install(mlir_opt="echo half; kill -SEGV $$", mlir_translate="cat")
+    with pytest.raises(ToolError, match=r"mlir-opt .*failed with exit status -11"):
+        tools.mlir_to_llvm("")
+
+
+def test_long_messages_do_not_stop_a_program(install: Install) -> None:
+    install(mlir_opt=f"head -c {1 << 20} /dev/zero | tr '\\0' e >&2; exit 1", mlir_translate="cat")
+    with pytest.raises(ToolError, match=r"eeee$"):
+        tools.mlir_to_llvm("")
+
+
+def test_another_llvm_is_refused_even_if_it_does_not_fail(install: Install) -> None:
+    install(version=21, mlir_opt="cat", mlir_translate="cat")
+    with pytest.raises(ToolError, match="has LLVM 21, the lowering needs LLVM 22"):
+        tools.mlir_to_llvm("")
+
+
+def test_a_missing_program_is_named(install: Install) -> None:
+    install(mlir_opt="cat")
+    with pytest.raises(ToolError, match="mlir-translate is not on PATH"):
+        tools.mlir_to_llvm("")
