@@ -44,15 +44,6 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
 
 
-@pytest.mark.slow
-def test_the_front_of_the_lowering_is_tested_on_a_machine_without_triton() -> None:
-    """CONTRIBUTING.md tells developers to use plain pytest for them."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    file = paths.BACKENDS / "core" / "tests" / "test_front.py"
-    done = subprocess.run([Path(sys.executable).with_name("pytest"), "-q", file], env=environment, capture_output=True)
-    assert done.returncode == 0, done.stdout.decode()
-
-
 def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lint = CheckPart("lint", lambda line: None)
     parts = [lint, part(tmp_path / "one", tests=5, skipped=1), part(tmp_path / "two", tests=3)]

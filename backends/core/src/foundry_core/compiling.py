@@ -235,7 +235,13 @@ def _keep_loops(module: Any) -> None:
 
 
 def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
-    """Run the passes that Triton's other backends run on TTIR."""
+    """Run the passes that Triton's other backends run on TTIR, as the first stage of every backend.
+
+    A device that this process has opened starts its own compiler meanwhile. Triton runs stages only for a kernel that
+    is not in its cache.
+    """
+    if (opencl := sys.modules.get(f"{__package__}.opencl")) is not None:
+        opencl.start_compilers()
     ones = _last_strides(module)
     if ones:
         manager = _passes(module)

@@ -157,6 +157,23 @@ def call_bytes(device: cl.Device) -> int:
     return found[0] if found else WorkItemTarget.call_bytes
 
 
+_not_started: list[cl.Context] = []
+
+
+def start_compilers() -> None:
+    """Let each device of PoCL that was opened load its compiler and its library, in another thread.
+
+    This takes PoCL 0.4 s of processor time at the first kernel that it builds, as long as our stages take for it.
+    """
+    while _not_started:
+        threading.Thread(target=_build_nothing, args=(_not_started.pop(),)).start()
+
+
+def _build_nothing(context: cl.Context) -> None:
+    with suppress(cl.Error):  # the first kernel will say it
+        cl.Program(context, EMPTY).build()
+
+
 class Device:
     """An OpenCL device with its context and queue.
 
@@ -186,7 +203,8 @@ class Device:
         self.memory = memory or (Memory.SVM if shares else Memory.BUFFER)
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self._compiler: threading.Thread | None = None
+        if is_pocl(device):
+            _not_started.append(self.context)
 
     def ran(self) -> Ran:
         """Return the description of this device for reports."""
@@ -197,19 +215,6 @@ class Device:
             driver=f"{self.cl.platform.name.strip()} {self.cl.driver_version.strip()} ({self.cl.version.strip()})",
             memory="zero-copy (system SVM)" if self.memory is Memory.SVM else "OpenCL buffers",
         )
-
-    def start_compiler(self) -> None:
-        """Let PoCL load its compiler and its library in another thread, for the first kernel that is built.
-
-        This takes PoCL 0.4 s of processor time, as long as our stages take for the first kernel of a process.
-        """
-        if is_pocl(self.cl) and self._compiler is None:
-            self._compiler = threading.Thread(target=self._build_nothing)
-            self._compiler.start()
-
-    def _build_nothing(self) -> None:
-        with suppress(cl.Error):  # the first kernel will say it
-            cl.Program(self.context, EMPTY).build()
 
     def build(self, spirv: bytes) -> cl.Program:
         """Compile a SPIR-V module for the device.

@@ -6,18 +6,22 @@ import re
 from collections.abc import Mapping
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import UNKNOWN_LOC, Builtin, FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    Builtin,
+    CallSiteLoc,
+    LocationAttr,
+    ModuleOp,
+)
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Dialect, SSAValue
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import StringLiteral
 
 from .dialects.arith import ArithOnTensors
 from .dialects.llvm import LLVM
-from .dialects.reader import Reader
+from .dialects.reader import PLACE, STRING, Reader, read_place
 from .dialects.tile import Tile
 from .dialects.tt import TT
 from .effects import refuse_undeclared
@@ -29,7 +33,9 @@ DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, Tile)
 
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
-_PART = re.compile(r'("(?:[^"\\]|\\.)*"):(\d+):(\d+)|(#loc\d*)')
+_USED = re.compile(r"#loc\d*")
+_NAMED = re.compile(rf"{STRING}\((#loc\d*)\)")
+_CALLED = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)")
 _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 # Barriers: tl.debug_barrier, and those that compiling.py inserts into loops; in the GPU dialect until Triton 3.6.
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
@@ -50,29 +56,33 @@ def context() -> Context:
     return made
 
 
-def _locations(text: str) -> dict[str, LocationAttr]:
-    """Return the place in a file for each `#locN = loc(...)`; for a call, where it was called: the user's line."""
+def _locations(text: str, known: Context) -> dict[str, LocationAttr]:
+    """Return what each `#locN = loc(...)` means. MLIR prints most of them below the module, in no order.
+
+    Names of values, `"x"(#loc1)`, are left out.
+    """
     defined = dict(_ALIAS.findall(text))
     found: dict[str, LocationAttr] = {}
 
     def visit(name: str) -> LocationAttr:
         if name not in found:
-            # `"name"(#loc1)`, `callsite(callee at caller)`, `fused[first, other]`.
-            parts = [_place(*part) or visit(part[3]) for part in _PART.findall(defined.get(name, ""))]
-            known = [part for part in parts if isinstance(part, FileLineColLoc)]
-            found[name] = known[0 if defined.get(name, "").startswith("fused") else -1] if known else UNKNOWN_LOC
+            found[name] = read(defined.get(name, "unknown"))
         return found[name]
+
+    def read(location: str) -> LocationAttr:
+        if place := PLACE.fullmatch(location):
+            return read_place(*place.groups())
+        if named := _NAMED.fullmatch(location):
+            return visit(named[1])
+        if called := _CALLED.fullmatch(location):
+            return CallSiteLoc(visit(called[1]), visit(called[2]))
+        for name in _USED.findall(location):
+            visit(name)
+        return Reader(known, f"loc({location})", found).parse_optional_location() or UNKNOWN_LOC
 
     for name in defined:
         visit(name)
     return found
-
-
-def _place(file: str, line: str, column: str, _alias: str) -> FileLineColLoc | None:
-    if not file:
-        return None
-    name = StringLiteral(0, len(file), Input(file, "")).string_contents if "\\" in file else file[1:-1]
-    return FileLineColLoc(StringAttr(name), IntAttr(int(line)), IntAttr(int(column)))
 
 
 def _without_barriers(text: str) -> str:
@@ -107,11 +117,12 @@ def parse(text: str) -> ModuleOp:
             not declared.
         LoweringError: the text is not well-formed: a defect of ours, or new syntax of a new Triton.
     """
-    locations = _locations(text)
-    text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_ALIAS.sub("", _LOOP_HINTS.sub("", text))))
-    _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
+    known = context()
     try:
-        module = Reader(context(), text, locations).parse_module()
+        locations = _locations(text, known)
+        text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_ALIAS.sub("", _LOOP_HINTS.sub("", text))))
+        _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
+        module = Reader(known, text, locations).parse_module()
     except ParseError as error:
         raise LoweringError(f"cannot read this IR: {error}") from error
     refuse_undeclared(module)

@@ -56,11 +56,6 @@ class SpirvBackend(ProgramBackend):
         stages["mlir"] = functools.partial(make_mlir, work_item=device(self.target))
         stages["llir"] = make_llir
         stages["spv"] = make_spirv
-        # Triton calls this function only for a kernel that is not in its cache.
-        from .driver import open_device
-
-        if open_device.cache_info().currsize:
-            open_device().start_compiler()
 
     def hash(self) -> str:
         return f"{self.target.arch}-{compiler_fingerprint()}"

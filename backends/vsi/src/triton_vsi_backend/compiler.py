@@ -24,7 +24,6 @@ from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
 
 from . import pieces
-from .devices import open_device
 from .errors import MissingError, VsiError
 
 _WARP = 32
@@ -85,9 +84,6 @@ class VsiBackend(ProgramBackend):
         # zen-compiler decides what a `while` without effects means. No barriers are added to keep such a loop.
         stages["ttir"] = clean_up
         stages["spv"] = functools.partial(make_spirv, options=options)
-        # Triton calls this function only for a kernel that is not in its cache.
-        if open_device.cache_info().currsize:
-            open_device().start_compiler()
 
     def hash(self) -> str:
         return f"{self.target.arch}-{compiler_fingerprint()}"

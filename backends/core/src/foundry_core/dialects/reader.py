@@ -9,13 +9,29 @@ import re
 from collections.abc import Mapping
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
 from xdsl.ir import TypeAttribute
 from xdsl.parser import Parser
 
-_ALIAS = re.compile(r"loc\((#loc\d*)\)")
+STRING = r'"(?:[^"\\]|\\.)*"'
+PLACE = re.compile(rf"({STRING}):(\d+):(\d+)")
+_LOCATION = re.compile(rf"loc\((?:{STRING}\((#loc\d*)\)|(#loc\d*)|{PLACE.pattern})\)")
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))")
 # A type without strings and functions, with up to two nested brackets, as tensor<8x!tt.ptr<f32>>.
 _TYPE = re.compile(r"!?[A-Za-z_][\w.]*(?:<(?:[^<>()\"]|<[^<>()\"]*>)*>)?(?![<\w.])")
+
+
+def read_place(file: str, line: str, column: str) -> FileLineColLoc:
+    """Return the location of `file:line:column`, each as in the text.
+
+    Strings of MLIR have `\\\\`, and two hexadecimal digits for a byte that is not ASCII. xDSL's parser takes such a
+    file name for bytes, and refuses it.
+    """
+    name = file[1:-1]
+    if "\\" in name:
+        escaped = name.encode()
+        name = _ESCAPE.sub(lambda part: bytes.fromhex(part[1].decode()) if part[1] else part[2], escaped).decode()
+    return FileLineColLoc(StringAttr(name), IntAttr(int(line)), IntAttr(int(column)))
 
 
 class Reader(Parser):
@@ -24,7 +40,7 @@ class Reader(Parser):
     Args:
         context: the known dialects.
         text: the module, without the definitions of `locations`.
-        locations: what the names of locations, such as `#loc1`, mean.
+        locations: what the names of locations, such as `#loc1`, mean. Names of values, `"x"(#loc1)`, are left out.
     """
 
     def __init__(self, context: Context, text: str, locations: Mapping[str, LocationAttr]) -> None:
@@ -35,11 +51,15 @@ class Reader(Parser):
         self._types: dict[str, TypeAttribute] = {}
 
     def parse_optional_location(self) -> LocationAttr | None:
-        found = _ALIAS.match(self._text, self.pos)
-        if found is None or found[1] not in self._locations:
+        found = _LOCATION.match(self._text, self.pos)
+        if found is None:
+            return super().parse_optional_location()
+        named, alias, *place = found.groups()
+        location = read_place(*place) if place[0] else self._locations.get(named or alias)
+        if location is None:
             return super().parse_optional_location()
         self._resume_from(found.end())
-        return self._locations[found[1]]
+        return location
 
     def parse_optional_type(self) -> TypeAttribute | None:
         found = _TYPE.match(self._text, self.pos)

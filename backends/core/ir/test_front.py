@@ -7,7 +7,7 @@ import re
 import pytest
 from foundry_core.dialects.arith import CmpiOp, ConstantOp
 from foundry_core.dialects.tile import LoadOp
-from foundry_core.errors import LoweringError, UnsupportedOperation
+from foundry_core.errors import LoweringError, UnsupportedOperation, source_lines
 from foundry_core.front.masks import sufficient
 from foundry_core.front.scalars import constant
 from foundry_core.parse import parse
@@ -293,6 +293,40 @@ def test_an_unknown_operation_is_named_with_the_line_that_called_it() -> None:
     assert (refused.value.operation, refused.value.place) == ("tt.unknown", "mine.py:7")
 
 
+@pytest.mark.parametrize(
+    ("location", "lines"),
+    [
+        ('"k.py":3:9', ["k.py:3"]),
+        ('"x"(#loc7)', ["k.py:7"]),
+        ("callsite(#loc5 at #loc7)", ["lib.py:5", "k.py:7"]),
+        ("callsite(#loc9 at #loc7)", ["lib.py:5", "k.py:9", "k.py:7"]),
+        ("fused[#loc1, #loc5, #loc7]", ["lib.py:5"]),
+        (r'"a \22b\22 \\C \C3\A9.py":3:9', ['a "b" \\C é.py:3']),
+        (r'"\C3\A9"(#loc7)', ["k.py:7"]),
+        ('"k.py":3:9 to :11', None),
+        ("unknown", []),
+    ],
+)
+def test_location_has_the_lines_that_called_it(location: str, lines: list[str] | None) -> None:
+    text = f"""module {{ tt.func public @k(%p: !tt.ptr<f32> loc("\\C3\\A9"(#loc7))) {{
+      %c = arith.constant 1 : i32 loc(#loc)
+      tt.return
+    }} }}
+#loc = loc({location})
+#loc9 = loc(callsite(#loc5 at #loc8))
+#loc8 = loc("k.py":9:1)
+#loc7 = loc("k.py":7:1)
+#loc5 = loc("lib.py":5:1)
+#loc1 = loc(unknown)
+"""
+    if lines is None:
+        with pytest.raises(LoweringError):
+            parse(text)
+        return
+    op = next(op for op in parse(text).walk() if isinstance(op, ConstantOp))
+    assert [f"{line.filename.data}:{line.line.data}" for line in source_lines(op.location)] == lines
+
+
 NUMBERED = """
 module { tt.func public @k(%p: !tt.ptr<f32>) {
   %a = arith.constant 1 : i32
@@ -312,3 +346,15 @@ def test_names_that_end_in_numbers_stay_different_when_they_are_printed() -> Non
     defined = re.findall(r"(%\w+) = ", text)
     assert len(set(defined)) == len(defined) == 4
     assert str(parse(to_structured(NUMBERED)))
+
+
+def test_a_file_whose_name_is_not_ascii_is_read_again_from_structured_form() -> None:
+    text = to_structured(r"""module { tt.func public @k(%p: !tt.ptr<f32> loc("\C3\A9"(#loc))) {
+      %x = tt.load %p : !tt.ptr<f32> loc(#loc)
+      tt.store %p, %x : !tt.ptr<f32> loc(#loc)
+      tt.return
+    } }
+#loc = loc("jos\C3\A9\\k.py":3:1)
+""")
+    load = next(op for op in parse(text).walk() if isinstance(op, LoadOp))
+    assert [line.filename.data for line in source_lines(load.location)] == [r"josé\k.py"]

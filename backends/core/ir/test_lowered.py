@@ -1,4 +1,4 @@
-"""What the planner and each mapping make of a kernel in structured form, read from the text: no device, no Triton."""
+"""What holds for every row of the table of operations, and for an operation that is in no table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foundry_core.mapping.workitem.program import lower
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.ops.elementwise import ELEMENTWISE, ROWS, SYMBOLS, Row
 from foundry_core.parse import parse
-from foundry_core.pipeline import WorkGroupTarget, to_mlir, to_tasklet_mlir, to_work_group_mlir
+from foundry_core.pipeline import to_mlir, to_tasklet_mlir
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block
@@ -50,15 +50,6 @@ def body_of(text: str) -> Block:
     return kernel(parse(text)).body.block
 
 
-def in_order(text: str, *patterns: str) -> None:
-    """Check that lines that match the patterns are in this order."""
-    at = 0
-    for pattern in patterns:
-        found = re.compile(pattern).search(text, at)
-        assert found, f"{pattern} is not behind {text[max(0, at - 200) : at]}"
-        at = found.end()
-
-
 # Functions of one argument by their OpenCL names, without those that are lowered to two calls.
 COSTLY = {
     row.opencl: row.operation.name
@@ -92,42 +83,6 @@ def test_a_load_alone_with_two_uses_is_kept_and_cheap_arithmetic_on_it_is_not() 
     text = structured(f"%y = math.floor %x : tensor<64xf32>\n{store('%y', '%q')}{store('%x', '%o')}")
     (kept,) = Plan(body_of(text)).stored
     assert isinstance(kept.owner, tile.LoadOp)
-
-
-def test_a_load_with_one_use_needs_no_memory() -> None:
-    text = structured(f"%y = arith.addf %x, %x : tensor<64xf32>\n{store('%y', '%q')}")
-    assert not Plan(body_of(text)).stored
-    assert "llvm.alloca" not in to_mlir(text)
-
-
-def test_a_work_item_asks_for_its_program_by_its_group() -> None:
-    text = to_mlir(
-        structured(f"%i = tt.get_program_id y : i32\n%r = tt.splat %i : i32 -> tensor<64xi32>\n{store('%x', '%q')}")
-    )
-    in_order(
-        text, r"reqd_work_group_size = array<i32: 1, 1, 1>", "_Z12get_group_idj", "llvm.load .*!global", "llvm.store"
-    )
-    assert "barrier" not in text
-
-
-def test_a_work_group_stores_between_two_barriers_and_shares_the_turns() -> None:
-    text = to_work_group_mlir(structured(store("%x", "%q")), WorkGroupTarget(work_items=32))
-    in_order(
-        text,
-        r"reqd_work_group_size = array<i32: 32, 1, 1>",
-        "_Z12get_local_idj",
-        "llvm.call .*_Z7barrierj",
-        "scf.for",
-        "llvm.store .*!global",
-        "llvm.call .*_Z7barrierj",
-        "llvm.return",
-    )
-
-
-def test_a_tasklet_copies_a_row_in_computes_it_and_copies_it_out() -> None:
-    lowered = to_tasklet_mlir(structured(f"%y = arith.addf %x, %x : tensor<64xf32>\n{store('%y', '%q')}"))
-    in_order(lowered.text, "llvm.intr.memcpy", "scf.for", "arith.addf", "llvm.intr.memcpy", "llvm.return")
-    assert "vector<" not in lowered.text
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.opencl], ids=lambda row: row.opencl)

@@ -1,0 +1,97 @@
+"""Check what each stage makes of the kernels in this folder, in text: no Triton, no device, no container.
+
+A file is a kernel in TTIR or in structured form, with filecheck's comments. A comment's prefix names the stage whose
+output it is about; a stage without a comment is not run.
+
+| prefix | output |
+|---|---|
+| TILE | structured form (pipeline.to_structured) |
+| PLAN | a line for each tile: `memory` if the plan stores it where it is defined, `late` if it is computed at its use |
+| WORKITEM | MLIR for a work-item with vectors of 16 bytes |
+| WORKGROUP | MLIR for a work-group of 32 work-items |
+| TASKLET | MLIR for a tasklet of a DPU |
+
+A kernel that a stage refuses gives `refused: ` and the message. `python test_ir.py FILE STAGE` prints a stage's output.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filecheck.finput import FInput
+from filecheck.matcher import Matcher
+from filecheck.options import Options
+from filecheck.parser import Parser
+from foundry_core.errors import LoweringError
+from foundry_core.front.structured import kernel
+from foundry_core.mapping.base.plan import Plan, is_tile
+from foundry_core.pipeline import (
+    TaskletTarget,
+    WorkGroupTarget,
+    WorkItemTarget,
+    read_structured,
+    to_mlir,
+    to_structured,
+    to_tasklet_mlir,
+    to_work_group_mlir,
+)
+
+FOLDER = Path(__file__).parent
+
+
+def plan(structured: str) -> str:
+    body = kernel(read_structured(structured)).body.block
+    stored = Plan(body).stored
+    tiles = [value for op in body.walk() for value in op.results if is_tile(value)]
+    return "\n".join(
+        f"{'memory' if tile in stored else 'late'} %{tile.name_hint} = {tile.owner.name}" for tile in tiles
+    )
+
+
+STAGES: dict[str, Callable[[str], str]] = {
+    "TILE": lambda text: text,
+    "PLAN": plan,
+    "WORKITEM": lambda text: to_mlir(text, WorkItemTarget(vector_bytes=16)),
+    "WORKGROUP": lambda text: to_work_group_mlir(text, WorkGroupTarget(vector_bytes=16, work_items=32)),
+    "TASKLET": lambda text: to_tasklet_mlir(text, TaskletTarget()).text,
+}
+
+
+def output(text: str, stage: str) -> str:
+    """Return what a stage makes of a kernel, or its refusal."""
+    text = re.sub(r"^ *//.*\n", "", text, flags=re.MULTILINE)
+    try:
+        return STAGES[stage](text if " tile." in text else to_structured(text))
+    except LoweringError as refusal:
+        return f"refused: {refusal}\n"
+
+
+def checks() -> list[tuple[str, str]]:
+    """Return each file with each stage that it has a comment for."""
+    found = []
+    for path in sorted(FOLDER.glob("*.mlir")):
+        text = path.read_text()
+        prefixes = set(re.findall(r"^ *// ?([A-Z]+)(?:-[A-Z0-9-]+)?:", text, re.MULTILINE))
+        assert prefixes and prefixes <= set(STAGES), f"{path.name} has comments for {prefixes or 'no stage'}"
+        found += [(path.stem, stage) for stage in STAGES if stage in prefixes]
+    return found
+
+
+@pytest.mark.parametrize(("name", "stage"), checks())
+def test_stage_of_a_kernel(name: str, stage: str) -> None:
+    path = FOLDER / f"{name}.mlir"
+    given = output(path.read_text(), stage)
+    options = Options(str(path), check_prefixes=[stage])
+    matcher = Matcher(options, FInput(stage, given), Parser.from_opts(options))
+    matcher.stderr = io.StringIO()
+    status = matcher.run()
+    assert status == 0, f"{matcher.stderr.getvalue()}\n{given}"
+
+
+if __name__ == "__main__":
+    print(output(Path(sys.argv[1]).read_text(), sys.argv[2]))
