@@ -220,6 +220,8 @@ class _Builder:
         # The interpreter stores bf16 as 16-bit integers, and converts them only from and to f32.
         plain = "bf16" not in (a.type.name, kind.name) or "f32" in (a.type.name, kind.name)
         plain = plain or a.type.name == "bf16"  # converted through f32
+        # A condition on a scalar float keeps the float's type in the interpreter, which then repeats it as a float.
+        plain = plain and not (kind.kind == "b" and a.type.kind == "f" and not a.shape)
         text = f"{a.name}.to(tl.{kind.triton})"
         return self.add(
             kind, a.shape, text, [a], lambda known: values.cast(known.variables[a.name], kind),
@@ -257,6 +259,10 @@ class _Builder:
             names += ["bitcast"]
         if a.shape == self.tile and len(a.shape) == 2:
             names += ["trans"]
+        if a.shape == self.tile:
+            names += ["halves"] + ["dot"] * (a.type.kind in "iu" and self.square() is not None)
+        if a.shape and any(each.safe and each.type.kind in "iu" and each.shape == a.shape for each in self.known):
+            names += ["gather"]
         names += ["load"]
         return self.named(self.pick([name for name in names if name not in self.limits.without]), a)
 
@@ -280,6 +286,8 @@ class _Builder:
                 safe = safe and (kind.kind != "f" or (a.exact and all(each.exact for each in uses)))
                 compute = partial(_two, lambda x, y: values.compared(sign, x, y), a.name, other)
                 shape = _joined(a, *uses)
+                # As a cast to i1.
+                plain = plain and not (kind.kind == "f" and not shape)
                 return self.add(I1, shape, f"{a.name} {sign} {text}", [a, *uses], compute, safe=safe, plain=plain)
             case "+" | "-" | "*" | "/" | "&" | "|" | "^" | "//" | "%" | "<<" | ">>" | "min" | "max" | "umulhi":
                 return self.two(name, a, plain)
@@ -334,7 +342,68 @@ class _Builder:
                     kind, a.shape, text, [a], lambda known: values.scanned(known.variables[a.name], axis, reverse),
                     safe=a.safe,
                 )  # fmt: skip
+            case "gather":
+                return self.gather(a)
+            case "halves":
+                return self.halves(a)
+            case "dot":
+                return self.dot(a)
         return self.reduce(name, a)
+
+    def gather(self, a: Variable) -> Variable:
+        """Add a gather along an axis. The index is within the tile."""
+        axis = self.draw(st.integers(0, len(a.shape) - 1))
+        index = self.variable(lambda each: each.safe and each.type.kind in "iu" and each.shape == a.shape)
+        assert index is not None
+        place, last = index.name, a.shape[axis] - 1
+        text = f"tl.gather({a.name}, {place}{'.to(tl.int32)' * (index.type.bits <= 16)} & {last}, {axis})"
+
+        def gathered(known: Context) -> Value:
+            value, at = known.variables[a.name], known.variables[place].data.astype(np.int64) & last
+            return _each_part(lambda part: np.take_along_axis(part, at, axis), value)
+
+        return self.add(a.type, a.shape, text, [a, index], gathered, safe=a.safe, exact=a.exact)
+
+    def halves(self, a: Variable) -> Variable:
+        """Add every other element of the elements of two tiles, one after the other, in the tile's shape."""
+        b, number, rank = self.operand(a.type, a.shape), self.draw(st.integers(0, 1)), len(a.shape)
+        order = ", ".join(map(str, (rank, *range(rank))))
+        pairs = ", ".join(map(str, (*a.shape, 2)))
+        text = f"tl.split(tl.reshape(tl.permute(tl.join({a.name}, {b.name}), {order}), ({pairs})))[{number}]"
+
+        def chosen(known: Context) -> Value:
+            return _each_part(
+                lambda *parts: np.concatenate([part.ravel() for part in parts])[number::2].reshape(a.shape),
+                *(known.variables[each.name] for each in (a, b)),
+            )
+
+        return self.add(
+            a.type, a.shape, text, [a, b], chosen, safe=a.safe and b.safe, exact=a.exact and b.exact,
+        )  # fmt: skip
+
+    def square(self) -> tuple[int, int] | None:
+        """Return (B, M) such that B tiles (M, M) have as many elements as the tile, M as large as possible."""
+        size = int(np.prod(self.tile))
+        return next(((size // m**2, m) for m in (16, 8, 4, 2, 1) if size % m**2 == 0), None)
+
+    def dot(self, a: Variable) -> Variable:
+        """Add a product of tiles of i8, or of a batch of them, in the tile's shape."""
+        found = self.square()
+        assert found is not None
+        count, extent = found
+        shape = (count, extent, extent) if count > 1 or self.flag() else (extent, extent)
+        factors = [self.cast(each, TYPES["i8"]) for each in (a, self.operand(I32, a.shape))]
+        written = ", ".join(f"tl.reshape({_full(each, a.shape)}, {shape})" for each in factors)
+
+        def product(known: Context) -> Value:
+            x, y = (known.variables[each.name] for each in factors)
+            parts = [np.broadcast_to(each.data, a.shape).reshape(shape).astype(np.int32) for each in (x, y)]
+            opens = [np.broadcast_to(each.open, a.shape).reshape(shape) for each in (x, y)]
+            open = opens[0].any(-1, keepdims=True) | opens[1].any(-2, keepdims=True)
+            return Value(I32, (parts[0] @ parts[1]).reshape(a.shape), open=open.reshape(a.shape))
+
+        text = f"tl.reshape(tl.dot({written}), {a.shape})"
+        return self.add(I32, a.shape, text, factors, product, safe=all(each.safe for each in factors))
 
     def variable_of(self, a: Variable) -> tuple[str, Compute, list[Variable]]:
         b = self.operand(a.type)
@@ -511,6 +580,21 @@ def _negated(a: Value) -> Value:
 def _small(a: Value, mask: int, plus: int) -> Value:
     kind = a.type.numpy
     return Value(a.type, ((a.data & kind.type(mask)) + kind.type(plus)).astype(kind), open=a.open)
+
+
+def _full(a: Variable, shape: Shape) -> str:
+    """Return the text of a variable as a tile of this shape."""
+    return a.name if a.shape == shape else f"tl.broadcast_to({a.name}, {shape})"
+
+
+def _each_part(move: Callable[..., Array], *of: Value) -> Value:
+    """Return a value whose elements, with their errors, come from other places of values of one shape."""
+    shape = np.broadcast_shapes(*(each.data.shape for each in of))
+    parts = {
+        name: move(*(np.broadcast_to(getattr(each, name), shape) for each in of))
+        for name in ("data", "error", "fused", "open")
+    }
+    return Value(of[0].type, **parts)
 
 
 def _transposed(a: Value, shape: Shape) -> Value:

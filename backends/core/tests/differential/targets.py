@@ -7,7 +7,8 @@ from .drawing import Limits
 LIMITS = {
     "spirv": Limits(),
     "vsi": Limits(
-        without=frozenset({"f64"}),
+        # tl.dot takes blocks of at least 16 x 16 x 8.
+        without=frozenset({"f64", "dot"}),
         options=({"num_warps": 1}, {"num_warps": 1, "enable_multi_threads": True}),
     ),
     # A program has at most 4096 instructions, and an operation on floats calls a software function.
