@@ -50,9 +50,9 @@ def test_f64_is_summed_in_f64() -> None:
     near(out, a, b, np.zeros((16, 16)), float(np.finfo(np.float64).eps))
 
 
-@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3", "bf16x3", "bf16x6"])
 def test_a_lower_precision_may_be_asked_for(precision: str) -> None:
-    """tf32 has 10 bits after the point; a backend may compute more exactly."""
+    """tf32 has 10 bits after the point, three bf16 have 24; a backend may compute more exactly."""
     a, b = (operand(np.float32, seed, 256, special=False).reshape(16, 16) for seed in (1, 2))
     out = poisoned(16, 16, dtype=np.float32)
     launch(product, (1,), a, b, out, out, M=16, N=16, K=16, PRECISION=precision, ADD=False)
@@ -112,6 +112,37 @@ def test_a_batch_of_products() -> None:
     out = poisoned(4, 16, 16, dtype=np.float32)
     launch(batched, (1,), a, b, out, B=4, S=16)
     near(out, a, b, np.zeros((4, 16, 16)), float(np.finfo(np.float32).eps))
+
+
+@triton.jit
+def batches(
+    a, b, c, out, turns, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TURNED: tl.constexpr
+):
+    h, i, j, k = tl.arange(0, B)[:, None, None], tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + h * M * K + i[None, :, None] * K + k[None, None, :])
+    if TURNED:
+        y = tl.trans(tl.load(b + h * N * K + j[None, :, None] * K + k[None, None, :]), 0, 2, 1)
+    else:
+        y = tl.load(b + h * N * K + k[None, :, None] * N + j[None, None, :])
+    at = h * M * N + i[None, :, None] * N + j[None, None, :]
+    z = tl.load(c + at)
+    for _ in range(turns):
+        z = tl.dot(x, y, z, out_dtype=z.dtype, input_precision="ieee")
+    tl.store(out + at, z)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("b", "m", "n", "k"), [(1, 16, 16, 16), (8, 16, 32, 16), (2, 32, 16, 64)])
+@pytest.mark.parametrize("types", ["f32 f32", "f16 f32", "f16 f16", "bf16 f32", "f64 f64", "i8 i32"])
+def test_batches_of_products_of_each_type(b: int, m: int, n: int, k: int, types: str, turned: bool) -> None:
+    """All numbers are small integers, so that every sum is exact."""
+    factor, result = (DTYPES[each] for each in types.split())
+    random = np.random.default_rng(17)
+    x, y = (random.integers(-3, 4, (b, *shape)).astype(factor) for shape in ((m, k), (k, n)))
+    z, out = random.integers(-9, 9, (b, m, n)).astype(result), poisoned(b, m, n, dtype=result)
+    stored = np.ascontiguousarray(y.transpose(0, 2, 1)) if turned else y
+    launch(batches, (1,), x, stored, z, out, 2, B=b, M=m, N=n, K=k, TURNED=turned)
+    check(out, z.astype(np.float64) + 2 * (x.astype(np.float64) @ y.astype(np.float64)))
 
 
 @triton.jit

@@ -1,6 +1,8 @@
-"""Operations that move elements: reshape, transpose, broadcast, join, split, cat, flip, gather, histogram, sort."""
+"""Operations that move elements: reshape, transpose, broadcast, join, split, cat, flip, gather, map, sort."""
 
 from __future__ import annotations
+
+import inspect
 
 import numpy as np
 import pytest
@@ -103,6 +105,142 @@ def test_tiles_are_joined_and_split(op: str, dtype: str) -> None:
 
 
 @triton.jit
+def of_rank_5(x, y, joined, first, second, turned):
+    at = tl.reshape(tl.arange(0, 64), (2, 1, 4, 2, 4))
+    a, b = tl.load(x + at), tl.load(y + at)
+    pairs = tl.join(a, b)
+    tl.store(joined + tl.reshape(tl.arange(0, 128), (2, 1, 4, 2, 4, 2)), pairs)
+    u, v = tl.split(tl.permute(pairs, 5, 0, 4, 1, 2, 3))
+    part = tl.reshape(tl.arange(0, 64), (2, 2, 4, 1, 4))
+    tl.store(first + part, u)
+    tl.store(second + part, v)
+    tl.store(turned + tl.reshape(tl.arange(0, 64), (4, 2, 4, 1, 2)), tl.trans(a, 4, 3, 2, 1, 0))
+
+
+@pytest.mark.parametrize("dtype", ["f64", "bf16", "u8", "i16"])
+def test_tiles_of_rank_5_are_joined_split_and_permuted(dtype: str) -> None:
+    x, y = (operand(DTYPES[dtype], seed, 64).reshape(2, 1, 4, 2, 4) for seed in (1, 2))
+    pairs = np.stack([x, y], -1)
+    moved = pairs.transpose(5, 0, 4, 1, 2, 3)
+    references = [pairs, moved[..., 0], moved[..., 1], x.transpose(4, 3, 2, 1, 0)]
+    outs = [poisoned(*reference.shape, dtype=DTYPES[dtype]) for reference in references]
+    launch(of_rank_5, (1,), x, y, *outs)
+    for out, reference in zip(outs, references, strict=True):
+        check(out, reference)
+
+
+@triton.jit
+def in_a_loop(x, out, turns, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    for _ in range(turns):
+        first, second = tl.split(tl.reshape(v, (N // 2, 2)))
+        if tl.sum(first, 0) > tl.sum(second, 0):
+            first, second = second, first + 1
+        # One round of a perfect shuffle, from a tile into itself.
+        v = tl.reshape(tl.trans(tl.join(first, second)), (N,))
+    tl.store(out + i, v)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_a_loop_splits_and_joins_the_tile_that_it_carries(turns: int) -> None:
+    x = np.random.default_rng(14).integers(-50, 50, 64).astype(np.int32)
+    v, out = x.copy(), poisoned(64, dtype=np.int32)
+    launch(in_a_loop, (1,), x, out, turns, N=64)
+    for _ in range(turns):
+        first, second = v[::2], v[1::2]
+        if first.sum() > second.sum():
+            first, second = second, first + 1
+        v = np.concatenate([first, second])
+    check(out, v)
+
+
+@triton.jit
+def catenated(x, y, out, DIM: tl.constexpr):
+    at = tl.reshape(tl.arange(0, 32), (2, 4, 4))
+    r = tl.cat(tl.load(x + at), tl.load(y + at), dim=DIM)
+    tl.store(out + tl.arange(0, 64), tl.ravel(r))
+
+
+@pytest.mark.skipif("dim" not in inspect.signature(tl.cat).parameters, reason="tl.cat of this release has no dim")
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_tiles_follow_each_other_along_a_dimension(dim: int) -> None:
+    x, y = (operand(np.float32, seed, 32).reshape(2, 4, 4) for seed in (1, 2))
+    out = poisoned(64, dtype=np.float32)
+    launch(catenated, (1,), x, y, out, DIM=dim)
+    check(out, np.concatenate([x, y], dim).ravel())
+
+
+@triton.jit
+def sign(x, y):
+    if x < y:
+        return -1
+    elif x == y:  # noqa: RET505 - branches with results
+        return 0
+    else:
+        return 1
+
+
+@triton.jit
+def collatz(n, limit):
+    steps, highest = n * 0, n
+    while n > 1 and steps < limit:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+        highest = max(highest, n)
+    return steps, highest
+
+
+@triton.jit
+def mapped(x, y, signs, steps, highest, M: tl.constexpr, N: tl.constexpr):
+    row, at = tl.arange(0, M)[:, None], tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    # The operands are broadcast.
+    tl.store(signs + at, tl.map_elementwise(sign, tl.load(x + row), tl.load(y + at)))
+    n, high = tl.map_elementwise(collatz, tl.load(y + at), tl.full((1, 1), 1000, tl.int32))
+    tl.store(steps + at, n)
+    tl.store(highest + at, high)
+
+
+@pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no map_elementwise")
+@pytest.mark.parametrize(("m", "n"), [(4, 32), (1, 1), (16, 1)])
+def test_a_function_of_scalars_is_mapped_over_tiles(m: int, n: int) -> None:
+    random = np.random.default_rng(15)
+    x, y = random.integers(1, 100, (m, 1)).astype(np.int32), random.integers(1, 100, (m, n)).astype(np.int32)
+    outs = [poisoned(m, n, dtype=np.int32) for _ in range(3)]
+    launch(mapped, (1,), x, y, *outs, M=m, N=n)
+
+    def of(number: int) -> tuple[int, int]:
+        steps, most = 0, number
+        while number > 1:
+            number = number // 2 if number % 2 == 0 else 3 * number + 1
+            steps, most = steps + 1, max(most, number)
+        return steps, most
+
+    check(outs[0], np.sign(x - y))
+    found = np.array([of(int(number)) for number in y.ravel()]).reshape(m, n, 2)
+    check(outs[1], found[..., 0])
+    check(outs[2], found[..., 1])
+
+
+@triton.jit
+def exchanged(a0, a1, a2, a3):
+    return a3, a2, a1, a0
+
+
+@triton.jit
+def packed(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.map_elementwise(exchanged, tl.load(x + i), pack=4)[0])
+
+
+@pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no map_elementwise")
+def test_a_mapped_function_may_take_neighbours_together() -> None:
+    x, out = operand(np.float32, 1, 64), poisoned(64, dtype=np.float32)
+    launch(packed, (1,), x, out, N=64)
+    check(out, x.reshape(-1, 4)[:, ::-1].ravel())
+
+
+@triton.jit
 def counted(x, out, N: tl.constexpr, BINS: tl.constexpr):
     tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + tl.arange(0, N)), BINS))
 
@@ -127,6 +265,30 @@ def test_gather_along_an_axis(axis: int) -> None:
     out = poisoned(8, 16, dtype=np.float32)
     launch(gathered, (1,), x, index, out, AXIS=axis, M=8, N=16)
     check(out, np.take_along_axis(x, index, axis))
+
+
+@triton.jit
+def gathered_of_rank_3(x, index, out, AXIS: tl.constexpr, P: tl.constexpr):
+    i = tl.reshape(tl.arange(0, 128), (4, 2, 16))
+    A: tl.constexpr = P if AXIS % 3 == 0 else 4
+    B: tl.constexpr = P if AXIS % 3 == 1 else 2
+    C: tl.constexpr = P if AXIS % 3 == 2 else 16
+    at = tl.reshape(tl.arange(0, A * B * C), (A, B, C))
+    # A tile that is computed, and used otherwise, too.
+    v = tl.load(x + i) * 2
+    tl.store(out + at, tl.gather(v, tl.load(index + at), AXIS) + tl.max(tl.ravel(v), 0))
+
+
+@pytest.mark.parametrize("kind", ["u8", "i16", "u32", "i64"])
+@pytest.mark.parametrize(("axis", "count"), [(0, 1), (1, 8), (2, 4), (-1, 32)])
+def test_gather_more_or_fewer_elements_than_there_are(axis: int, count: int, kind: str) -> None:
+    x = operand(np.int32, 1, 128, special=False).reshape(4, 2, 16) % 1000
+    shape = list(x.shape)
+    shape[axis] = count
+    index = np.random.default_rng(16).integers(0, x.shape[axis], shape).astype(DTYPES[kind])
+    out = poisoned(*shape, dtype=np.int32)
+    launch(gathered_of_rank_3, (1,), x, index, out, AXIS=axis, P=count)
+    check(out, np.take_along_axis(x * 2, index.astype(np.int64), axis) + (x * 2).max())
 
 
 @triton.jit
