@@ -88,7 +88,7 @@ class Comparison:
         source = kernel.source()
         path = self.folder / f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
         path.write_text(source)
-        outputs = [(section.value.type.numpy, section.length * kernel.programs) for section in kernel.sections]
+        outputs = [(section.value.type.numpy, section.size(kernel.programs)) for section in kernel.sections]
         scalars = [dataset.n, dataset.m, dataset.f]
         inputs = list(kernel.arrays(dataset).values())
         try:
@@ -141,7 +141,7 @@ def script(kernel: Kernel, dataset: Dataset, said: str) -> str:
     ]
     outs, poisons = [], []
     for number, section in enumerate(kernel.sections):
-        kind, size = section.value.type.numpy, section.length * kernel.programs
+        kind, size = section.value.type.numpy, section.size(kernel.programs)
         outs.append(f"out{number}")
         poisons.append(f'    out{number} = np.full({size * kind.itemsize}, {POISON}, np.uint8).view("{kind.name}")')
     tensors = ", ".join(f"Tensor({name})" for name in [*kernel.inputs, *outs])

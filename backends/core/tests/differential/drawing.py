@@ -17,7 +17,22 @@ import numpy as np
 from hypothesis import strategies as st
 
 from . import values
-from .program import SIZE, Branch, Compute, Context, Dataset, Kernel, Loop, Section, Shape, Step, Variable, binary, live
+from .program import (
+    ATOMICS,
+    SIZE,
+    Branch,
+    Compute,
+    Context,
+    Dataset,
+    Kernel,
+    Loop,
+    Section,
+    Shape,
+    Step,
+    Variable,
+    binary,
+    live,
+)
 from .values import F32, F64, FLOATS, I1, I32, INTEGERS, TYPES, Array, Type, Value
 
 Draw = Callable[[Any], Any]
@@ -648,8 +663,22 @@ def _section(draw: Draw, limits: Limits, tile: Shape, types: dict[str, Type], nu
     masks = builder.masks(shape)
     kinds = ["none", "none"] + ["n"] * (layout != "one") + ["variable"] * bool(masks)
     mask = builder.mask(draw(st.sampled_from(kinds)), masks, shape)
+    kinds = ["store", "store", "store", "atomic"] if layout != "one" else ["store"]
+    whole = builder.variable(lambda each: _is_atomic(each, limits) and each.name.startswith(builder.prefix))
+    offset, length, atomic, returned = offsets[layout], 2 * size if layout == "spread" else size, "", False
+    if whole is not None and draw(st.sampled_from(kinds)) == "atomic":
+        value, atomic, returned = whole, draw(st.sampled_from(list(ATOMICS))), draw(st.booleans())
+        bins = draw(st.sampled_from([1, 3, 8]))
+        if not returned:
+            # The indices of all programs; `length` counts elements for each program.
+            offset, length = (f"i % {bins}", lambda known: _at(known, "i") % bins), bins
     wanted = [value.name] + ([] if mask is None else [mask.name])
-    return Section(live(builder.steps, wanted), value, offsets[layout], mask, 2 * size if layout == "spread" else size)
+    return Section(live(builder.steps, wanted), value, offset, mask, length, atomic, returned)
+
+
+def _is_atomic(variable: Variable, limits: Limits) -> bool:
+    kind = variable.type
+    return kind.kind in "iu" and kind.bits >= 32 and f"atomic{kind.bits}" not in limits.without
 
 
 @st.composite

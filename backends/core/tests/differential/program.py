@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .data import fill
+from .job import POISON
 from .values import Array, Type, Value, arithmetic, integral
 
 # Elements of each input array. Addresses stay within it.
@@ -161,13 +162,27 @@ def inner(steps: Iterable[Any]) -> Iterable[Step]:
                 yield each
 
 
+# Atomic operations on integers whose order does not matter.
+ATOMICS: dict[str, Any] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
 @dataclass(frozen=True)
 class Section:
-    """Steps, and the store of one of their results.
+    """Steps, and the store of one of their results, or an atomic operation with it.
 
     Attributes:
         offset: text and meaning of each element's index in the output.
         length: number of output elements for one program, including gaps.
+        atomic: the atomic operation on the output, whose elements may have several indices alike; "" for a store.
+        returned: whether what the atomic operation returns is stored, in another half of the output. No two indices
+            are alike then.
     """
 
     steps: tuple[Any, ...]
@@ -175,6 +190,21 @@ class Section:
     offset: tuple[str, Callable[[Context], Array]]
     mask: Variable | None
     length: int
+    atomic: str = ""
+    returned: bool = False
+
+    def size(self, programs: int) -> int:
+        """Return the number of output elements."""
+        return self.length * programs * (2 if self.returned else 1)
+
+    def lines(self, out: str, programs: int) -> list[str]:
+        """Return the text that writes to the output."""
+        mask = "" if self.mask is None else f", mask={self.mask.name}"
+        place = f"{out} + {self.offset[0]}"
+        if not self.atomic:
+            return [f"tl.store({place}, {self.value.name}{mask})"]
+        change = f"tl.atomic_{self.atomic}({place}, {self.value.name}{mask})"
+        return [f"tl.store({place} + {self.length * programs}, {change}{mask})" if self.returned else change]
 
     @property
     def plain(self) -> bool:
@@ -233,8 +263,7 @@ class Kernel:
         for number, section in enumerate(self.sections):
             for step in section.steps:
                 lines += step.lines("    ")
-            mask = "" if section.mask is None else f", mask={section.mask.name}"
-            lines.append(f"    tl.store(out{number} + {section.offset[0]}, {section.value.name}{mask})")
+            lines += [f"    {line}" for line in section.lines(f"out{number}", self.programs)]
         return "\n".join(lines) + "\n"
 
     def arrays(self, dataset: Dataset) -> dict[str, Array]:
@@ -250,9 +279,10 @@ class Kernel:
         inputs = self.arrays(dataset)
         results = []
         for section in self.sections:
-            size = section.length * self.programs
+            size = section.size(self.programs)
             kind = section.value.type
-            out = Value(kind, np.zeros(size, kind.numpy), np.zeros(size), np.zeros(size), np.zeros(size, bool))
+            poison = np.full(size * kind.numpy.itemsize, POISON, np.uint8).view(kind.numpy)
+            out = Value(kind, poison, np.zeros(size), np.zeros(size), np.zeros(size, bool))
             written = np.zeros(size, bool)
             for pid in range(self.programs):
                 context = Context(self.leaves(pid, dataset), inputs)
@@ -285,6 +315,15 @@ def _store(section: Section, context: Context, out: Value, written: Array) -> No
     if section.mask is not None:
         mask = np.broadcast_to(context.variables[section.mask.name].data, where.shape)
     index = where[mask]
+    if section.atomic:
+        found = np.broadcast_to(value.data, where.shape)[mask]
+        if section.returned:
+            before = index + out.data.size // 2
+            out.data[before], written[before] = out.data[index], True
+        ATOMICS[section.atomic].at(out.data, index, found)
+        np.logical_or.at(out.open, index, np.broadcast_to(value.open, where.shape)[mask])
+        written[index] = True
+        return
     assert not written[index].any() and np.unique(index).size == index.size
     for name in ("data", "error", "fused", "open"):
         getattr(out, name)[index] = np.broadcast_to(getattr(value, name), where.shape)[mask]

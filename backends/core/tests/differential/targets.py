@@ -8,7 +8,7 @@ LIMITS = {
     "spirv": Limits(),
     "vsi": Limits(
         # tl.dot takes blocks of at least 16 x 16 x 8.
-        without=frozenset({"f64", "dot"}),
+        without=frozenset({"f64", "atomic64", "dot"}),
         options=({"num_warps": 1}, {"num_warps": 1, "enable_multi_threads": True}),
     ),
     # A program has at most 4096 instructions, and an operation on floats calls a software function.
