@@ -223,8 +223,11 @@ if hasattr(tl, "atomic_load"):  # since 3.9
             tl.atomic_store(out + i, tl.atomic_load(x + i, mask=i < 9), mask=i < 8)
             tl.atomic_store(flags, 1)
         else:
-            while tl.atomic_load(flags) == 0:
-                pass
+            if pid == 1:
+                while tl.atomic_load(flags) == 0:
+                    pass
+            elif tl.atomic_poll(flags, 1):
+                tl.atomic_poll(flags + i * 0, 1, sem="relaxed")
             tl.store(out + pid * BLOCK + i, tl.atomic_load(out + i))
 
     @pytest.mark.parametrize("dtype", [np.int8, np.float32])

@@ -43,7 +43,7 @@ def needs(structured: str) -> tuple[dict[int, str], dict[int, str]]:
     merged: dict[int, str] = {}
     apart: dict[int, str] = {}
     for index, found in accesses.items():
-        if not any(isinstance(op, tile.AtomicOp | tile.VolatileLoadOp) for op in found):
+        if not any(isinstance(op, tile.Executed) for op in found):
             continue
         reason = "the pointer of an access is chosen at run time" if index in unknown else _order(found)
         how = None if reason else _merge(function.body.block.args[index], found)
@@ -57,7 +57,7 @@ def needs(structured: str) -> tuple[dict[int, str], dict[int, str]]:
 def _order(accesses: list[tile.Access]) -> str:
     """Return why the order of accesses to an array matters; "" if it does not."""
     for op in accesses:
-        if isinstance(op, tile.VolatileLoadOp):
+        if isinstance(op, tile.VolatileLoadOp | tile.PollOp):
             return "a volatile or atomic load waits for other programs"
         if not isinstance(op, tile.AtomicOp):
             return "it is loaded or stored, too"

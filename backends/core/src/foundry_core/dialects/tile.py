@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -436,6 +437,51 @@ class AtomicOp(Access):
         )
 
 
+@irdl_op_definition
+class PollOp(Access):
+    """Wait, for one element after the other, until memory has the expected integer."""
+
+    name = "tile.poll"
+    expected = operand_def()
+    traits = traits_def(MemoryReadEffect(), OrderingEffect())
+
+    def __init__(
+        self, base: SSAValue, start: SSAValue, axes: Sequence[SSAValue], gather: SSAValue | None, expected: SSAValue
+    ) -> None:
+        super().__init__(operands=[expected, base, start, axes, gather, [], None])
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.expected
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.expected)
+        printer.print_string(" at")
+        _print_place(printer, self)
+        print_types(printer, self.expected.type, " at ", self.base.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PollOp:
+        expected = parser.parse_unresolved_operand()
+        parser.parse_keyword("at")
+        base, (start, axes, gather, _), _ = _parse_place(parser)
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        parser.parse_keyword("at")
+        base_type = parser.parse_type()
+        return cls(
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            parser.resolve_operand(expected, type),
+        )
+
+
+# Accesses that happen once for each element, at their position.
+Executed: TypeAlias = AtomicOp | VolatileLoadOp | PollOp
+
 Tile = Dialect(
     "tile",
     [
@@ -451,6 +497,7 @@ Tile = Dialect(
         VolatileLoadOp,
         StoreOp,
         AtomicOp,
+        PollOp,
     ],
     [AxisType, RangeType],
 )

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
 from ..dialects import tile, tt
-from ..dialects.arith import ExtSIOp
+from ..dialects.arith import ConstantOp, ExtSIOp
 from ..effects import writes
 from ..errors import LoweringError, unsupported
 from .carried import loops, replace_carried
@@ -130,8 +130,16 @@ class _Accesses:
 
     def wait(self, op: tt.AtomicPollOp) -> None:
         if op.timeout is not None:
-            raise unsupported(op, "with a time-out: the device has no clock that a kernel can read")
-        raise unsupported(op)
+            raise unsupported(op, "with a time-out: kernels cannot read a clock on this device")
+        poll = tile.PollOp(*self._place(op.ptr), op.expected)
+        poll.location = op.location
+        here = Builder(InsertPoint.before(op))
+        here.insert(poll)
+        # The wait ends when all elements are as expected.
+        done: SSAValue = here.insert(ConstantOp.integer(1, i1)).result
+        if isinstance(op.result.type, TensorType):
+            done = here.insert(tt.SplatOp.create(operands=[done], result_types=[op.result.type])).results[0]
+        op.result.replace_all_uses_with(done)
 
     def _where(self, mask: SSAValue | None) -> tuple[list[SSAValue], SSAValue | None]:
         if mask is None:

@@ -94,6 +94,15 @@ def load(text: Text, address: str, elem: str) -> Reg:
     return word.element(text.atomic_load(word.address, word.elem, GLOBAL))
 
 
+def wait(text: Text, expected: Reg, load: Callable[[], Reg]) -> None:
+    """Load again and again until the element is as expected."""
+    with text.nested("scf.while : () -> () {", "} do {"):
+        different = text.compare("ne", load(), expected)
+        text.line(f"scf.condition({different.name})")
+    text.line("  scf.yield")
+    text.line("}")
+
+
 def change(numeric: Numeric, kind: str, elem: str, address: str, value: Reg, compare: Reg | None) -> Reg:
     """Change an element as one step; return what was there before. Numbers are in their type in memory."""
     t = numeric.text

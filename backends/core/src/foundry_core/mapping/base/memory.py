@@ -229,19 +229,20 @@ class Memory:
         index[point.lane] = self._space.plus(index[point.lane], lane)
         return replace(point, index=tuple(index), lanes=1)
 
-    def execute(self, op: tile.AtomicOp | tile.VolatileLoadOp) -> None:
+    def execute(self, op: tile.Executed) -> None:
         """Write an access that must happen once for each element, at its position; keep what it returns, if used."""
-        tiles, point = self._tiles, Point((), 0, 1)
-        buffer = tiles.allocate(op.result, op) if op.result.uses else None
+        tiles = self._tiles
+        result = op.results[0] if op.results and op.results[0].uses else None
+        buffer = tiles.allocate(result, op) if result is not None else None
         self._visit(op, buffer is not None, lambda point: self._execute_at(op, point, buffer))
-        if buffer is None:
+        if result is None or buffer is None:
             return
-        if extents(op.result):
-            tiles.buffers[op.result] = buffer
+        if extents(result):
+            tiles.buffers[result] = buffer
         else:
-            tiles.scalars[op.result] = tiles.private.read(buffer, point)
+            tiles.scalars[result] = tiles.private.read(buffer, Point((), 0, 1))
 
-    def _visit(self, op: tile.AtomicOp | tile.VolatileLoadOp, everywhere: bool, body: Callable[[Point], None]) -> None:
+    def _visit(self, op: tile.Executed, everywhere: bool, body: Callable[[Point], None]) -> None:
         """Write a body for each element of an access, or for those in its ranges; one work-item executes each."""
         shape = extents(op.elements)
         if not shape:
@@ -258,7 +259,7 @@ class Memory:
             limits = [self._tiles.range(value) for value in op.ranges]
         self._space.each_within(limits, shape, lane, 1, frozenset(op.ranges), body)
 
-    def _execute_at(self, op: tile.AtomicOp | tile.VolatileLoadOp, point: Point, buffer: Buffer | None) -> None:
+    def _execute_at(self, op: tile.Executed, point: Point, buffer: Buffer | None) -> None:
         conditions = self._exist(op, point)
         if op.mask is not None:
             conditions.append(self._tiles.at(op.mask, point, {}))
@@ -269,6 +270,7 @@ class Memory:
         if not conditions:
             self._tiles.private.write(buffer, point, self._executed(op, point))
             return
+        assert not isinstance(op, tile.PollOp)
         choice = self._text.choose(self._all(conditions))
         with choice.then():
             choice.result(self._executed(op, point))
@@ -276,32 +278,33 @@ class Memory:
             choice.result(self._other(op, point, {}))
         self._tiles.private.write(buffer, point, choice.end())
 
-    def _executed(self, op: tile.AtomicOp | tile.VolatileLoadOp, point: Point) -> Reg:
+    def _executed(self, op: tile.Executed, point: Point) -> Reg:
         """Execute an access for one element; return the element as it was before, in its register type."""
         memo: Memo = {}
         elem, _ = self._types(op)
-        operands: list[Reg | None] = []
-        if isinstance(op, tile.AtomicOp):
-            operands = [
-                self._numeric.to_memory(self._tiles.at(x, point, memo), elem) if x is not None else None
-                for x in (op.value, op.compare)
-            ]
-        address = self._address(op, point, memo)
-        return self._numeric.from_memory(self._access_now(op, address, elem, *operands), elem)
 
-    def _access_now(
-        self,
-        op: tile.AtomicOp | tile.VolatileLoadOp,
-        address: str,
-        elem: str,
-        value: Reg | None = None,
-        compare: Reg | None = None,
-    ) -> Reg:
-        """Write an access to one element as one step; return what was there, in its type in memory."""
-        if isinstance(op, tile.VolatileLoadOp):
-            return atomics.load(self._text, address, elem)
-        assert value is not None
-        return atomics.change(self._numeric, op.kind.data, elem, address, value, compare)
+        def operand(value: SSAValue) -> Reg:
+            return self._numeric.to_memory(self._tiles.at(value, point, memo), elem)
+
+        match op:
+            case tile.VolatileLoadOp():
+                found = self._load_now(self._address(op, point, memo), elem)
+            case tile.PollOp():
+                found, address = operand(op.expected), self._address(op, point, memo)
+                atomics.wait(self._text, found, lambda: self._load_now(address, elem))
+            case tile.AtomicOp():
+                compare = operand(op.compare) if op.compare is not None else None
+                value, address = operand(op.value), self._address(op, point, memo)
+                found = self._change_now(op.kind.data, elem, address, value, compare)
+        return self._numeric.from_memory(found, elem)
+
+    def _load_now(self, address: str, elem: str) -> Reg:
+        """Load an element at this position in the text; return it in its type in memory."""
+        return atomics.load(self._text, address, elem)
+
+    def _change_now(self, kind: str, elem: str, address: str, value: Reg, compare: Reg | None) -> Reg:
+        """Change an element as one step; return what was there before. Numbers are in their type in memory."""
+        return atomics.change(self._numeric, kind, elem, address, value, compare)
 
     def store(self, op: tile.StoreOp) -> None:
         """Evaluate a store's value and write the elements that exist."""

@@ -377,7 +377,7 @@ class StagedMemory(Memory):
             else:
                 self.each(piece, roots, lambda point, place: self._store_one(op, point))
 
-    def _visit(self, op: tile.AtomicOp | tile.VolatileLoadOp, everywhere: bool, body: Callable[[Point], None]) -> None:
+    def _visit(self, op: tile.Executed, everywhere: bool, body: Callable[[Point], None]) -> None:
         shape = extents(op.elements)
         if not shape:
             body(Point((), 0, 1))
@@ -393,21 +393,15 @@ class StagedMemory(Memory):
         for piece in self.sweep(limits, shape, lane, roots, inside, rounded=False):
             self.each(piece, roots, lambda point, place: body(point))
 
-    def _access_now(
-        self,
-        op: tile.AtomicOp | tile.VolatileLoadOp,
-        address: str,
-        elem: str,
-        value: Reg | None = None,
-        compare: Reg | None = None,
-    ) -> Reg:
-        """Read an element, and write the changed one, under the lock of this DPU's MRAM."""
-        t, memory = self._text, in_memory(elem)
+    def _load_now(self, address: str, elem: str) -> Reg:
         with self._locked():
-            old = t.load(address, memory, 1, GLOBAL)
-            if isinstance(op, tile.AtomicOp):
-                assert value is not None
-                t.store(changed(self._numeric, op.kind.data, elem, old, value, compare), address, GLOBAL)
+            return self._text.load(address, in_memory(elem), 1, GLOBAL)
+
+    def _change_now(self, kind: str, elem: str, address: str, value: Reg, compare: Reg | None) -> Reg:
+        """Read an element, and write the changed one, under the lock of this DPU's MRAM."""
+        with self._locked():
+            old = self._text.load(address, in_memory(elem), 1, GLOBAL)
+            self._text.store(changed(self._numeric, kind, elem, old, value, compare), address, GLOBAL)
         return old
 
     def sweep(

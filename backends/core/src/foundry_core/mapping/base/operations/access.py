@@ -19,8 +19,8 @@ def _store(program: Program, op: tile.StoreOp) -> None:
     program.tiles.memory.store(op)
 
 
-@statement(tile.AtomicOp, tile.VolatileLoadOp)
-def _execute(program: Program, op: tile.AtomicOp | tile.VolatileLoadOp) -> None:
+@statement(tile.AtomicOp, tile.VolatileLoadOp, tile.PollOp)
+def _execute(program: Program, op: tile.Executed) -> None:
     program.tiles.memory.execute(op)
 
 
