@@ -243,15 +243,14 @@ def in_order(x, out, bins, R: tl.constexpr, C: tl.constexpr):
     tile = tl.load(x + r * C + c)
     tl.store(out + 1 + r * C + c, tl.cumsum(tile, 0, reverse=True) + tl.cumsum(tile, 1))
     tl.store(bins + tl.arange(0, 8), tl.histogram(v, 8))
+    tl.store(bins + 8 + r * C + c, tl.sort(tile))
 
 
 @every_way
-def test_reductions_and_scans_keep_the_order_of_the_elements(
-    device: opencl.Device, work_items: int, mirror: bool
-) -> None:
+def test_reductions_scans_and_sorts_by_all_work_items(device: opencl.Device, work_items: int, mirror: bool) -> None:
     rows, columns = 4, 64
     x, out = rng.integers(0, 10, rows * columns).astype(np.int32), np.full(rows * columns + 1, 77, np.int32)
-    before, bins = x.copy(), np.full(8, 77, np.int32)
+    before, bins = x.copy(), np.full(8 + rows * columns, 77, np.int32)
     types = {"x": "*i32", "out": "*i32", "bins": "*i32"}
     run(device, in_order, types, {"R": rows, "C": columns}, work_items, mirror, x, out, bins)
     last = 0
@@ -263,7 +262,8 @@ def test_reductions_and_scans_keep_the_order_of_the_elements(
     np.testing.assert_array_equal(
         out[1:].reshape(rows, columns), np.cumsum(tile[::-1], 0)[::-1] + np.cumsum(tile, 1, dtype=np.int32)
     )
-    np.testing.assert_array_equal(bins, np.bincount(before[before < 8], minlength=8))
+    np.testing.assert_array_equal(bins[:8], np.bincount(before[before < 8], minlength=8))
+    np.testing.assert_array_equal(bins[8:].reshape(rows, columns), np.sort(tile, 1))
 
 
 @triton.jit

@@ -19,8 +19,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, UnitAttr, i1, i64
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, TensorType, UnitAttr, i1, i64
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -32,13 +32,14 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
+    region_def,
     result_def,
     traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 
 from ..effects import LogEffect, OrderingEffect
 from .syntax import condition_type, parse_conversion, print_types
@@ -188,6 +189,48 @@ class CheckOp(IRDLOperation):
         if ends:
             properties["ends"] = UnitAttr()
         super().__init__(operands=[condition], properties=properties, result_types=[i1])
+
+
+@irdl_op_definition
+class PairsOp(IRDLOperation):
+    """Steps that each replace all pairs of a tile's elements by the two results of a region.
+
+    In a step, the elements of a pair are p and p + (1 << bit) in row-major order, where bit `bit` of p is 0. The
+    region's block takes both and a condition: bit `flip` of p, or false if `flip` is -1. The shape of the result may be
+    another one than that of the source.
+    """
+
+    name = "tile.pairs"
+    src = operand_def(TensorType)
+    bits = prop_def(DenseArrayBase)
+    flips = prop_def(DenseArrayBase)
+    function = region_def("single_block")
+    result = result_def(TensorType)
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def __init__(
+        self, src: SSAValue, bits: Sequence[int], flips: Sequence[int], function: Region, result: Attribute
+    ) -> None:
+        numbers = {"bits": DenseArrayBase.from_list(i64, bits), "flips": DenseArrayBase.from_list(i64, flips)}
+        super().__init__(operands=[src], properties=numbers, regions=[function], result_types=[result])
+
+    @property
+    def steps(self) -> list[tuple[int, int]]:
+        """The steps' bits and flips."""
+        return list(zip(map(int, self.bits.get_values()), map(int, self.flips.get_values()), strict=True))
+
+
+@irdl_op_definition
+class PairsReturnOp(IRDLOperation):
+    """The two new elements of a pair."""
+
+    name = "tile.pairs_return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, values: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[values])
 
 
 class Access(IRDLOperation, ABC):
@@ -490,6 +533,8 @@ Tile = Dialect(
         IndexedOp,
         RangeOp,
         PartOp,
+        PairsOp,
+        PairsReturnOp,
         KeepOp,
         RecordOp,
         CheckOp,

@@ -22,6 +22,7 @@ from .halves import replace_halves
 from .libdevice import replace_functions
 from .masks import Masks
 from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape, splat_constant
+from .pairs import replace_pairs
 from .returns import replace_returns
 from .scalars import Scalar, Scalars, Writer
 from .scaled import replace_scaled
@@ -66,6 +67,8 @@ def structure(module: ModuleOp) -> ModuleOp:
         replaced.append(op)
     for op in reversed(replaced):
         Rewriter.erase_op(op)
+    dce(module)
+    replace_pairs(body)
     dce(module)
     for op in list(body.walk()):
         if isinstance(op, tile.KeepOp) and not _keeps(op):

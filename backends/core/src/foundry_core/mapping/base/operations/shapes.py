@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
@@ -53,6 +54,9 @@ def _reshaped(tiles: Tiles, op: tt.ReshapeOp, point: Point, memo: Memo) -> Reg:
     """Return elements in row-major order: an element has the same linear index in both shapes."""
     t, space = tiles.text, tiles.space
     after, before = extents(op.result), extents(op.src)
+    buffer = tiles.buffers.get(op.src)
+    if buffer is not None and buffer.order == tuple(range(len(before))):
+        return tiles.private.read(replace(buffer, extents=after, order=tuple(range(len(after)))), point)
 
     def one(index: tuple[Reg, ...]) -> Reg:
         linear = t.integer(0)

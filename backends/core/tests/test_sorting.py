@@ -1,0 +1,126 @@
+"""tl.sort, tl.topk, tl.bitonic_merge, tl.flip, and steps of the same kind that users write, on the active device.
+
+References follow Triton's definition step by step, so NaN and zeros of both signs are compared bit for bit. In
+Triton's networks an element that is NaN may take the place of its neighbour, and of equal elements one may be taken
+twice, so that the sign of a zero may change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.pipeline import to_mlir
+from foundry_core.tensor import Tensor
+from kernels import structured
+
+RELEASE = tuple(map(int, triton.__version__.split(".")[:2]))
+HAS_TOPK = hasattr(tl, "topk")
+topk = getattr(tl, "topk", tl.sort)
+
+
+def poisoned(*shape: int, dtype: Any) -> np.ndarray:
+    return np.frombuffer(b"\x7b" * (int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape).copy()
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def sorted_row(x: np.ndarray) -> np.ndarray:
+    """Sort upwards by the steps that Triton's standard.py defines."""
+    at, stages = np.arange(x.size), x.size.bit_length() - 1
+    for stage in range(1, stages + 1):
+        flip = (at >> stage & 1).astype(bool)
+        for bit in reversed(range(stage)):
+            y, is_right = x[at ^ (1 << bit)], (at >> bit & 1).astype(bool)
+            x = np.where((x > y) != (flip ^ is_right), y, x)
+    return x
+
+
+@triton.jit
+def sort_rows(x, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + at)
+    tl.store(out + at, tl.sort(v))
+    tl.store(out + M * N + at, tl.sort(v, descending=True))
+    tl.store(out + 2 * M * N + at, tl.flip(v, 1))
+    if K:
+        tl.store(out + 3 * M * N + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :], topk(v, K))
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "float32"])
+def test_sort_topk_and_flip_of_rows(dtype: str) -> None:
+    (m, n), k = (4, 32), 4 if HAS_TOPK else 0
+    raw = np.random.default_rng(1).integers(0, 1 << 32, (m, n), np.uint32)
+    raw[0, :8] = raw[0, 8:16]
+    x = raw if dtype == "uint32" else (raw.astype(np.float32) - 2**31)
+    out = poisoned(3 * m * n + m * k, dtype=dtype)
+    sort_rows[(1,)](Tensor(x), Tensor(out), M=m, N=n, K=k)
+    found, expected = out[: 3 * m * n].reshape(3, m, n), np.sort(x, 1)
+    np.testing.assert_array_equal(found[0], expected)
+    np.testing.assert_array_equal(found[1], expected[:, ::-1])
+    np.testing.assert_array_equal(found[2], x[:, ::-1])
+    np.testing.assert_array_equal(out[3 * m * n :].reshape(m, k), expected[:, ::-1][:, :k])
+
+
+@triton.jit
+def sort_line(x, out, rounds, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    for _ in range(rounds):
+        v = tl.flip(tl.sort(v), 0)
+    tl.store(x + i, tl.sort(tl.load(x + i)))
+    tl.store(out + i, v)
+
+
+@pytest.mark.skipif(RELEASE < (3, 6), reason="this Triton multiplies by 0 and adds, which changes such elements")
+def test_sort_in_a_loop_and_in_place_of_numbers_of_all_kinds() -> None:
+    n, rounds = 64, 2
+    x = np.random.default_rng(2).standard_normal(n).astype(np.float16)
+    x[:13] = [np.nan, np.inf, -np.inf, 0, -0.0, 0, 6e-8, -6e-8, 65504, -65504, np.nan, -0.0, 0]
+    memory, out = x.copy(), poisoned(n, dtype=x.dtype)
+    sort_line[(1,)](Tensor(memory), Tensor(out), rounds, N=n)
+    np.testing.assert_array_equal(bits(memory), bits(sorted_row(x)))
+    for _ in range(rounds):
+        x = sorted_row(x)[::-1]
+    np.testing.assert_array_equal(bits(out), bits(x))
+
+
+@triton.jit
+def pair_up(x, out, N: tl.constexpr):
+    # Steps of a user: neighbours at growing distances become their sum and their difference.
+    i = tl.arange(0, N)
+    v, k = tl.load(x + i), tl.arange(0, 2)[None, :, None]
+    for bit in tl.static_range(4):
+        box = tl.reshape(v, (N // 2 // 2**bit, 2, 2**bit))
+        total = tl.sum(box, 1, keep_dims=True)
+        v = tl.reshape(tl.where(k == 0, total, total - 2 * box), (N,))
+    tl.store(out + i, v)
+
+
+def test_steps_of_a_user_become_one_operation() -> None:
+    n = 16
+    x, out = np.random.default_rng(3).integers(-99, 99, n).astype(np.int32), poisoned(n, dtype=np.int32)
+    pair_up[(1,)](Tensor(x), Tensor(out), N=n)
+    text = structured(pair_up, {"x": "*i32", "out": "*i32"}, {"N": n})
+    assert text.count('tile.pairs"') == 1 and "tt.reduce" not in text
+    # The transform of Walsh and Hadamard.
+    signs = np.array([[1 - 2 * ((i & j).bit_count() % 2) for j in range(n)] for i in range(n)])
+    np.testing.assert_array_equal(out, signs @ x)
+
+
+@triton.jit
+def only_sort(x, out, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + at, tl.sort(tl.load(x + at)))
+
+
+def test_the_code_of_a_sort_does_not_grow_with_the_tile() -> None:
+    text = structured(only_sort, {"x": "*fp32", "out": "*fp32"}, {"M": 16, "N": 256})
+    # One for the stages that sort in turns upwards and downwards, one for the last stage.
+    assert text.count('tile.pairs"') == 2 and "tt.reduce" not in text
+    assert len(to_mlir(text).splitlines()) < 200
