@@ -45,6 +45,15 @@ def scaled(
     tl.store(out + i[:, None] * N + j[None, :], r)
 
 
+@triton.jit
+def batched(a, a_scale, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    h, i, j, k = tl.arange(0, 2)[:, None, None], tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + h * M * K // 2 + i[None, :, None] * (K // 2) + tl.arange(0, K // 2)[None, None, :])
+    sx = tl.load(a_scale + h * M * K // 32 + i[None, :, None] * (K // 32) + tl.arange(0, K // 32)[None, None, :])
+    y = tl.load(b + h * K * N + k[None, :, None] * N + j[None, None, :])
+    tl.store(out + h * M * N + i[None, :, None] * N + j[None, None, :], tl.dot_scaled(x, sx, "e2m1", y, None, "bf16"))
+
+
 def halves(array: np.ndarray, axis: int) -> np.ndarray:
     """Return the numbers of packed e2m1 as float64; the lower half of a byte comes first along an axis."""
     both = np.stack([array & 15, array >> 4], axis + 1)
@@ -173,3 +182,14 @@ def test_a_alone_may_be_scaled_and_operands_may_be_bytes(left: str) -> None:
     raw = [Tensor(tensor.numpy().view(np.uint8)) for tensor in (a, b)]
     left_scaled[(1,)](raw[0], Tensor(a_scale), raw[1], Tensor(out), A=left, PACKED=K // a.shape[1], M=M, N=N)
     near(out, x * x_scale.repeat(32, 1), y)
+
+
+@later_than_3_2
+def test_a_batch_of_scaled_products() -> None:
+    random = np.random.default_rng(7)
+    a, scale = random.integers(0, 256, (2, M, K // 2), np.uint8), random.integers(120, 134, (2, M, 2), np.uint8)
+    b, out = random.standard_normal((2, K, N)).astype(FORMATS["bf16"]), np.full((2, M, N), np.nan, np.float32)
+    batched[(1,)](*map(Tensor, (a, scale, b, out)), M=M, N=N, K=K)
+    for h in range(2):
+        x = halves(a[h], 1) * np.exp2(scale[h].astype(np.float64) - 127).repeat(32, 1)
+        near(out[h], x, b[h].astype(np.float64))

@@ -78,7 +78,7 @@ class VsiBackend(ProgramBackend):
 
     def get_codegen_implementation(self, options: Any = None) -> dict[str, Any]:
         # The smallest product of the tensor core: m, n, k.
-        return {"min_dot_size": lambda lhs, rhs: (16, 16, 8)}
+        return super().get_codegen_implementation(options) | {"min_dot_size": lambda lhs, rhs: (16, 16, 8)}
 
     def add_stages(self, stages: dict[str, Any], options: VsiOptions, language: Any = None) -> None:
         # zen-compiler decides what a `while` without effects means. No barriers are added to keep such a loop.
