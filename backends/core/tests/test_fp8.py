@@ -131,7 +131,8 @@ def arithmetic(x, y, order, total, difference, times, minus, most, BLOCK: tl.con
     tl.store(difference + i, a - b)
     tl.store(times + i, a * b)
     tl.store(minus + i, -a)
-    tl.store(most, tl.max(a, 0))
+    # As a tile: Triton 3.2 ends the process where a scalar becomes an fp8 type.
+    tl.store(most + i, tl.max(a, 0) + tl.zeros((BLOCK,), tl.float32))
 
 
 def typed(bits: np.ndarray, name: str) -> Any:
