@@ -1,4 +1,4 @@
-"""Arithmetic rounded towards zero (rz), downwards (rd) and upwards (ru).
+"""Arithmetic, and conversions of integers, rounded towards zero (rz), downwards (rd) and upwards (ru).
 
 A result is an exact integer times a power of two, or such an integer with a lowest bit that is set if the exact result
 has more bits. `_packed` rounds it once. Sums use the error of rounding to nearest, which is itself a number (Dekker,
@@ -16,7 +16,7 @@ from .rounding import root_and_rest
 from .value import Value
 
 MODES = ("rz", "rd", "ru")
-Parts = tuple[Value, Value]
+Pair = tuple[Value, Value]
 
 
 def _outwards(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
@@ -48,10 +48,12 @@ def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponen
     outwards = _outwards(m, mode, negative, magnitude)
     kept = kept + (inexact & outwards)
     field = m.select(exponent < lowest, lowest, exponent) + (m.bias - 1)
-    # Together with the highest bit of `kept`, this is the exponent field of infinities, or more.
-    field = m.select(field > 2 * m.bias, 2 * m.bias, field)
-    bits = (field << m.mantissa) + kept
     limit = m.infinity_bits - 1
+    # The highest bit of `kept` adds 1 to the exponent field. A field of infinities, or more, may not fit in the bits.
+    most = 2 * m.bias - 1
+    over = field > most
+    bits = (m.select(over, most, field) << m.mantissa) + kept
+    bits = m.select(over, limit + 1, bits)
     bits = m.select(bits > limit, outwards + limit, bits)
     if m.width == 32:
         bits = m.narrow(bits)
@@ -63,7 +65,7 @@ def _wide(m: Arithmetic, x: Value) -> Value:
     return m.wide(x) if m.width == 32 else x
 
 
-def _mantissa(m: Arithmetic, x: Value) -> Parts:
+def _mantissa(m: Arithmetic, x: Value) -> Pair:
     """Return (mantissa, exponent), both i64, of the absolute value of a finite nonzero number; normalized."""
     size = m.absolute(x)
     subnormal = size < 2.0 ** (1 - m.bias)
@@ -164,10 +166,87 @@ def root(mode: str, m: Arithmetic, x: Value) -> Value:
     return m.select(plain, packed, m.select(x < 0.0, float("nan"), x))
 
 
+def inverse_root(m: Arithmetic, x: Value) -> Value:
+    """Return 1 / sqrt(x) for f32, correctly rounded to nearest."""
+    near = 1.0 / m.root(x)
+    plain = m.select(_plain(m, x), x, -1.0) > 0.0
+    mantissa, exponent = _mantissa(m, m.select(plain, x, 1.0))
+    odd = exponent & 1
+    mantissa, half = mantissa << odd, (exponent - odd) >> 1
+    # t is 2^36 or 2^37 / sqrt(mantissa), rounded down to 25 bits: the largest number with t^2 mantissa below 2^72 or
+    # 2^74. `near` is at most 3 away. Only of a power of two is the root exact, and then t is 1 less than the root.
+    scale = half + odd + 36
+    t = m.to_wide(m.scaled(m.select(plain, near, 1.0), m.narrow(m.select(plain, scale, 24)))) - 4
+    limit = m.word(1, x, 64) << (odd + odd + 60)
+    for _ in range(8):
+        more = t + 1
+        square = m.upper_product((more * more) << 13, mantissa << 39)
+        t = m.select(square < limit, more, t)
+    found = m.scaled(m.to_float((t + 1) >> 1), m.narrow(1 - m.select(plain, scale, 24)))
+    return m.select(plain, found, near)
+
+
+def _lower(m: Arithmetic, number: Pair, by: Value) -> Pair:
+    """Shift an unsigned 128-bit number right, by 0 to 127; the lowest bit is set if a set bit is lost."""
+    high, low = number
+    far, by = by > 63, by & 63
+    carried = (high << 1) << (63 - by)
+    lost = m.select(far, low | carried, (low << 1) << (63 - by))
+    high, near = m.shift_right(high, by), m.shift_right(low, by) | carried
+    return m.select(far, 0, high), m.select(far, high, near) | _sticky(m, lost)
+
+
+def _fused_wide(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
+    """Return x * y + z for finite f64, x and y not 0, with one rounding: integers of 128 bits, as (upper, lower)."""
+    (a, e), (b, f) = _mantissa(m, x), _mantissa(m, y)
+    alone = m.equal(z, 0.0)
+    c, g = _mantissa(m, m.select(alone, 1.0, z))
+    # The product is from 2^124 to 2^126, the other number from 2^124 to 2^125, so their sum fits.
+    a, b = a << 10, b << 10
+    product, e = (m.upper_product(a, b), a * b), e + f - 20
+    zero = m.word(0, x, 64)
+    other, g = (m.select(alone, zero, c << 8), zero), m.select(alone, e, g - 72)
+    difference = e - g
+    product_less = difference < 0
+    distance = m.select(product_less, 0 - difference, difference)
+    distance = m.select(distance > 127, 127, distance)
+    less = _lower(m, tuple(m.select(product_less, p, o) for p, o in zip(product, other, strict=True)), distance)  # type: ignore[arg-type]
+    product = m.select(product_less, less[0], product[0]), m.select(product_less, less[1], product[1])
+    other = m.select(product_less, other[0], less[0]), m.select(product_less, other[1], less[1])
+    exponent = m.select(product_less, g, e)
+    sign = m.bits(x) ^ m.bits(y)
+    unlike = (sign ^ m.bits(z)) < 0
+    one = m.word(1, x, 64)
+    sum, rest = product[1] + other[1], product[1] - other[1]
+    carry = m.select(m.below(sum, other[1]), one, zero)
+    borrow = m.select(m.below(product[1], other[1]), one, zero)
+    high = m.select(unlike, product[0] - other[0] - borrow, product[0] + other[0] + carry)
+    low = m.select(unlike, rest, sum)
+    turned = high < 0
+    high = m.select(turned, 0 - high - m.select(m.equal(low, 0), zero, one), high)
+    low = m.select(turned, 0 - low, low)
+    nothing = m.equal(high | low, 0)
+    empty = m.equal(high, 0)
+    high, low = m.select(empty, m.shift_right(low, 1), high), m.select(empty, low << 63, low)
+    exponent = m.select(empty, exponent - 63, exponent) + 64
+    for by in (32, 16, 8, 4, 2, 1):
+        small = high < 1 << (63 - by)
+        high = m.select(small, (high << by) | m.shift_right(low, 64 - by), high)
+        low = m.select(small, low << by, low)
+        exponent = m.select(small, exponent - by, exponent)
+    magnitude = m.select(nothing, one, high | _sticky(m, low))
+    negative = m.select(turned, sign ^ m.sign, sign) < 0
+    found = _packed(m, mode, negative, magnitude, exponent)
+    return m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
+
+
 def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
-    """Return x * y + z for f32, with one rounding."""
+    """Return x * y + z, with one rounding."""
     nonzero = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     plain = m.select(nonzero, m.absolute(z), float("inf")) < float("inf")
+    if m.width == 64:
+        found = _fused_wide(mode, m, *(m.select(plain, number, 1.0) for number in (x, y, z)))
+        return m.select(plain, found, add(mode, m, x * y, z))
     (a, e), (b, f) = (_mantissa(m, m.select(plain, number, 1.0)) for number in (x, y))
     alone = m.equal(z, 0.0)
     c, g = _mantissa(m, m.select(plain, m.select(alone, 1.0, z), 1.0))
@@ -196,6 +275,21 @@ def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
     return m.select(plain, found, add(mode, m, x * y, z))
 
 
+def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
+    """Return an integer of a type (int, uint, ll or ull) as a float."""
+    signed = source in ("int", "ll")
+    wide = m.wide(x, signed=signed) if source in ("int", "uint") else x
+    negative = wide < 0 if signed else m.below(wide, 0)
+    size = m.select(negative, 0 - wide, wide)
+    # 2^63 and more: the lowest bit only matters as one that is set or not.
+    large = size < 0
+    one, zero = m.word(1, wide, 64), m.word(0, wide, 64)
+    magnitude = m.select(large, m.shift_right(size, 1) | (size & 1), size)
+    nothing = m.equal(size, 0)
+    found = _packed(m, mode, negative, m.select(nothing, one, magnitude), m.select(large, one, zero))
+    return m.select(nothing, 0.0, found)
+
+
 _OPERATIONS: dict[str, Callable[..., Value]] = {
     "add": add,
     "sub": subtract,
@@ -207,4 +301,8 @@ _OPERATIONS: dict[str, Callable[..., Value]] = {
 }
 DIRECTED: dict[str, Function] = {
     f"{name}_{mode}": partial(function, mode) for name, function in _OPERATIONS.items() for mode in MODES
+} | {"rsqrt_rn": inverse_root}
+# Of integers: the name of the source's type, and the mode.
+FROM_INTEGERS: dict[str, Function] = {
+    f"{source}_{mode}": partial(from_integer, source, mode) for source in ("int", "uint", "ll", "ull") for mode in MODES
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import bessel, error, exponential, gamma, logarithm, power, remainders, rounding, trigonometric
 from .arithmetic import Function
-from .directed import DIRECTED
+from .directed import DIRECTED, FROM_INTEGERS
 
 # Functions of f32 only, because their methods are not precise enough for f64.
 F32_ONLY = frozenset(
@@ -29,7 +29,7 @@ F32_ONLY = frozenset(
         "cyl_bessel_i0",
         "cyl_bessel_i1",
     ]
-    + [f"fma_{mode}" for mode in ("rz", "rd", "ru")]
+    + ["rsqrt_rn"]
 )
 FUNCTIONS: dict[str, Function] = {
     function.__name__: function
@@ -97,4 +97,4 @@ FUNCTIONS: dict[str, Function] = {
         trigonometric.asin,
         trigonometric.acos,
     )
-} | DIRECTED
+} | DIRECTED | FROM_INTEGERS

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..mapping.base.numeric import Numeric
 
 
-_DIRECTED = re.compile(r"^(?:[fd](add|sub|mul|div|rcp|sqrt)|(fma)f?)(?=_r[zdu]$)")
+_DIRECTED = re.compile(r"^(?:[fd](add|sub|mul|div|rcp|sqrt|rsqrt)|(fma)f?)(?=_r[zdun]$)")
+_FROM_INTEGER = re.compile(r"^(int|uint|ll|ull)2(float|double)(_r[zdu])$")
 
 
 def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
@@ -32,6 +33,8 @@ def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
         return numeric.library(name, args)
     if name in _FUNCTIONS:
         return _FUNCTIONS[name](numeric, args)
+    if converted := _FROM_INTEGER.match(name):
+        return numeric.own(converted[1] + converted[3], args, "f32" if converted[2] == "float" else "f64")
     # fadd_rd on f32 and dadd_rd on f64; fmaf_rd and fma_rd.
     name = _DIRECTED.sub(r"\1\2", name)
     return numeric.own(name, args) if name in FUNCTIONS and (single or name not in F32_ONLY) else None
@@ -90,6 +93,43 @@ def _saturate(n: Numeric, args: Sequence[Reg]) -> Reg:
     x, zero, one = args[0], _like(n, 0.0, args[0]), _like(n, 1.0, args[0])
     positive = n.text.select(n.text.compare("ogt", x, zero), x, zero)
     return n.text.select(n.text.compare("olt", positive, one), positive, one)
+
+
+def _approximate_reciprocal(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """Write the reciprocal as PTX does (rcp.approx.ftz.f64): of the upper halves, and 0 in place of subnormals."""
+    t, x = n.text, args[0]
+    smallest = _like(n, 2.0**-1022, x)
+
+    def coarse(value: Reg) -> Reg:
+        bits = _bits(n, value)
+        sign = t.binary("arith.andi", bits, _like(n, -(1 << 63), bits))
+        upper = t.binary("arith.andi", bits, _like(n, -(1 << 32), bits))
+        kept = t.select(t.compare("olt", n.absolute(value), smallest), sign, upper)
+        # A NaN stays one.
+        return t.select(t.compare("uno", value, value), value, t.cast("arith.bitcast", kept, "f64"))
+
+    return coarse(_reciprocal(n, coarse(x)))
+
+
+def _to_single(mode: str) -> Callable[[Numeric, Sequence[Reg]], Reg]:
+    """Return a writer that converts f64 to f32 in a direction: a step from the nearest number, where that is wrong."""
+
+    def convert(n: Numeric, args: Sequence[Reg]) -> Reg:
+        t, x = n.text, args[0]
+        near = t.cast("arith.truncf", x, "f32")
+        back = t.cast("arith.extf", near, "f64")
+        bits = t.cast("arith.bitcast", near, "i32")
+        one, minus = _like(n, 1, bits), _like(n, -1, bits)
+        inwards, outwards = t.binary("arith.addi", bits, minus), t.binary("arith.addi", bits, one)
+        if mode == "rz":
+            wrong, step = t.compare("ogt", n.absolute(back), n.absolute(x)), inwards
+        else:
+            negative = t.compare("slt", bits, _like(n, 0, bits))
+            wrong = t.compare("ogt" if mode == "rd" else "olt", back, x)
+            step = t.select(negative, *((outwards, inwards) if mode == "rd" else (inwards, outwards)))
+        return t.cast("arith.bitcast", t.select(wrong, step, bits), "f32")
+
+    return convert
 
 
 # From floats to integers.
@@ -214,6 +254,20 @@ def _reversed(n: Numeric, args: Sequence[Reg]) -> Reg:
     return x
 
 
+def _chosen_bytes(n: Numeric, args: Sequence[Reg]) -> Reg:
+    """Write byte_perm: byte i is that of (y, x), 0 to 7, which the lowest 3 bits of the selector's digit i name."""
+    t, (x, y, selector) = n.text, args
+    lower, upper, digits = (t.cast("arith.extui", arg, "i64") for arg in (x, y, selector))
+    all_bytes = t.binary("arith.ori", lower, t.binary("arith.shli", upper, _like(n, 32, upper)))
+    found = _like(n, 0, all_bytes)
+    for place in range(4):
+        number = t.binary("arith.andi", t.binary("arith.shrui", digits, _like(n, 4 * place, digits)), _like(n, 7, digits))
+        byte = t.binary("arith.shrui", all_bytes, t.binary("arith.shli", number, _like(n, 3, digits)))
+        byte = t.binary("arith.andi", byte, _like(n, 0xFF, byte))
+        found = t.binary("arith.ori", found, t.binary("arith.shli", byte, _like(n, 8 * place, byte)))
+    return t.cast("arith.trunci", found, "i32")
+
+
 def _signed_upper_half(n: Numeric, args: Sequence[Reg]) -> Reg:
     """Subtract from the unsigned upper half, for each negative factor, the other factor."""
     t, (x, y) = n.text, args
@@ -298,6 +352,8 @@ _WHOLE: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
     "saturatef": _saturate,
     "frcp_rn": lambda n, args: _reciprocal(n, args[0]),
     "drcp_rn": lambda n, args: _reciprocal(n, args[0]),
+    "rcp64h": _approximate_reciprocal,
+    **{f"double2float_{mode}": _to_single(mode) for mode in ("rz", "rd", "ru")},
     "fast_exp10f": lambda n, args: n.library("exp10", args),
     "hiloint2double": _from_halves,
     "double2loint": _lower_half,
@@ -316,6 +372,7 @@ _WHOLE: dict[str, Callable[[Numeric, Sequence[Reg]], Reg]] = {
     "ffsll": _first_set,
     "brev": _reversed,
     "brevll": _reversed,
+    "byte_perm": _chosen_bytes,
     "mulhi": _signed_upper_half,
     "mul64hi": _signed_upper_half,
     "mul24": _product_of_24_bits("arith.shrsi"),

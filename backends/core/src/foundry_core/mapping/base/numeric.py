@@ -325,9 +325,13 @@ class Numeric:
         alone = (name, args[0].elem) in _ALONE
         return self.in_parts(lambda part: self._library(name, part), args, 1 if alone else None)
 
-    def own(self, name: str, args: Sequence[Reg]) -> Reg:
-        """Write a function of foundry_core.functions, which uses basic arithmetic only."""
-        elem = next(arg.elem for arg in args if arg.is_float)
+    def own(self, name: str, args: Sequence[Reg], elem: str = "") -> Reg:
+        """Write a function of foundry_core.functions, which uses basic arithmetic only.
+
+        Args:
+            elem: the type of its floats, if no argument is one.
+        """
+        elem = elem or next(arg.elem for arg in args if arg.is_float)
         return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
 
     def _library(self, name: str, args: Sequence[Reg]) -> Reg:

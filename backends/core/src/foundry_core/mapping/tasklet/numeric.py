@@ -60,9 +60,9 @@ class TaskletNumeric(Numeric):
     def remainder(self, x: Reg, y: Reg) -> Reg:
         return self.library("fmod", [x, y])
 
-    def own(self, name: str, args: Sequence[Reg]) -> Reg:
+    def own(self, name: str, args: Sequence[Reg], elem: str = "") -> Reg:
         """Call a function of foundry_core.functions. It is not inlined, because a DPU's program memory is small."""
-        return call(self.text, name, args[0].elem, args)
+        return call(self.text, name, elem or next(arg.elem for arg in args if arg.is_float), args)
 
     def _fused(self, a: Reg, b: Reg, c: Reg) -> Reg:
         """Return a * b + c rounded once: the product is exact in f64; the sum is rounded to odd first.
