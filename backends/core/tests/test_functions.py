@@ -30,13 +30,16 @@ def rounded_away(x: Any) -> Any:
     return np.copysign(np.abs(x) - rest + (rest >= 0.5), x)
 
 
-def half_turns(function: Callable[[Any], Any], zero: float) -> Callable[[Any], Any]:
-    """Return sin or cos of pi x; `zero` is the x between 0 and 1 at which it is 0."""
+def half_turns(quarters: int) -> Callable[[Any], Any]:
+    """Return sin of pi x, `quarters` quarter turns further; the nearest quarter turn is removed exactly."""
 
     def turned(x: Any) -> Any:
         rest = np.fmod(x, Wide(2))
-        found = function(rest * PI)
-        return np.where(np.abs(rest) % 1 == zero, 0 * x if zero == 0 else 0, found)
+        nearest = np.rint(rest * 2)
+        angle, k = (rest - nearest / 2) * PI, (np.where(np.isfinite(x), nearest, 0).astype(int) + quarters) % 4
+        sine = np.where(k % 2 == 1, np.cos(angle), np.sin(angle)) * np.where(k < 2, 1, -1)
+        # A zero has the sign of x; that of a cosine is positive.
+        return np.where(sine == 0, 0 * x if quarters == 0 else 0, sine)
 
     return turned
 
@@ -57,14 +60,14 @@ UNARY: dict[str, tuple[Callable[[Any], Any], float, float | None, float, float]]
     "acosh": (np.arccosh, 2.5, 2.5, 1, 5),
     "asinh": (np.arcsinh, 2.5, 2.5, -5, 5),
     "atanh": (np.arctanh, 2.5, 2.5, -1, 1),
-    "sin": (np.sin, 1.0, None, -20, 20),
-    "cos": (np.cos, 1.0, None, -20, 20),
-    "tan": (np.tan, 2.5, None, -20, 20),
-    "sinpi": (half_turns(np.sin, 0.0), 2.0, None, -5, 5),
-    "cospi": (half_turns(np.cos, 0.5), 1.0, None, -5, 5),
-    "asin": (np.arcsin, 2.5, None, -1, 1),
-    "acos": (np.arccos, 1.5, None, -1, 1),
-    "atan": (np.arctan, 2.3, None, -20, 20),
+    "sin": (np.sin, 1.0, 1.0, -20, 20),
+    "cos": (np.cos, 1.0, 1.0, -20, 20),
+    "tan": (np.tan, 2.5, 2.5, -20, 20),
+    "sinpi": (half_turns(0), 2.0, 2.0, -5, 5),
+    "cospi": (half_turns(1), 1.0, 1.0, -5, 5),
+    "asin": (np.arcsin, 2.5, 2.5, -1, 1),
+    "acos": (np.arccos, 1.5, 1.5, -1, 1),
+    "atan": (np.arctan, 2.3, 2.3, -20, 20),
     "sqrt": (np.sqrt, 0.5, 0.5, 0, 4),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5, 1.5, 0, 4),
     "cbrt": (np.cbrt, 1.0, 1.0, -5, 5),
@@ -77,10 +80,10 @@ UNARY: dict[str, tuple[Callable[[Any], Any], float, float | None, float, float]]
 }
 BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float | None]] = {
     "pow": (np.power, 1.3, None),
-    "atan2": (np.arctan2, 2.3, None),
+    "atan2": (np.arctan2, 2.3, 2.3),
     "hypot": (np.hypot, 1.3, 1.3),
     "rhypot": (lambda x, y: 1 / np.hypot(x, y), 2.3, 2.3),
-    "fmod": (np.fmod, 0, None),
+    "fmod": (np.fmod, 0, 0),
     "fdim": (lambda x, y: np.where(np.isnan(x) | np.isnan(y), NAN, np.where(x > y, x - y, 0)), 0.5, 0.5),
 }
 # The index of a type's bound in a row.
@@ -166,9 +169,9 @@ def test_a_function_of_two_numbers_is_as_exact_as_stated(name: str, elem: str, b
             check(name, compute(name, elem, x, y), function(x.astype(Wide), y.astype(Wide)), bound, x, y)
 
 
-def exactly_reduced(x: float) -> float:
-    """Return x minus a multiple of 2 pi, with pi to 100 digits (Machin's formula in integers)."""
-    scale = 10**120
+@cache
+def two_pi(scale: int) -> int:
+    """Return 2 pi scale, by Machin's formula in integers."""
 
     def arctangent_of_inverse(n: int) -> int:
         total, term, k = 0, scale // n, 0
@@ -178,17 +181,28 @@ def exactly_reduced(x: float) -> float:
             k += 1
         return total
 
-    two_pi = 2 * (16 * arctangent_of_inverse(5) - 4 * arctangent_of_inverse(239))
-    return (int(x) * scale % two_pi) / scale
+    return 2 * (16 * arctangent_of_inverse(5) - 4 * arctangent_of_inverse(239))
 
 
-def test_sine_and_cosine_of_huge_numbers_are_those_of_their_exact_rest() -> None:
+def exactly_reduced(x: float) -> Any:
+    """Return an integer minus a multiple of 2 pi, with enough digits of pi for the largest number."""
+    scale = 10**400
+    rest = int(x) * scale % two_pi(scale)
+    return Wide(rest * 10**30 // scale) / Wide(10**30)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+def test_sine_and_cosine_of_huge_numbers_are_those_of_their_exact_rest(elem: str) -> None:
     random = np.random.default_rng(4)
-    x = np.ldexp(random.uniform(1, 2, 3000), random.integers(40, 128, 3000)).astype(np.float32)
-    rest = np.array([exactly_reduced(float(value)) for value in x]).astype(Wide)
+    most = 128 if elem == "f32" else 1024
+    x = np.ldexp(random.uniform(1, 2, 3000), random.integers(54, most, 3000)).astype(FLOATS[elem])
+    rest = np.array([exactly_reduced(float(value)) for value in x])
+    # The rest is rounded to extended precision, which matters near the zeros.
+    far = np.abs(np.sin(2 * rest)) > 0.1
+    x, rest = x[far], rest[far]
+    assert x.size > 2500
     for name, function in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
-        # The rest is rounded to f64, which matters only if the result is almost 0.
-        check(name, compute(name, "f32", x), function(rest), 2.5 if name == "tan" else 1.0, x, least=1e-3)
+        check(name, compute(name, elem, x), function(rest), 2.6 if name == "tan" else 1.1, x)
 
 
 @pytest.mark.parametrize("elem", FLOATS)
@@ -209,13 +223,14 @@ def test_functions_of_bits_are_those_of_c(elem: str) -> None:
     np.testing.assert_array_equal(compute("logb", elem, edges), np.array([-INF, -INF, INF, INF, NAN], dtype))
 
 
-def test_the_remainder_is_that_of_the_nearest_quotient() -> None:
-    for x, y in pairs("f32")[:3]:
+@pytest.mark.parametrize("elem", FLOATS)
+def test_the_remainder_is_that_of_the_nearest_quotient(elem: str) -> None:
+    for x, y in pairs(elem)[:3]:
         x, y = x[:20000], y[:20000]
         usual = np.isfinite(x) & (y != 0) & ~np.isnan(y)
         expected = [math.remainder(float(a), float(b)) if good else NAN for a, b, good in zip(x, y, usual, strict=True)]
-        found = compute("remainder", "f32", x, y)
-        np.testing.assert_array_equal(found, np.array(expected, np.float32))
+        found = compute("remainder", elem, x, y)
+        np.testing.assert_array_equal(found, np.array(expected, FLOATS[elem]))
         zero = found == 0
         np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(x[zero]))
 
@@ -238,6 +253,8 @@ def directed_arguments(elem: str, count: int) -> list[np.ndarray]:
     """Return all pairs of special values, random bits, and numbers whose sums and products cancel, or nearly do."""
     dtype, random, info = FLOATS[elem], np.random.default_rng(6), np.finfo(FLOATS[elem])
     sizes = [0.0, 1.0, 0.5, 3.0, info.smallest_subnormal, info.smallest_normal, info.max, 1 + info.eps, INF, NAN, 1e30]
+    # Their product is a little less than a power of two beyond the largest number.
+    sizes += [1.5 * 2.0 ** (info.maxexp - 1), 8 / 3 * (1 - info.eps)]
     special = np.array([sign * size for size in sizes for sign in (1.0, -1.0)], dtype)
     columns = np.meshgrid(special, special) if count == 2 else [random.choice(special, 1500) for _ in range(count)]
     bits = random.integers(0, 256, 1000 * dtype().itemsize, np.uint8).view(dtype)
@@ -248,6 +265,7 @@ def directed_arguments(elem: str, count: int) -> list[np.ndarray]:
     return [np.concatenate([columns[i].ravel(), *(part[i] for part in parts)]) for i in range(count)]
 
 
+INTEGERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}
 # The exact function, and its number of arguments.
 DIRECTED: dict[str, tuple[Callable[..., Fraction], int]] = {
     "add": (operator.add, 2),
@@ -260,9 +278,8 @@ DIRECTED: dict[str, tuple[Callable[..., Fraction], int]] = {
 
 
 @pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
-@pytest.mark.parametrize(
-    ("name", "elem"), [(name, elem) for name in DIRECTED for elem in FLOATS if (name, elem) != ("fma", "f64")]
-)
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("name", DIRECTED)
 def test_arithmetic_rounded_in_a_direction_is_exact(name: str, elem: str, mode: str) -> None:
     function, count = DIRECTED[name]
     columns = directed_arguments(elem, count)
@@ -280,6 +297,30 @@ def test_arithmetic_rounded_in_a_direction_is_exact(name: str, elem: str, mode: 
         else:
             assert number == 0, (row, number)
     assert checked > 2000
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("source", INTEGERS)
+def test_integers_become_floats_rounded_in_a_direction(source: str, elem: str) -> None:
+    kind, random = INTEGERS[source], np.random.default_rng(14)
+    info = np.iinfo(kind)
+    edges = [0, 1, 2, info.min, info.max, info.max - 1, info.max // 2 + 1, (1 << 24) + 1, (1 << 25) + 3]
+    bits = np.frombuffer(random.bytes(2000 * info.bits // 8), kind)
+    x = np.concatenate([np.array(edges, kind), bits, bits >> kind(info.bits // 2 - 1)])
+    for mode in ("rz", "rd", "ru"):
+        found = compute(f"{source}_{mode}", elem, x.view(f"i{info.bits // 8}"))
+        expected = [rounded(Fraction(value), mode, elem) if value else 0.0 for value in x.tolist()]
+        np.testing.assert_array_equal(found, np.array(expected, FLOATS[elem]))
+
+
+def test_the_inverse_root_is_correctly_rounded() -> None:
+    x = np.concatenate([everywhere("f32", 0, 4), np.exp2(np.arange(-149, 128)).astype(np.float32)])
+    with np.errstate(all="ignore"):
+        # Of 24 bits, no inverse root is so close to the middle of two numbers that 64 bits do not tell.
+        expected = (1 / np.sqrt(x.astype(Wide))).astype(np.float32)
+    found = compute("rsqrt_rn", "f32", x)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(x[x == 0]))
 
 
 @pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
@@ -513,21 +554,22 @@ def bessel(name: str, number: float) -> Decimal:
 
 @pytest.mark.parametrize(
     ("name", "bound"),
-    [("j0", 8), ("j1", 6), ("y0", 8), ("y1", 10), ("cyl_bessel_i0", 4), ("cyl_bessel_i1", 4)],
+    [("j0", 8), ("j1", 8), ("y0", 10), ("y1", 10), ("cyl_bessel_i0", 4), ("cyl_bessel_i1", 4)],
 )
-def test_bessel_functions_are_as_exact_as_stated(name: str, bound: float) -> None:
+@pytest.mark.parametrize("elem", FLOATS)
+def test_bessel_functions_are_as_exact_as_stated(name: str, bound: float, elem: str) -> None:
     """Check j and y in ulp of the wave's amplitude, sqrt(2 / (pi x)), where they are smaller than it."""
     random = np.random.default_rng(12)
     above = random.uniform(8, 60, 150) if name[0] in "jy" else random.uniform(8, 91, 150)
-    x = np.concatenate([random.uniform(0, 8, 300), above, np.geomspace(1e-30, 1, 40)]).astype(np.float32)
+    x = np.concatenate([random.uniform(0, 8, 300), above, np.geomspace(1e-30, 1, 40)]).astype(FLOATS[elem])
     reference = np.array([wide(bessel(name, float(value))) for value in x])
     size = np.sqrt(2 / (PI * np.maximum(x.astype(Wide), 1))) if name[0] in "jy" else 0
     with np.errstate(all="ignore"):
-        found = compute(name, "f32", x)
-        ulp = np.exp2(np.floor(np.log2(np.maximum(np.abs(reference), size))) - 23)
+        found = compute(name, elem, x)
+        ulp = np.exp2(np.floor(np.log2(np.maximum(np.abs(reference), size))) - np.finfo(x.dtype).nmant)
     error = np.abs(found - reference) / ulp
     assert np.all(error <= bound), (x[np.argmax(error)], np.max(error))
-    edges = np.array([0.0, INF, -1.0, NAN], np.float32)
+    edges = np.array([0.0, INF, -1.0, NAN], FLOATS[elem])
     expected = {
         "j0": [1, 0, 0.7651977, NAN],
         "j1": [0, 0, -0.4400506, NAN],
@@ -536,16 +578,23 @@ def test_bessel_functions_are_as_exact_as_stated(name: str, bound: float) -> Non
         "cyl_bessel_i0": [1, INF, 1.2660659, NAN],
         "cyl_bessel_i1": [0, INF, -0.5651591, NAN],
     }
-    np.testing.assert_allclose(compute(name, "f32", edges), expected[name], rtol=1e-6)
+    np.testing.assert_allclose(compute(name, elem, edges), expected[name], rtol=1e-6)
+    # Where e^x is infinite, but i is not.
+    if name[0] == "c" and elem == "f64":
+        x = np.array([700, 709.5, 712, 713.9, 1e10])
+        reference = np.array([*(wide(bessel(name, float(value))) for value in x[:-1]), INF])
+        check(name, compute(name, elem, x), reference, bound, x)
 
 
-def test_bessel_functions_of_huge_numbers_are_waves_of_the_right_size_and_phase() -> None:
+@pytest.mark.parametrize("elem", FLOATS)
+def test_bessel_functions_of_huge_numbers_are_waves_of_the_right_size_and_phase(elem: str) -> None:
     """Check that j0^2 + y0^2 is 2 / (pi x), and y0 / j0 is the tangent of x - pi / 4."""
-    x = np.geomspace(1e8, 3e38, 500).astype(np.float32)
-    j0, y0, j1, y1 = (compute(name, "f32", x).astype(Wide) for name in ("j0", "y0", "j1", "y1"))
+    largest, error = (3e38, 2e-6) if elem == "f32" else (1e308, 4e-15)
+    x = np.geomspace(1e17, largest, 500).astype(FLOATS[elem])
+    j0, y0, j1, y1 = (compute(name, elem, x).astype(Wide) for name in ("j0", "y0", "j1", "y1"))
     size = 2 / (PI * x.astype(Wide))
-    np.testing.assert_allclose((j0 * j0 + y0 * y0) / size, 1, rtol=2e-6)
-    np.testing.assert_allclose((j1 * y0 - j0 * y1) / size, 1, rtol=2e-6)
-    rest = np.array([exactly_reduced(float(value)) for value in x]).astype(Wide)
-    np.testing.assert_allclose(j0 / np.sqrt(size), np.cos(rest - PI / 4), atol=2e-6)
-    np.testing.assert_allclose(y0 / np.sqrt(size), np.sin(rest - PI / 4), atol=2e-6)
+    np.testing.assert_allclose((j0 * j0 + y0 * y0) / size, 1, rtol=error)
+    np.testing.assert_allclose((j1 * y0 - j0 * y1) / size, 1, rtol=error)
+    rest = np.array([exactly_reduced(float(value)) for value in x])
+    np.testing.assert_allclose(j0 / np.sqrt(size), np.cos(rest - PI / 4), atol=error)
+    np.testing.assert_allclose(y0 / np.sqrt(size), np.sin(rest - PI / 4), atol=error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import itertools
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -17,11 +19,17 @@ import pytest
 import triton
 from arrays import compute
 from foundry_core.errors import UnsupportedOperation
+from foundry_core.functions.directed import FROM_INTEGERS
 from foundry_core.functions.table import F32_ONLY, FUNCTIONS
-from foundry_core.ops.elementwise import ROWS
+from foundry_core.mapping.base.mlir import Reg, Text
+from foundry_core.mapping.base.numeric import Numeric
+from foundry_core.mapping.tasklet.numeric import TaskletNumeric
+from foundry_core.ops.elementwise import ROWS, SYMBOLS
 from foundry_core.ops.libdevice import NAMES
+from foundry_core.ops.libdevice import call as libdevice_call
 from foundry_core.tensor import Tensor
 from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as libdevice_of_cuda
 
 BLOCK = 256
 ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
@@ -207,7 +215,11 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
 SAME = {"fmod", "copysign", "remainder", "add_rn", "mul_rn", "sub_rn", "div_rn", "rcp_rn"}
 TERNARY = {"norm3d": 5.0, "rnorm3d": 6.0}
 BESSEL = ["j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1"]
-REFUSED = ["rsqrt_rn"]
+# What every device refuses, and what a DPU refuses besides.
+REFUSED = dict.fromkeys(["__nv_jn", "__nv_jnf", "__nv_yn", "__nv_ynf"], "as many steps as their order")
+REFUSED_ON_DPU = dict.fromkeys(["__nv_tgamma", "__nv_lgamma"], "Stirling's series in more digits than f64 has")
+# Of names that differ in the source's type only, one each.
+ROUNDED = ["int2float_rd", "uint2float_rz", "ull2float_ru", "ll2double_rd"]
 TO_INTEGERS = ["llrint", "llround", "ilogb", "isnan", "isinf", "signbit"]
 CONVERSIONS = [
     f"{source}2{target}_{mode}"
@@ -226,6 +238,7 @@ WITHOUT_LIBRARY = {
     "erfcinv",
     "normcdf",
     "normcdfinv",
+    "rsqrt_rn",
     *BESSEL,
     *(f"{name}_{mode}" for name in ("add", "sub", "mul", "div", "rcp", "sqrt", "fma") for mode in ("rz", "rd", "ru")),
 }
@@ -241,19 +254,22 @@ BITS = [
     "rcp_rz",
     "sqrt_ru",
     "fma_rd",
+    "rsqrt_rn",
     *BESSEL,
 ]
 # Functions of f64 that a DPU does not have: their methods need a type twice as wide, or its fused multiply-add.
 NOT_ON_DPU_IN_F64 = {*F32_ONLY, "fma"}
 OF_INTEGERS = ["clz", "popc", "ffs", "brev", "mulhi", "hadd", "rhadd", "mul24", "sad"]
 TESTED = [
-    *(*UNARY, *BINARY, *TERNARY, *OF_INTEGERS, *TO_INTEGERS, *CONVERSIONS, *REFUSED, *BITS),
+    *(*UNARY, *BINARY, *TERNARY, *OF_INTEGERS, *TO_INTEGERS, *CONVERSIONS, *ROUNDED, *BITS),
+    *("jn", "byte_perm", "rcp64h", "double2float_rz", "double2float_rd", "double2float_ru"),
     *("finitef", "isfinited", "saturatef", "erfcinv", "nextafter", "ldexp", "fma"),
     *("float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double"),
     *("double2hiint", "double2loint", "hiloint2double", "double2float_rn", "ll2float_rn", "uint2float_rn"),
 ]
 # Symbols that Triton calls by another name, or that are equivalent to a tested one.
 SAME_AS = {"fabs": "abs", "scalbn": "ldexp", "powi": "pow", "norm4d": "norm3d", "rnorm4d": "rnorm3d", "pown": "pow"}
+SAME_AS |= dict.fromkeys(FROM_INTEGERS, "int2float_rd")
 SAME_AS |= {f"{name[:-1]}{mode}": name for name in BITS if name[-3:-1] == "_r" for mode in "zdu"}
 
 
@@ -578,6 +594,60 @@ def test_conversions_to_f32_round_to_nearest(kernels: ModuleType, name: str, sou
     np.testing.assert_array_equal(run(kernels, name, np.empty(1000, np.float32), x), x.astype(np.float32))
 
 
+@pytest.mark.parametrize("name", ROUNDED)
+def test_integers_become_floats_rounded_in_a_direction(kernels: ModuleType, name: str) -> None:
+    """Compare with the same arithmetic in NumPy; test_functions.py compares that with exact numbers."""
+    source, target, mode = re.split("[2_]", name)
+    kind = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}[source]
+    info = np.iinfo(kind)
+    edges = [0, 1, info.max, info.min, info.max // 2 + 1, (1 << 24) + 1, (1 << 25) - 1]
+    x = np.concatenate([np.array(edges, kind), np.random.default_rng(20).integers(info.min, info.max, 500, kind)])
+    elem = {"float": "f32", "double": "f64"}[target]
+    expected = compute(f"{source}_{mode}", elem, x.view(f"i{x.itemsize}"))
+    np.testing.assert_array_equal(run(kernels, name, np.empty_like(expected), x), expected)
+
+
+@pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
+def test_f64_becomes_f32_rounded_in_a_direction(kernels: ModuleType, mode: str) -> None:
+    tiny, most = 2.0**-149, float(np.finfo(np.float32).max)
+    edges = [most, most * (1 + 1e-9), 1e300, tiny, tiny / 2, tiny * 1.5, 1e-300, 5e-324, 1 + 2.0**-30, 1.0, 2.0**-126]
+    edges += [2.0**-126 * (1 - 1e-12), 0.0, INF, NAN]
+    bits = np.random.default_rng(21).integers(0, 256, 8000, np.uint8).view(np.float64)
+    x = np.concatenate([np.array(edges), -np.array(edges), bits, bits / 2.0**500, drawn(-9, 9, np.float64, 22)])
+    out = run(kernels, f"double2float_{mode}", np.empty(x.size, np.float32), x)
+    with np.errstate(all="ignore"):
+        near = x.astype(np.float32)
+        below = np.where(near > x, np.nextafter(near, np.float32(-INF)), near)
+        above = np.where(near < x, np.nextafter(near, np.float32(INF)), near)
+    expected = {"rd": below, "ru": above, "rz": np.where(x > 0, below, above)}[mode]
+    np.testing.assert_array_equal(out, expected)
+    usual = ~np.isnan(x)
+    np.testing.assert_array_equal(np.signbit(out[usual]), np.signbit(x[usual]))
+
+
+def test_bytes_are_chosen_by_the_digits_of_the_selector(kernels: ModuleType) -> None:
+    random = np.random.default_rng(23)
+    x, y, selector = (random.integers(-(2**31), 2**31, 600).astype(np.int32) for _ in range(3))
+    selector[:2] = 0x3210, 0x7654
+    numbers = np.concatenate([x.view(np.uint8).reshape(-1, 4), y.view(np.uint8).reshape(-1, 4)], axis=1)
+    digits = np.stack([selector >> (4 * place) & 7 for place in range(4)], axis=1)
+    expected = np.take_along_axis(numbers, digits, axis=1).copy().view(np.int32)[:, 0]
+    np.testing.assert_array_equal(run(kernels, "byte_perm", np.empty_like(x), x, y, selector), expected)
+
+
+def test_rcp64h_is_the_reciprocal_of_upper_halves(kernels: ModuleType) -> None:
+    """Compare with PTX's rcp.approx.ftz.f64: subnormal numbers count as zeros."""
+    x = np.array([1.0, 3.0, -7.5, 1 / 3, 0.0, -0.0, INF, -INF, NAN, 5e-324, -1e-310, 1e308, 2.0**-1022, 1e-5])
+    out = run(kernels, "rcp64h", np.empty_like(x), x)
+    upper = (x.view(np.int64) & -(1 << 32)).view(np.float64)
+    with np.errstate(all="ignore"):
+        exact = 1 / np.where(np.abs(x) < 2.0**-1022, np.copysign(0.0, x), upper)
+    expected = (exact.view(np.int64) & -(1 << 32)).view(np.float64)
+    expected = np.where(np.abs(exact) < 2.0**-1022, np.copysign(0.0, exact), expected)
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(np.signbit(out[~np.isnan(x)]), np.signbit(x[~np.isnan(x)]))
+
+
 def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., int]:
     """Return a function on Python's integers, applied to the unsigned bits of the arguments."""
 
@@ -628,16 +698,39 @@ def test_functions_of_integers_are_exact(kernels: ModuleType, name: str, kind: A
     np.testing.assert_array_equal(got, np.array([e % (1 << bits) for e in expected], np.uint64).astype(got.dtype))
 
 
-@pytest.mark.parametrize("name", REFUSED)
+def symbols() -> dict[str, tuple[str, ...]]:
+    """Return the types of the arguments of every symbol that a function of Triton's module calls, from its source."""
+    found: dict[str, tuple[str, ...]] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(libdevice_of_cuda))):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                words = re.findall("'([a-z0-9_]+)'", ast.unparse(value), re.IGNORECASE)
+                types = re.findall("'([a-z0-9]+)'", ast.unparse(key))  # type: ignore[arg-type]
+                assert types and words[0].startswith("__nv_")
+                found[words[0]] = tuple(types)
+    return found
+
+
+def test_every_function_of_triton_is_lowered_or_refused_with_a_reason() -> None:
+    elements = {"fp32": "f32", "fp64": "f64"} | {
+        f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (32, 64)
+    }
+    missing = set()
+    for symbol, types in symbols().items():
+        numeric = (TaskletNumeric if ON_DPU else Numeric)(Text())
+        arguments = [Reg(f"%a{place}", elements[type]) for place, type in enumerate(types)]
+        try:
+            if symbol not in SYMBOLS and libdevice_call(numeric, symbol, arguments) is None:
+                missing.add(symbol)
+        except NotImplementedError:
+            missing.add(symbol)
+    assert len(symbols()) > 300
+    assert missing == set(REFUSED) | (set(REFUSED_ON_DPU) if ON_DPU else set())
+
+
+@pytest.mark.parametrize("name", ["jn"])
 def test_what_there_is_not_is_refused_by_name_and_line(kernels: ModuleType, name: str) -> None:
-    x = np.ones(10, np.float32)
-    with pytest.raises(UnsupportedOperation, match=rf"tt.extern_elementwise at .*\.py:\d+ .*__nv_f?{name}") as caught:
-        run(kernels, name, np.empty_like(x), x)
+    n, x = np.ones(10, np.int32), np.ones(10, np.float32)
+    with pytest.raises(UnsupportedOperation, match=rf"tt.extern_elementwise at .*\.py:\d+ .*__nv_{name}f") as caught:
+        run(kernels, name, np.empty_like(x), n, x)
     assert caught.value.place.endswith(f"libdevice_kernels.py:{getattr(kernels, name).starting_line_number + 3}")
-
-
-@pytest.mark.parametrize("name", ["j0", "fma_rd"])
-def test_what_there_is_in_f32_only_is_refused_in_f64(kernels: ModuleType, name: str) -> None:
-    x = np.ones(10)
-    with pytest.raises(UnsupportedOperation, match=rf"__nv_{name}.*f64"):
-        run(kernels, name, np.empty_like(x), *[x] * arity(name))

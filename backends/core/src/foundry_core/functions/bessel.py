@@ -1,4 +1,4 @@
-"""Bessel functions of order 0 and 1, on f32.
+"""Bessel functions of order 0 and 1.
 
 Up to 8, j and y are polynomials of the square; y also has a term with its logarithm. Above 8, they have Hankel's
 asymptotic form, waves of slowly changing amplitudes (Abramowitz and Stegun, "Handbook of mathematical functions",
@@ -10,21 +10,27 @@ from __future__ import annotations
 from .arithmetic import Arithmetic
 from .exponential import exp_of_sum
 from .logarithm import log
-from .trigonometric import cos, sin
+from .trigonometric import sine_and_cosine
 from .value import Value
 
 _TWO_OVER_PI = 0.6366197723675814
+_ROOT_OF_INVERSE_PI = 0.5641895835477563
+
+
+def _centred(m: Arithmetic, x: Value) -> Value:
+    """Return the argument of a polynomial on [0, 1]. A long one, of f64, is on [-1, 1], where less cancels."""
+    return x if m.width == 32 else (x + x) - 1.0
 
 
 def _waves(m: Arithmetic, size: Value, order: int) -> tuple[Value, Value]:
     """Return (j, y) of an order, for a number of 8 or more."""
     kept = m.select(size < float("inf"), size, 8.0)
-    sine, cosine = sin(m, kept), cos(m, kept)
+    sine, cosine = sine_and_cosine(m, kept)
     part = 8.0 / kept
-    square = part * part
+    square = _centred(m, part * part)
     even = m.polynomial(square, f"hankel-p{order}")
     odd = part * m.polynomial(square, f"hankel-q{order}")
-    scale = 0.5641895835477563 / m.root(kept)
+    scale = _ROOT_OF_INVERSE_PI / m.root(kept)
     if order == 0:
         plus, minus = cosine + sine, sine - cosine
     else:
@@ -103,7 +109,7 @@ def _growing(m: Arithmetic, size: Value, name: str) -> Value:
     kept = m.select(size < 8.0, 8.0, m.select(size < float("inf"), size, 1000.0))
     # e^x may be infinite although its quotient by the root is not.
     power = exp_of_sum(m, kept, power=-8)
-    return power * (m.polynomial(8.0 / kept, name) / m.root(kept)) * 256.0
+    return power * (m.polynomial(_centred(m, 8.0 / kept), name) / m.root(kept)) * 256.0
 
 
 def cyl_bessel_i0(m: Arithmetic, x: Value) -> Value:

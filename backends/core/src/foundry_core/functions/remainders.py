@@ -21,29 +21,30 @@ def _whole_parts(m: Arithmetic, size: Value) -> tuple[Value, Value]:
 def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
     """Return the remainder of two absolute values, both finite and y above 0, and the lowest bit of the quotient.
 
-    Both are f32. This is long division, 32 bits of the quotient at a time; 9 steps suffice for the exponents of f32.
+    This is long division, as many bits of the quotient at a time as fit, until no exponent of the type is left.
     """
+    step, count = (32, 8) if m.width == 32 else (10, 205)
+
     x_mantissa, x_exponent = _whole_parts(m, x)
     y_mantissa, y_exponent = _whole_parts(m, y)
     left = x_exponent - y_exponent
     smaller = left < 0
-    divisor = m.wide(y_mantissa)
-    start = m.wide(x_mantissa)
+    divisor, start = (m.wide(mantissa) if m.width == 32 else mantissa for mantissa in (y_mantissa, x_mantissa))
     quotient = m.divide(start, divisor)
     rest = start - quotient * divisor
 
     def turn(rest: Value, odd: Value, left: Value) -> tuple[Value, ...]:
-        by = m.select(left > 32, 32, m.select(left < 0, 0, left))
-        moved = rest << m.wide(by)
+        by = m.select(left > step, step, m.select(left < 0, 0, left))
+        moved = rest << (m.wide(by) if m.width == 32 else by)
         quotient = m.divide(moved, divisor)
         # If no exponent is left, the quotient's bit stays.
         odd = m.select(left > 0, quotient & 1, odd)
         return moved - quotient * divisor, odd, left - by
 
-    rest, odd, _ = m.repeat(8, [rest, quotient & 1, left], turn)
-    # The remainder is below y and a multiple of its last place, so f32 represents it.
-    found = m.scaled(m.to_float(rest), y_exponent - 149)
-    return m.select(smaller, x, found), m.select(smaller, 0, m.narrow(odd))
+    rest, odd, _ = m.repeat(count, [rest, quotient & 1, left], turn)
+    # The remainder is below y and a multiple of its last place, so the type represents it.
+    found = m.scaled(m.to_float(rest), y_exponent - (m.bias + m.mantissa - 1))
+    return m.select(smaller, x, found), m.select(smaller, 0, m.narrow(odd) if m.width == 32 else odd)
 
 
 def fmod(m: Arithmetic, x: Value, y: Value) -> Value:

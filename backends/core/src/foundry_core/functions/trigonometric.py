@@ -1,4 +1,4 @@
-"""Trigonometric functions of f32, and their inverses.
+"""Trigonometric functions and their inverses.
 
 Payne and Hanek's reduction ("Radian reduction for trigonometric functions", 1983) in integers: of the product of the
 mantissa with 2/pi, we compute only the bits that are not multiples of a whole turn. So the result is as precise for the
@@ -7,17 +7,85 @@ largest number as for any other.
 
 from __future__ import annotations
 
+import itertools
+
 from .arithmetic import Arithmetic
 from .value import Value
 
-# The fraction bits of 2/pi in words of 32 bits, after one word of zeros; as many as the largest f32 needs.
-_TWO_OVER_PI = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
+# The fraction bits of 2/pi, as many as the largest f64 needs.
+_FRACTION_BITS = 1216
+_TWO_OVER_PI = int(
+    "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A424DD2E006492EEA09D1921C"
+    "FE1DEB1CB129A73EE88235F52EBB4484E99C7026B45F7E413991D639835339F49C845F8BBDF9283B1FF897FFDE05980F"
+    "EF2F118B5A0A6D1F6D367ECF27CB09B74F463F669E5FEA2D7527BAC7EBE5F17B3D0739F78A5292EA6BFB5FB11F8D5D08"
+    "56033046FC7B6BAB",
+    16,
+)
 # pi/2 * 2^63.
 _HALF_PI = 0xC90FDAA22168C235
 
 
+def _words(width: int, count: int) -> list[int]:
+    """Return the first bits of 2/pi in words of this width, after one word of zeros."""
+    return [0, *(_TWO_OVER_PI >> (_FRACTION_BITS - width * i) & ((1 << width) - 1) for i in range(1, count))]
+
+
 def _turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     """Return (r, low, k): |x| is r + low + k pi/2, |r| is at most pi/4, and k counts modulo 4."""
+    return _turned_wide(m, x) if m.width == 64 else _turned_single(m, x)
+
+
+def _turned_wide(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
+    """Return (r, low, k) of an f64, see _turned: with 192 bits of 2/pi, and 126 bits of the product's fraction."""
+    size = m.bits(x) & ~m.sign
+    exponent = (size >> m.mantissa) - m.bias
+    mantissa = size & ((1 << m.mantissa) - 1) | (1 << m.mantissa)
+    # Earlier bits of 2/pi, after the 64 zeros, only add whole turns.
+    place = m.select(exponent < -1, -1, exponent) + 10
+    index, by = place >> 6, place & 63
+    words = [m.word(word, x, 64) for word in [*_words(64, 20), *[0] * 15]]
+    for step in (16, 8, 4, 2, 1):
+        further = m.equal(index & step, step)
+        words = [m.select(further, words[i + step], words[i]) for i in range(step + 3)]
+    a, b, c = ((u << by) | m.shift_right(m.shift_right(v, 1), 63 - by) for u, v in itertools.pairwise(words))
+    # The upper 128 of 192 bits; the unit is 2^-126 quarter turns.
+    carried = m.upper_product(mantissa, c)
+    low = mantissa * b + carried
+    high = mantissa * a + m.upper_product(mantissa, b) + m.select(m.below(low, carried), m.word(1, x, 64), 0)
+    quarter = m.shift_right(high + (1 << 61), 62)
+    high = high - (quarter << 62)
+    negative = high < 0
+    high = m.select(negative, (0 - high) - m.select(m.equal(low, 0), 0, m.word(1, x, 64)), high)
+    low = m.select(negative, 0 - low, low)
+    # Move the highest bit to place 62 of the upper word.
+    lost = m.word(61, x, 64)
+    empty = m.equal(high, 0)
+    high, low = m.select(empty, m.shift_right(low, 1), high), m.select(empty, low << 63, low)
+    lost = m.select(empty, lost + 63, lost)
+    for shift in (32, 16, 8, 4, 2, 1):
+        small = high < 1 << (63 - shift)
+        high = m.select(small, (high << shift) | m.shift_right(low, 64 - shift), high)
+        low = m.select(small, low << shift, low)
+        lost = m.select(small, lost + shift, lost)
+    # Multiply by pi/2; a 64th bit of the product would be below the precision.
+    angle = m.upper_product(high, m.word(_HALF_PI, x, 64))
+    unit = m.power_of_two(0 - lost)
+    first = m.to_float(angle)
+    second = m.to_float(angle - m.to_wide(first)) * unit
+    first = first * unit
+    # Below pi/4, the result is the number itself.
+    near = size < 0x3FE921FB54442D18
+    sign = m.select(negative, m.word(m.sign, x, 64), 0)
+    zero = m.constant(0.0, x)
+    return (
+        m.select(near, m.number(size), m.flipped(first, sign)),
+        m.select(near, zero, m.flipped(second, sign)),
+        m.select(near, 0, quarter),
+    )
+
+
+def _turned_single(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
+    """Return (r, low, k) of an f32, see _turned."""
     size = m.bits(x) & ~m.sign
     exponent = (size >> m.mantissa) - m.bias
     mantissa = m.wide(size & 0x7FFFFF | 0x800000)
@@ -25,7 +93,7 @@ def _turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     exponent = m.select(exponent < -1, -1, exponent)
     place = exponent + 7
     index, by = place >> 5, place & 31
-    words = [m.word(word, x) for word in _TWO_OVER_PI]
+    words = [m.word(word, x) for word in _words(32, 8)]
 
     def word(offset: int) -> Value:
         found = words[offset]
@@ -85,7 +153,12 @@ def _of_quarters(m: Arithmetic, r: Value, low: Value, k: Value) -> Value:
     """Return the sine of r + low + k pi/2."""
     odd = m.equal(k & 1, 1)
     found = m.choose(odd, lambda: _cosine(m, r, low), lambda: _sine(m, r, low))
-    return m.flipped(found, (k & 2) << 30)
+    return m.flipped(found, _half_turn(m, k))
+
+
+def _half_turn(m: Arithmetic, k: Value) -> Value:
+    """Return a sign bit that is set if k quarter turns are half a turn or more."""
+    return (k & 2) << (m.width - 2)
 
 
 def sin(m: Arithmetic, x: Value) -> Value:
@@ -100,6 +173,16 @@ def cos(m: Arithmetic, x: Value) -> Value:
     return _endless(m, _of_quarters(m, r, low, k + 1), x)
 
 
+def sine_and_cosine(m: Arithmetic, x: Value) -> tuple[Value, Value]:
+    """Return the sine and the cosine of an angle in radians, with the bits of `sin` and `cos`."""
+    r, low, k = _turned(m, x)
+    sine, cosine = _sine(m, r, low), _cosine(m, r, low)
+    odd = m.equal(k & 1, 1)
+    one = m.flipped(m.select(odd, cosine, sine), _half_turn(m, k))
+    other = m.flipped(m.select(odd, sine, cosine), _half_turn(m, k + 1))
+    return _endless(m, m.flipped(one, m.sign_of(x)), x), _endless(m, other, x)
+
+
 def tan(m: Arithmetic, x: Value) -> Value:
     """Return the tangent of an angle in radians."""
     r, low, k = _turned(m, x)
@@ -112,10 +195,10 @@ def tan(m: Arithmetic, x: Value) -> Value:
 def _half_turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     """Return (r, low, k) of |x| pi; subtracting multiples of 1/2 leaves an exact rest."""
     size = m.absolute(x)
-    # All numbers from 2^24 on are even.
-    size = m.select(size < 2.0**24, size, 0.0)
-    # Rounding by addition works below 2^22. For larger numbers, the bits above the lowest 9 are an even number.
-    rest = size - m.select(size < 2.0**20, 0.0, m.number(m.bits(size) & ~0x1FF))
+    # All numbers with more bits than a mantissa are even.
+    size = m.select(size < 2.0 ** (m.mantissa + 1), size, 0.0)
+    # Rounding by addition works below 2^(mantissa - 1). For larger numbers, the bits above the lowest 9 are even.
+    rest = size - m.select(size < 2.0 ** (m.mantissa - 3), 0.0, m.number(m.bits(size) & ~0x1FF))
     turns, k = m.nearest(rest * 2.0)
     rest = rest - turns * 0.5
     first, second = m.split("pi")
@@ -162,9 +245,10 @@ def atan(m: Arithmetic, x: Value) -> Value:
     size = m.absolute(x)
     beyond = size > 1.0
     one = m.constant(1.0, x)
-    huge = size > 2.0**26
+    most = 2.0 ** (m.mantissa + 3)
+    huge = size > most
     # 1 / size may become 0, but (size - 1) / (size + 1) must not be infinity divided by infinity.
-    kept = m.select(huge, 2.0**26, size)
+    kept = m.select(huge, most, size)
     found = _arctangent(m, m.select(beyond, one, size), m.select(beyond, kept, one))
     high, low = m.split("half-pi")
     found = m.select(beyond, high - (found - low), found)
@@ -176,7 +260,7 @@ def atan2(m: Arithmetic, y: Value, x: Value) -> Value:
     height, width = m.absolute(y), m.absolute(x)
     # Halve large numbers, so that their sum is finite; multiply others, so that they are not subnormal.
     large = m.select(height > width, height, width)
-    factor = m.select(large > 2.0**100, 0.5, 2.0**24)
+    factor = m.select(large > m.pick(2.0**100, 2.0**960), 0.5, 2.0 ** (m.mantissa + 1))
     height, width = height * factor, width * factor
     steep = height > width
     small, large = m.select(steep, width, height), m.select(steep, height, width)

@@ -261,7 +261,9 @@ def _chosen_bytes(n: Numeric, args: Sequence[Reg]) -> Reg:
     all_bytes = t.binary("arith.ori", lower, t.binary("arith.shli", upper, _like(n, 32, upper)))
     found = _like(n, 0, all_bytes)
     for place in range(4):
-        number = t.binary("arith.andi", t.binary("arith.shrui", digits, _like(n, 4 * place, digits)), _like(n, 7, digits))
+        number = t.binary(
+            "arith.andi", t.binary("arith.shrui", digits, _like(n, 4 * place, digits)), _like(n, 7, digits)
+        )
         byte = t.binary("arith.shrui", all_bytes, t.binary("arith.shli", number, _like(n, 3, digits)))
         byte = t.binary("arith.andi", byte, _like(n, 0xFF, byte))
         found = t.binary("arith.ori", found, t.binary("arith.shli", byte, _like(n, 8 * place, byte)))
