@@ -31,6 +31,9 @@ _TRITONS_OWN = ("device", "device_type", "stream")
 _CALLERS = 4
 
 
+_NO_CLUSTERS = "a program is not spread over blocks of threads, so there are no clusters of blocks"
+
+
 class OptionError(Failure, ValueError):
     """An option of a launch has an invalid value."""
 
@@ -39,10 +42,15 @@ class OptionError(Failure, ValueError):
 class ProgramOptions:
     """Options that a launch may set by keyword, as `kernel[grid](..., num_warps=4)`. One program is one thread of work.
 
-    The options that spread a program over a GPU (num_warps, num_stages, num_ctas) are accepted, because kernels and
-    their autotuner configurations contain them, but they change nothing. Their values must be valid on a GPU.
+    The options that only make a program faster on a GPU (num_warps, num_stages, maxnreg, launch_pdl) are accepted,
+    because kernels and their autotuner configurations contain them, but they change nothing. Their values must be valid
+    on a GPU. An option that promises what no device here gives is refused: a cluster of blocks for each program
+    (num_ctas, cluster_dims), and programs that wait for each other (launch_cooperative_grid).
 
     Attributes:
+        extern_libs: names and paths of libraries, as a dict or as pairs. Only `libdevice` is known, and its file is not
+            read: the lowering has its functions.
+        ir_override: a file with TTIR that replaces the kernel's.
         num_threads: an option of triton-cpu and triton-spirv; only their default, 0, is valid. The device decides how
             many threads execute a launch.
         threads_instead: what to use instead of num_threads, for the message.
@@ -64,7 +72,9 @@ class ProgramOptions:
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
     launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
     extern_libs: tuple[tuple[str, str], ...] = ()
+    ir_override: str | None = None
     supported_fp8_dtypes: tuple[str, ...] = FP8
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
@@ -85,10 +95,30 @@ class ProgramOptions:
 
     def __post_init__(self) -> None:
         self._require("num_warps", "a power of two", lambda number: number > 0 and number & (number - 1) == 0)
-        self._require("num_ctas", "1 or more", lambda number: number > 0)
+        self._require("num_ctas", "1", lambda number: number == 1, _NO_CLUSTERS)
         self._require("num_stages", "0 or more", lambda number: number >= 0)
         if self.maxnreg is not None:
             self._require("maxnreg", "1 or more", lambda number: number > 0)
+        if any(extent != 1 for extent in self.cluster_dims):
+            raise OptionError(f"cluster_dims={self.cluster_dims!r} is not possible", why=_NO_CLUSTERS)
+        if self.launch_cooperative_grid:
+            raise OptionError(
+                f"launch_cooperative_grid={self.launch_cooperative_grid!r} is not possible on {self.backend_name}",
+                why="it promises that all programs of the grid run at the same time, so that they can wait for each "
+                "other; the device runs some of them at a time, in the order of their ids",
+                next="leave it out if programs wait only for programs with lower ids",
+            )
+        if self.ir_override is not None and not self.ir_override.endswith(".ttir"):
+            raise OptionError(
+                f"ir_override={self.ir_override!r} is not possible", why="only TTIR, a file *.ttir, can be replaced"
+            )
+        object.__setattr__(self, "extern_libs", tuple(dict(self.extern_libs).items()))
+        if other := [name for name, _ in self.extern_libs if name != "libdevice"]:
+            raise OptionError(
+                f"extern_libs names {other[0]}, which cannot be linked",
+                why="kernels are compiled without LLVM bitcode; only libdevice is known, whose functions are built in",
+                next="write its functions as functions with @triton.jit",
+            )
         if self.num_threads != 0:
             raise OptionError(
                 f"num_threads={self.num_threads!r} is not possible on {self.backend_name}",
@@ -96,12 +126,12 @@ class ProgramOptions:
                 next=f"leave it out; {self.threads_instead}",
             )
 
-    def _require(self, name: str, what: str, holds: Callable[[int], bool]) -> None:
+    def _require(self, name: str, what: str, holds: Callable[[int], bool], why: str = "") -> None:
         value = getattr(self, name)
         if type(value) is not int or not holds(value):
             raise OptionError(
                 f"{name}={value!r} of a launch, or of its triton.Config, is not possible",
-                why=f"it must be {what}, as an int",
+                why=f"it must be {what}, as an int" + (f": {why}" if why else ""),
             )
 
     def hash(self) -> str:

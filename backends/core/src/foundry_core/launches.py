@@ -5,16 +5,26 @@ This module does not import Triton, which imports all plugins: a plugin's launch
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from .arguments import Parameters
+from .failure import Failure
 from .log import Log
 
 Grid = tuple[int, int, int]
 Function = TypeVar("Function")
 Entry = TypeVar("Entry")
+
+
+# The ids of programs are int32. PoCL counts the programs of a launch in 32 bits.
+_MOST_PROGRAMS = 2**31 - 1
+
+
+class GridError(Failure, ValueError):
+    """A grid that no launch can have."""
 
 
 class SynchronousLauncher(Generic[Function]):
@@ -33,6 +43,7 @@ class SynchronousLauncher(Generic[Function]):
     def __init__(self, src: Any, metadata: Any) -> None:
         self.parameters = Parameters(src, metadata.name, metadata.written)
         sites = getattr(metadata, "sites", [])
+        self._kernel = metadata.name
         self.log = Log(metadata.name, sites) if sites else None
         self.addresses: bool = metadata.addresses
 
@@ -49,13 +60,33 @@ class SynchronousLauncher(Generic[Function]):
         exit_hook: Callable[[Any], None] | None,
         *arguments: Any,
     ) -> None:
+        grid = self._checked(x, y, z)
         self.prepare(function)
         if enter_hook is not None:
             enter_hook(launch_metadata)
-        if x > 0 and y > 0 and z > 0:
-            self.launch((x, y, z), function, self.parameters.pick(arguments))
+        if 0 not in grid:
+            self.launch(grid, function, self.parameters.pick(arguments))
         if exit_hook is not None:
             exit_hook(launch_metadata)
+
+    def _checked(self, *sides: Any) -> Grid:
+        """Return a grid as Python's integers.
+
+        Raises:
+            GridError: a side is no integer, or negative, or there are too many programs.
+        """
+        try:
+            x, y, z = map(operator.index, sides)
+        except TypeError:
+            x = y = z = -1
+        if min(x, y, z) < 0:
+            why = "a side is an int, and 0 or more"
+        elif x * y * z > _MOST_PROGRAMS or max(x, y, z) > _MOST_PROGRAMS:
+            why = f"a launch can have {_MOST_PROGRAMS} programs"
+        else:
+            return x, y, z
+        shown = " x ".join(map(str, sides))
+        raise GridError(f"kernel {self._kernel} is launched on a grid of {shown} programs", why=why)
 
     def prepare(self, function: Function) -> None:
         """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from foundry_core.opencl import Launcher
 
 DUMP_VARIABLE = "VSI_DUMP_DIR"
-# The grid is passed as int32.
-_MOST_PROGRAMS = 2**31 - 1
 
 
 class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
@@ -65,10 +63,6 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
             self._dump(os.environ.get(DUMP_VARIABLE, ""))
 
     def launch(self, grid: Grid, function: tuple[Any, str], arguments: Sequence[Any]) -> None:
-        if max(grid) > _MOST_PROGRAMS:
-            raise VsiError(
-                "a grid of {} x {} x {} programs".format(*grid), why=f"a side can have {_MOST_PROGRAMS} at most"
-            )
         launcher, commands = self._launcher, self._commands
         assert launcher is not None
         buffers = commands.make(grid, arguments) if commands else ()
