@@ -112,6 +112,123 @@ def test_a_reduction_by_the_users_own_functions() -> None:
 
 
 @triton.jit
+def extremes_with_places(x, values, places, LEFT: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    v = tl.load(x + i[:, None] * N + j[None, :])
+    high, at_high = tl.max(v, AXIS, return_indices=True, return_indices_tie_break_left=LEFT)
+    low, at_low = tl.min(v, AXIS, return_indices=True, return_indices_tie_break_left=LEFT)
+    k, SIZE = (j, N) if AXIS == 0 else (i, M)
+    tl.store(values + k, high)
+    tl.store(values + SIZE + k, low)
+    tl.store(places + k, at_high)
+    tl.store(places + SIZE + k, at_low)
+
+
+@pytest.mark.parametrize(("dtype", "axis"), AXES)
+@pytest.mark.parametrize("left", [True, False])
+def test_extremes_with_their_places(left: bool, axis: int, dtype: str) -> None:
+    """Without tie_break_left, the place may be that of any of the equal elements."""
+    x = np.random.default_rng(6).integers(0, 4, (M, N)).astype(DTYPES[dtype])
+    size = (N, M)[axis]
+    values, places = poisoned(2, size, dtype=DTYPES[dtype]), poisoned(2, size, dtype=np.int32)
+    launch(extremes_with_places, (1,), x, values, places, LEFT=left, AXIS=axis, M=M, N=N)
+    wide = x.astype(np.float64)
+    check(values, np.array([wide.max(axis), wide.min(axis)]))
+    if left:
+        check(places, np.array([wide.argmax(axis), wide.argmin(axis)]))
+    taken = [np.take_along_axis(wide, np.expand_dims(each, axis), axis) for each in places.array]
+    np.testing.assert_array_equal(np.array(taken).reshape(2, size), [wide.max(axis), wide.min(axis)])
+
+
+@triton.jit
+def either(a, b):
+    return a | b
+
+
+@triton.jit
+def last_of(a, b):
+    return b
+
+
+@triton.jit
+def compose(a1, b1, a2, b2):
+    return a1 * a2, b1 * a2 + b2
+
+
+@triton.jit
+def reduce_box(x, out, AXIS: tl.constexpr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, SIZE: tl.constexpr):
+    i, j, k = tl.arange(0, A)[:, None, None], tl.arange(0, B)[None, :, None], tl.arange(0, C)[None, None, :]
+    at = i * (B * C) + j * C + k
+    v, place = tl.load(x + at), tl.arange(0, SIZE)
+    tl.store(out + place, tl.reshape(tl.reduce(v, AXIS, either), (SIZE,)))
+    tl.store(out + SIZE + place, tl.reshape(tl.reduce(v, AXIS, last_of), (SIZE,)))
+    a, b = tl.reduce((v, at.to(v.dtype)), AXIS, compose)
+    tl.store(out + 2 * SIZE + place, tl.reshape(a, (SIZE,)))
+    tl.store(out + 3 * SIZE + place, tl.reshape(b, (SIZE,)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 4, 32), (8, 1, 2), (1, 64, 1), (1, 2, 256)])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_functions_that_do_not_commute_keep_the_order_of_each_axis(shape: tuple[int, int, int], axis: int) -> None:
+    x = np.random.default_rng(9).integers(-9, 10, shape)
+    size = x.size // shape[axis]
+    out = poisoned(4, size, dtype=np.int64)
+    launch(reduce_box, (1,), x, out, AXIS=axis, A=shape[0], B=shape[1], C=shape[2], SIZE=size)
+    rows = np.moveaxis(x, axis, 0).reshape(shape[axis], size)
+    index = np.moveaxis(np.arange(x.size).reshape(shape), axis, 0).reshape(shape[axis], size)
+    a, b = rows[0], index[0]
+    with np.errstate(over="ignore"):
+        for row, place in zip(rows[1:], index[1:], strict=True):
+            a, b = a * row, b * row + place
+    check(out, np.array([np.bitwise_or.reduce(rows, 0), rows[-1], a, b]))
+
+
+@triton.jit
+def summarize(low1, sum1, nan1, count1, low2, sum2, nan2, count2):
+    low = low1
+    if low2 < low1:
+        low = low2
+    return low, sum1 + sum2, nan1 | nan2, count1 + count2
+
+
+@triton.jit
+def reduce_four(x, low, total, flag, number, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M)
+    v = tl.load(x + i[:, None] * N + tl.arange(0, N)[None, :])
+    one = tl.full((M, N), 1, tl.int8)
+    a, b, c, d = tl.reduce((v, v.to(tl.float32), v > 100, one), 1, summarize)
+    tl.store(low + i, a)
+    tl.store(total + i, b)
+    tl.store(flag + i, c.to(tl.int32))
+    tl.store(number + i, d)
+
+
+def test_a_reduction_of_operands_of_four_types_by_a_function_with_a_branch() -> None:
+    x = np.random.default_rng(10).integers(-99, 103, (M, N)).astype(np.int16)
+    outs = [poisoned(M, dtype=dtype) for dtype in (np.int16, np.float32, np.int32, np.int8)]
+    launch(reduce_four, (1,), x, *outs, M=M, N=N)
+    for out, expected in zip(outs, (x.min(1), x.sum(1), (x > 100).any(1), np.full(M, N)), strict=True):
+        check(out, expected.astype(np.float64) if out.array.dtype == np.float32 else expected)
+
+
+@triton.jit
+def reduce_flags(x, out, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N)) > 0
+    tl.store(out, tl.xor_sum(v, 0).to(tl.int32))
+    tl.store(out + 1, tl.reduce(v, 0, either).to(tl.int32))
+    tl.store(out + 2, tl.sum(v.to(tl.int32), 0))
+    tl.store(out + 3, tl.argmax(v.to(tl.int32), 0))
+
+
+@pytest.mark.parametrize("count", [1, 2, 64])
+def test_reductions_of_flags(count: int) -> None:
+    x, out = np.random.default_rng(11).integers(-2, 3, count).astype(np.int32), poisoned(4, dtype=np.int32)
+    launch(reduce_flags, (1,), x, out, N=count)
+    v = x > 0
+    check(out, np.array([np.logical_xor.reduce(v), v.any(), v.sum(), v.argmax()]).astype(np.int32))
+
+
+@triton.jit
 def reduce_all(x, out, M: tl.constexpr, N: tl.constexpr):
     v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
     tl.store(out, tl.sum(v))

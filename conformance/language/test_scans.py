@@ -1,13 +1,16 @@
-"""Scans along an axis, in both directions, by sums, products and the user's own functions."""
+"""Scans along an axis, in both directions, by sums, products and the user's own functions; histograms."""
 
 from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from checking import FLOATS, INTEGERS, check, launch, operand, poisoned
+from checking import FLOATS, INTEGERS, Array, check, launch, operand, poisoned
 
 M, N = 8, 32
 
@@ -78,3 +81,137 @@ def test_a_linear_recurrence_as_a_scan_of_pairs(reverse: bool) -> None:
         h = int(a[i]) * h + int(b[i])
         expected[i] = h
     check(out, expected)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i16", "u16"])
+def test_narrow_integers_are_summed_in_32_bits(dtype: str) -> None:
+    kind = np.dtype(INTEGERS[dtype])
+    x, out = operand(kind, 1, M * N).reshape(M, N), poisoned(M, N, dtype=f"{kind.kind}4")
+    launch(scan, (1,), x, out, OP="cumsum", AXIS=1, REVERSE=False, M=M, N=N)
+    check(out, np.cumsum(x, 1, dtype=f"{kind.kind}4"))
+
+
+@triton.jit
+def twice_less(a, b):
+    return a * 2 - b
+
+
+@triton.jit
+def approach(a, b):
+    # The function of a scan takes scalars, so it may have branches, loops and several returns.
+    if a > b:
+        return a - b
+    for _ in range(2):
+        b += a
+    return b
+
+
+@triton.jit
+def scan_box(x, out, AXIS: tl.constexpr, REVERSE: tl.constexpr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    i, j, k = tl.arange(0, A)[:, None, None], tl.arange(0, B)[None, :, None], tl.arange(0, C)[None, None, :]
+    at, size = i * (B * C) + j * C + k, A * B * C
+    v = tl.load(x + at)
+    tl.store(out + at, tl.associative_scan(v, AXIS, twice_less, reverse=REVERSE))
+    tl.store(out + size + at, tl.associative_scan(v, AXIS, approach, reverse=REVERSE))
+
+
+def folded(x: np.ndarray, axis: int, reverse: bool, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Array:
+    """Combine the slices of an array along an axis, one after another."""
+    rows = np.moveaxis(x, axis, 0)[:: -1 if reverse else 1]
+    found = [rows[0]]
+    for row in rows[1:]:
+        found.append(combine(found[-1], row))
+    return np.moveaxis(np.array(found)[:: -1 if reverse else 1], 0, axis)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 8, 4), (1, 1, 64), (16, 1, 2)])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_elements_are_combined_in_the_order_of_each_axis(shape: tuple[int, int, int], axis: int, reverse: bool) -> None:
+    """The functions are not associative, so the results depend on the order."""
+    x = np.random.default_rng(2).integers(-9, 10, shape).astype(np.int32)
+    out = poisoned(2, *shape, dtype=np.int32)
+    launch(scan_box, (1,), x, out, AXIS=axis, REVERSE=reverse, A=shape[0], B=shape[1], C=shape[2])
+    with np.errstate(over="ignore"):
+        expected = [
+            folded(x, axis, reverse, lambda a, b: a * 2 - b),
+            folded(x, axis, reverse, lambda a, b: np.where(a > b, a - b, 2 * a + b)),
+        ]
+    check(out, np.array(expected))
+
+
+@triton.jit
+def track(low, count, any_nan, last, low2, count2, any_nan2, last2):
+    return tl.minimum(low, low2), count + count2, any_nan | any_nan2, last2
+
+
+@triton.jit
+def scan_of_four(x, low, count, flags, last, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    a, b, c, d = tl.associative_scan((v, (v > 0).to(tl.int8), v != v, v.to(tl.float16)), 0, track)
+    tl.store(low + i, a)
+    tl.store(count + i, b)
+    tl.store(flags + i, c.to(tl.int32))
+    tl.store(last + i, d)
+
+
+def test_a_scan_of_operands_of_four_types() -> None:
+    x = operand(np.float32, 3, 64)
+    outs = [poisoned(64, dtype=dtype) for dtype in (np.float32, np.int8, np.int32, np.float16)]
+    launch(scan_of_four, (1,), x, *outs, N=64)
+    found = outs[0].array
+    np.testing.assert_array_equal(found, np.fmin.accumulate(x))
+    check(outs[1], np.cumsum(x > 0, dtype=np.int8))
+    check(outs[2], np.logical_or.accumulate(np.isnan(x)).astype(np.int32))
+    with np.errstate(over="ignore"):
+        check(outs[3], x.astype(np.float16))
+
+
+@triton.jit
+def scan_around(x, out, rounds, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    total = v
+    while rounds > 0:
+        if rounds % 2 == 0:
+            total = tl.cumsum(total, 0) - v
+        else:
+            total = tl.cumsum(tl.where(total > 0, total, -total), 0, reverse=True)
+        rounds -= 1
+    tl.store(x + i, tl.cumsum(tl.load(x + i), 0))
+    tl.store(out + i, total + tl.cumsum(total, 0) * tl.sum(total, 0))
+
+
+def test_scans_in_loops_and_branches_and_in_place() -> None:
+    x, out = np.random.default_rng(4).integers(-9, 10, N), poisoned(N, dtype=np.int64)
+    total, memory = x, x.copy()
+    for rounds in (3, 2, 1):
+        total = np.cumsum(total) - x if rounds % 2 == 0 else np.cumsum(np.abs(total)[::-1])[::-1]
+    launch(scan_around, (1,), memory, out, 3, N=N)
+    check(out, total + np.cumsum(total) * total.sum())
+    np.testing.assert_array_equal(memory, np.cumsum(x))
+
+
+@triton.jit
+def histogram(x, out, n, MASKED: tl.constexpr, N: tl.constexpr, BINS: tl.constexpr):
+    i, j = tl.arange(0, N), tl.arange(0, BINS)
+    if MASKED:
+        tl.store(out + j, tl.histogram(tl.load(x + i, mask=i < n), BINS, mask=i < n))
+    else:
+        tl.store(out + j, tl.histogram(tl.load(x + i), BINS))
+
+
+@pytest.mark.parametrize("dtype", ["i32", "u32"])
+@pytest.mark.parametrize("size", [(1, 1), (2, 64), (256, 16), (2048, 256)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_histograms(dtype: str, size: tuple[int, int], masked: bool) -> None:
+    if masked and "mask" not in inspect.signature(tl.histogram).parameters:
+        pytest.skip("this Triton has no such mask")
+    count, bins = size
+    x = np.random.default_rng(5).integers(0, bins + 2, count).astype(INTEGERS[dtype])
+    x[::7] = np.iinfo(x.dtype).max
+    out = poisoned(bins, dtype=np.int32)
+    n = count * 2 // 3 if masked else count
+    launch(histogram, (1,), x, out, n, MASKED=masked, N=count, BINS=bins)
+    check(out, np.bincount(x[:n][x[:n] < bins], minlength=bins))
