@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,7 +15,7 @@ RULES = Path(__file__).with_name("rules.toml")
 # The exception by which our lowering refuses an operation. It is compared by name, so that Triton is not needed here.
 _REFUSAL = ("foundry_core.errors", "UnsupportedOperation")
 # The first line of a refusal that comes from another process, zen-compiler.
-_REFUSED = re.compile(r"(?P<operation>[\w.]+)(?: at [^\n]*)? is not supported\b")
+_REFUSED = re.compile(r"(?P<operation>[\w.]+)(?: at [^\n]*)? is not supported\b(?:: (?P<why>[^\n]+))?")
 # Maximum number of characters of a reason; pytest's assertions quote the values that they compare.
 _SHOWN = 200
 # How an error of Triton's front end begins.
@@ -31,10 +31,12 @@ class Outcome:
     Attributes:
         outcome: "pass", "refused", "not applicable", "wrong" or "error".
         reason: the refused operation, why the test is not applicable, or the first line of the error.
+        why: what the refusal says besides the operation's name: what of it is not supported.
     """
 
     outcome: str
     reason: str = ""
+    why: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,10 @@ def judge(error: BaseException, rules: Sequence[Rule]) -> Outcome:
         for rule in rules:
             if found := rule.match(operation, f"{type(each).__name__}: {each}"):
                 return found
-    return Outcome("refused", operation) if operation is not None else Outcome("error", first)
+    if operation is None:
+        return Outcome("error", first)
+    said = next(filter(None, (_REFUSED.search(str(each)) for each in chain)), None)
+    return Outcome("refused", operation, (said["why"] or "") if said else "")
 
 
 def _is_of_the_test(error: BaseException) -> bool:

@@ -120,13 +120,16 @@ class Session:
         bad = next((report for report in reports if report.failed), None)
         if bad is not None:
             outcome = judge(self._error, self._rules) if self._error else Outcome("error", "it failed without an error")
-            return _result(seconds, outcome, "\n".join([bad.longreprtext, bad.capstdout, bad.capstderr]).strip())
+            text = "\n".join([bad.longreprtext, bad.capstdout, bad.capstderr]).strip()
+            return _result(seconds, outcome, text, dict(item.user_properties))
         if skipped := next((report for report in reports if report.skipped), None):
-            return _result(seconds, Outcome("not applicable", _skip_reason(skipped)), "")
-        return _result(seconds, Outcome("pass"), "")
+            return _result(seconds, Outcome("not applicable", _skip_reason(skipped)), "", dict(item.user_properties))
+        return _result(seconds, Outcome("pass"), "", dict(item.user_properties))
 
 
-def _result(seconds: float, outcome: Outcome, text: str) -> dict[str, Any]:
+def _result(
+    seconds: float, outcome: Outcome, text: str, properties: Mapping[str, object] | None = None
+) -> dict[str, Any]:
     failed = outcome.outcome in ("wrong", "error")
     return {
         "seconds": seconds,
@@ -135,6 +138,9 @@ def _result(seconds: float, outcome: Outcome, text: str) -> dict[str, Any]:
         "failure": (text[-_KEPT:] or outcome.reason) if failed else None,
         "outcome": outcome.outcome,
         "reason": outcome.reason,
+        "why": outcome.why,
+        # What the suite says of the test: conformance/language says which operation and type it is about.
+        "properties": properties or {},
     }
 
 

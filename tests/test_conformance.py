@@ -89,6 +89,9 @@ def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itse
     verdict, done = run(tmp_path, TOYS)
     found = {"::".join(key): said(result) for key, result in verdict.results.items()}
     assert found == EXPECTED, done.stderr
+    results = {key[1]: result for key, result in verdict.results.items()}
+    assert results["test_passes"]["properties"] == {"operation": "a + b"}
+    assert results["test_refused"]["why"] == "of f64"
     assert verdict.faults == []
     assert not verdict.proven
     verdict.write(tmp_path)

@@ -24,6 +24,8 @@ DTYPES = FLOATS | INTEGERS
 BLOCK = 128
 # Not a multiple of the block, so the last program is masked.
 N = 300
+# What `check` has allowed in the test that runs, in units in the last place.
+bounds: list[float] = []
 
 _TEMPLATE = """
 import triton
@@ -119,6 +121,7 @@ def check(out: Guarded, reference: Array, *, ulp: float = 0.0) -> None:
         return
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     right = ~np.isnan(expected)
+    bounds.append(ulp + 0.5)
     if ulp == 0:
         bits = np.dtype(f"u{found.itemsize}")
         same = found.view(bits) == expected.view(bits)

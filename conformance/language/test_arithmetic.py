@@ -15,6 +15,7 @@ BINARY = {"a + b": np.add, "a - b": np.subtract, "a * b": np.multiply}
 BITWISE = {"a & b": np.bitwise_and, "a | b": np.bitwise_or, "a ^ b": np.bitwise_xor}
 
 
+@pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("expression", BINARY)
 def test_float_arithmetic_is_rounded_once(expression: str, dtype: str) -> None:
@@ -24,6 +25,7 @@ def test_float_arithmetic_is_rounded_once(expression: str, dtype: str) -> None:
     check(compute(expression, FLOATS[dtype], a=a, b=b), reference)
 
 
+@pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", QUOTIENTS)
 @pytest.mark.parametrize(("expression", "ulp"), [("a / b", 2.5), ("tl.div_rn(a, b)", 0)])
 def test_quotients(expression: str, ulp: float, dtype: str) -> None:
@@ -43,6 +45,7 @@ def test_quotients(expression: str, ulp: float, dtype: str) -> None:
     check(compute(expression, FLOATS[dtype], a=a, b=b), reference, ulp=ulp)
 
 
+@pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("expression", BINARY | BITWISE)
 def test_integer_arithmetic_wraps_around(expression: str, dtype: str) -> None:
@@ -52,6 +55,7 @@ def test_integer_arithmetic_wraps_around(expression: str, dtype: str) -> None:
     check(compute(expression, INTEGERS[dtype], a=a, b=b), reference)
 
 
+@pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("expression", ["a // b", "a % b"])
 def test_integer_division_truncates_as_in_c(expression: str, dtype: str) -> None:
@@ -67,6 +71,7 @@ def test_integer_division_truncates_as_in_c(expression: str, dtype: str) -> None
     check(compute(expression, INTEGERS[dtype], a=a, b=b), reference)
 
 
+@pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("expression", ["a << b", "a >> b"])
 def test_shifts_keep_the_sign_of_signed_numbers(expression: str, dtype: str) -> None:
@@ -76,6 +81,7 @@ def test_shifts_keep_the_sign_of_signed_numbers(expression: str, dtype: str) -> 
     check(compute(expression, INTEGERS[dtype], a=a, b=b), reference)
 
 
+@pytest.mark.operation("~a, -a")
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_complement_and_negation(dtype: str) -> None:
     a = operand(INTEGERS[dtype], 1)
@@ -83,6 +89,7 @@ def test_complement_and_negation(dtype: str) -> None:
         check(compute("(~a) ^ (-a)", INTEGERS[dtype], a=a), ~a ^ (0 - a))
 
 
+@pytest.mark.operation("tl.umulhi")
 @pytest.mark.parametrize("dtype", ["u32", "u64", "i32"])
 def test_umulhi_is_the_upper_half_of_the_product(dtype: str) -> None:
     a, b = operand(INTEGERS[dtype], 1), operand(INTEGERS[dtype], 2)
@@ -92,6 +99,7 @@ def test_umulhi_is_the_upper_half_of_the_product(dtype: str) -> None:
     check(compute("tl.umulhi(a, b)", a.dtype, a=a, b=b), np.array(halves, np.uint64).astype(unsigned).view(a.dtype))
 
 
+@pytest.mark.operation("tl.fma")
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_fma_is_rounded_once(dtype: str) -> None:
     """Use operands whose product needs all bits, so that an intermediate rounding would show."""

@@ -49,6 +49,7 @@ def accumulate(x, out, n, OP: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.conste
         tl.atomic_xor(at, v, mask=i < n)
 
 
+@pytest.mark.operation("tl.atomic_{op}")
 @pytest.mark.parametrize(("op", "dtype"), CASES)
 def test_programs_accumulate_into_the_same_elements(op: str, dtype: str) -> None:
     """Use small whole numbers, whose sums are exact in every type and in any order."""
@@ -69,6 +70,7 @@ def tickets(counter, out, BLOCK: tl.constexpr):
     tl.store(out + i, mine)
 
 
+@pytest.mark.operation("value returned by tl.atomic_add", type="i32")
 def test_each_element_gets_a_value_of_its_own() -> None:
     counter, out = np.zeros(1, np.int32), poisoned(256, dtype=np.int32)
     launch(tickets, (4,), counter, out, BLOCK=64)
@@ -82,6 +84,7 @@ def scalar_ticket(counter, out):
     tl.store(out + tl.program_id(0), tl.atomic_add(counter, 3, sem="relaxed", scope="gpu"))
 
 
+@pytest.mark.operation("value returned by tl.atomic_add", type="i32")
 def test_each_program_gets_a_value_of_its_own() -> None:
     counter, out = np.array([5], np.int32), poisoned(100, dtype=np.int32)
     launch(scalar_ticket, (100,), counter, out)
@@ -95,6 +98,7 @@ def exchange(x, y, out, BLOCK: tl.constexpr):
     tl.store(out + i, tl.atomic_xchg(x + i, tl.load(y + i)))
 
 
+@pytest.mark.operation("tl.atomic_xchg")
 @pytest.mark.parametrize("dtype", ["i32", "i64", "f32", "f64"])
 def test_exchange_returns_what_was_there(dtype: str) -> None:
     x, y = np.arange(32).astype(DTYPES[dtype]), np.arange(100, 132).astype(DTYPES[dtype])
@@ -110,6 +114,7 @@ def compare_and_swap(x, expected, y, out, BLOCK: tl.constexpr):
     tl.store(out + i, tl.atomic_cas(x + i, tl.load(expected + i), tl.load(y + i)))
 
 
+@pytest.mark.operation("tl.atomic_cas")
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
 def test_compare_and_swap_stores_where_it_found_what_was_expected(dtype: str) -> None:
     x, y = np.arange(32).astype(DTYPES[dtype]), np.arange(100, 132).astype(DTYPES[dtype])
@@ -129,6 +134,7 @@ def spin_lock(lock, total, turns):
     tl.atomic_xchg(lock, 0, sem="release")
 
 
+@pytest.mark.operation("lock of tl.atomic_cas and tl.atomic_xchg", type="i32")
 def test_a_lock_keeps_programs_out_of_each_others_way() -> None:
     lock, total = np.zeros(1, np.int32), np.zeros(1, np.int32)
     launch(spin_lock, (64,), lock, total, 3)

@@ -17,6 +17,7 @@ TRITON = {
 PAIRS = [(source, target) for source in DTYPES for target in DTYPES if source != target]
 
 
+@pytest.mark.operation("to {target}", type="{source}")
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_conversion(source: str, target: str) -> None:
     """Integers wrap around; floating-point numbers round to nearest, or towards zero if the target is an integer."""
@@ -48,6 +49,7 @@ def _rounded(value: int, dtype: type) -> float:
         return float(np.float64(-exact if value < 0 else exact).astype(dtype))
 
 
+@pytest.mark.operation("bits as {target}", type="{source}")
 @pytest.mark.parametrize(
     ("source", "target"),
     [("f32", "i32"), ("i32", "f32"), ("f16", "u16"), ("i16", "bf16"), ("f64", "i64"), ("u8", "i8")],
@@ -59,6 +61,7 @@ def test_bits_as_another_type(source: str, target: str) -> None:
     check(compute(f"a.to({TRITON[target]}, bitcast=True)", DTYPES[target], a=a), a.view(DTYPES[target]))
 
 
+@pytest.mark.operation("to i1")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_number_as_a_condition(dtype: str) -> None:
     a = operand(DTYPES[dtype], 1)
@@ -68,6 +71,7 @@ def test_a_number_as_a_condition(dtype: str) -> None:
 FP8 = {"tl.float8e5": ml_dtypes.float8_e5m2, "tl.float8e4nv": ml_dtypes.float8_e4m3fn}
 
 
+@pytest.mark.operation("{name} to f32", type="")
 @pytest.mark.parametrize("name", FP8)
 def test_every_fp8_number_as_f32(name: str) -> None:
     codes = np.arange(256, dtype=np.uint8)
@@ -75,6 +79,7 @@ def test_every_fp8_number_as_f32(name: str) -> None:
     check(compute(f"a.to({name}, bitcast=True).to(tl.float32)", np.float32, a=codes), reference)
 
 
+@pytest.mark.operation("f32 to {name}", type="")
 @pytest.mark.parametrize("name", FP8)
 def test_f32_as_fp8(name: str) -> None:
     """Use numbers within the range: whether larger numbers saturate depends on the hardware."""

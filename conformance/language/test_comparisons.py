@@ -16,6 +16,7 @@ ORDER = {
 }
 
 
+@pytest.mark.operation("<, <=, ==, !=, >=, >")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_order(dtype: str) -> None:
     """Test all six comparisons at once: each one is a bit of the result."""
@@ -26,6 +27,7 @@ def test_order(dtype: str) -> None:
     check(compute(expression, np.int8, a=a, b=b), np.asarray(reference, np.int8))
 
 
+@pytest.mark.operation("tl.where")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_where_takes_an_element_of_one_or_the_other(dtype: str) -> None:
     a, b = operand(DTYPES[dtype], 1), operand(DTYPES[dtype], 2)
@@ -40,6 +42,7 @@ EXTREMES = {
 }
 
 
+@pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("expression", EXTREMES)
 def test_minimum_and_maximum_treat_nan_as_asked(expression: str, dtype: str) -> None:
@@ -51,6 +54,7 @@ def test_minimum_and_maximum_treat_nan_as_asked(expression: str, dtype: str) -> 
     check(compute(expression, DTYPES[dtype], a=a, b=b), EXTREMES[expression](*wide))
 
 
+@pytest.mark.operation("tl.clamp")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_clamp_keeps_what_is_within(dtype: str) -> None:
     a = operand(FLOATS[dtype], 1)

@@ -33,6 +33,7 @@ def near(out, a: np.ndarray, b: np.ndarray, c: np.ndarray, eps: float) -> None:
     assert not far.any(), f"{far.sum()} of {far.size} elements are wrong"
 
 
+@pytest.mark.operation("tl.dot")
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (16, 32, 64), (64, 64, 32)])
 @pytest.mark.parametrize("add", [False, True])
@@ -43,6 +44,7 @@ def test_products_are_summed_in_f32(dtype: str, m: int, n: int, k: int, add: boo
     near(out, a, b, c if add else np.zeros((m, n)), float(np.finfo(np.float32).eps))
 
 
+@pytest.mark.operation("tl.dot", type="f64")
 def test_f64_is_summed_in_f64() -> None:
     a, b = (operand(np.float64, seed, 256, special=False).reshape(16, 16) for seed in (1, 2))
     out = poisoned(16, 16, dtype=np.float64)
@@ -50,6 +52,7 @@ def test_f64_is_summed_in_f64() -> None:
     near(out, a, b, np.zeros((16, 16)), float(np.finfo(np.float64).eps))
 
 
+@pytest.mark.operation("tl.dot, input_precision={precision}", type="f32")
 @pytest.mark.parametrize("precision", ["tf32", "tf32x3", "bf16x3", "bf16x6"])
 def test_a_lower_precision_may_be_asked_for(precision: str) -> None:
     """tf32 has 10 bits after the point, three bf16 have 24; a backend may compute more exactly."""
@@ -59,6 +62,7 @@ def test_a_lower_precision_may_be_asked_for(precision: str) -> None:
     near(out, a, b, np.zeros((16, 16)), 2.0**-10)
 
 
+@pytest.mark.operation("tl.dot", type="i8")
 @pytest.mark.parametrize("add", [False, True])
 def test_i8_is_summed_in_i32(add: bool) -> None:
     a, b = (operand(np.int8, seed, 32 * 32).reshape(32, 32) for seed in (1, 2))
@@ -68,6 +72,7 @@ def test_i8_is_summed_in_i32(add: bool) -> None:
         check(out, a.astype(np.int32) @ b.astype(np.int32) + (c if add else np.int32(0)))
 
 
+@pytest.mark.operation("tl.dot", type="f32")
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_nan_and_infinity_reach_their_row_and_column_only(value: float) -> None:
     a, b = np.ones((16, 16), np.float32), np.ones((16, 16), np.float32)
@@ -90,6 +95,7 @@ def matmul(a, b, out, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
     tl.store(out + i[:, None] * n + j[None, :], acc, mask=(i[:, None] < m) & (j[None, :] < n))
 
 
+@pytest.mark.operation("matmul with edges")
 @pytest.mark.parametrize("dtype", ["f16", "f32"])
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (33, 47, 50), (1, 64, 16), (70, 3, 5)])
 def test_matmul_with_edges(dtype: str, m: int, n: int, k: int) -> None:
@@ -107,6 +113,7 @@ def batched(a, b, out, B: tl.constexpr, S: tl.constexpr):
     tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at), input_precision="ieee"))
 
 
+@pytest.mark.operation("tl.dot of batches", type="")
 def test_a_batch_of_products() -> None:
     a, b = (operand(np.float32, seed, 4 * 256, special=False).reshape(4, 16, 16) for seed in (1, 2))
     out = poisoned(4, 16, 16, dtype=np.float32)
@@ -131,6 +138,7 @@ def batches(
     tl.store(out + at, z)
 
 
+@pytest.mark.operation("tl.dot of batches", type="")
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(("b", "m", "n", "k"), [(1, 16, 16, 16), (8, 16, 32, 16), (2, 32, 16, 64)])
 @pytest.mark.parametrize("types", ["f32 f32", "f16 f32", "f16 f16", "bf16 f32", "f64 f64", "i8 i32"])
@@ -156,6 +164,7 @@ def scaled(a, a_scale, b, b_scale, out, FORMAT: tl.constexpr, M: tl.constexpr, N
     tl.store(out + i[:, None] * N + j[None, :], r)
 
 
+@pytest.mark.operation("tl.dot_scaled", type="{format}")
 @pytest.mark.parametrize("format", ["e5m2", "e4m3"])
 def test_products_of_scaled_fp8(format: str) -> None:
     """A scale is a power of two for each 32 elements of a row of a, or of a column of b."""

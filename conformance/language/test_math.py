@@ -52,6 +52,7 @@ LIBDEVICE: dict[str, tuple[float, tuple[float, float], Any]] = {
 CASES = [("tl", name) for name in FUNCTIONS] + [("libdevice", name) for name in LIBDEVICE]
 
 
+@pytest.mark.operation("{module}.{name}")
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize(("module", "name"), CASES)
 def test_functions_are_as_exact_as_opencl_promises(module: str, name: str, dtype: str) -> None:
@@ -81,6 +82,7 @@ SPECIAL: dict[str, Any] = {
 }
 
 
+@pytest.mark.operation("{name}")
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_values(name: str, dtype: str) -> None:
@@ -92,6 +94,7 @@ def test_special_values(name: str, dtype: str) -> None:
     check(compute(f"{name}(a)", x.dtype, a=x), reference)
 
 
+@pytest.mark.operation("-tl.abs(a)")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_negation_and_absolute_value_change_the_sign_only(dtype: str) -> None:
     a = operand(FLOATS[dtype], 1)
@@ -109,6 +112,7 @@ TWO: dict[str, tuple[float, Any]] = {
 }
 
 
+@pytest.mark.operation("{expression}", type="f32")
 @pytest.mark.parametrize("expression", TWO)
 def test_functions_of_two_operands(expression: str) -> None:
     ulp, reference = TWO[expression]
@@ -117,6 +121,7 @@ def test_functions_of_two_operands(expression: str) -> None:
     check(compute(expression, np.float32, a=a, b=b), reference(*wide), ulp=ulp)
 
 
+@pytest.mark.operation("tl.sqrt_rn", type="f32")
 def test_the_square_root_that_is_rounded_once() -> None:
     a = operand(np.float32, 1)
     with np.errstate(all="ignore"):

@@ -18,6 +18,7 @@ def masked_copy(x, out, n, OTHER: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + i, v)
 
 
+@pytest.mark.operation("tl.load with mask and other")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 100])
 def test_other_stands_where_a_load_is_masked(dtype: str, n: int) -> None:
@@ -49,6 +50,7 @@ def copy_tile(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constex
     tl.store(out + i + j * stride_out, tl.load(x + i * stride_x + j, mask=inside), mask=inside)
 
 
+@pytest.mark.operation("tl.load and tl.store of a transposed tile")
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "i64"])
 @pytest.mark.parametrize(("m", "n"), [(16, 16), (1, 1), (17, 33), (5, 40), (40, 5)])
 def test_rows_become_columns_with_edges(dtype: str, m: int, n: int) -> None:

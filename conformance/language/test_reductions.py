@@ -37,6 +37,7 @@ def reduce_rows(x, out, OP: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N
         tl.store(out + i, r)
 
 
+@pytest.mark.operation("tl.sum")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_sums_of_floats(dtype: str, axis: int) -> None:
@@ -49,6 +50,7 @@ def test_sums_of_floats(dtype: str, axis: int) -> None:
     assert np.all(np.abs(out.array.astype(np.float64) - wide.sum(axis)) <= allowed)
 
 
+@pytest.mark.operation("tl.{op}")
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("op", ["sum", "xor_sum"])
 def test_sums_of_integers_wrap_around(op: str, dtype: str) -> None:
@@ -62,6 +64,7 @@ def test_sums_of_integers_wrap_around(op: str, dtype: str) -> None:
     check(out, reference)
 
 
+@pytest.mark.operation("tl.{op}")
 @pytest.mark.parametrize(("dtype", "axis"), AXES)
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_extremes(op: str, axis: int, dtype: str) -> None:
@@ -75,6 +78,7 @@ def test_extremes(op: str, axis: int, dtype: str) -> None:
     check(out, reduce.reduce(wide, axis))
 
 
+@pytest.mark.operation("tl.{op}")
 @pytest.mark.parametrize(("dtype", "axis"), AXES)
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 def test_the_first_of_equal_extremes_is_taken(op: str, axis: int, dtype: str) -> None:
@@ -251,6 +255,7 @@ def softmax(x, out, N: tl.constexpr):
     tl.store(out + row * N + j, e / tl.sum(e, 0))
 
 
+@pytest.mark.operation("softmax", type="f32")
 def test_softmax() -> None:
     """The bound: exp within 3 ulp, the sum of n terms within n / 2 ulp, the quotient within 2.5 ulp."""
     x, out = operand(np.float32, 1, M * N, special=False).reshape(M, N), poisoned(M, N, dtype=np.float32)

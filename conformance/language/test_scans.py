@@ -34,6 +34,7 @@ def reference(x: np.ndarray, op: str, axis: int, reverse: bool) -> np.ndarray:
     return np.flip(found, axis) if reverse else found
 
 
+@pytest.mark.operation("tl.{op}")
 @pytest.mark.parametrize("dtype", ["i32", "i64", "u32", "u64"])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
@@ -44,6 +45,7 @@ def test_scans_of_integers(op: str, axis: int, reverse: bool, dtype: str) -> Non
     check(out, reference(x, op, axis, reverse))
 
 
+@pytest.mark.operation("tl.cumsum")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
@@ -70,6 +72,7 @@ def recurrence(a, b, out, N: tl.constexpr, REVERSE: tl.constexpr):
     tl.store(out + i, h)
 
 
+@pytest.mark.operation("tl.associative_scan of pairs", type="i64")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_linear_recurrence_as_a_scan_of_pairs(reverse: bool) -> None:
     random = np.random.default_rng(9)

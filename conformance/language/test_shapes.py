@@ -41,6 +41,7 @@ MOVED = {
 }
 
 
+@pytest.mark.operation("tl.{op}")
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8", "i64"])
 @pytest.mark.parametrize("op", MOVED)
 def test_elements_are_moved(op: str, dtype: str) -> None:
@@ -60,6 +61,7 @@ def broadcast(x, y, out, M: tl.constexpr, N: tl.constexpr):
     tl.store(out + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], r)
 
 
+@pytest.mark.operation("tl.broadcast", type="")
 @pytest.mark.parametrize(("m", "n"), [(8, 32), (32, 8), (1, 16), (16, 1)])
 def test_broadcast(m: int, n: int) -> None:
     x, y, out = operand(np.int32, 1, m), operand(np.int32, 2, n), poisoned(m, n, dtype=np.int32)
@@ -86,6 +88,7 @@ def pairs(x, y, out, OP: tl.constexpr, N: tl.constexpr):
         tl.store(out + N // 2 + half, second)
 
 
+@pytest.mark.operation("tl.{op}")
 @pytest.mark.parametrize("dtype", ["f32", "i8", "i64"])
 @pytest.mark.parametrize("op", ["join", "interleave", "cat", "split"])
 def test_tiles_are_joined_and_split(op: str, dtype: str) -> None:
@@ -245,6 +248,7 @@ def counted(x, out, N: tl.constexpr, BINS: tl.constexpr):
     tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + tl.arange(0, N)), BINS))
 
 
+@pytest.mark.operation("tl.histogram", type="i32")
 @pytest.mark.parametrize("bins", [2, 16, 64])
 def test_histogram(bins: int) -> None:
     x, out = np.random.default_rng(11).integers(0, bins, 256).astype(np.int32), poisoned(bins, dtype=np.int32)
@@ -258,6 +262,7 @@ def gathered(x, index, out, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr
     tl.store(out + at, tl.gather(tl.load(x + at), tl.load(index + at), AXIS))
 
 
+@pytest.mark.operation("tl.gather", type="")
 @pytest.mark.parametrize("axis", [0, 1])
 def test_gather_along_an_axis(axis: int) -> None:
     x = operand(np.float32, 1, 128).reshape(8, 16)
@@ -297,6 +302,7 @@ def largest(x, out, K: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     tl.store(out + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :], tl.topk(v, K, dim=1))
 
 
+@pytest.mark.operation("tl.topk", type="")
 @pytest.mark.skipif(not hasattr(tl, "topk"), reason="this release of Triton has no topk")
 @pytest.mark.parametrize("k", [1, 4, 16])
 def test_topk(k: int) -> None:
@@ -312,6 +318,7 @@ def sorted_descending(x, out, N: tl.constexpr):
     tl.store(out + i, tl.sort(tl.load(x + i), descending=True))
 
 
+@pytest.mark.operation("tl.sort, descending", type="")
 @pytest.mark.parametrize("n", [1, 2, 64])
 def test_sort_in_descending_order(n: int) -> None:
     x, out = operand(np.int32, 1, n), poisoned(n, dtype=np.int32)

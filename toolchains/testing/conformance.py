@@ -32,10 +32,11 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import durable, paths
 from toolchains.system.errors import ProofError, UsageError
-from toolchains.testing import distributions, proof
+from toolchains.testing import distributions, operations, proof
 from toolchains.testing.verdict import CRASH, NOT_RUN, PASS, TIME_OUT, Key, Verdict
 
 SUITE = paths.ROOT / "conformance" / "language"
+TABLE = paths.ROOT / "docs" / "operations.md"
 # Default limit in seconds for a test.
 LIMIT = 120
 # All outcomes, in the order of the tables; and those that make the exit status non-zero.
@@ -77,7 +78,7 @@ class Changes:
     newly_passing: list[str]
 
 
-def conformance(request: Request, *, suite: str = "", only: str = "", timeout: float = LIMIT) -> Path:
+def conformance(request: Request, *, suite: str = "", only: str = "", timeout: float = LIMIT, table: str = "") -> Path:
     """Run tests of the language in a target's image; print and write the outcome of each.
 
     Args:
@@ -85,14 +86,18 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         suite: a folder with pytest tests, or one file; the project's own if empty.
         only: run the tests whose file and name contain this; all if empty.
         timeout: seconds for a test.
+        table: the file to write the target's operations into (operations.py), from a run of the project's own suite.
 
     Returns:
         The folder with results.json and junit.xml.
 
     Raises:
-        UsageError: there is no such folder, or no test in it.
-        ProofError: a test is wrong, crashed, took too long, failed for another reason or was not run; or no test ran.
+        UsageError: there is no such folder, or no test in it; or a table of another suite, or of a part, is asked for.
+        ProofError: a test is wrong, crashed, took too long, failed for another reason or was not run; or no test ran;
+            or TABLE says something else than this run.
     """
+    if table and (suite or only):
+        raise UsageError("--table is of the project's whole suite", next="leave --suite and --only out")
     folder = Path(suite).resolve() if suite else SUITE
     if not folder.exists():
         raise UsageError(f"--suite={suite}: there is no such folder", next="name a folder with files test_*.py")
@@ -155,6 +160,8 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
             next=f"./foundry conformance {target.name}, or name another folder by --suite",
         )
     _report(verdict, results, whole=not only)
+    if not suite:
+        verdict.faults += _operations(verdict, request, target, table)
     counts = Counter(outcome_of(result) for result in verdict.results.values())
     bad = sum(counts[outcome] for outcome in BAD)
     if bad or verdict.faults or not counts[PASS] + counts["refused"]:
@@ -166,6 +173,17 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         raise ProofError(f"{target.name} does not conform", why=why, next=next)
     print(f"results in {results}")
     return results
+
+
+def _operations(verdict: Verdict, request: Request, target: LockedTarget, table: str) -> list[str]:
+    """Write the target's section of a table, if one is asked for; else return what contradicts the committed one."""
+    found = operations.cells(verdict.results.values())
+    release, suite = request.release.version, operations.digest(SUITE)
+    if table:
+        operations.write(Path(table), target.name, operations.section(target.name, release, suite, verdict.ran, found))
+        print(f"the operations of {target.name} are in {table}")
+        return []
+    return operations.contradictions(TABLE, target.name, release, suite, found) if TABLE.is_file() else []
 
 
 # The files of conformance/ that the container needs.

@@ -16,7 +16,7 @@ UnsupportedOperation = _module(
     """
 class UnsupportedOperation(Exception):
     def __init__(self, operation, place, why):
-        super().__init__(f"{operation} at {place} is not supported")
+        super().__init__(f"{operation} at {place} is not supported{': ' + why if why else ''}")
         self.operation = operation
 """,
 ).UnsupportedOperation

@@ -9,13 +9,14 @@ import pytest
 from refusing import UnsupportedOperation, ask_for_ttgir, compile_wrongly
 
 
-def test_passes(device):
+def test_passes(device, record_property):
+    record_property("operation", "a + b")
     assert device == "cpu"
 
 
 def test_refused():
     try:
-        raise UnsupportedOperation("tt.histogram", "kernels.py:12", "")
+        raise UnsupportedOperation("tt.histogram", "kernels.py:12", "of f64")
     except UnsupportedOperation as error:
         raise RuntimeError("the kernel cannot be compiled") from error
 
