@@ -39,9 +39,11 @@ class Arrays(Arithmetic):
     def choose(self, condition: Any, x: Callable[[], Any], y: Callable[[], Any]) -> Any:
         return self.select(condition, x(), y())
 
-    def repeat(self, count: int, values: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
-        for _ in range(count):
-            values = body(*values)
+    def repeat(self, count: Any, values: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
+        for turn in range(int(np.max(count))):
+            values = [
+                np.where(turn < count, after, before) for after, before in zip(body(*values), values, strict=True)
+            ]
         return list(values)
 
     def bits(self, x: Any) -> Any:

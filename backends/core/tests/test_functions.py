@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from decimal import Decimal, getcontext, localcontext
+from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -300,6 +300,35 @@ def test_arithmetic_rounded_in_a_direction_is_exact(name: str, elem: str, mode: 
 
 
 @pytest.mark.parametrize("elem", FLOATS)
+def test_a_fused_multiply_add_is_rounded_once_to_nearest(elem: str) -> None:
+    columns = directed_arguments(elem, 3)
+    random = np.random.default_rng(16)
+    x, y = (random.standard_normal(2000).astype(FLOATS[elem]) for _ in range(2))
+    eps = np.finfo(FLOATS[elem]).eps
+    # Products that are cancelled but for their rounding error, and those next to ties.
+    factor = random.choice([1, 1 + eps, 0.5, eps, eps / 2, 1 / eps, 2 / eps, 4], 2000).astype(FLOATS[elem])
+    columns = [np.concatenate(pair) for pair in zip(columns, (x, y, -(x * y) * factor), strict=True)]
+    for number, *row in zip(compute("fma", elem, *columns).tolist(), *(c.tolist() for c in columns), strict=True):
+        try:
+            a, b, c = (Fraction(value) for value in row)
+        except (OverflowError, ValueError):
+            continue
+        exact = a * b + c
+        near = [rounded(exact, mode, elem) if exact else 0.0 for mode in ("rd", "ru")]
+        size = 2.0**128 if elem == "f32" else Fraction(2) ** 1024
+        below, above = (Fraction(size if v > 0 else -size) if math.isinf(v) else Fraction(v) for v in near)
+        assert number in near, row
+        chosen, left = (below, above - exact) if number == near[0] else (above, exact - below)
+        assert abs(exact - chosen) <= left, row
+        if below != above and abs(exact - chosen) == left:
+            assert _is_even(number, elem), row
+
+
+def _is_even(number: float, elem: str) -> bool:
+    return math.isinf(number) or int(FLOATS[elem](number).view(f"i{FLOATS[elem]().itemsize}")) % 2 == 0
+
+
+@pytest.mark.parametrize("elem", FLOATS)
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integers_become_floats_rounded_in_a_direction(source: str, elem: str) -> None:
     kind, random = INTEGERS[source], np.random.default_rng(14)
@@ -533,12 +562,16 @@ EULER = Decimal(
 )
 
 
-def bessel(name: str, number: float) -> Decimal:
-    """Return a Bessel function of a number in (0, 100], by its ascending series (Abramowitz and Stegun, 9.1.10)."""
+def bessel(name: str, number: float, order: int | None = None) -> Decimal:
+    """Return a Bessel function of a number above 0, by its ascending series (Abramowitz and Stegun, 9.1.10).
+
+    Args:
+        order: 0 or more, and for y up to 1; by default, the last digit of the name.
+    """
     getcontext().prec = 60 + int(number)
-    order, x = int(name[-1]), Decimal(number)
+    order, x = int(name[-1]) if order is None else order, Decimal(number)
     square = x * x / 4 * (-1 if name[0] in "jy" else 1)
-    term = (x / 2) ** order
+    term = (x / 2) ** order / math.factorial(order)
     plain, harmonic, sums = Decimal(0), Decimal(0), [Decimal(0), Decimal(1) if order else Decimal(0)]
     k = 0
     while k < 10 or abs(term) > Decimal(10) ** -(50 + int(number)):
@@ -584,6 +617,49 @@ def test_bessel_functions_are_as_exact_as_stated(name: str, bound: float, elem: 
         x = np.array([700, 709.5, 712, 713.9, 1e10])
         reference = np.array([*(wide(bessel(name, float(value))) for value in x[:-1]), INF])
         check(name, compute(name, elem, x), reference, bound, x)
+
+
+def neighbouring(x: float, order: int) -> Decimal:
+    """Return y of an order from 0 on, by the recurrence from those of order 0 and 1."""
+    before, now = bessel("y0", x), bessel("y1", x)
+    for k in range(1, order):
+        before, now = now, 2 * k * now / Decimal(x) - before
+    return now if order else before
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+def test_bessel_functions_of_other_orders_are_as_exact_as_stated(elem: str) -> None:
+    """Check, as for order 0 and 1, in ulp of the wave's amplitude where the number is above the order."""
+    random, dtype = np.random.default_rng(15), FLOATS[elem]
+    orders = [0, 1, 2, 3, 5, 9, 16, 31, 64]
+    rows = [(n, x) for n in orders for x in [*random.uniform(0, 80, 12), *np.geomspace(1e-9, 1, 6), n * 1.001, n + 0.5]]
+    n, x = np.array([row[0] for row in rows if row[1]], np.int32), np.array([row[1] for row in rows if row[1]], dtype)
+    with np.errstate(all="ignore"):
+        for name in ("jn", "yn"):
+            exact = [
+                bessel("j", value, order) if name == "jn" else neighbouring(value, order)
+                for order, value in zip(n.tolist(), x.tolist(), strict=True)
+            ]
+            reference = np.array([Wide(str(value.normalize(Context(prec=25)))) for value in exact])
+            found = compute(name, elem, n, x)
+            amplitude = np.where(x > n, np.sqrt(2 / (PI * np.maximum(x.astype(Wide), 1))), 0)
+            size = np.maximum(np.maximum(np.abs(reference), amplitude), float(np.finfo(dtype).smallest_normal))
+            error = np.abs(found - reference) / np.exp2(np.floor(np.log2(size)) - np.finfo(dtype).nmant)
+            finite = np.isfinite(reference.astype(dtype))
+            assert np.all(error[finite] <= 10 + n[finite]), (name, rows[np.argmax(np.where(finite, error, 0))])
+            np.testing.assert_array_equal(found[~finite], reference.astype(dtype)[~finite])
+            # J and Y of -n are those of n, and J of -x is that of x, but for the sign of odd orders.
+            sign = np.where(n % 2 == 1, -1, 1)
+            np.testing.assert_array_equal(compute(name, elem, -n, x), sign * found)
+            if name == "jn":
+                np.testing.assert_array_equal(compute(name, elem, n, -x), sign * found)
+        n, x = (
+            np.array([0, 1, 2, 3, 2, 5, -3, 2**31 - 1], np.int32),
+            np.array([INF, -INF, INF, 0, -1, NAN, 0, 5], dtype),
+        )
+        np.testing.assert_allclose(compute("jn", elem, n, x), [0, 0, 0, 0, 0.11490348, NAN, 0, 0], rtol=1e-6)
+        expected = [0, NAN, 0, -INF, NAN, NAN, INF, -INF]
+        np.testing.assert_array_equal(compute("yn", elem, n, x), np.array(expected, dtype))
 
 
 @pytest.mark.parametrize("elem", FLOATS)

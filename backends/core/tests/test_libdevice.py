@@ -17,8 +17,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 import triton
+import triton.language as tl
 from arrays import compute
-from foundry_core.errors import UnsupportedOperation
+from foundry_core.errors import ToolError, UnsupportedOperation
 from foundry_core.functions.directed import FROM_INTEGERS
 from foundry_core.functions.table import F32_ONLY, FUNCTIONS
 from foundry_core.mapping.base.mlir import Reg, Text
@@ -215,9 +216,8 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
 SAME = {"fmod", "copysign", "remainder", "add_rn", "mul_rn", "sub_rn", "div_rn", "rcp_rn"}
 TERNARY = {"norm3d": 5.0, "rnorm3d": 6.0}
 BESSEL = ["j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1"]
-# What every device refuses, and what a DPU refuses besides.
-REFUSED = dict.fromkeys(["__nv_jn", "__nv_jnf", "__nv_yn", "__nv_ynf"], "as many steps as their order")
-REFUSED_ON_DPU = dict.fromkeys(["__nv_tgamma", "__nv_lgamma"], "Stirling's series in more digits than f64 has")
+# What a DPU refuses.
+REFUSED = dict.fromkeys(["__nv_tgamma", "__nv_lgamma"], "Stirling's series in more digits than f64 has")
 # Of names that differ in the source's type only, one each.
 ROUNDED = ["int2float_rd", "uint2float_rz", "ull2float_ru", "ll2double_rd"]
 TO_INTEGERS = ["llrint", "llround", "ilogb", "isnan", "isinf", "signbit"]
@@ -239,6 +239,8 @@ WITHOUT_LIBRARY = {
     "normcdf",
     "normcdfinv",
     "rsqrt_rn",
+    "jn",
+    "yn",
     *BESSEL,
     *(f"{name}_{mode}" for name in ("add", "sub", "mul", "div", "rcp", "sqrt", "fma") for mode in ("rz", "rd", "ru")),
 }
@@ -257,12 +259,10 @@ BITS = [
     "rsqrt_rn",
     *BESSEL,
 ]
-# Functions of f64 that a DPU does not have: their methods need a type twice as wide, or its fused multiply-add.
-NOT_ON_DPU_IN_F64 = {*F32_ONLY, "fma"}
 OF_INTEGERS = ["clz", "popc", "ffs", "brev", "mulhi", "hadd", "rhadd", "mul24", "sad"]
 TESTED = [
     *(*UNARY, *BINARY, *TERNARY, *OF_INTEGERS, *TO_INTEGERS, *CONVERSIONS, *ROUNDED, *BITS),
-    *("jn", "byte_perm", "rcp64h", "double2float_rz", "double2float_rd", "double2float_ru"),
+    *("jn", "yn", "byte_perm", "rcp64h", "double2float_rz", "double2float_rd", "double2float_ru"),
     *("finitef", "isfinited", "saturatef", "erfcinv", "nextafter", "ldexp", "fma"),
     *("float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double"),
     *("double2hiint", "double2loint", "hiloint2double", "double2float_rn", "ll2float_rn", "uint2float_rn"),
@@ -309,7 +309,7 @@ def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray)
     def launch() -> None:
         getattr(kernels, name)[(triton.cdiv(out.size, BLOCK),)](*tensors, out.size, BLOCK=BLOCK)
 
-    if ON_DPU and name in NOT_ON_DPU_IN_F64 - WITHOUT_LIBRARY and arguments[0].dtype == np.float64:
+    if ON_DPU and name in F32_ONLY - WITHOUT_LIBRARY and arguments[0].dtype == np.float64:
         with pytest.raises(UnsupportedOperation, match=r"kernels.py:\d+.*a DPU has no library with that function"):
             launch()
         pytest.skip("refused on a DPU, by name")
@@ -727,12 +727,42 @@ def test_every_function_of_triton_is_lowered_or_refused_with_a_reason() -> None:
         except NotImplementedError:
             missing.add(symbol)
     assert len(symbols()) > 300
-    assert missing == set(REFUSED) | (set(REFUSED_ON_DPU) if ON_DPU else set())
+    assert missing == (set(REFUSED) if ON_DPU else set())
 
 
-@pytest.mark.parametrize("name", ["jn"])
-def test_what_there_is_not_is_refused_by_name_and_line(kernels: ModuleType, name: str) -> None:
-    n, x = np.ones(10, np.int32), np.ones(10, np.float32)
-    with pytest.raises(UnsupportedOperation, match=rf"tt.extern_elementwise at .*\.py:\d+ .*__nv_{name}f") as caught:
-        run(kernels, name, np.empty_like(x), n, x)
-    assert caught.value.place.endswith(f"libdevice_kernels.py:{getattr(kernels, name).starting_line_number + 3}")
+@triton.jit
+def unheard_of(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, nothing(tl.load(x + i)))
+
+
+@tl.core.extern
+def nothing(x: Any, _semantic: Any = None) -> Any:
+    single = tl.core.dtype("fp32")
+    symbols = {(single,): ("__nv_nothingf", single)}
+    return tl.core.extern_elementwise("", "", [x], symbols, is_pure=True, _semantic=_semantic)
+
+
+def test_what_there_is_not_is_refused_by_name_and_line() -> None:
+    x = Tensor(np.ones(BLOCK, np.float32))
+    with pytest.raises(UnsupportedOperation, match=r"tt.extern_elementwise at .*\.py:\d+ .*__nv_nothingf") as caught:
+        unheard_of[(1,)](x, x, BLOCK, BLOCK=BLOCK)
+    assert caught.value.place.endswith(f"test_libdevice.py:{unheard_of.starting_line_number + 3}")
+
+
+@pytest.mark.parametrize("type", FLOATS)
+@pytest.mark.parametrize("name", ["jn", "yn"])
+def test_bessel_functions_of_any_order_give_the_bits_of_their_arithmetic(
+    kernels: ModuleType, name: str, type: str
+) -> None:
+    random = np.random.default_rng(24)
+    with np.errstate(all="ignore"):
+        x = np.concatenate([np.array(SPECIAL), random.uniform(-2, 60, 300), random.uniform(0, 4, 100)]).astype(
+            FLOATS[type]
+        )
+    n = random.integers(-12, 40, x.size).astype(np.int32)
+    if ON_DPU and type == "f64":
+        with pytest.raises(ToolError, match="does not fit into IRAM"):
+            run(kernels, name, np.empty_like(x), n, x)
+        return
+    run(kernels, name, np.empty_like(x), n, x)

@@ -65,8 +65,11 @@ class Arithmetic(ABC):
         """Return x() or y() like select; where branches are possible, only one of the two is computed."""
 
     @abstractmethod
-    def repeat(self, count: int, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-        """Return the values after `count` iterations of the body, which computes new values from the old."""
+    def repeat(self, count: int | Value, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+        """Return the values after `count` iterations of the body, which computes new values from the old.
+
+        A count that is a Value is a 32-bit integer without lanes; below 0, it is like 0.
+        """
 
     @abstractmethod
     def bits(self, x: Value) -> Value:

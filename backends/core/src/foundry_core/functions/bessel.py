@@ -1,8 +1,10 @@
-"""Bessel functions of order 0 and 1.
+"""Bessel functions.
 
 Up to 8, j and y are polynomials of the square; y also has a term with its logarithm. Above 8, they have Hankel's
 asymptotic form, waves of slowly changing amplitudes (Abramowitz and Stegun, "Handbook of mathematical functions",
 9.1.13 and 9.2.5). i grows as e^x / sqrt(x); the remaining factor is a polynomial of 1 / x (9.7.1).
+
+Other orders follow by the recurrence between three neighbouring orders (9.1.27).
 """
 
 from __future__ import annotations
@@ -126,3 +128,94 @@ def cyl_bessel_i1(m: Arithmetic, x: Value) -> Value:
     square = _below(m, size) * _below(m, size) * 0.015625
     found = m.choose(size < 8.0, lambda: size * m.polynomial(square, "i1"), lambda: _growing(m, size, "i1-far"))
     return m.any_nan(m.flipped(found, m.sign_of(x)), x)
+
+
+def _of_order(m: Arithmetic, n: Value) -> tuple[Value, Value, Value]:
+    """Return the absolute value of an order, whether it is odd, and whether it is negative."""
+    n = m.select(n < -0x7FFFFFFF, -0x7FFFFFFF, n)
+    return m.select(n < 0, 0 - n, n), m.equal(n & 1, 1), n < 0
+
+
+def _upwards(m: Arithmetic, count: Value, x: Value, first: Value, second: Value) -> Value:
+    """Return the function of order count + 1 from those of order 0 and 1, by the recurrence between three orders."""
+
+    def step(before: Value, now: Value, order: Value) -> tuple[Value, ...]:
+        further = order * (2.0 / x) * now - before
+        # Once infinite, y stays so: the difference of two infinities would be NaN.
+        return now, m.select(m.absolute(now) < float("inf"), further, now), order + 1.0
+
+    _, found, _ = m.repeat(count, [first, second, m.constant(1.0, x)], step)
+    return found
+
+
+def _beyond(m: Arithmetic, size: Value, x: Value) -> Value:
+    """Return whether an order is so large that j is below the smallest number, and y above the largest."""
+    return m.to_float(size) > x + x + 2000.0
+
+
+def _downwards(m: Arithmetic, size: Value, x: Value) -> Value:
+    """Return j of an order from 2 on that is not below x, by Miller's algorithm.
+
+    The recurrence is stable downwards. It starts where j is negligible, with any number, and the sum
+    j0 + 2 j2 + 2 j4 + ... = 1 gives the scale (Abramowitz and Stegun, 9.12).
+    """
+    kept = m.select(x < m.pick(2.0**-12, 2.0**-26), 1.0, x)
+    order = m.to_float(size)
+    start = m.narrow(m.to_wide(order + m.root(160.0 * order))) & ~1
+    zero = m.constant(0.0, x)
+    large, small = m.pick(2.0**30, 2.0**200), m.pick(2.0**-30, 2.0**-200)
+
+    def step(after: Value, now: Value, sum: Value, found: Value, index: Value) -> tuple[Value, ...]:
+        before = m.to_float(index) * (2.0 / kept) * now - after
+        shrunk = m.select(m.absolute(before) > large, small, m.constant(1.0, x))
+        after, now, sum, found = now * shrunk, before * shrunk, sum * shrunk, found * shrunk
+        sum = m.select(m.equal(index & 1, 1), sum + now, sum)
+        return after, now, sum, m.select(m.equal(index, size), after, found), index - 1
+
+    _, first, sum, found, _ = m.repeat(start, [zero, m.constant(1.0, x), zero, zero, start], step)
+    return found / (sum + sum - first)
+
+
+def _leading(m: Arithmetic, count: Value, x: Value) -> Value:
+    """Return (x / 2)^count / count!, which is j of a small number."""
+
+    def step(product: Value, order: Value) -> tuple[Value, ...]:
+        return product * (0.5 * x / order), order + 1.0
+
+    return m.repeat(count, [m.constant(1.0, x), m.constant(1.0, x)], step)[0]
+
+
+def jn(m: Arithmetic, n: Value, x: Value) -> Value:
+    """Return the Bessel function of the first kind of an integer order."""
+    order, odd, negative = _of_order(m, n)
+    size = m.absolute(x)
+    beyond, tiny = _beyond(m, order, size), size < m.pick(2.0**-12, 2.0**-26)
+    # 1: upwards, 2: downwards, 3: the first term of the series is all. The ways that are not taken take no steps.
+    one, two, three = (m.word(number, n) for number in (1, 2, 3))
+    way = m.select(m.to_float(order) < size, one, two)
+    way = m.select(tiny, three, m.select(order < 2, one, way))
+    way = m.select(beyond, 0, way)
+    first = m.select(m.equal(way, 1), size, 1.0)
+    j0 = m.call("j0", size)
+    up = _upwards(m, m.select(m.equal(way, 1), order - 1, 0), first, j0, m.call("j1", size))
+    up = m.select(m.equal(order, 0), j0, up)
+    down = _downwards(m, m.select(m.equal(way, 2), order, 0), m.select(m.equal(way, 2), size, 1.0))
+    series = _leading(m, m.select(m.equal(way, 3), order, 0), size)
+    found = m.select(m.equal(way, 1), up, m.select(m.equal(way, 2), down, m.select(m.equal(way, 3), series, 0.0)))
+    turned = m.sign_of(x) ^ m.select(negative, m.word(m.sign, x, m.width), 0)
+    return m.any_nan(m.flipped(found, m.select(odd, turned, 0)), x)
+
+
+def yn(m: Arithmetic, n: Value, x: Value) -> Value:
+    """Return the Bessel function of the second kind of an integer order."""
+    order, odd, negative = _of_order(m, n)
+    beyond = _beyond(m, order, x)
+    usual = m.select(x > 0.0, x, 1.0)
+    count = m.select(beyond, 0, m.select(x > 0.0, order - 1, 0))
+    y0 = m.call("y0", usual)
+    found = m.select(m.equal(order, 0), y0, _upwards(m, count, usual, y0, m.call("y1", usual)))
+    found = m.select(beyond, -float("inf"), found)
+    found = m.select(m.equal(x, 0.0), -float("inf"), found)
+    turned = m.select(negative, m.word(m.sign, x, m.width), 0)
+    found = m.flipped(found, m.select(odd, turned, 0))
+    return m.select(x < 0.0, float("nan"), m.any_nan(found, x))

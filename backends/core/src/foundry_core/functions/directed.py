@@ -28,9 +28,10 @@ def _outwards(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
 
 
 def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponent: Value) -> Value:
-    """Round magnitude * 2^exponent to a float in a direction; magnitude is an i64 from 1 to 2^63 - 1.
+    """Round magnitude * 2^exponent to a float; magnitude is an i64 from 1 to 2^63 - 1.
 
     Args:
+        mode: one of MODES, or rn for to nearest, ties to even.
         exponent: an i64.
     """
     for by in (32, 16, 8, 4, 2, 1):
@@ -42,11 +43,17 @@ def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponen
     lowest = 1 - m.bias
     below = m.select(exponent < lowest, lowest - exponent, 0)
     dropped = below + (62 - m.mantissa)
-    dropped = m.select(dropped > 63, 63, dropped)
+    far = dropped > 63
+    dropped = m.select(far, 63, dropped)
     kept = m.shift_right(magnitude, dropped)
-    inexact = m.select(m.equal(magnitude, kept << dropped), 0, m.word(1, magnitude, 64))
-    outwards = _outwards(m, mode, negative, magnitude)
-    kept = kept + (inexact & outwards)
+    rest, one = magnitude - (kept << dropped), m.word(1, magnitude, 64)
+    if mode == "rn":
+        outwards, half = one, one << (dropped - 1)
+        up = m.select(rest > half, one, m.select(m.equal(rest, half), kept & 1, 0))
+        kept = kept + m.select(far, 0, up)
+    else:
+        outwards = _outwards(m, mode, negative, magnitude)
+        kept = kept + (m.select(m.equal(rest, 0), 0, one) & outwards)
     field = m.select(exponent < lowest, lowest, exponent) + (m.bias - 1)
     limit = m.infinity_bits - 1
     # The highest bit of `kept` adds 1 to the exponent field. A field of infinities, or more, may not fit in the bits.
@@ -244,9 +251,10 @@ def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
     """Return x * y + z, with one rounding."""
     nonzero = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     plain = m.select(nonzero, m.absolute(z), float("inf")) < float("inf")
+    # If the product is 0 or not finite, the result is the sum of two numbers.
+    sum = x * y + z if mode == "rn" else add(mode, m, x * y, z)
     if m.width == 64:
-        found = _fused_wide(mode, m, *(m.select(plain, number, 1.0) for number in (x, y, z)))
-        return m.select(plain, found, add(mode, m, x * y, z))
+        return m.select(plain, _fused_wide(mode, m, *(m.select(plain, number, 1.0) for number in (x, y, z))), sum)
     (a, e), (b, f) = (_mantissa(m, m.select(plain, number, 1.0)) for number in (x, y))
     alone = m.equal(z, 0.0)
     c, g = _mantissa(m, m.select(plain, m.select(alone, 1.0, z), 1.0))
@@ -271,8 +279,7 @@ def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
     negative = m.select(turned, sign ^ m.sign, sign) < 0
     found = _packed(m, mode, negative, magnitude, exponent)
     found = m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
-    # If the product is 0 or not finite, the result is the sum of two numbers.
-    return m.select(plain, found, add(mode, m, x * y, z))
+    return m.select(plain, found, sum)
 
 
 def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
@@ -301,7 +308,7 @@ _OPERATIONS: dict[str, Callable[..., Value]] = {
 }
 DIRECTED: dict[str, Function] = {
     f"{name}_{mode}": partial(function, mode) for name, function in _OPERATIONS.items() for mode in MODES
-} | {"rsqrt_rn": inverse_root}
+} | {"rsqrt_rn": inverse_root, "fma": partial(fused, "rn")}
 # Of integers: the name of the source's type, and the mode.
 FROM_INTEGERS: dict[str, Function] = {
     f"{source}_{mode}": partial(from_integer, source, mode) for source in ("int", "uint", "ll", "ull") for mode in MODES

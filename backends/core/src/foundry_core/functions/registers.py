@@ -84,10 +84,10 @@ class Registers(Arithmetic):
             choice.result(y().reg)
         return self._number(choice.end())
 
-    def repeat(self, count: int, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+    def repeat(self, count: int | Value, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
         t = self._text
         found = t.repeat(
-            t.integer(count, "i32"),
+            t.integer(count, "i32") if isinstance(count, int) else count.reg,
             [value.reg for value in values],
             lambda regs: [value.reg for value in body(*map(self._number, regs))],
         )

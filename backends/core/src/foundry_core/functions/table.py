@@ -8,6 +8,8 @@ from .directed import DIRECTED, FROM_INTEGERS
 
 # Functions of f32 only, because their methods are not precise enough for f64.
 F32_ONLY = frozenset(["tgamma", "lgamma", "rsqrt_rn"])
+# Functions of one number at a time: an argument decides how many steps they take.
+ONE_BY_ONE = frozenset(["jn", "yn"])
 FUNCTIONS: dict[str, Function] = (
     {
         function.__name__: function
@@ -18,6 +20,8 @@ FUNCTIONS: dict[str, Function] = (
             bessel.y1,
             bessel.cyl_bessel_i0,
             bessel.cyl_bessel_i1,
+            bessel.jn,
+            bessel.yn,
             error.erf,
             error.erfc,
             error.erfcx,

@@ -27,6 +27,7 @@ from ...dialects.arith import (
 )
 from ...errors import unsupported
 from ...functions.registers import inline
+from ...functions.table import ONE_BY_ONE
 from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE, Row
 from ...scalars import LAYOUTS, Layout
@@ -332,7 +333,11 @@ class Numeric:
             elem: the type of its floats, if no argument is one.
         """
         elem = elem or next(arg.elem for arg in args if arg.is_float)
-        return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
+
+        def written(part: Sequence[Reg]) -> Reg:
+            return inline(self.text, name, elem, part, lambda x: self.library("sqrt", [x]))
+
+        return self.in_parts(written, args, 1) if name in ONE_BY_ONE else written(args)
 
     def _library(self, name: str, args: Sequence[Reg]) -> Reg:
         x = args[0]
