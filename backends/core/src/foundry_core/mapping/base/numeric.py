@@ -26,7 +26,7 @@ from ...dialects.arith import (
     UIToFPOp,
 )
 from ...errors import unsupported
-from ...functions.registers import inline
+from ...functions.registers import call, inline
 from ...functions.table import ONE_BY_ONE
 from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE, Row
@@ -333,11 +333,9 @@ class Numeric:
             elem: the type of its floats, if no argument is one.
         """
         elem = elem or next(arg.elem for arg in args if arg.is_float)
-
-        def written(part: Sequence[Reg]) -> Reg:
-            return inline(self.text, name, elem, part, lambda x: self.library("sqrt", [x]))
-
-        return self.in_parts(written, args, 1) if name in ONE_BY_ONE else written(args)
+        if name in ONE_BY_ONE:
+            return self.in_parts(lambda part: call(self.text, name, elem, part), args, 1)
+        return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
 
     def _library(self, name: str, args: Sequence[Reg]) -> Reg:
         x = args[0]
