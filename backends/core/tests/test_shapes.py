@@ -155,7 +155,12 @@ def larger_first(x0, x1, y0, y1):
 
 
 @triton.jit
-def maps(x, y, out, steps, larger, M: tl.constexpr, N: tl.constexpr, SCALE: tl.constexpr):
+def straight(x, y):
+    return x * 0.5 + y, x < y
+
+
+@triton.jit
+def maps(x, y, out, steps, larger, mean, M: tl.constexpr, N: tl.constexpr, SCALE: tl.constexpr):
     if tl.program_id(0) > 0:
         return
     at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
@@ -165,6 +170,9 @@ def maps(x, y, out, steps, larger, M: tl.constexpr, N: tl.constexpr, SCALE: tl.c
     first, second = tl.map_elementwise(larger_first, a, tl.sum(count, 1, keep_dims=True), pack=2)
     tl.store(larger + at, first)
     tl.store(steps + at, second)
+    # Without branches, a function takes vectors.
+    half, less = tl.map_elementwise(straight, a.to(tl.float32), b.to(tl.float32))
+    tl.store(mean + at, tl.where(less, half, -half))
 
 
 @pytest.mark.parametrize(("m", "n"), [(4, 16), (16, 1), (1, 2)])
@@ -173,12 +181,14 @@ def test_a_function_of_scalars_takes_its_own_way_for_each_element(m: int, n: int
     x, y = (rng.integers(0, 500, (m, n)).astype(np.int32) for _ in range(2))
     y[:, ::3] = 0
     out, steps, larger = (poison(m, n, dtype=np.int32) for _ in range(3))
-    maps[(2,)](*map(Tensor, (x, y, out, steps, larger)), M=m, N=n, SCALE=6)
+    mean = poison(m, n)
+    maps[(2,)](*map(Tensor, (x, y, out, steps, larger, mean)), M=m, N=n, SCALE=6)
 
     def divisions(a: int, b: int) -> int:
         return -1 if b == 0 else 1 if a % b == 0 else 1 + divisions(b, a % b)
 
     np.testing.assert_array_equal(out, np.gcd(x, y) * 6)
+    np.testing.assert_array_equal(mean, np.where(x < y, 1, -1) * (x * 0.5 + y))
     pairs = x.reshape(-1, 2)
     exchanged = pairs[:, :1] < pairs[:, 1:]
     np.testing.assert_array_equal(larger, np.where(exchanged, pairs[:, ::-1], pairs).reshape(m, n))

@@ -38,6 +38,8 @@ LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"
 # iteration; up to 16, 4 elements. A loop costs 2 instructions per iteration and an address costs 1, of about 10 for a
 # short expression.
 _UNROLLED = ((4, 8), (16, 4))
+# What finding an element takes, in operations, where it is not at the same index: in a reshape, a join, a gather.
+_FINDING = 8
 # The longest stride, in bytes, of a row that is read together with the bytes between its elements. Two elements of 8
 # bytes take 2 * (77 + 4) cycles if fetched separately, and 77 + 4 + 64 / 2 if fetched together. For longer strides the
 # WRAM that this takes matters more.
@@ -158,7 +160,8 @@ class StagedMemory(Memory):
             return 1
         if any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
             return 1
-        operations = sum(is_elementwise(op) for op in expression)
+        found = sum(_FINDING for op in expression if isinstance(op, tt.ReshapeOp | tt.JoinOp | tt.GatherOp))
+        operations = found + sum(is_elementwise(op) for op in expression)
         for most, unroll in _UNROLLED:
             if operations <= most and piece.point.lanes % unroll == 0:
                 return unroll

@@ -1,4 +1,4 @@
-"""The combining region of a reduction or a scan, written on registers."""
+"""The region of a reduction, a scan or a map, written on registers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COMMUTATIVE = (
 
 
 class Combination:
-    """A region whose block takes two sets of scalars and returns one.
+    """A region whose block takes two sets of scalars and returns one; of a map, the second set is empty.
 
     Attributes:
         is_elementwise: whether the region can be written on vectors. One with control flow takes scalars only.

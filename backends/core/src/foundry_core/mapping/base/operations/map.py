@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
@@ -13,6 +14,7 @@ from ....effects import writes
 from ....errors import unsupported
 from ..emission import statement
 from ..space import Point, extents
+from .combine import Combination
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -20,28 +22,34 @@ if TYPE_CHECKING:
 
 @statement(tt.MapElementwiseOp)
 def _map(program: Program, op: tt.MapElementwiseOp) -> None:
-    """Apply the function to `pack` neighbours in row-major order at a time."""
-    tiles, space, t = program.tiles, program.tiles.space, program.text
-    block, pack = op.function.block, op.pack.value.data
-    shape = extents(op.srcs[0])
-    count = math.prod(shape)
-    if count % pack:
-        raise unsupported(op, f"of {pack} elements at a time of a tensor with {count} elements")
+    """Apply the function to vectors of elements, or to `pack` neighbours in row-major order at a time."""
+    tiles = program.tiles
     if any(isinstance(src.type, TensorType) and isinstance(src.type.element_type, tt.PointerType) for src in op.srcs):
         raise unsupported(op, "on tensors of pointers")
     results = [tiles.allocate(result, op) for result in op.results]
+    function = Combination(program, op.function.block)
     # Work-items take different branches in the function. So one of them alone executes a function that writes.
-    with space.alone() if writes(op) else nullcontext(), space.each((count // pack,), 0, 1) as group:
-        first = space.times(group.index[0], t.integer(pack))
-        points = [
-            Point(space.unfolded(space.plus(first, t.integer(number)), shape), len(shape) - 1, 1)
-            for number in range(pack)
-        ]
-        elements = [tiles.at(src, point, {}) for src in op.srcs for point in points]
-        tiles.scalars.update(zip(block.args, elements, strict=True))
-        *operations, last = block.ops
-        program.write_operations(operations)
-        made = [tiles.scalar(value) for value in last.operands]
+    with tiles.space.alone() if writes(op) else nullcontext(), _points(program, op, function) as points:
+        made = function.write([tiles.at(src, point, {}) for src in op.srcs for point in points], [])
         for place, value in enumerate(made):
-            tiles.private.write(results[place // pack], points[place % pack], value)
+            tiles.private.write(results[place // len(points)], points[place % len(points)], value)
     tiles.buffers.update(zip(op.results, results, strict=True))
+
+
+@contextmanager
+def _points(program: Program, op: tt.MapElementwiseOp, function: Combination) -> Iterator[list[Point]]:
+    """Open a loop over the elements; yield the points that the function takes at a time."""
+    tiles, space, t = program.tiles, program.tiles.space, program.text
+    shape, pack = extents(op.srcs[0]), op.pack.value.data
+    count, last = math.prod(shape), len(shape) - 1
+    if count % pack:
+        raise unsupported(op, f"of {pack} elements at a time of a tensor with {count}")
+    if pack == 1:
+        lanes = function.lanes(min(tiles.lanes(value, op, last) for value in (*op.srcs, *op.results)))
+        with space.each(shape, last, lanes) as point:
+            yield [point]
+        return
+    with space.each((count // pack,), 0, 1) as group:
+        first = space.times(group.index[0], t.integer(pack))
+        places = [space.plus(first, t.integer(number)) for number in range(pack)]
+        yield [Point(space.unfolded(place, shape), last, 1) for place in places]
