@@ -68,7 +68,7 @@ def test_a_section_is_a_table_for_each_group_and_reasons_below() -> None:
     assert section("dpu", RELEASE, SUITE, {"device": "a DPU"}, FOUND).splitlines() == [
         "## dpu",
         "",
-        f"Triton {RELEASE}, suite {SUITE}; device: a DPU.",
+        f"Triton {RELEASE}, suite {SUITE}; a DPU.",
         "",
         "### x: dpu",
         "",

@@ -71,7 +71,7 @@ def test_a_number_as_a_condition(dtype: str) -> None:
 FP8 = {"tl.float8e5": ml_dtypes.float8_e5m2, "tl.float8e4nv": ml_dtypes.float8_e4m3fn}
 
 
-@pytest.mark.operation("{name} to f32", type="")
+@pytest.mark.operation("to f32", type="{name}")
 @pytest.mark.parametrize("name", FP8)
 def test_every_fp8_number_as_f32(name: str) -> None:
     codes = np.arange(256, dtype=np.uint8)
@@ -79,7 +79,7 @@ def test_every_fp8_number_as_f32(name: str) -> None:
     check(compute(f"a.to({name}, bitcast=True).to(tl.float32)", np.float32, a=codes), reference)
 
 
-@pytest.mark.operation("f32 to {name}", type="")
+@pytest.mark.operation("to {name}", type="f32")
 @pytest.mark.parametrize("name", FP8)
 def test_f32_as_fp8(name: str) -> None:
     """Use numbers within the range: whether larger numbers saturate depends on the hardware."""

@@ -44,6 +44,7 @@ def calls_out_of_line(x, out):
     tl.store(out + i, not_inlined(tl.load(x + i), 2.0))
 
 
+@pytest.mark.operation("noinline")
 def test_a_function_that_is_not_inlined() -> None:
     """Triton passes only scalars to such a function."""
     x, out = np.arange(8, dtype=np.float32), poisoned(8, dtype=np.float32)
@@ -131,6 +132,7 @@ def printing(x, out, BLOCK: tl.constexpr):
     tl.store(out + i, v)
 
 
+@pytest.mark.operation("tl.device_print")
 def test_a_print_changes_nothing() -> None:
     x, out = np.arange(16, dtype=np.int32), poisoned(16, dtype=np.int32)
     launch(printing, (1,), x, out, BLOCK=16)
@@ -162,6 +164,7 @@ def philox(seed: int, count: int) -> np.ndarray:
     return c[0].astype(np.uint32)
 
 
+@pytest.mark.operation("tl.randint")
 @pytest.mark.parametrize("seed", [0, 42, 2**40 + 7])
 def test_random_integers_are_those_of_philox(seed: int) -> None:
     out = poisoned(256, dtype=np.int32)
@@ -169,6 +172,7 @@ def test_random_integers_are_those_of_philox(seed: int) -> None:
     check(out, philox(seed, 256).view(np.int32))
 
 
+@pytest.mark.operation("tl.rand")
 def test_random_floats_are_uniform_on_the_unit_interval() -> None:
     """The mean of 4096 numbers lies within six standard deviations, 0.5 / sqrt(3 n)."""
     out = poisoned(4096, dtype=np.float32)

@@ -156,6 +156,7 @@ def by_block_pointer(x, out, m, n, M: tl.constexpr, N: tl.constexpr):
         b = tl.advance(b, (0, N))
 
 
+@pytest.mark.operation("tl.make_block_ptr")
 @pytest.mark.parametrize(("m", "n"), [(16, 32), (13, 29), (1, 1)])
 def test_block_pointers(m: int, n: int) -> None:
     x, out = operand(np.int32, 1, m * n).reshape(m, n), poisoned(m, n, dtype=np.int32)
@@ -172,6 +173,7 @@ def by_descriptor(x, out, m, n, M: tl.constexpr, N: tl.constexpr):
         b.store([0, j], a.load([0, j]) * 2)
 
 
+@pytest.mark.operation("tl.make_tensor_descriptor")
 @pytest.mark.skipif(not hasattr(tl, "make_tensor_descriptor"), reason="this release of Triton has no descriptors")
 @pytest.mark.parametrize(("m", "n"), [(16, 32), (13, 28), (3, 4)])
 def test_descriptors(m: int, n: int) -> None:

@@ -128,6 +128,7 @@ def extremes_with_places(x, values, places, LEFT: tl.constexpr, AXIS: tl.constex
     tl.store(places + SIZE + k, at_low)
 
 
+@pytest.mark.operation("tl.max and tl.min, return_indices")
 @pytest.mark.parametrize(("dtype", "axis"), AXES)
 @pytest.mark.parametrize("left", [True, False])
 def test_extremes_with_their_places(left: bool, axis: int, dtype: str) -> None:

@@ -86,6 +86,7 @@ def test_a_linear_recurrence_as_a_scan_of_pairs(reverse: bool) -> None:
     check(out, expected)
 
 
+@pytest.mark.operation("tl.cumsum")
 @pytest.mark.parametrize("dtype", ["i8", "u8", "i16", "u16"])
 def test_narrow_integers_are_summed_in_32_bits(dtype: str) -> None:
     kind = np.dtype(INTEGERS[dtype])
@@ -205,6 +206,7 @@ def histogram(x, out, n, MASKED: tl.constexpr, N: tl.constexpr, BINS: tl.constex
         tl.store(out + j, tl.histogram(tl.load(x + i), BINS))
 
 
+@pytest.mark.operation("tl.histogram")
 @pytest.mark.parametrize("dtype", ["i32", "u32"])
 @pytest.mark.parametrize("size", [(1, 1), (2, 64), (256, 16), (2048, 256)])
 @pytest.mark.parametrize("masked", [False, True])

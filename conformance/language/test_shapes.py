@@ -165,6 +165,7 @@ def catenated(x, y, out, DIM: tl.constexpr):
     tl.store(out + tl.arange(0, 64), tl.ravel(r))
 
 
+@pytest.mark.operation("tl.cat, dim")
 @pytest.mark.skipif("dim" not in inspect.signature(tl.cat).parameters, reason="tl.cat of this release has no dim")
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_tiles_follow_each_other_along_a_dimension(dim: int) -> None:
@@ -204,6 +205,7 @@ def mapped(x, y, signs, steps, highest, M: tl.constexpr, N: tl.constexpr):
     tl.store(highest + at, high)
 
 
+@pytest.mark.operation("tl.map_elementwise")
 @pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no map_elementwise")
 @pytest.mark.parametrize(("m", "n"), [(4, 32), (1, 1), (16, 1)])
 def test_a_function_of_scalars_is_mapped_over_tiles(m: int, n: int) -> None:
@@ -284,6 +286,7 @@ def gathered_of_rank_3(x, index, out, AXIS: tl.constexpr, P: tl.constexpr):
     tl.store(out + at, tl.gather(v, tl.load(index + at), AXIS) + tl.max(tl.ravel(v), 0))
 
 
+@pytest.mark.operation("tl.gather", type="{kind}")
 @pytest.mark.parametrize("kind", ["u8", "i16", "u32", "i64"])
 @pytest.mark.parametrize(("axis", "count"), [(0, 1), (1, 8), (2, 4), (-1, 32)])
 def test_gather_more_or_fewer_elements_than_there_are(axis: int, count: int, kind: str) -> None:

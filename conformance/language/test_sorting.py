@@ -57,6 +57,7 @@ def special(dtype: str) -> bool:
     return dtype not in FLOATS or RELEASE > (3, 2)
 
 
+@pytest.mark.operation("tl.sort")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("down", [False, True])
 def test_sorts_of_each_type(dtype: str, down: bool) -> None:
@@ -82,6 +83,7 @@ def largest(x, out, K: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     tl.store(out + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :], topk(v, K))
 
 
+@pytest.mark.operation("tl.topk")
 @pytest.mark.skipif(not hasattr(tl, "topk"), reason="this Triton has no tl.topk")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("k", [1, 2, 8])
@@ -103,6 +105,7 @@ def merge(x, out, DOWN: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     tl.store(out + at, bitonic_merge(tl.load(x + at), descending=DOWN))
 
 
+@pytest.mark.operation("tl.bitonic_merge")
 @pytest.mark.skipif(not hasattr(tl, "bitonic_merge"), reason="this Triton has no tl.bitonic_merge")
 @pytest.mark.parametrize("dtype", ["f16", "f32", "i64", "u8"])
 @pytest.mark.parametrize("down", [False, True])
@@ -124,6 +127,7 @@ def turn(x, out, DIM: tl.constexpr, A: tl.constexpr, B: tl.constexpr, C: tl.cons
     tl.store(out + at, tl.flip(tl.load(x + at), DIM))
 
 
+@pytest.mark.operation("tl.flip")
 @pytest.mark.parametrize(("dtype", "dim"), [*((name, 2) for name in DTYPES), ("i8", 0), ("f32", 1)])
 def test_flips(dtype: str, dim: int) -> None:
     if RELEASE < (3, 6) and dim != 2:

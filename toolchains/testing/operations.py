@@ -30,7 +30,7 @@ What each target makes of the operations of Triton's language, by type. The tabl
 
 | cell | meaning |
 |---|---|
-| works | all tests of the operation on this type pass; results are exact |
+| works | all tests of the operation on this type pass: integers are compared exactly, sums by a bound in the test |
 | 3.5 ulp | they pass; results are within this many units in the last place of the exact ones. 0.5 ulp is one rounding |
 | no [1] | refused; the note below the target's tables has the reason |
 | in part [1] | some tests pass, others are refused |
@@ -52,7 +52,7 @@ class Cell:
 
     Attributes:
         status: WORKS, PARTLY, NO, WRONG or ABSENT.
-        ulp: the largest error that these tests allow, in units in the last place; None if results are exact.
+        ulp: the largest error that these tests allow, in units in the last place; None if they do not count in these.
         reasons: why tests were refused.
     """
 
@@ -114,7 +114,7 @@ def section(target: str, release: str, suite: str, ran: Mapping[str, str], found
     lines = [
         f"## {target}",
         "",
-        f"Triton {release}, suite {suite}; {', '.join(f'{k}: {v}' for k, v in ran.items())}.",
+        f"Triton {release}, suite {suite}; {'; '.join(ran[key] for key in ('device', 'driver') if key in ran)}.",
         "",
     ]
     groups = dict.fromkeys(group for group, _, _ in found)

@@ -29,14 +29,16 @@ import struct
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .failure import Failure
 
-Words: TypeAlias = npt.NDArray[np.uint64]
+# NumPy is imported where a log is made or read. The lowering, which a compiler starts with, uses the layout only.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Words: TypeAlias = "npt.NDArray[np.uint64]"
 
 # The layout, in words.
 PRINTED, FAILED, CAPACITY, FAILURE_CAPACITY, FIRST_FAILURE = 0, 1, 2, 3, 8
@@ -164,6 +166,8 @@ class Log:
 
     def header(self) -> Words:
         """Return the first words of an empty log; the others need no value."""
+        import numpy as np
+
         words = np.zeros(FIRST_FAILURE, np.uint64)
         words[CAPACITY], words[FAILURE_CAPACITY] = self._lines, FAILURES
         return words
@@ -204,6 +208,8 @@ class Log:
         Args:
             parts: logs, with the first word and the number of the records.
         """
+        import numpy as np
+
         records = np.concatenate(
             [log[first : first + count * RECORD].reshape(-1, RECORD) for log, first, count in parts]
         )
