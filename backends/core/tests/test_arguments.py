@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -345,6 +346,36 @@ def test_a_library_that_cannot_be_linked_is_refused() -> None:
     out = np.full(8, 7, np.float32)
     with pytest.raises(OptionError, match=r"extern_libs names mine(?s:.*)only libdevice"):
         copy[(1,)](out, out, 8, BLOCK=8, extern_libs={"libdevice": "", "mine": "/no/mine.bc"})
+
+
+def once(call: Callable[[], None], quantiles: object) -> list[float]:
+    call()
+    return [1.0, 1.0, 1.0]
+
+
+@triton.autotune(
+    [triton.Config({"BLOCK": 8}), triton.Config({"BLOCK": 16}, num_warps=2)],
+    key=["n"],
+    reset_to_zero=["total"],
+    restore_value=["x"],
+    do_bench=once,
+)
+@triton.heuristics({"EVEN": lambda arguments: arguments["n"] % 2 == 0})
+@triton.jit
+def adding(x, total, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n) + (1 if EVEN else 2)
+    tl.store(x + i, v, mask=i < n)
+    tl.store(total + i, tl.load(total + i, mask=i < n) + v, mask=i < n)
+
+
+@pytest.mark.parametrize(("passed", "n"), [(Tensor, 20), (np.asarray, 21)])
+def test_autotune_resets_and_restores_arrays_and_tensors(passed: Callable[[np.ndarray], object], n: int) -> None:
+    x, total = np.arange(24, dtype=np.float32), np.full(24, 77, np.float32)
+    adding[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](passed(x), passed(total), n)
+    inside, step = np.arange(24) < n, 1 if n % 2 == 0 else 2
+    np.testing.assert_array_equal(x, np.arange(24) + step * inside)
+    np.testing.assert_array_equal(total, x * inside)
 
 
 @triton.jit

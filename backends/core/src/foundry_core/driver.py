@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import triton
 from triton.backends.driver import DriverBase
 
@@ -73,6 +74,10 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
 
     def get_device_interface(self) -> type[DeviceInterface]:
         return DeviceInterface
+
+    def as_tensor(self, argument: Any) -> Any:
+        """Return the Tensor over an array, for Triton's autotuner; any other argument as it is."""
+        return Tensor(argument) if isinstance(argument, np.ndarray) else argument
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         """Return the C type of a kernel parameter, for Triton's ahead-of-time tools.

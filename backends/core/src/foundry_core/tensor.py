@@ -98,8 +98,7 @@ class _Memory:
 class Tensor:
     """A view of a NumPy array that can be passed to a Triton kernel; a kernel's stores change the array itself.
 
-    A launch wraps an array that is passed directly in the same way. A Tensor is necessary if Triton calls its methods
-    (`reset_to_zero` and `restore_value` of triton.autotune), and it saves the wrapping at each launch.
+    A launch wraps an array that is passed directly in the same way. A Tensor saves the wrapping at each launch.
 
     Triton recognizes a tensor by `data_ptr` and takes the element type from `dtype`. Any NumPy dtype with a Triton
     counterpart is valid; bfloat16 and fp8 types are those of ml_dtypes. The array is never copied; it may be strided.
