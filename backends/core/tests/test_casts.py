@@ -191,3 +191,22 @@ def test_a_scalar_is_converted_as_a_tile_is(value: int) -> None:
     assert plain(out)[3:] == [value % 65536, 1]
     unsigned, word = value % 2**64, value % 2**32
     assert plain(high) == [(unsigned**2 >> 64) - (unsigned**2 >> 127 << 64), word**2 >> 32]
+
+
+@triton.jit
+def cuts(x, low8, low16, half, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n)
+    tl.store(low8 + i, a.to(tl.uint8).to(tl.int32), mask=i < n)
+    tl.store(low16 + i, (a + 1).to(tl.uint16).to(tl.uint32), mask=i < n)
+    tl.store(half + i, a.to(tl.int32).to(tl.uint8).to(tl.int16), mask=i < n)
+
+
+def test_a_number_that_is_cut_and_extended_again_keeps_the_low_bits() -> None:
+    """LLVM's SPIR-V backend compiled a cut and an extension to less than the first width to invalid SPIR-V."""
+    n = 100  # not a multiple of a vector
+    x = np.random.default_rng(3).integers(-(2**63), 2**63, n)
+    outs = poison(n, np.int32), poison(n, np.uint32), poison(n, np.int16)
+    cuts[(1,)](*map(Tensor, (x, *outs)), n, BLOCK=128)
+    for out, expected in zip(outs, (x & 255, (x + 1) & 65535, x & 255), strict=True):
+        np.testing.assert_array_equal(out[:n].astype(np.int64), expected)

@@ -38,6 +38,12 @@ _INTEGERS = frozenset((1, 8, 16, 32, 64))
 _INTEGER_TYPE = re.compile(r"(?<![\w%@.$-])i([0-9]+)\b")
 # Names, strings, comments and debug locations, which contain no types.
 _NO_TYPES = re.compile(r'[%@!#$]?"[^"]*"|;[^\n]*')
+# In one function: what is cut to fewer bits, and what is extended by zeros.
+_FUNCTION = re.compile(r"^define .*?^}", re.MULTILINE | re.DOTALL)
+_CUT = re.compile(r"^ *(%[\w.]+) = trunc (?:nuw |nsw )*((?:<\d+ x )?i(\d+)>?) (%[\w.]+) to ", re.MULTILINE)
+_EXTENDED = re.compile(
+    r"^( *)(%[\w.]+) = zext (?:nneg )?((?:<\d+ x )?)i(\d+)>? (%[\w.]+) to ((?:<\d+ x )?i(\d+)>?)", re.MULTILINE
+)
 
 # Prefix of a function that the device's LLVM must treat as an LLVM intrinsic. llc would turn the intrinsic itself into
 # an OpenCL instruction, so we replace this prefix by "llvm." in the binary after llc. Both have the same length.
@@ -152,12 +158,33 @@ def llvm_to_spirv(llvm: str) -> bytes:
     # induction variables of types such as i3, which are compiled wrongly (_INTEGERS), and CodeGenPrepare turns
     # comparisons into additions with overflow, OpIAddCarry, which PoCL cannot link. The device's own compiler optimizes
     # the kernel.
+    llvm = _FUNCTION.sub(lambda function: _masked(function[0]), llvm)
     binary = _run(llvm, ("llc", f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"))
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     # OpenCL allows 64-bit atomics by an extension (cl_khr_int64_base_atomics), which spirv-val does not know.
     environment = "spv1.2" if _INT64_ATOMICS in binary else "opencl2.2"
     _run(binary, ("spirv-val", "--target-env", environment, "-"))
     return binary
+
+
+def _masked(function: str) -> str:
+    """Write the extension of a number that was cut before, and was then wider than in the end, as a mask.
+
+    LLVM 22's SPIR-V backend replaces both by one OpBitwiseAnd whose operand is as wide as the number was at first.
+    """
+    cut = {name: (type, int(bits), value) for name, type, bits, value in _CUT.findall(function)}
+
+    def write(found: re.Match[str]) -> str:
+        indent, name, vector, narrow, value, type, bits = found.groups()
+        source, before, number = cut.get(value, ("", 0, ""))
+        if before <= int(bits):
+            return found[0]
+        mask = (1 << int(narrow)) - 1
+        part = f"%cut.{name[1:]}"
+        constant = f"splat (i{bits} {mask})" if vector else str(mask)
+        return f"{indent}{part} = trunc {source} {number} to {type}\n{indent}{name} = and {type} {part}, {constant}"
+
+    return _EXTENDED.sub(write, function)
 
 
 def _check_integers(llvm: str) -> None:
