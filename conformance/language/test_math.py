@@ -126,3 +126,56 @@ def test_the_square_root_that_is_rounded_once() -> None:
     a = operand(np.float32, 1)
     with np.errstate(all="ignore"):
         check(compute("tl.sqrt_rn(a)", np.float32, a=a), np.sqrt(a.astype(np.float64)))
+
+
+def averaged(function: Any, x: Any) -> Any:
+    """Return the average of a function of x and an angle over a whole turn; for smooth ones, 512 angles are exact."""
+    angle = np.arange(512) * (2 * np.pi / 512)
+    return np.mean(function(x.astype(np.float64)[:, None], angle), axis=1)
+
+
+@pytest.mark.operation("libdevice.jn(a, b)")
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_bessel_functions_of_any_order(dtype: str) -> None:
+    """Compare j with Bessel's integral; y by the determinant of neighbouring orders, 2 / (pi x)."""
+    random = np.random.default_rng(21)
+    x, n = random.uniform(0.5, 60, 400).astype(FLOATS[dtype]), random.integers(0, 20, 400).astype(np.int32)
+    j, further = (compute("libdevice.jn(a, b)", x.dtype, a=order, b=x).array.astype("d") for order in (n, n + 1))
+    exact = averaged(lambda x, angle: np.cos(n[:, None] * angle - x * np.sin(angle)), x)
+    eps = float(np.finfo(x.dtype).eps)
+    np.testing.assert_allclose(j, exact, rtol=32 * eps, atol=32 * eps * np.sqrt(2 / (np.pi * 0.5)))
+    y, next_y = (compute("libdevice.yn(a, b)", x.dtype, a=order, b=x).array.astype("d") for order in (n, n + 1))
+    size = np.abs(further * y) + np.abs(j * next_y)
+    wide = x.astype("d")
+    assert np.all(np.abs(further * y - j * next_y - 2 / (np.pi * wide)) <= 100 * eps * (size + 2 / (np.pi * wide)))
+
+
+@pytest.mark.operation("libdevice.{name}")
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["j0", "j1", "cyl_bessel_i0", "cyl_bessel_i1"])
+def test_bessel_functions(name: str, dtype: str) -> None:
+    order, growing = int(name[-1]), name[0] == "c"
+    x = np.random.default_rng(22).uniform(-60, 60, 400).astype(FLOATS[dtype])
+    out = compute(f"libdevice.{name}(a)", x.dtype, a=x)
+    if growing:
+        exact = averaged(lambda x, angle: np.exp(x * np.cos(angle)) * np.cos(order * angle), x)
+        # Where x is near 0, i1 is a small difference of large terms in the reference.
+        np.testing.assert_allclose(out.array, exact, rtol=16 * float(np.finfo(x.dtype).eps), atol=1e-15)
+        return
+    exact = averaged(lambda x, angle: np.cos(order * angle - x * np.sin(angle)), x)
+    np.testing.assert_allclose(out.array, exact, rtol=0, atol=10 * float(np.finfo(x.dtype).eps))
+
+
+@pytest.mark.operation("libdevice.ll2float_{mode}")
+@pytest.mark.parametrize("mode", ["rn", "rz", "rd", "ru"])
+def test_integers_become_floats_in_each_rounding(mode: str) -> None:
+    x = operand(np.int64, 1)
+    near = x.astype(np.float32)
+    # Python compares an integer with a float exactly.
+    over, under = (
+        np.array([sign * int(value) > sign * int(a) for value, a in zip(near, x, strict=True)]) for sign in (1, -1)
+    )
+    down, up = (np.nextafter(near, np.float32(end)) for end in (-np.inf, np.inf))
+    below, above = np.where(over, down, near), np.where(under, up, near)
+    expected = {"rn": near, "rd": below, "ru": above, "rz": np.where(x < 0, above, below)}[mode]
+    check(compute(f"libdevice.ll2float_{mode}(a)", np.float32, a=x), expected)

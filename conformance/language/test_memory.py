@@ -203,10 +203,81 @@ def chosen_pointer(x, y, out, BLOCK: tl.constexpr):
     tl.store(out + i, tl.load(tl.where(i % 2 == 0, x + i, y + i)))
 
 
-def test_a_pointer_is_chosen_for_each_element() -> None:
-    x, y, out = operand(np.int32, 1, 32), operand(np.int32, 2, 32), poisoned(32, dtype=np.int32)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_pointer_of_any_type_is_chosen_for_each_element(dtype: str) -> None:
+    x, y, out = operand(DTYPES[dtype], 1, 32), operand(DTYPES[dtype], 2, 32), poisoned(32, dtype=DTYPES[dtype])
     launch(chosen_pointer, (1,), x, y, out, BLOCK=32)
     check(out, np.where(np.arange(32) % 2 == 0, x, y))
+
+
+@triton.jit
+def chosen_targets(x, y, value, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    target = tl.where(i % 3 == 0, x + i, y + n - 1 - i)
+    tl.store(target, tl.load(value + i, mask=i < n), mask=(i < n) & (i % 5 != 0))
+
+
+def test_stores_go_where_the_chosen_pointers_point() -> None:
+    n = 300
+    x, y, value = poisoned(n, dtype=np.int32), poisoned(n, dtype=np.int32), operand(np.int32, 1, n)
+    i = np.arange(n)
+    expected = (
+        np.where((i % 3 == 0) & (i % 5 != 0), value, x.array),
+        np.where((i % 3 != 0) & (i % 5 != 0), value, y.array),
+    )
+    for place in np.flatnonzero((i % 3 == 0) | (i % 5 == 0)):
+        expected[1][place] = y.array[n - 1 - place]
+    launch(chosen_targets, (3,), x, y, value, n, BLOCK=128)
+    check(x, expected[0])
+    check(y, expected[1][::-1].copy())
+
+
+@triton.jit
+def pointers_in_branches(x, y, out, turns, BLOCK: tl.constexpr):
+    i, turn = tl.arange(0, BLOCK), 0
+    p, q = x + i, y + i
+    while turn < turns:
+        p, q = q, p
+        if turn == 2:
+            q = x + 2 * i
+        else:
+            p += BLOCK
+        turn += 1
+    tl.store(out + i, tl.load(p) * 2 + tl.load(q))
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4])
+def test_loops_and_branches_move_pointers(turns: int) -> None:
+    x, y, out = operand(np.int32, 1, 128), operand(np.int32, 2, 128), poisoned(16, dtype=np.int32)
+    i = np.arange(16)
+    p, q = (x, i), (y, i)
+    for turn in range(turns):
+        p, q = q, p
+        if turn == 2:
+            q = (x, 2 * i)
+        else:
+            p = (p[0], p[1] + 16)
+    launch(pointers_in_branches, (1,), x, y, out, turns, BLOCK=16)
+    check(out, p[0][p[1]] * 2 + q[0][q[1]])
+
+
+@triton.jit
+def summed_groups(table, sizes, out, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
+    i, total = tl.arange(0, BLOCK), tl.zeros((BLOCK,), tl.float32)
+    for group in range(GROUPS):
+        first, size = tl.load(table + group).to(tl.pointer_type(tl.float16)), tl.load(sizes + group)
+        for start in range(0, size, BLOCK):
+            total += tl.load(first + start + i, mask=start + i < size, other=0.0)
+    tl.store(out + i, total)
+
+
+def test_arrays_are_reached_through_a_table_of_their_addresses() -> None:
+    sizes = np.array([5, 64, 130, 1], np.int32)
+    arrays = [operand(np.float16, seed, size, special=False) for seed, size in enumerate(sizes.tolist())]
+    table, out = np.array([array.ctypes.data for array in arrays], np.int64), poisoned(64, dtype=np.float32)
+    launch(summed_groups, (1,), table, sizes, out, GROUPS=4, BLOCK=64)
+    padded = [np.pad(array.astype(np.float64), (0, 192 - array.size)).reshape(3, 64).sum(0) for array in arrays]
+    np.testing.assert_allclose(out.array, sum(padded), atol=2.0**-18)
 
 
 @triton.jit
