@@ -174,8 +174,9 @@ def bench(c: Context, request: Request, only: str = "") -> None:
         ./foundry bench vsi --only=matmul
 
     This compares vec_add with the same loop in OpenCL C, and matmul with CLBlast and OpenBLAS. It times the first
-    launch of a kernel with empty and with filled caches, and the cost of one launch. `bench vsi` compares with the
-    spirv target on the same device; `bench dpu` compares modelled cycles with C programs on the same emulator.
+    launch of a kernel with empty and with filled caches, each stage of a compilation, and the cost of one launch.
+    `bench vsi` compares with the spirv target on the same device; `bench dpu` compares modelled cycles with C programs
+    on the same emulator.
     Candidates take turns in one run; compare figures of one run only.
     This prints a table, and writes bench.json to build/results/<target>-bench/<Triton's version>/.
 

@@ -13,6 +13,7 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.errors import UnsupportedOperation
+from foundry_core.fingerprint import triton_fingerprint
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.tensor import Tensor
 from triton.compiler import CompiledKernel
@@ -43,6 +44,12 @@ def test_every_stage_is_in_the_cache() -> None:
     assert [stage for stage in kernel.asm if stage != "source"] == ["ttir", "tile", "mlir", "llir", "spv"]
     assert kernel.asm["spv"][:4] == b"\x03\x02\x23\x07"
     assert "spir_kernel void @increment_kernel" in kernel.asm["llir"]
+
+
+def test_the_key_of_the_cache_identifies_triton_without_reading_libtriton() -> None:
+    increment(np.zeros(100, np.float32))
+    having = [module for module in (triton.runtime.cache, triton.compiler.compiler) if hasattr(module, "triton_key")]
+    assert having and all(module.triton_key().endswith(triton_fingerprint()) for module in having)
 
 
 def test_an_unsupported_operation_is_refused_with_its_name_and_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import gc
 import hashlib
 import re
@@ -19,6 +20,7 @@ from triton.backends.compiler import BaseBackend, GPUTarget
 
 from . import descriptors, specialization
 from .failure import Failure
+from .fingerprint import triton_fingerprint
 from .scalars import FP8
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
@@ -140,6 +142,19 @@ class ProgramOptions:
         return hashlib.sha256(key.encode()).hexdigest()
 
 
+@functools.cache
+def _triton_key() -> str:
+    return f"{__version__}-{triton_fingerprint()}"
+
+
+def _replace_triton_key() -> None:
+    """Replace the function that identifies Triton in the keys of its cache, in each module that has it."""
+    for name in ("triton.runtime.cache", "triton.runtime.autotuner", "triton.compiler.compiler"):
+        module = sys.modules.get(name)
+        if hasattr(module, "triton_key"):
+            module.triton_key = _triton_key  # type: ignore[union-attr]
+
+
 class ProgramBackend(BaseBackend):  # type: ignore[misc]
     """Triton's interface to a compiler that makes one thread of work of a program. A plugin adds stages and a hash.
 
@@ -162,6 +177,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
 
         super().__init__(target)
         specialization.install(ProgramBackend)
+        _replace_triton_key()
         recursion.install()
 
     def pack_metadata(self, metadata: Any) -> Any:
