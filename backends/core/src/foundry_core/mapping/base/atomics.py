@@ -1,7 +1,10 @@
 """Atomic operations on elements in global memory.
 
 Order and scope of an operation are not passed on: all use acquire and release among everything that shares the memory,
-which is at least what any order and scope of Triton asks for, and costs nothing on a CPU.
+which is at least what any order and scope of Triton asks for, and costs nothing on a CPU. A fence before and another
+one after all elements of an operation give that order (Memory.execute), because PoCL 6 compiles an atomic instruction
+to a call that accesses its argument's memory only, and moves other accesses across it. It reads an atomic load
+(OpAtomicLoad) as an ordinary one and moves it out of loops, so we use volatile loads.
 
 A device of OpenCL changes integers of 32 and 64 bits as one step. Everything else (sums of floats, narrow types) is a
 loop around a compare-and-exchange of the 32 or 64 bits that contain the element. Such a word is aligned, so it is in
@@ -90,8 +93,7 @@ class Word:
 
 def load(text: Text, address: str, elem: str) -> Reg:
     """Load an element at this position in the text; return it in its type in memory."""
-    word = Word(text, address, elem)
-    return word.element(text.atomic_load(word.address, word.elem, GLOBAL))
+    return text.volatile_load(address, in_memory(elem), GLOBAL)
 
 
 def wait(text: Text, expected: Reg, load: Callable[[], Reg]) -> None:
@@ -106,6 +108,10 @@ def wait(text: Text, expected: Reg, load: Callable[[], Reg]) -> None:
 def change(numeric: Numeric, kind: str, elem: str, address: str, value: Reg, compare: Reg | None) -> Reg:
     """Change an element as one step; return what was there before. Numbers are in their type in memory."""
     t = numeric.text
+    if kind == "exch" and WIDTHS[in_memory(elem)] < _LEAST_BITS:
+        # Only tl.atomic_store has narrow types, and it returns nothing.
+        t.store(value, address, GLOBAL, volatile=True)
+        return value
     word = Word(t, address, elem)
     if WIDTHS[in_memory(elem)] >= _LEAST_BITS and kind in _NATIVE:
         return word.element(t.atomic(_NATIVE[kind], word.address, _bits(t, value), GLOBAL))
@@ -117,7 +123,7 @@ def change(numeric: Numeric, kind: str, elem: str, address: str, value: Reg, com
         found = t.compare_exchange(word.address, seen, word.with_element(seen, new), GLOBAL)
         return t.compare("ne", found, seen), found
 
-    return word.element(_until_done(t, t.atomic_load(word.address, word.elem, GLOBAL), attempt))
+    return word.element(_until_done(t, t.volatile_load(word.address, word.elem, GLOBAL), attempt))
 
 
 def _until_done(t: Text, first: Reg, attempt: Callable[[Reg], tuple[Reg, Reg]]) -> Reg:

@@ -234,7 +234,9 @@ class Memory:
         tiles = self._tiles
         result = op.results[0] if op.results and op.results[0].uses else None
         buffer = tiles.allocate(result, op) if result is not None else None
+        self._fence("release")
         self._visit(op, buffer is not None, lambda point: self._execute_at(op, point, buffer))
+        self._fence("acquire")
         if result is None or buffer is None:
             return
         if extents(result):
@@ -297,6 +299,10 @@ class Memory:
                 value, address = operand(op.value), self._address(op, point, memo)
                 found = self._change_now(op.kind.data, elem, address, value, compare)
         return self._numeric.from_memory(found, elem)
+
+    def _fence(self, order: str) -> None:
+        """Keep other accesses before (release) or behind (acquire) this position."""
+        self._text.fence(order)
 
     def _load_now(self, address: str, elem: str) -> Reg:
         """Load an element at this position in the text; return it in its type in memory."""

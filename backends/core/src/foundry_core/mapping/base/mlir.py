@@ -303,17 +303,22 @@ class Text:
         alignment = f"{{alignment = {max(1, WIDTHS[elem] // 8)} : i64}}"
         return self.op(f"llvm.load {address} {alignment} : {space} -> {vector_type(elem, lanes)}", elem, lanes)
 
-    def store(self, value: Reg, address: str, space: str) -> None:
+    def store(self, value: Reg, address: str, space: str, *, volatile: bool = False) -> None:
         alignment = f"{{alignment = {max(1, WIDTHS[value.elem] // 8)} : i64}}"
-        self.line(f"llvm.store {value.name}, {address} {alignment} : {value.type}, {space}")
+        name = "llvm.store volatile" if volatile else "llvm.store"
+        self.line(f"{name} {value.name}, {address} {alignment} : {value.type}, {space}")
 
-    def atomic_load(self, address: str, elem: str, space: str) -> Reg:
-        """Load an integer as one step; what follows in the text is executed after it."""
-        alignment = f"{{alignment = {WIDTHS[elem] // 8} : i64}}"
-        return self.op(f"llvm.load {address} atomic acquire {alignment} : {space} -> {elem}", elem)
+    def volatile_load(self, address: str, elem: str, space: str) -> Reg:
+        """Load a number at this position, and each time that the position is reached."""
+        alignment = f"{{alignment = {max(1, WIDTHS[elem] // 8)} : i64}}"
+        return self.op(f"llvm.load volatile {address} {alignment} : {space} -> {elem}", elem)
+
+    def fence(self, order: str) -> None:
+        """Keep other accesses on their side of this position; the order is `acquire` or `release`."""
+        self.line(f"llvm.fence {order}")
 
     def atomic(self, kind: str, address: str, value: Reg, space: str) -> Reg:
-        """Change an integer in memory as one step, and return what it was; `kind` is MLIR's name."""
+        """Change an integer in memory as one step, and return what it was; `kind` is MLIR's name. See also `fence`."""
         return self.op(f"llvm.atomicrmw {kind} {address}, {value.name} acq_rel : {space}, {value.type}", value.elem)
 
     def compare_exchange(self, address: str, expected: Reg, value: Reg, space: str) -> Reg:
