@@ -72,8 +72,7 @@ def folded(x: np.ndarray, axis: int, reverse: bool, combine: Callable[[Any, Any]
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis", "reverse"),
-    [((2, 4, 16), 2, True), ((4, 2, 16), 0, False), ((2, 8, 4), 1, True), ((1, 1, 1), 0, False)],
+    ("shape", "axis", "reverse"), [((2, 4, 16), 2, True), ((4, 2, 16), 0, False), ((1, 1, 1), 0, False)]
 )
 def test_scan_by_several_functions_along_each_axis(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
     x = np.random.default_rng(1).integers(-9, 10, shape).astype(np.int32)
@@ -219,9 +218,8 @@ def reduce_pairs(x, y, out, places, N: tl.constexpr):
     tl.store(places + 12 + N // 4, tl.reduce(v.to(tl.int32), 0, either))
 
 
-@pytest.mark.parametrize("n", [256, 16])
-def test_reduce_several_operands_in_the_order_of_the_elements(n: int) -> None:
-    rng = np.random.default_rng(4)
+def test_reduce_several_operands_in_the_order_of_the_elements() -> None:
+    rng, n = np.random.default_rng(4), 64
     x, y = rng.integers(1, 5, n).astype(np.float32), rng.uniform(-1, 3, n).astype(np.float32)
     out, places = poisoned(4, dtype=np.float32), poisoned(13 + n // 4, dtype=np.int32)
     run(reduce_pairs, x, y, out, places, N=n)

@@ -52,13 +52,11 @@ def sort_rows(x, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
         tl.store(out + 3 * M * N + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :], topk(v, K))
 
 
-@pytest.mark.parametrize("dtype", ["uint32", "float32"])
-def test_sort_topk_and_flip_of_rows(dtype: str) -> None:
+def test_sort_topk_and_flip_of_rows() -> None:
     (m, n), k = (4, 32), 4 if HAS_TOPK else 0
-    raw = np.random.default_rng(1).integers(0, 1 << 32, (m, n), np.uint32)
-    raw[0, :8] = raw[0, 8:16]
-    x = raw if dtype == "uint32" else (raw.astype(np.float32) - 2**31)
-    out = poisoned(3 * m * n + m * k, dtype=dtype)
+    x = np.random.default_rng(1).integers(0, 1 << 32, (m, n), np.uint32)
+    x[0, :8] = x[0, 8:16]
+    out = poisoned(3 * m * n + m * k, dtype=x.dtype)
     sort_rows[(1,)](Tensor(x), Tensor(out), M=m, N=n, K=k)
     found, expected = out[: 3 * m * n].reshape(3, m, n), np.sort(x, 1)
     np.testing.assert_array_equal(found[0], expected)
@@ -79,7 +77,7 @@ def sort_line(x, out, rounds, N: tl.constexpr):
 
 @pytest.mark.skipif(RELEASE < (3, 6), reason="this Triton multiplies by 0 and adds, which changes such elements")
 def test_sort_in_a_loop_and_in_place_of_numbers_of_all_kinds() -> None:
-    n, rounds = 64, 2
+    n, rounds = 32, 2
     x = np.random.default_rng(2).standard_normal(n).astype(np.float16)
     x[:13] = [np.nan, np.inf, -np.inf, 0, -0.0, 0, 6e-8, -6e-8, 65504, -65504, np.nan, -0.0, 0]
     memory, out = x.copy(), poisoned(n, dtype=x.dtype)

@@ -58,6 +58,7 @@ class Limits:
 
 _FLOAT_LITERALS = ["0.0", "1.0", "-1.0", "0.5", "2.0", "3.0", "-0.0", "float('inf')", "-0.25"]
 _COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
+_SCANS = ("cumsum", "cumprod", "scan", "scan_pairs")
 _FUNCTIONS = [name for name in values.LIMITS if name != "sqrt_rn"]
 
 
@@ -145,9 +146,10 @@ class _Builder:
         if kind == "variable":
             found: Variable = self.pick(masks)
             return found
-        index = self.pick(
-            [each for each in self.leaves() if _fits(each.shape, shape) and bool(each.shape) == bool(shape)]
-        )
+        fitting = [each for each in self.leaves() if _fits(each.shape, shape) and bool(each.shape) == bool(shape)]
+        if not fitting:  # for tiles of one element, which reductions make
+            return None
+        index = self.pick(fitting)
         whole = self.flag() and index.shape == self.tile
         size = int(np.prod(self.tile))
         text = f"pid * {size} + {index.name} < n" if whole else f"{index.name} < n"
@@ -269,7 +271,9 @@ class _Builder:
             names += ["&", "|", "^", "invert"]
         if a.type.kind != "b" and a.type.bits >= 32 and a.shape:
             names += ["sum", "max_of", "min_of", "argmax", "argmin"] + ["xor_sum"] * (a.type.kind != "f")
-            names += ["cumsum"] * (a.type.kind != "f")
+            names += [*_SCANS, "reduce_pairs"] * (a.type.kind != "f")
+            names += ["sort", "flip"] * (a.type.kind != "f" and a.shape[-1] > 1)
+            names += ["histogram"] * (a.type == I32 and a.shape == self.tile and len(a.shape) == 1)
         if a.type.kind in "iuf" and a.type.bits >= 16 and _float_of(a.type.bits).name not in self.limits.without:
             names += ["bitcast"]
         if a.shape == self.tile and len(a.shape) == 2:
@@ -350,13 +354,25 @@ class _Builder:
                     kind, a.shape, text, [a], lambda known: _transposed(known.variables[a.name], (rows, columns)),
                     safe=a.safe, exact=a.exact,
                 )  # fmt: skip
-            case "cumsum":
-                axis, reverse = self.draw(st.integers(0, len(a.shape) - 1)), self.flag()
-                text = f"tl.cumsum({a.name}, {axis}{', reverse=True' * reverse})"
+            case "cumsum" | "cumprod" | "scan" | "scan_pairs" | "reduce_pairs":
+                return self.combine(name, a)
+            case "sort":
+                down = self.flag()
+                text = f"tl.sort({a.name}{', descending=True' * down})"
                 return self.add(
-                    kind, a.shape, text, [a], lambda known: values.scanned(known.variables[a.name], axis, reverse),
-                    safe=a.safe,
+                    kind, a.shape, text, [a],
+                    lambda known: _turned(values.sorted_rows(known.variables[a.name]), down), safe=a.safe,
                 )  # fmt: skip
+            case "flip":
+                text = f"tl.flip({a.name}, {len(a.shape) - 1})"
+                return self.add(
+                    kind, a.shape, text, [a], lambda known: _turned(known.variables[a.name], True), safe=a.safe
+                )
+            case "histogram":
+                text = f"tl.histogram({a.name}, {a.shape[0]})"
+                return self.add(
+                    I32, a.shape, text, [a], lambda known: values.counted(known.variables[a.name]), safe=a.safe
+                )
             case "gather":
                 return self.gather(a)
             case "halves":
@@ -526,6 +542,25 @@ class _Builder:
 
         return self.add(kind, shape, text, [a], compute, safe=a.safe and a.type.kind != "f")
 
+    def combine(self, name: str, a: Variable) -> Variable:
+        """Add a scan of integers, or a reduction of two operands."""
+        axis, reverse = self.draw(st.integers(0, len(a.shape) - 1)), name != "reduce_pairs" and self.flag()
+        pair, end = f"({a.name}, {a.name} + 1), {axis}", ", reverse=True" * reverse
+        text = {
+            "cumsum": f"tl.cumsum({a.name}, {axis}{end})",
+            "cumprod": f"tl.cumprod({a.name}, {axis}{end})",
+            "scan": f"tl.associative_scan({a.name}, {axis}, less{end})",
+            "scan_pairs": f"tl.associative_scan({pair}, linear{end})[1]",
+            "reduce_pairs": f"tl.reduce({pair}, linear, keep_dims=True)[1]",
+        }[name]
+        function = {"cumsum": "add", "cumprod": "multiply", "scan": "less"}.get(name, "linear")
+        keep = name in _SCANS
+        shape = a.shape if keep else tuple(1 if d == axis else extent for d, extent in enumerate(a.shape))
+        return self.add(
+            a.type, shape, text, [a],
+            lambda known: values.combined(function, known.variables[a.name], axis, reverse, keep=keep), safe=a.safe,
+        )  # fmt: skip
+
     def inside(self, extra: Sequence[Variable], count: int) -> _Builder:
         """Return a builder for a nested block, which may use all variables that are known here."""
         builder = _Builder(
@@ -610,6 +645,13 @@ def _each_part(move: Callable[..., Array], *of: Value) -> Value:
         for name in ("data", "error", "fused", "open")
     }
     return Value(of[0].type, **parts)
+
+
+def _turned(a: Value, turn: bool) -> Value:
+    """Return a value with its last dimension reversed, if `turn` is set."""
+    end = -1 if turn else 1
+    parts = {name: a.full(name)[..., ::end] for name in ("data", "error", "fused", "open")}
+    return Value(a.type, **parts)
 
 
 def _transposed(a: Value, shape: Shape) -> Value:

@@ -162,6 +162,16 @@ def inner(steps: Iterable[Any]) -> Iterable[Step]:
                 yield each
 
 
+# What scans and reductions combine elements by. Neither function commutes, and the first is not associative.
+FUNCTIONS = """@triton.jit
+def less(a, b):
+    return a * 2 - b
+
+
+@triton.jit
+def linear(a, b, c, d):
+    return a * c, b * c + d"""
+
 # Atomic operations on integers whose order does not matter.
 ATOMICS: dict[str, Any] = {
     "add": np.add,
@@ -249,7 +259,7 @@ class Kernel:
         """Return the module's text."""
         outputs = [f"out{number}" for number in range(len(self.sections))]
         parameters = ", ".join([*self.inputs, *outputs, "n", "m", "factor"])
-        lines = ["import triton", "import triton.language as tl", "", ""]
+        lines = ["import triton", "import triton.language as tl", "", "", *FUNCTIONS.splitlines(), "", ""]
         # Otherwise an n or m that is 1 or a multiple of 16 would need another compilation.
         lines += ['@triton.jit(do_not_specialize=["n", "m"])', f"def kernel({parameters}):"]
         # In the interpreter a float argument is a float. An assignment makes it a tensor.

@@ -405,14 +405,44 @@ def _extreme(name: str, a: Value, axis: int, open: Array) -> Value:
     return Value(a.type, data.astype(a.type.numpy), error, open=open)
 
 
-def scanned(a: Value, axis: int, reverse: bool) -> Value:
-    """Return tl.cumsum of integers."""
-    data = np.flip(a.data, axis) if reverse else a.data
-    open = np.flip(a.full("open"), axis) if reverse else a.full("open")
-    data, open = np.cumsum(data, axis=axis, dtype=a.type.numpy), np.logical_or.accumulate(open, axis=axis)
-    return Value(
-        a.type, *((np.flip(data, axis),) if reverse else (data,)), open=np.flip(open, axis) if reverse else open
-    )
+def combined(name: str, a: Value, axis: int, reverse: bool, *, keep: bool) -> Value:
+    """Return a scan of integers, or of pairs (a, a + 1) of which the second result is taken.
+
+    Args:
+        name: the function: add, multiply, or one of program.FUNCTIONS.
+        keep: whether all results are returned, or only the last one, as of a reduction.
+    """
+    turn = -1 if reverse else 1
+    rows, open = (np.moveaxis(part, axis, 0)[::turn] for part in (a.data, a.full("open")))
+    results, second = [rows[0]], [rows[0] + rows.dtype.type(1)]
+    for row in rows[1:]:
+        before = results[-1]
+        match name:
+            case "add":
+                results.append(before + row)
+            case "multiply":
+                results.append(before * row)
+            case "less":
+                results.append(before * rows.dtype.type(2) - row)
+            case "linear":
+                results.append(before * row)
+                second.append(second[-1] * row + (row + rows.dtype.type(1)))
+    found = [np.array(second if name == "linear" else results), np.logical_or.accumulate(open, axis=0)]
+    data, spread = (np.moveaxis(each[::turn] if keep else each[-1:], 0, axis) for each in found)
+    return Value(a.type, data.astype(a.type.numpy), open=spread)
+
+
+def sorted_rows(a: Value) -> Value:
+    """Return tl.sort of integers."""
+    open = np.broadcast_to(np.any(a.full("open"), axis=-1, keepdims=True), a.data.shape)
+    return Value(a.type, np.sort(a.data, axis=-1), open=open)
+
+
+def counted(a: Value) -> Value:
+    """Return tl.histogram of as many bins as there are elements."""
+    inside = (a.data >= 0) & (a.data < a.data.size)
+    data = np.bincount(a.data[inside], minlength=a.data.size).astype(np.int32)
+    return Value(I32, data, open=np.broadcast_to(np.any(a.full("open")), data.shape))
 
 
 def differences(found: Array, expected: Value) -> Array:
