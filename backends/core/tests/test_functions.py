@@ -523,11 +523,71 @@ def test_the_gamma_functions_are_as_exact_as_stated() -> None:
     check("tgamma", compute("tgamma", "f32", inside), np.array([gamma(float(v)) for v in inside]), 6, inside)
     reference = np.array([math.lgamma(float(value)) for value in x])
     check("lgamma", compute("lgamma", "f32", x), reference, 6, x, least=1.0)
-    edges = np.array([0.0, -0.0, -1.0, -2.0, INF, -INF, NAN, 1e-40, 3e38], np.float32)
-    expected = np.array([INF, -INF, NAN, NAN, INF, NAN, NAN, INF, INF], np.float32)
-    np.testing.assert_array_equal(compute("tgamma", "f32", edges), expected)
-    expected = np.array([INF, INF, INF, INF, INF, INF, NAN, 92.103, INF], np.float32)
-    np.testing.assert_allclose(compute("lgamma", "f32", edges), expected, rtol=1e-5)
+
+
+def log_gamma(x: float) -> Decimal:
+    """Return the logarithm of the absolute value of gamma: Stirling's series of a larger number, and reflection."""
+    if x < 0:
+        rest = Decimal(x) - 2 * int(Decimal(x) / 2)
+        return (pi_to(60) / (Decimal(-x) * abs(sine(pi_to(60) * rest)))).ln() - log_gamma(-x)
+    exact, factors = Decimal(x), Decimal(1)
+    while exact < 60:
+        factors, exact = factors * exact, exact + 1
+    total = (exact - Decimal("0.5")) * exact.ln() - exact + (2 * pi_to(60)).ln() / 2 - factors.ln()
+    for k, number in enumerate(bernoulli(20), 1):
+        total += Decimal(number.numerator) / number.denominator / (2 * k * (2 * k - 1) * exact ** (2 * k - 1))
+    return total
+
+
+def sine(x: Decimal) -> Decimal:
+    term, total, n = x, x, 1
+    while abs(term) > Decimal(10) ** -70:
+        term = -term * x * x / ((n + 1) * (n + 2))
+        total, n = total + term, n + 2
+    return total
+
+
+@cache
+def bernoulli(count: int) -> list[Fraction]:
+    """Return the first Bernoulli numbers of even index from 2 on."""
+    numbers = [Fraction(1)]
+    for n in range(1, 2 * count + 1):
+        numbers.append(-sum(math.comb(n + 1, k) * numbers[k] for k in range(n)) / Fraction(n + 1))
+    return numbers[2::2]
+
+
+def test_the_gamma_functions_of_f64_are_as_exact_as_stated() -> None:
+    random = np.random.default_rng(17)
+    x = np.concatenate(
+        [random.uniform(-180, 171, 150), random.uniform(-5, 5, 150), [171.62, 1e-300, -1e-300, 1e15, 1e300]]
+    )
+    with localcontext():
+        getcontext().prec = 60
+        exact = [log_gamma(value) for value in x.tolist()]
+        reference = np.array([Wide(str(value.normalize(Context(prec=25)))) for value in exact])
+        check("lgamma", compute("lgamma", "f64", x), reference, 6, x, least=1.0)
+        near = np.abs(x) < 172
+        size = [value.exp() for value, inside in zip(exact, near, strict=True) if inside]
+        reference = np.array([Wide(str(value.normalize(Context(prec=25)))) for value in size])
+    x = x[near]
+    reference = reference * np.where((x < 0) & (np.floor(x) % 2 == 1), -1, 1)
+    check("tgamma", compute("tgamma", "f64", x), reference, 6, x)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+def test_the_gamma_functions_of_special_values(elem: str) -> None:
+    dtype = FLOATS[elem]
+    edges = np.array([0.0, -0.0, -1.0, -2.0, INF, -INF, NAN, 1e-40, 3e38, -1e30], dtype)
+    expected = np.array([INF, -INF, NAN, NAN, INF, NAN, NAN, INF if elem == "f32" else 1e40, INF, NAN], dtype)
+    np.testing.assert_allclose(compute("tgamma", elem, edges), expected, rtol=4 * np.finfo(dtype).eps)
+    logarithm = INF if elem == "f32" else math.lgamma(float(dtype(3e38)))
+    expected = np.array([INF, INF, INF, INF, INF, INF, NAN, 92.103, logarithm, INF], dtype)
+    np.testing.assert_allclose(compute("lgamma", elem, edges), expected, rtol=1e-5)
+    # Below the smallest number; the sign is that of (-1)^n.
+    left = np.array([-60.5, -61.5, -1001.5, -1000.5]) if elem == "f32" else np.array([-200.5, -201.5, -1001.5, -1000.5])
+    found = compute("tgamma", elem, left.astype(dtype))
+    np.testing.assert_array_equal(found, 0)
+    np.testing.assert_array_equal(np.signbit(found), np.floor(left) % 2 == 1)
 
 
 def gamma(x: float) -> float:

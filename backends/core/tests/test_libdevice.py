@@ -216,8 +216,6 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
 SAME = {"fmod", "copysign", "remainder", "add_rn", "mul_rn", "sub_rn", "div_rn", "rcp_rn"}
 TERNARY = {"norm3d": 5.0, "rnorm3d": 6.0}
 BESSEL = ["j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1"]
-# What a DPU refuses.
-REFUSED = dict.fromkeys(["__nv_tgamma", "__nv_lgamma"], "Stirling's series in more digits than f64 has")
 # Of names that differ in the source's type only, one each.
 ROUNDED = ["int2float_rd", "uint2float_rz", "ull2float_ru", "ll2double_rd"]
 TO_INTEGERS = ["llrint", "llround", "ilogb", "isnan", "isinf", "signbit"]
@@ -309,10 +307,6 @@ def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray)
     def launch() -> None:
         getattr(kernels, name)[(triton.cdiv(out.size, BLOCK),)](*tensors, out.size, BLOCK=BLOCK)
 
-    if ON_DPU and name in F32_ONLY - WITHOUT_LIBRARY and arguments[0].dtype == np.float64:
-        with pytest.raises(UnsupportedOperation, match=r"kernels.py:\d+.*a DPU has no library with that function"):
-            launch()
-        pytest.skip("refused on a DPU, by name")
     launch()
     if name in FUNCTIONS and (ON_DPU or name in WITHOUT_LIBRARY):
         # Compared with NumPy's arithmetic, whose errors test_functions.py measures.
@@ -713,7 +707,7 @@ def symbols() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def test_every_function_of_triton_is_lowered_or_refused_with_a_reason() -> None:
+def test_every_function_of_triton_is_lowered() -> None:
     elements = {"fp32": "f32", "fp64": "f64"} | {
         f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (32, 64)
     }
@@ -721,13 +715,10 @@ def test_every_function_of_triton_is_lowered_or_refused_with_a_reason() -> None:
     for symbol, types in symbols().items():
         numeric = (TaskletNumeric if ON_DPU else Numeric)(Text())
         arguments = [Reg(f"%a{place}", elements[type]) for place, type in enumerate(types)]
-        try:
-            if symbol not in SYMBOLS and libdevice_call(numeric, symbol, arguments) is None:
-                missing.add(symbol)
-        except NotImplementedError:
+        if symbol not in SYMBOLS and libdevice_call(numeric, symbol, arguments) is None:
             missing.add(symbol)
     assert len(symbols()) > 300
-    assert missing == (set(REFUSED) if ON_DPU else set())
+    assert missing == set()
 
 
 @triton.jit

@@ -15,7 +15,7 @@ from .value import Value
 
 
 def _stirling(m: Arithmetic, size: Value) -> tuple[Pair, Value, Value]:
-    """Return (e, p, d) for a number above 0 and below 2^40: its gamma is 2^(the sum of e) p / d."""
+    """Return (e, p, d) for a number above 0: its gamma is 2^(the sum of e) p / d."""
     low = size < 4.0
     x = m.select(low, size + 4.0, size)
     # The rounding error of the sum.
@@ -39,38 +39,39 @@ def _stirling(m: Arithmetic, size: Value) -> tuple[Pair, Value, Value]:
 
 
 def tgamma(m: Arithmetic, x: Value) -> Value:
-    """Return the gamma function of an f32."""
+    """Return the gamma function."""
     size = m.absolute(x)
-    kept = m.select(size < 50.0, size, 50.0)
-    tiny = size < 2.0**-30
+    # Beyond, gamma is infinite on the right, and 0 on the left.
+    most = m.pick(50.0, 200.0)
+    kept = m.select(size < most, size, most)
+    tiny = size < m.pick(2.0**-30, 2.0**-60)
     (high, low), scale, factors = _stirling(m, m.select(tiny, 1.0, kept))
     positive = exp2_of_sum(m, high, low) * scale / factors
     # gamma(-x) = -pi / (x sin(pi x) gamma(x)), computed with the inverse of gamma's power of two: gamma may be infinite
     # although this result is not.
-    sine = m.negative(sinpi(m, kept))
-    # If that power is too small, a factor of 2^24 is applied last.
-    small = high > 100.0
-    power = exp2_of_sum(m, m.select(small, 24.0 - high, m.negative(high)), m.negative(low))
-    reflected = (
-        3.1415927410125732 / (kept * sine) * factors / scale * power * m.select(small, 2.0**-24, m.constant(1.0, x))
-    )
+    sine = m.negative(sinpi(m, size))
+    # If that power is too small, a part of it is applied last.
+    limit, part = m.pick(100.0, 900.0), m.pick(24.0, 200.0)
+    small = high > limit
+    power = exp2_of_sum(m, m.select(small, part - high, m.negative(high)), m.negative(low))
+    pi, _ = m.split("pi")
+    reflected = pi / (kept * sine) * factors / scale * power * m.select(small, 2.0**-part, m.constant(1.0, x))
     left = m.sign_of(x) < 0
     found = m.select(left, reflected, positive)
     found = m.select(m.equal(size, float("inf")), m.select(left, float("nan"), size), found)
     # Negative integers have no result.
     pole = m.select(left, m.absolute(sine), 1.0)
     found = m.select(m.equal(pole, 0.0), float("nan"), found)
-    # Far to the left, all results are 0; all numbers from 2^24 on are integers.
     found = m.select(tiny, 1.0 / x, found)
     return m.any_nan(found, x)
 
 
 def lgamma(m: Arithmetic, x: Value) -> Value:
-    """Return the logarithm of the absolute value of the gamma function, of an f32."""
+    """Return the logarithm of the absolute value of the gamma function."""
     size = m.absolute(x)
     infinity = float("inf")
-    large = size > 2.0**26
-    tiny = size < 2.0**-40
+    large = size > m.pick(2.0**26, 2.0**58)
+    tiny = size < m.pick(2.0**-40, 2.0**-60)
     kept = m.select(large, 1.0, m.select(tiny, 1.0, size))
     (high, low), scale, factors = _stirling(m, kept)
     less, less_low = log2_pair(m, factors / scale)
@@ -84,7 +85,8 @@ def lgamma(m: Arithmetic, x: Value) -> Value:
     found = m.select(large, size * (logarithm - 1.0), found)
     # log(pi / (x sin(pi x))) minus the logarithm of gamma.
     sine = m.absolute(sinpi(m, kept))
-    reflected = log(m, 3.1415927410125732 / (kept * sine)) - found
+    pi, _ = m.split("pi")
+    reflected = log(m, pi / (kept * sine)) - found
     found = m.select(m.sign_of(x) < 0, m.select(large, infinity, reflected), found)
     found = m.select(tiny, m.negative(log(m, size)), found)
     found = m.select(m.equal(size, infinity), size, found)

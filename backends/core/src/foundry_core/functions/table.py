@@ -6,8 +6,8 @@ from . import bessel, error, exponential, gamma, logarithm, power, remainders, r
 from .arithmetic import Function
 from .directed import DIRECTED, FROM_INTEGERS
 
-# Functions of f32 only, because their methods are not precise enough for f64.
-F32_ONLY = frozenset(["tgamma", "lgamma", "rsqrt_rn"])
+# Functions of f32 only, because libdevice has them for no other type.
+F32_ONLY = frozenset(["rsqrt_rn"])
 # Functions of one number at a time: an argument decides how many steps they take.
 ONE_BY_ONE = frozenset(["jn", "yn"])
 FUNCTIONS: dict[str, Function] = (

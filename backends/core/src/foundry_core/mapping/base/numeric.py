@@ -29,7 +29,7 @@ from ...errors import unsupported
 from ...functions.registers import call, inline
 from ...functions.table import ONE_BY_ONE
 from ...ops import conversions, libdevice
-from ...ops.elementwise import ELEMENTWISE, Row
+from ...ops.elementwise import ELEMENTWISE
 from ...scalars import LAYOUTS, Layout
 from .mlir import GLOBAL, WIDTHS, Reg, Text
 from .target import Target
@@ -389,11 +389,8 @@ class Numeric:
         row = ELEMENTWISE.get(type(op))
         if row is None:
             raise unsupported(op)
-        result = self._apply(row, op, args)
+        result = row.write(self, op, args)
         return self.rounded(result, elem) if row.is_rounded else result
-
-    def _apply(self, row: Row, op: Operation, args: Sequence[Reg]) -> Reg:
-        return row.write(self, op, args)
 
     # Further functions that the table rows call.
 

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import Operation
-
-from ...errors import unsupported
 from ...functions.registers import call
-from ...functions.table import F32_ONLY, FUNCTIONS
-from ...ops.elementwise import Row
 from ...scalars import Layout
 from ..base.mlir import Reg, Text
 from ..base.numeric import Numeric
@@ -38,24 +33,11 @@ class TaskletNumeric(Numeric):
         function = f"__foundry_{name}_{layout.bits}_{layout.mantissa}_{layout.bias}"
         return self.text.call_own(function, [x], elem, lambda text, args: write(text, args[0]))
 
-    def _apply(self, row: Row, op: Operation, args: Sequence[Reg]) -> Reg:
-        try:
-            return super()._apply(row, op, args)
-        except NotImplementedError as missing:
-            raise unsupported(op, f"{missing}: a DPU has no library with that function") from missing
-
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
-        """Write a function of OpenCL C with what a DPU has.
-
-        Raises:
-            NotImplementedError: names a function that a DPU does not have.
-        """
-        elem = args[0].elem
-        if elem == "f32" and name == "fma":
+        """Write a function of OpenCL C with what a DPU has."""
+        if args[0].elem == "f32" and name == "fma":
             return self._fused(*args)
-        if name in FUNCTIONS and (elem == "f32" or name not in F32_ONLY):
-            return self.own(name, args)
-        raise NotImplementedError(f"{name} of {elem}")
+        return self.own(name, args)
 
     def remainder(self, x: Reg, y: Reg) -> Reg:
         return self.library("fmod", [x, y])
