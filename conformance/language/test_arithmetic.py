@@ -90,7 +90,7 @@ def test_complement_and_negation(dtype: str) -> None:
 
 
 @pytest.mark.operation("tl.umulhi")
-@pytest.mark.parametrize("dtype", ["u32", "u64", "i32"])
+@pytest.mark.parametrize("dtype", ["u32", "u64", "i32", "i64"])
 def test_umulhi_is_the_upper_half_of_the_product(dtype: str) -> None:
     a, b = operand(INTEGERS[dtype], 1), operand(INTEGERS[dtype], 2)
     bits = 8 * a.itemsize

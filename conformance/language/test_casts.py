@@ -49,16 +49,22 @@ def _rounded(value: int, dtype: type) -> float:
         return float(np.float64(-exact if value < 0 else exact).astype(dtype))
 
 
+BITS = [
+    (a, b) for a in DTYPES for b in DTYPES if a != b and np.dtype(DTYPES[a]).itemsize == np.dtype(DTYPES[b]).itemsize
+]
+
+
 @pytest.mark.operation("bits as {target}", type="{source}")
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [("f32", "i32"), ("i32", "f32"), ("f16", "u16"), ("i16", "bf16"), ("f64", "i64"), ("u8", "i8")],
-)
+@pytest.mark.parametrize(("source", "target"), BITS)
 def test_bits_as_another_type(source: str, target: str) -> None:
     a = operand(DTYPES[source], 1)
     if target in FLOATS:
         a[np.isnan(a.view(DTYPES[target]))] = 0
-    check(compute(f"a.to({TRITON[target]}, bitcast=True)", DTYPES[target], a=a), a.view(DTYPES[target]))
+    reference = a.view(DTYPES[target])
+    if target in INTEGERS and source in FLOATS:
+        # The bits of a NaN are not specified.
+        a[np.isnan(a)] = 0
+    check(compute(f"a.to({TRITON[target]}, bitcast=True)", DTYPES[target], a=a), reference)
 
 
 @pytest.mark.operation("to i1")
@@ -68,22 +74,56 @@ def test_a_number_as_a_condition(dtype: str) -> None:
     check(compute("a.to(tl.int1)", np.int8, a=a), (a != 0).astype(np.int8))
 
 
-FP8 = {"tl.float8e5": ml_dtypes.float8_e5m2, "tl.float8e4nv": ml_dtypes.float8_e4m3fn}
+@pytest.mark.operation("to {target}, towards zero", type="{source}")
+@pytest.mark.parametrize(("source", "target"), [("f32", "f16"), ("f32", "bf16"), ("f64", "f16"), ("f64", "f32")])
+def test_a_cast_may_round_towards_zero(source: str, target: str) -> None:
+    a, kind = operand(FLOATS[source], 1), FLOATS[target]
+    with np.errstate(over="ignore"):
+        near = a.astype(kind)
+    bits = near.view(f"u{near.itemsize}")
+    with np.errstate(invalid="ignore"):
+        above = np.abs(near.astype(np.float64)) > np.abs(a.astype(np.float64))
+    reference = np.where(above, bits - 1, bits).astype(bits.dtype).view(kind)
+    check(compute(f'a.to({TRITON[target]}, fp_downcast_rounding="rtz")', kind, a=a), reference.astype(np.float64))
 
 
-@pytest.mark.operation("to f32", type="{name}")
+# ml_dtypes does not have fp8e4b15.
+FP8 = {
+    "tl.float8e5": ml_dtypes.float8_e5m2,
+    "tl.float8e4nv": ml_dtypes.float8_e4m3fn,
+    "tl.float8e4b8": ml_dtypes.float8_e4m3fnuz,
+    "tl.float8e5b16": ml_dtypes.float8_e5m2fnuz,
+}
+
+
+@pytest.mark.operation("to {target}", type="{name}")
+@pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("name", FP8)
-def test_every_fp8_number_as_f32(name: str) -> None:
+def test_every_fp8_number_as_a_wider_one(name: str, target: str) -> None:
     codes = np.arange(256, dtype=np.uint8)
     reference = codes.view(FP8[name]).astype(np.float64)
-    check(compute(f"a.to({name}, bitcast=True).to(tl.float32)", np.float32, a=codes), reference)
+    check(compute(f"a.to({name}, bitcast=True).to({TRITON[target]})", FLOATS[target], a=codes), reference)
 
 
-@pytest.mark.operation("to {name}", type="f32")
+@pytest.mark.operation("to {name}", type="{source}")
+@pytest.mark.parametrize("source", FLOATS)
 @pytest.mark.parametrize("name", FP8)
-def test_f32_as_fp8(name: str) -> None:
+def test_a_wider_number_as_fp8(name: str, source: str) -> None:
     """Use numbers within the range: whether larger numbers saturate depends on the hardware."""
-    a = np.linspace(-400, 400, 1000).astype(np.float32)
-    a[::3] /= 2.0**14
-    reference = a.astype(FP8[name]).view(np.uint8)
+    a = np.linspace(-230, 230, 1000).astype(FLOATS[source])
+    a[::3] = a[::3] / 2.0**14
+    a[1::70] = -0.0
+    reference = a.astype(np.float32).astype(FP8[name]).view(np.uint8)
     check(compute(f"a.to({name}).to(tl.uint8, bitcast=True)", np.uint8, a=a), reference)
+
+
+@pytest.mark.operation("to {target}", type="{source}")
+@pytest.mark.parametrize("target", FP8)
+@pytest.mark.parametrize("source", FP8)
+def test_every_fp8_number_as_another_fp8_type(source: str, target: str) -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    numbers = codes.view(FP8[source]).astype(np.float32)
+    codes = codes[np.isfinite(numbers) & (np.abs(numbers) <= float(ml_dtypes.finfo(FP8[target]).max))]
+    reference = codes.view(FP8[source]).astype(np.float32).astype(FP8[target]).view(np.uint8)
+    expression = f"a.to({source}, bitcast=True).to({target}).to(tl.uint8, bitcast=True)"
+    check(compute(expression, np.uint8, a=codes), reference)

@@ -178,3 +178,45 @@ def test_products_of_scaled_fp8(format: str) -> None:
     x = a.astype(np.float64) * np.exp2(a_scale.astype(np.float64) - 127).repeat(32, 1)
     y = b.astype(np.float64) * np.exp2(b_scale.astype(np.float64) - 127).repeat(32, 1).T
     near(out, x, y, np.zeros((m, n)), float(np.finfo(np.float32).eps))
+
+
+@triton.jit
+def packed(
+    a, a_scale, b, b_scale, out, A_ROWS: tl.constexpr, A_COLUMNS: tl.constexpr, B_ROWS: tl.constexpr,
+    B_COLUMNS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A_ALONG_K: tl.constexpr,
+    B_ALONG_K: tl.constexpr,
+):  # fmt: skip
+    i, j, s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
+    x = tl.load(a + tl.arange(0, A_ROWS)[:, None] * A_COLUMNS + tl.arange(0, A_COLUMNS)[None, :])
+    y = tl.load(b + tl.arange(0, B_ROWS)[:, None] * B_COLUMNS + tl.arange(0, B_COLUMNS)[None, :])
+    x_scale = tl.load(a_scale + i[:, None] * (K // 32) + s[None, :])
+    y_scale = tl.load(b_scale + j[:, None] * (K // 32) + s[None, :])
+    r = tl.dot_scaled(x, x_scale, "e2m1", y, y_scale, "e2m1", lhs_k_pack=A_ALONG_K, rhs_k_pack=B_ALONG_K)
+    tl.store(out + i[:, None] * N + j[None, :], r)
+
+
+def unpacked(array: np.ndarray, axis: int) -> np.ndarray:
+    """Return the numbers of packed e2m1; the lower half of a byte comes first along an axis."""
+    shape = list(array.shape)
+    shape[axis] *= 2
+    both = np.stack([array & 15, array >> 4], axis + 1).reshape(shape)
+    return np.where(both & 8, -1.0, 1.0) * np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])[both & 7]
+
+
+@pytest.mark.operation("tl.dot_scaled", type="e2m1")
+@pytest.mark.parametrize("along_k", [(True, True), (False, True), (True, False), (False, False)])
+def test_products_of_scaled_e2m1(along_k: tuple[bool, bool]) -> None:
+    """Two numbers in a byte are neighbours along K, or along the other dimension."""
+    m, n, k = 32, 16, 128
+    random = np.random.default_rng(11)
+    a = random.integers(0, 256, (m, k // 2) if along_k[0] else (m // 2, k), np.uint8)
+    b = random.integers(0, 256, (k // 2, n) if along_k[1] else (k, n // 2), np.uint8)
+    a_scale, b_scale = (random.integers(124, 131, (rows, k // 32)).astype(np.uint8) for rows in (m, n))
+    out = poisoned(m, n, dtype=np.float32)
+    launch(
+        packed, (1,), a, a_scale, b, b_scale, out, A_ROWS=a.shape[0], A_COLUMNS=a.shape[1], B_ROWS=b.shape[0],
+        B_COLUMNS=b.shape[1], M=m, N=n, K=k, A_ALONG_K=along_k[0], B_ALONG_K=along_k[1],
+    )  # fmt: skip
+    x = unpacked(a, 1 if along_k[0] else 0) * np.exp2(a_scale.astype(np.float64) - 127).repeat(32, 1)
+    y = unpacked(b, 0 if along_k[1] else 1) * np.exp2(b_scale.astype(np.float64) - 127).repeat(32, 1).T
+    near(out, x, y, np.zeros((m, n)), float(np.finfo(np.float32).eps))

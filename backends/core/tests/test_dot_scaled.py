@@ -19,7 +19,7 @@ FORMATS = {
     "fp16": np.float16,
 }
 later_than_3_2 = pytest.mark.skipif(RELEASE < (3, 6), reason="3.2 scales a only, and takes bytes: see the last test")
-M, N, K = 16, 32, 64
+M, N, K = 16, 16, 64
 
 
 @triton.jit
@@ -86,11 +86,9 @@ def powers(random: np.random.Generator, rows: int, groups: int) -> tuple[np.ndar
     [
         ("e2m1", "e2m1", (True, True), (2, 2)),
         ("e2m1", "e2m1", (False, False), (2, 2)),
-        ("e2m1", "e4m3", (True, True), (2, 0)),
         ("bf16", "e2m1", (True, False), (0, 2)),
         ("e4m3", "e5m2", (True, True), (2, 2)),
         ("e5m2", "fp16", (True, True), (2, 0)),
-        ("fp16", "e4m3", (True, True), (0, 2)),
     ],
 )
 def test_each_format_with_and_without_scales(

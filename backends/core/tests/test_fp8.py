@@ -232,8 +232,8 @@ def test_dot_multiplies_them_exactly(left: str, right: str) -> None:
 
     def drawn(name: str) -> np.ndarray:
         size = np.abs(numbers(name))
-        return random.choice(np.flatnonzero((size <= 6) & (size >= 0.5)).astype(np.uint8), (32, 32))
+        return random.choice(np.flatnonzero((size <= 6) & (size >= 0.5)).astype(np.uint8), (16, 16))
 
-    a, b, out = drawn(left), drawn(right), poison(32 * 32, np.float32).reshape(32, 32)
-    product[(1,)](typed(a, left), typed(b, right), Tensor(out), N=32)
+    a, b, out = drawn(left), drawn(right), poison(256, np.float32).reshape(16, 16)
+    product[(1,)](typed(a, left), typed(b, right), Tensor(out), N=16)
     np.testing.assert_array_equal(out, numbers(left)[a] @ numbers(right)[b])
