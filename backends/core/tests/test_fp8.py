@@ -136,8 +136,9 @@ def arithmetic(x, y, order, total, difference, times, minus, most, BLOCK: tl.con
 
 
 def typed(bits: np.ndarray, name: str) -> Any:
-    """Return a tensor of an fp8 type over an array of bytes."""
-    return Tensor(bits, dtype=name)
+    """Return a tensor of an fp8 type over an array of bytes: of ml_dtypes' type, or by the type's name."""
+    kind = ELEMENTS[name].dtype
+    return Tensor(bits.view(getattr(ml_dtypes, kind))) if kind else Tensor(bits, dtype=name)
 
 
 def poison(count: int, kind: Any = np.uint8) -> np.ndarray:

@@ -129,7 +129,7 @@ class Tensor:
             )
         if array.dtype.name not in DTYPES or not array.dtype.isnative:
             raise TypeError(_refusal(array))
-        self._kind = _kind(array, dtype) if dtype else ""
+        self._kind = _kind(array, dtype) if dtype else array.dtype.name if array.dtype.name in _FP8 else ""
         self._array = array
         self._address = int(array.__array_interface__["data"][0])
 
@@ -139,7 +139,10 @@ class Tensor:
 
     @property
     def dtype(self) -> Any:
-        """Element type: NumPy's or ml_dtypes', or Triton's name of a type that bytes were given."""
+        """Element type: NumPy's dtype, or the name of an fp8 type.
+
+        Triton distinguishes types by their hash, and ml_dtypes' dtypes of several fp8 types have the same one.
+        """
         return self._kind or self._array.dtype
 
     @property
@@ -181,7 +184,7 @@ class Tensor:
             )
         # With an ellipsis, NumPy returns a view even for a single element.
         view = self._array[parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)]
-        return Tensor(view, self._kind)
+        return self._alike(view)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Assign to elements in place, with any index that NumPy accepts."""
@@ -264,7 +267,11 @@ class Tensor:
 
     def new_empty(self, *shape: int, device: object = "cpu") -> Tensor:
         """Return a tensor of the same type with its own, uninitialized memory."""
-        return Tensor(np.empty(shape, self._array.dtype), self._kind).to(device)
+        return self._alike(np.empty(shape, self._array.dtype)).to(device)
+
+    def _alike(self, array: npt.NDArray[Any]) -> Tensor:
+        """Return a tensor over an array whose elements have this tensor's type."""
+        return Tensor(array, self._kind if self._array.dtype == np.uint8 else "")
 
     def set_(self, source: Storage, storage_offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> Tensor:
         """Become a view of `source`; offset, size and strides are in elements, as in `stride`."""
@@ -288,7 +295,7 @@ class Tensor:
 
     def clone(self) -> Tensor:
         """Return a tensor with a copy of the array."""
-        return Tensor(self._array.copy(), self._kind)
+        return self._alike(self._array.copy())
 
     def copy_(self, source: Tensor) -> Tensor:
         """Copy the values of `source`, in place."""

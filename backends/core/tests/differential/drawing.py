@@ -232,8 +232,6 @@ class _Builder:
         else:
             safe = a.safe
         exact = a.type.kind != "f" or (a.exact and kind.kind == "f" and kind.bits >= a.type.bits)
-        if kind.name == "bf16" and a.type.bits == 64:
-            exact = False
         # The interpreter stores bf16 as 16-bit integers, and converts them only from and to f32.
         plain = "bf16" not in (a.type.name, kind.name) or "f32" in (a.type.name, kind.name)
         plain = plain or a.type.name == "bf16"  # converted through f32
@@ -261,7 +259,7 @@ class _Builder:
             return self.loop(a) if self.flag() else self.branch(a)
         names = ["cast", "where", "compare"]
         if a.type.kind == "f":
-            names += ["+", "-", "*", "min", "max", "negate", "abs"]
+            names += ["+", "-", "*", "min", "max", "negate", "abs", "fp8"] + ["towards zero"] * (a.type.bits > 16)
             if a.type in (F32, F64):
                 names += ["/", "%", "function", "function", "fma", "floor", "ceil", "clamp"]
         elif a.type.kind in "iu":
@@ -345,6 +343,8 @@ class _Builder:
                 return self.add(kind, a.shape, f"tl.clamp({a.name}, {b}, {c})", [a], clamped)
             case "bitcast":
                 return self.bitcast(a)
+            case "fp8" | "towards zero":
+                return self.narrow(a, name == "fp8")
             case "trans":
                 rows, columns = self.tile
                 text = f"tl.reshape(tl.trans({a.name}), ({rows}, {columns}))"
@@ -518,6 +518,22 @@ class _Builder:
         text = f"{a.name}.to(tl.{kind.triton}, bitcast=True)"
         return self.add(
             kind, a.shape, text, [a], cast, safe=a.safe and a.type.kind != "f", exact=a.type.kind != "f",
+        )  # fmt: skip
+
+    def narrow(self, a: Variable, fp8: bool) -> Variable:
+        """Add a conversion to an fp8 type and on to f32, or to a narrower float towards zero."""
+        if fp8:
+            rounding, triton, kind = self.pick(["rtne", "rtz"]), self.pick(list(values.FP8)), F32
+            narrow = values.FP8[triton]
+            text = f'{a.name}.to(tl.{triton}, fp_downcast_rounding="{rounding}").to(tl.float32)'
+        else:
+            rounding, kind = "rtz", self.pick([each for each in FLOATS if each.bits < a.type.bits])
+            narrow = kind.numpy
+            text = f'{a.name}.to(tl.{kind.triton}, fp_downcast_rounding="rtz")'
+        # The interpreter rounds fp8 and towards zero in its own way.
+        return self.add(
+            kind, a.shape, text, [a],
+            lambda known: values.narrowed(known.variables[a.name], kind, narrow, rounding), exact=a.exact, plain=False,
         )  # fmt: skip
 
     def reduce(self, name: str, a: Variable) -> Variable:

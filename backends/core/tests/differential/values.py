@@ -265,6 +265,43 @@ def _nearest(x: Array, kind: Type) -> Array:
     return np.copysign(rounded, x).astype(kind.numpy)
 
 
+def _odd(a: Value) -> Array:
+    """Return integers as float64, rounded to odd if they have more than 53 bits: rounding that again rounds once."""
+    x = a.data
+    if a.type.bits < 64:
+        return wide(a)
+    low = x & x.dtype.type(0xFFF)
+    large = (x > 2**53) | (x < -(2**53) if a.type.kind == "i" else False)
+    return np.where(large & (low != 0), (x - low) | x.dtype.type(0x1000), x).astype(np.float64)
+
+
+# fp8 types by Triton's names.
+FP8 = {
+    "float8e5": ml_dtypes.float8_e5m2,
+    "float8e4nv": ml_dtypes.float8_e4m3fn,
+    "float8e4b8": ml_dtypes.float8_e4m3fnuz,
+    "float8e5b16": ml_dtypes.float8_e5m2fnuz,
+}
+
+
+def narrowed(a: Value, to: Type, kind: Any, rounding: str) -> Value:
+    """Return floats rounded to the numbers of a narrower type `kind`, in the type `to`; 8 bits saturate."""
+    info = ml_dtypes.finfo(kind)
+    most, x = float(info.max), wide(a)
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(x)
+        step = np.exp2(np.maximum(exponent - 1, info.minexp).astype(np.float64) - info.nmant)
+        found = np.where(np.isfinite(x), (np.rint if rounding == "rtne" else np.trunc)(x / step) * step, x)
+        is_fp8 = info.bits == 8
+        limited = np.isfinite(x) | is_fp8
+        found = np.where(limited & (np.abs(found) > most), np.copysign(most, x), found)
+        found = np.where((found == 0) & (kind in (FP8["float8e4b8"], FP8["float8e5b16"])), 0.0, np.copysign(found, x))
+        error = np.where(a.error > 0, a.error + 2 * np.where(np.isfinite(x), step, most), 0.0)
+        # An inexact number near the largest finite one may be an infinity.
+        open = a.open | ((a.error > 0) & ~(np.abs(x) + a.error < most)) if not is_fp8 else a.open
+    return Value(to, found.astype(to.numpy), np.where(np.isnan(x), 0.0, error), open=open)
+
+
 def cast(a: Value, to: Type) -> Value:
     """Cast as `.to` does: integers keep low bits, floats lose their fraction, numbers become the nearest float."""
     with np.errstate(all="ignore"):
@@ -276,10 +313,7 @@ def cast(a: Value, to: Type) -> Value:
         if a.type.kind != "f":
             if to.kind != "f":
                 return Value(to, a.data.astype(to.numpy), open=a.open)
-            if to.name == "bf16" and a.type.bits == 64:  # through f64, which rounds twice
-                data = _nearest(a.data.astype(np.float64), to)
-                return Value(to, data, ulp(to, data.astype(np.float64)), open=a.open)
-            return Value(to, _nearest(wide(a), to) if to.bits == 16 else a.data.astype(to.numpy), open=a.open)
+            return Value(to, _nearest(_odd(a), to) if to.bits == 16 else a.data.astype(to.numpy), open=a.open)
         if to.kind == "f":
             if to == a.type:
                 return a
