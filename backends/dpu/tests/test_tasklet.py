@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from foundry_core.errors import LoweringError, UnsupportedOperation
+from foundry_core.errors import LoweringError
 from foundry_core.mapping.tasklet.program import TaskletKernel
 from foundry_core.mapping.tasklet.target import TaskletTarget
 from foundry_core.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
@@ -155,17 +155,6 @@ def test_a_function_is_in_the_module_once_however_often_it_is_used() -> None:
     )
     assert len(re.findall(r"define internal float @__foundry_sin_f32", text)) == 1
     assert len(re.findall(r"call float @__foundry_sin_f32", text)) >= 2
-
-
-def test_a_function_that_no_dpu_has_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedOperation, match=r"math\.sin .*sin of f64: a DPU has no library with that function"):
-        lower("""
-  %value = tt.load %x : tensor<1024x!tt.ptr<f32>>
-  %wide = arith.extf %value : tensor<1024xf32> to tensor<1024xf64>
-  %sine = math.sin %wide : tensor<1024xf64>
-  %result = arith.truncf %sine : tensor<1024xf64> to tensor<1024xf32>
-  tt.store %out, %result : tensor<1024x!tt.ptr<f32>>
-""")
 
 
 @pytest.mark.parametrize(("stride", "fetched_apart"), [(2, False), (16, False), (17, True)])

@@ -17,7 +17,6 @@ LIMITS = {
 # Limits of each target: the messages are in docs/troubleshooting.md, the limits in docs/limits.md.
 REFUSALS: dict[str, tuple[str, ...]] = {
     "dpu": (
-        "a DPU has no library with that function",
         r"keeps \d+ bytes of tiles in WRAM",
         "the program does not fit into IRAM",
     ),
