@@ -296,8 +296,6 @@ def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
         _set_to_one(module, ones)
     manager = _passes(module)
     passes.common.add_inliner(manager)
-    if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # until 3.6: block pointers become plain pointers
-        passes.ttir.add_rewrite_tensor_pointer(manager)
     if hasattr(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"):  # 3.2 has no descriptors
         passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
     passes.common.add_canonicalizer(manager)

@@ -650,6 +650,65 @@ class _LoadEffect(MemoryEffect):
         return frozenset([EffectInstance(MemoryEffectKind.READ), *([ORDERING] if op.is_volatile else [])])
 
 
+def _parse_numbers(parser: Parser) -> list[UnresolvedOperand]:
+    parser.parse_punctuation(",")
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+
+
+def _parse_block_pointer(parser: Parser) -> tuple[PointerType, TensorType]:
+    """Parse `{order = ...} : <tensor<16x32xf32>>` behind the operands of an operation on block pointers."""
+    parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    with parser.in_angle_brackets():
+        tile = parser.parse_type()
+    assert isinstance(tile, TensorType)
+    return PointerType(tile, IntegerAttr(1, 32)), tile
+
+
+@irdl_op_definition
+class MakeTensorPtrOp(IRDLOperation):
+    """A block pointer: a tile at offsets in an array of this shape and these strides. front/blocks.py replaces it."""
+
+    name = "tt.make_tensor_ptr"
+    base = operand_def(PointerType)
+    shape = var_operand_def()
+    strides = var_operand_def()
+    offsets = var_operand_def()
+    result = result_def(PointerType)
+    traits = traits_def(Pure())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MakeTensorPtrOp:
+        base, numbers = parser.parse_unresolved_operand(), [_parse_numbers(parser) for _ in range(3)]
+        type, tile = _parse_block_pointer(parser)
+        pointer = parser.resolve_operand(base, PointerType(tile.element_type, IntegerAttr(1, 32)))
+        widths = (64, 64, 32)
+        resolved = [
+            [parser.resolve_operand(name, IntegerType(width)) for name in names]
+            for names, width in zip(numbers, widths, strict=True)
+        ]
+        return cls.build(operands=[pointer, *resolved], result_types=[type])
+
+
+@irdl_op_definition
+class AdvanceOp(IRDLOperation):
+    """A block pointer moved by these offsets. front/blocks.py replaces it."""
+
+    name = "tt.advance"
+    ptr = operand_def(PointerType)
+    offsets = var_operand_def()
+    result = result_def(PointerType)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AdvanceOp:
+        name, numbers = parser.parse_unresolved_operand(), _parse_numbers(parser)
+        type, _ = _parse_block_pointer(parser)
+        offsets = [parser.resolve_operand(number, IntegerType(32)) for number in numbers]
+        return cls.build(operands=[parser.resolve_operand(name, type), offsets], result_types=[type])
+
+
 @irdl_op_definition
 class LoadOp(IRDLOperation):
     """Read through each pointer whose mask is set; elsewhere the result is `other`, or undefined without `other`."""
@@ -659,6 +718,9 @@ class LoadOp(IRDLOperation):
     mask = opt_operand_def()
     other = opt_operand_def()
     is_volatile = opt_prop_def(BoolAttr, prop_name="isVolatile")
+    # Of block pointers, which front/blocks.py replaces: the dimensions that are checked, and what stands outside.
+    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
+    padding = opt_prop_def(IntegerAttr[IntegerType])
     result = result_def()
     traits = traits_def(_LoadEffect())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -673,9 +735,8 @@ class LoadOp(IRDLOperation):
         result = _pointee(type)
         types = [type, condition_type(type), result]
         operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
-        properties = {}
-        if "isVolatile" in attributes:
-            properties["isVolatile"] = attributes["isVolatile"]
+        kept = ("isVolatile", "boundaryCheck", "padding")
+        properties = {name: attributes[name] for name in kept if name in attributes}
         return cls.build(
             operands=[operands[:1], operands[1:2], operands[2:3]], result_types=[result], properties=properties
         )
@@ -693,18 +754,21 @@ class StoreOp(IRDLOperation):
     ptr = operand_def()
     value = operand_def()
     mask = opt_operand_def()
+    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
     traits = traits_def(MemoryWriteEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
         names = parse_operands(parser)
         _skip_hints(parser)
-        parser.parse_optional_attr_dict()
+        attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type = parser.parse_type()
         types = [type, _pointee(type), condition_type(type)]
         operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
-        return cls.build(operands=[operands[0], operands[1], operands[2:3]])
+        kept = ("boundaryCheck",)
+        properties = {name: attributes[name] for name in kept if name in attributes}
+        return cls.build(operands=[operands[0], operands[1], operands[2:3]], properties=properties)
 
     def print(self, printer: Printer) -> None:
         print_operands(printer, self)
@@ -1067,6 +1131,8 @@ TT = Dialect(
         MapElementwiseOp,
         MapElementwiseReturnOp,
         AddPtrOp,
+        MakeTensorPtrOp,
+        AdvanceOp,
         LoadOp,
         StoreOp,
         AtomicRMWOp,

@@ -17,6 +17,7 @@ from ..dialects import tile, tt
 from ..dialects.arith import ConstantOp, ExtSIOp
 from ..effects import writes
 from ..errors import LoweringError, unsupported
+from .blocks import replace_block_pointers
 from .carried import loops, replace_carried
 from .halves import replace_halves
 from .libdevice import replace_functions
@@ -40,6 +41,7 @@ def structure(module: ModuleOp) -> ModuleOp:
     """Rewrite a module to structured form in place."""
     function = kernel(module)
     replace_returns(function)
+    replace_block_pointers(function)
     body = function.body.block
     replace_functions(body)
     replace_halves(body)
