@@ -165,8 +165,9 @@ def start_compilers() -> None:
 
     This takes PoCL 0.4 s of processor time at the first kernel that it builds, as long as our stages take for it.
     """
-    while _not_started:
-        threading.Thread(target=_build_nothing, args=(_not_started.pop(),)).start()
+    with suppress(IndexError):  # there is none left; kernels may be compiled in several threads
+        while True:
+            threading.Thread(target=_build_nothing, args=(_not_started.pop(),)).start()
 
 
 def _build_nothing(context: cl.Context) -> None:
