@@ -38,7 +38,7 @@ _Place = tuple[int, ...]
 
 def replace_pairs(body: Block) -> None:
     """Rewrite the chains of steps of a kernel, in place; what they no longer need stays, to be deleted."""
-    for block in {op.parent_block(): None for op in body.walk() if isinstance(op, tt.ReduceOp)}:
+    for block in {op.parent_block(): None for op in body.walk() if isinstance(op, tt.ReduceOp) and _is_of_pairs(op)}:
         assert block is not None
         _Steps(block).replace()
         for op in list(block.ops):
@@ -47,6 +47,11 @@ def replace_pairs(body: Block) -> None:
         for op in block.ops:
             if isinstance(op, tile.PairsOp):
                 op.operands[0] = _reshaped(op.src)
+
+
+def _is_of_pairs(op: tt.ReduceOp) -> bool:
+    """Return whether a reduction combines two elements each; other kernels need no search."""
+    return len(op.srcs) == 1 and _shape(op.srcs[0])[op.axis.value.data] == 2
 
 
 def _reshaped(value: SSAValue) -> SSAValue:
