@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 
 from ....dialects import tt
-from ....effects import writes
 from ....errors import unsupported
 from ..emission import statement
 from ..space import Point, extents
@@ -28,8 +27,8 @@ def _map(program: Program, op: tt.MapElementwiseOp) -> None:
         raise unsupported(op, "on tensors of pointers")
     results = [tiles.allocate(result, op) for result in op.results]
     function = Combination(program, op.function.block)
-    # Work-items take different branches in the function. So one of them alone executes a function that writes.
-    with tiles.space.alone() if writes(op) else nullcontext(), _points(program, op, function) as points:
+    # Work-items take different branches in the function. Triton refuses one that writes, so it needs no barriers.
+    with _points(program, op, function) as points:
         made = function.write([tiles.at(src, point, {}) for src in op.srcs for point in points], [])
         for place, value in enumerate(made):
             tiles.private.write(results[place // len(points)], points[place % len(points)], value)
