@@ -7,7 +7,7 @@ last to the first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 import pyopencl as cl
 from foundry_core import opencl
 from foundry_core.errors import LoweringError
+from foundry_core.log import FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD, Log
 from foundry_core.pipeline import WorkGroupTarget, to_llvm, to_spirv, to_work_group_mlir
 
 rng = np.random.default_rng(0)
@@ -53,8 +54,9 @@ def run(
     mirror: bool,
     *arguments: Any,
     programs: int = 1,
+    log: Sequence[np.ndarray] = (),
 ) -> None:
-    """Launch a kernel. Array arguments are changed in place."""
+    """Launch a kernel. Array arguments are changed in place, and the log, if it takes one."""
     # Vectors wider than most processors' registers must not change results.
     target = WorkGroupTarget(vector_bytes=64, work_items=work_items)
     mlir = to_work_group_mlir(structured(kernel, types, constants), target)
@@ -62,12 +64,13 @@ def run(
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     passed = [
         cl.Buffer(device.context, flags, hostbuf=argument) if isinstance(argument, np.ndarray) else argument
-        for argument in arguments
+        for argument in (*arguments, *log)
     ]
-    cl.Kernel(program, kernel.__name__)(
-        device.queue, (programs * work_items, 1, 1), (work_items, 1, 1), *passed, *map(np.int32, (programs, 1, 1))
-    )
-    for argument, buffer in zip(arguments, passed, strict=True):
+    logs = [passed.pop() for _ in log]
+    size, items = (programs * work_items, 1, 1), (work_items, 1, 1)
+    grid = map(np.int32, (programs, 1, 1))
+    cl.Kernel(program, kernel.__name__)(device.queue, size, items, *passed, *grid, *logs)
+    for argument, buffer in zip((*arguments, *log), (*passed, *logs), strict=True):
         if isinstance(argument, np.ndarray):
             cl.enqueue_copy(device.queue, argument, buffer)
     device.queue.finish()
@@ -339,3 +342,34 @@ def test_an_atomic_operation_is_executed_once_and_all_see_its_result(
     np.testing.assert_array_equal(
         out.reshape(programs, size), np.repeat(np.arange(programs), size).reshape(programs, -1)
     )
+
+
+@triton.jit
+def printing(x, n, BLOCK: tl.constexpr):
+    tile = tl.load(x + tl.arange(0, BLOCK))
+    for i in range(n):
+        for j in range(i):
+            if j < 2:
+                tl.device_print("inner", j)
+            else:
+                tl.device_print("other", tile)
+        tl.device_print("behind", i)
+        tl.device_print("tile", tile + i)
+
+
+@pytest.mark.parametrize(("work_items", "mirror"), [(3, True), (128, False)])
+def test_each_value_is_printed_by_one_work_item(device: opencl.Device, work_items: int, mirror: bool) -> None:
+    x = np.arange(8, dtype=np.int32)
+    made = Log("printing", [])
+    log = np.zeros(made.bytes // 8, np.uint64)
+    log[:FIRST_FAILURE] = made.header()
+    types = {"x": "*i32", "n": "i32"}
+    run(device, printing, types, {"BLOCK": 8}, work_items, mirror, x, np.int32(4), log=[log])
+    records = log[FIRST_PRINTED:].reshape(-1, RECORD)[: int(log[PRINTED])]
+    found = [(int(word) & 0xFFFFFFFF, int(word) >> 32, int(value)) for word, value in records[:, [0, 3]]]
+    expected = []
+    for i in range(4):
+        for j in range(i):
+            expected += [(0, 0, j)] if j < 2 else [(1, at, at) for at in range(8)]
+        expected += [(2, 0, i), *((3, at, at + i) for at in range(8))]
+    assert found == expected
