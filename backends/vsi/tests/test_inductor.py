@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from foundry_core.log import DeviceAssertionError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("vpex")
@@ -139,6 +140,9 @@ def test_elements_are_taken_by_index() -> None:
     result, _, by_the_cpu = compiled(lambda table, indices: table[indices], table.to("vsi"), indices.to("vsi"))
     assert torch.equal(result, table[indices])
     assert not by_the_cpu
+    indices[1] = 9
+    with pytest.raises(DeviceAssertionError, match="index out of bounds"):
+        compiled(lambda table, indices: table[indices], table.to("vsi"), indices.to("vsi"))
 
 
 @pytest.mark.parametrize(

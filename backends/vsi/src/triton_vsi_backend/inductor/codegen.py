@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch._inductor.codegen.common import BackendFeature, DeviceOpOverrides
-from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
+from torch._inductor.codegen.triton import TritonScheduling
 
 _REFUSED = (BackendFeature.SCAN, BackendFeature.SORT, BackendFeature.BUCKETIZE, BackendFeature.FOREACH)
 
@@ -26,17 +26,9 @@ class VsiDeviceOps(DeviceOpOverrides):  # type: ignore[misc]
         return f"torch.vsi.device({device_idx})"
 
 
-class VsiKernel(TritonKernel):  # type: ignore[misc]
-    """A kernel without assertions on indices, which the compiler refuses. On ROCm, Triton leaves them out, too."""
-
-    def check_bounds(self, expr: Any, size: Any, lower: bool, upper: bool) -> None:
-        pass
-
-
 class VsiScheduling(TritonScheduling):  # type: ignore[misc]
     """Triton kernels without what the compiler refuses: scans, sorting, and loops over many tensors in one kernel."""
 
-    kernel_type = VsiKernel
     backend_features: ClassVar[dict[BackendFeature, None]] = {
         feature: None for feature in TritonScheduling.backend_features if feature not in _REFUSED
     }
