@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 import triton
@@ -202,3 +205,139 @@ def test_autotune_and_heuristics(n: int) -> None:
     tuned[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](Tensor(x), Tensor(out.array), n)
     with np.errstate(all="ignore"):
         check(out, x.astype(np.float64) + 1)
+
+
+tuples_only = pytest.mark.skipif(not hasattr(tl, "tuple"), reason="this release of Triton has no tuples as arguments")
+
+
+class Span(NamedTuple):
+    """A pointer and a number."""
+
+    start: Any
+    count: Any
+
+
+@triton.jit
+def paired(a, b):
+    return Span(a, b), (a, (b, a))
+
+
+@triton.jit
+def nested_tuples(span, out, rest, n):
+    first, second = paired(span.count, rest[1][0])
+    t = (first.start, second[1][0], (1.5, span.start))
+    for i in range(n):
+        a, b, c = t
+        t = (a + i, b + 2, (c[0] * 2, c[1] + 1))
+    if n > 2:  # noqa: SIM108  the form that is tested
+        u = (t[0], t[1])
+    else:
+        u = (t[1], t[0])
+    k = 0
+    while k < n:
+        u = (u[1], u[0] + 1)
+        k += 1
+    tl.store(out, u[0])
+    tl.store(out + 1, u[1])
+    tl.store(out + 2, t[2][0])
+    tl.store(out + 3, tl.load(t[2][1]))
+    tl.store(out + 4, tl.load(rest[1][1]))
+
+
+@tuples_only
+@pytest.mark.parametrize("n", [2, 3])
+def test_nested_and_named_tuples_of_pointers(n: int) -> None:
+    from foundry_core.tensor import Tensor
+
+    x, one, out = np.arange(8, dtype=np.float32), np.full(1, 99, np.float32), poisoned(5, dtype=np.float32)
+    launch(nested_tuples, (1,), Span(Tensor(x), 3), out, (5, (7, Tensor(one))), n)
+    a, b = 3 + sum(range(n)), 7 + 2 * n
+    u = (a, b) if n > 2 else (b, a)
+    for _ in range(n):
+        u = (u[1], u[0] + 1)
+    check(out, np.array([*u, 1.5 * 2**n, x[n], 99]))
+
+
+@triton.jit
+def keywords(x, out, n, scale: tl.constexpr = 2, BLOCK: tl.constexpr = 8):
+    tl.store(out + tl.arange(0, BLOCK), tl.load(x) * scale + n)
+
+
+def test_arguments_by_keyword_and_by_default() -> None:
+    from foundry_core.tensor import Tensor
+
+    x, out = np.array([4], np.int32), poisoned(8, dtype=np.int32)
+    keywords[(1,)](n=3, out=Tensor(out.array), x=x)
+    check(out, np.full(8, 11))
+    with pytest.raises(TypeError):
+        keywords[(1,)](x, Tensor(out.array))
+
+
+def scaling(factor: int) -> Any:
+    number = tl.constexpr(factor)
+
+    @triton.jit
+    def scaled(x):
+        return x * number
+
+    return scaled
+
+
+@pytest.mark.skipif(not hasattr(tl, "tuple"), reason="this release of Triton does not read what a function encloses")
+@pytest.mark.parametrize("factor", [2, 3])
+def test_a_closure_as_an_argument(factor: int) -> None:
+    x, out = np.arange(32, dtype=np.float32), poisoned(32, dtype=np.float32)
+    launch(closed, (1,), x, out, F=scaling(factor), BLOCK=32)
+    check(out, x.astype(np.float64) * factor)
+
+
+@triton.jit
+def closed(x, out, F: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, F(tl.load(x + i)))
+
+
+if hasattr(triton, "constexpr_function"):
+
+    @triton.constexpr_function
+    def logarithm(n):  # type: ignore[no-untyped-def]
+        return n.bit_length() - 1
+
+    @triton.jit
+    def at_compile_time(out, BLOCK: tl.constexpr):
+        count: tl.constexpr = logarithm(BLOCK)
+        tl.store(out + tl.arange(0, count), count)
+
+    def test_a_function_that_runs_at_compile_time() -> None:
+        out = poisoned(8, dtype=np.int32)
+        reference = out.array.copy()
+        reference[:4] = 4
+        launch(at_compile_time, (1,), out, BLOCK=16)
+        check(out, reference)
+
+
+if hasattr(triton, "knobs"):
+
+    @triton.jit(launch_metadata=lambda grid, kernel, arguments: {"name": f"grid {grid[0]}"})
+    def hooked(out):
+        tl.store(out + tl.program_id(0), tl.program_id(0))
+
+    def test_hooks_see_each_launch_and_each_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+        runtime, seen = triton.knobs.runtime, []
+        for name in ("launch_enter_hook", "launch_exit_hook"):
+            note: Callable[[Any], None] = lambda launch, name=name: seen.append((name, launch.get()["name"]))  # noqa: E731
+            chain = getattr(runtime, name)
+            if hasattr(chain, "calls"):
+                monkeypatch.setattr(chain, "calls", [*chain.calls, note])
+            else:
+                monkeypatch.setattr(runtime, name, note)
+        monkeypatch.setattr(runtime, "jit_post_compile_hook", lambda **what: seen.append(("compiled", what["fn"].name)))
+        out = poisoned(3, dtype=np.int32)
+        for grid in ((3,), (3,), (0,)):
+            launch(hooked, grid, out)
+        check(out, np.arange(3))
+        enter, leave = "launch_enter_hook", "launch_exit_hook"
+        assert [name for name, _ in seen if name == "compiled"] == ["compiled"]
+        assert [one for one in seen if one[0] != "compiled"] == [
+            (name, f"grid {programs}") for programs in (3, 3, 0) for name in (enter, leave)
+        ]
