@@ -64,6 +64,38 @@ def test_programs_accumulate_into_the_same_elements(op: str, dtype: str) -> None
 
 
 @triton.jit
+def change(x, y, old, n, OP: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
+    i = tl.program_id(0) * (R * C) + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    at, v, inside = x + i, tl.load(y + i, mask=i < n), i < n
+    if OP == "add":
+        r = tl.atomic_add(at, v, mask=inside)
+    elif OP == "max":
+        r = tl.atomic_max(at, v, mask=inside)
+    elif OP == "min":
+        r = tl.atomic_min(at, v, mask=inside)
+    elif OP == "and":
+        r = tl.atomic_and(at, v, mask=inside)
+    elif OP == "or":
+        r = tl.atomic_or(at, v, mask=inside)
+    else:
+        tl.static_assert(OP == "xor")
+        r = tl.atomic_xor(at, v, mask=inside)
+    tl.store(old + i, r, mask=inside)
+
+
+@pytest.mark.parametrize(("op", "dtype"), CASES)
+def test_each_element_returns_what_it_was(op: str, dtype: str) -> None:
+    rows, columns = 4, 16
+    n = 3 * rows * columns - 2
+    random = np.random.default_rng(16)
+    x, y = (random.integers(0 if dtype[0] == "u" else -50, 50, n).astype(DTYPES[dtype]) for _ in range(2))
+    start, old = x.copy(), poisoned(n, dtype=DTYPES[dtype])
+    launch(change, (3,), x, y, old, n, OP=op, R=rows, C=columns)
+    check(old, start)
+    np.testing.assert_array_equal(x, OPERATIONS[op](start, y))
+
+
+@triton.jit
 def tickets(counter, out, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mine = tl.atomic_add(counter + tl.zeros([BLOCK], tl.int32), 1)
@@ -115,7 +147,7 @@ def compare_and_swap(x, expected, y, out, BLOCK: tl.constexpr):
 
 
 @pytest.mark.operation("tl.atomic_cas")
-@pytest.mark.parametrize("dtype", ["i32", "i64"])
+@pytest.mark.parametrize("dtype", ["i16", "i32", "i64", "f16", "f32", "f64"])
 def test_compare_and_swap_stores_where_it_found_what_was_expected(dtype: str) -> None:
     x, y = np.arange(32).astype(DTYPES[dtype]), np.arange(100, 132).astype(DTYPES[dtype])
     expected = np.where(np.arange(32) % 3 == 0, x, -1).astype(x.dtype)
