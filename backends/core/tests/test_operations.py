@@ -328,6 +328,22 @@ def test_false_is_less_than_true(block: int) -> None:
 
 
 @triton.jit
+def computed_booleans(x, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(out + i, (a + b).to(tl.int8))
+    tl.store(out + BLOCK + i, (a - b).to(tl.int8))
+    tl.store(out + 2 * BLOCK + i, (a * b).to(tl.int8))
+
+
+def test_arithmetic_of_booleans_is_modulo_2() -> None:
+    x, y = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    out = np.full((3, 4), 77, np.int8)
+    computed_booleans[(1,)](Tensor(x), Tensor(y), Tensor(out), BLOCK=4)
+    np.testing.assert_array_equal(out, [x ^ y, x ^ y, x & y])
+
+
+@triton.jit
 def clamped(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)

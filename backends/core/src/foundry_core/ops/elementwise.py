@@ -77,6 +77,10 @@ def _plain(operation: type[Operation]) -> Row:
     return Row(operation, lambda n, op, args: n.text.binary(op.name, *args))
 
 
+def _integer(operation: type[Operation]) -> Row:
+    return Row(operation, lambda n, op, args: n.integer(op.name, *args))
+
+
 def _float(
     operation: type[Operation],
     *symbols: str,
@@ -137,15 +141,15 @@ def _from_integer(operation: type[Operation], *sources: str) -> Row:
 
 ROWS: tuple[Row, ...] = (
     # Integers.
-    _plain(arith.AddiOp),
-    _plain(arith.SubiOp),
-    _plain(arith.MuliOp),
-    _plain(arith.AndIOp),
-    _plain(arith.OrIOp),
-    _plain(arith.XOrIOp),
-    _plain(arith.ShLIOp),
-    _plain(arith.ShRSIOp),
-    _plain(arith.ShRUIOp),
+    _integer(arith.AddiOp),
+    _integer(arith.SubiOp),
+    _integer(arith.MuliOp),
+    _integer(arith.AndIOp),
+    _integer(arith.OrIOp),
+    _integer(arith.XOrIOp),
+    _integer(arith.ShLIOp),
+    _integer(arith.ShRSIOp),
+    _integer(arith.ShRUIOp),
     _divided(arith.DivSIOp),
     _divided(arith.DivUIOp),
     _divided(arith.RemSIOp),

@@ -284,9 +284,19 @@ class Numeric:
         wins = t.binary("arith.ori", t.compare(predicate, x, y), t.compare("uno", x, x))
         return t.select(wins, x, self.text.select(t.compare("uno", y, y), y, y))
 
+    def integer(self, name: str, x: Reg, y: Reg) -> Reg:
+        """Write an operation of arith on integers; on booleans as logic, because SPIR-V has no arithmetic of them."""
+        if x.elem != "i1":
+            return self.text.binary(name, x, y)
+        if name in ("arith.shli", "arith.shrui"):
+            return self.text.compare("ugt", x, y)
+        return x if name == "arith.shrsi" else self.text.binary(_LOGIC.get(name, name), x, y)
+
     def divide(self, name: str, x: Reg, y: Reg) -> Reg:
         """Write an integer division that cannot trap: a lane that a mask excludes may divide by zero, as on a GPU."""
         t = self.text
+        if x.elem == "i1":  # The only divisor is true.
+            return x if name in ("arith.divsi", "arith.divui") else self._int(0, x, "i1")
         bad = t.compare("eq", y, t.integer(0, y.elem, y.lanes))
         if name in ("arith.divsi", "arith.remsi"):
             # INT_MIN / -1 traps as well; dividing by 1 gives the wrapped quotient and the remainder 0.
@@ -473,6 +483,8 @@ class Numeric:
         return self.rounded(self._odd(total), elem)
 
 
+# Arithmetic of booleans, modulo 2.
+_LOGIC = {"arith.addi": "arith.xori", "arith.subi": "arith.xori", "arith.muli": "arith.andi"}
 # Vector functions that are wrong in PoCL 6: zeros and subnormals among the first arguments change the results of other
 # lanes.
 _ALONE = {("pow", "f64"), ("remainder", "f64")}
