@@ -306,8 +306,6 @@ def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: object, hint:
         {"num_warps": 2.5},
         {"num_warps": True},
         {"num_ctas": 0},
-        {"num_ctas": 2},
-        {"cluster_dims": (2, 1, 1)},
         {"launch_cooperative_grid": True},
         {"ir_override": "kernel.ptx"},
         {"num_stages": -1},
@@ -336,7 +334,7 @@ def test_an_option_that_there_is_not_is_named_with_the_nearest(name: str, near: 
 
 def test_options_of_gpus_change_nothing() -> None:
     out = np.full(8, np.nan, np.float32)
-    options = {"num_warps": 8, "num_stages": 0, "num_threads": 0, "num_ctas": 1, "maxnreg": 32, "launch_pdl": True}
+    options = {"num_warps": 8, "num_stages": 0, "num_threads": 0, "num_ctas": 2, "maxnreg": 32, "launch_pdl": True}
     libraries = {"libdevice": "/no/libdevice.bc"}
     copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, extern_libs=libraries, **options)
     np.testing.assert_array_equal(out, 1)

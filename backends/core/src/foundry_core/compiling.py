@@ -33,9 +33,6 @@ _TRITONS_OWN = ("device", "device_type", "stream")
 _CALLERS = 4
 
 
-_NO_CLUSTERS = "a program is not spread over blocks of threads, so there are no clusters of blocks"
-
-
 class OptionError(Failure, ValueError):
     """An option of a launch has an invalid value."""
 
@@ -44,10 +41,9 @@ class OptionError(Failure, ValueError):
 class ProgramOptions:
     """Options that a launch may set by keyword, as `kernel[grid](..., num_warps=4)`. One program is one thread of work.
 
-    The options that only make a program faster on a GPU (num_warps, num_stages, maxnreg, launch_pdl) are accepted,
-    because kernels and their autotuner configurations contain them, but they change nothing. Their values must be valid
-    on a GPU. An option that promises what no device here gives is refused: a cluster of blocks for each program
-    (num_ctas, cluster_dims), and programs that wait for each other (launch_cooperative_grid).
+    The options that only make a program faster on a GPU (num_warps, num_stages, num_ctas, maxnreg, launch_pdl) are
+    accepted, because kernels and their autotuner configurations contain them, but they change nothing. Their values
+    must be valid on a GPU. launch_cooperative_grid is refused: it promises that programs can wait for each other.
 
     Attributes:
         extern_libs: names and paths of libraries, as a dict or as pairs. Only `libdevice` is known, and its file is not
@@ -97,12 +93,10 @@ class ProgramOptions:
 
     def __post_init__(self) -> None:
         self._require("num_warps", "a power of two", lambda number: number > 0 and number & (number - 1) == 0)
-        self._require("num_ctas", "1", lambda number: number == 1, _NO_CLUSTERS)
+        self._require("num_ctas", "1 or more", lambda number: number > 0)
         self._require("num_stages", "0 or more", lambda number: number >= 0)
         if self.maxnreg is not None:
             self._require("maxnreg", "1 or more", lambda number: number > 0)
-        if any(extent != 1 for extent in self.cluster_dims):
-            raise OptionError(f"cluster_dims={self.cluster_dims!r} is not possible", why=_NO_CLUSTERS)
         if self.launch_cooperative_grid:
             raise OptionError(
                 f"launch_cooperative_grid={self.launch_cooperative_grid!r} is not possible on {self.backend_name}",
@@ -128,12 +122,12 @@ class ProgramOptions:
                 next=f"leave it out; {self.threads_instead}",
             )
 
-    def _require(self, name: str, what: str, holds: Callable[[int], bool], why: str = "") -> None:
+    def _require(self, name: str, what: str, holds: Callable[[int], bool]) -> None:
         value = getattr(self, name)
         if type(value) is not int or not holds(value):
             raise OptionError(
                 f"{name}={value!r} of a launch, or of its triton.Config, is not possible",
-                why=f"it must be {what}, as an int" + (f": {why}" if why else ""),
+                why=f"it must be {what}, as an int",
             )
 
     def hash(self) -> str:
