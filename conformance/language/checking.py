@@ -21,6 +21,8 @@ SIGNED: dict[str, Any] = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64"
 UNSIGNED: dict[str, Any] = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64}
 INTEGERS = SIGNED | UNSIGNED
 DTYPES = FLOATS | INTEGERS
+# Of Triton: (3, 9).
+RELEASE = tuple(map(int, triton.__version__.split(".")[:2]))
 BLOCK = 128
 # Not a multiple of the block, so the last program is masked.
 N = 300
