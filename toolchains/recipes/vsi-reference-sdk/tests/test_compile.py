@@ -181,7 +181,8 @@ def test_a_run_that_is_killed_leaves_no_outputs(add: Path, tmp_path: Path) -> No
     tools, scratch, started = tmp_path / "tools", tmp_path / "scratch", tmp_path / "started"
     tools.mkdir()
     scratch.mkdir()
-    (tools / "llc").symlink_to(shutil.which("llc") or "")
+    for name in ("llc", "mlir-translate"):
+        (tools / name).symlink_to(shutil.which(name) or "")
     (tools / "mlir-opt").write_text(f"#!/bin/sh\ntouch {started}\nexec sleep 600\n")
     (tools / "mlir-opt").chmod(0o755)
     environment = os.environ | {"FOUNDRY_LLVM_BIN": str(tools), "TMPDIR": str(scratch)}
