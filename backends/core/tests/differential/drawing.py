@@ -123,9 +123,15 @@ class _Builder:
         if mask is None:
             text = f"tl.load({array} + {offset})"
             return self.add(
-                kind, shape, text, uses, lambda known: Value(kind, known.inputs[array][index(known)]),
-                safe=True, exact=True, arrays=(array,),
-            )  # fmt: skip
+                kind,
+                shape,
+                text,
+                uses,
+                lambda known: Value(kind, known.inputs[array][index(known)]),
+                safe=True,
+                exact=True,
+                arrays=(array,),
+            )
         literal = self.literal(kind) if self.draw(st.integers(0, 4)) else None
         other = "" if literal is None else f", other={literal[0]}"
 
@@ -239,9 +245,15 @@ class _Builder:
         plain = plain and not (kind.kind == "b" and a.type.kind == "f" and not a.shape)
         text = f"{a.name}.to(tl.{kind.triton})"
         return self.add(
-            kind, a.shape, text, [a], lambda known: values.cast(known.variables[a.name], kind),
-            safe=safe, exact=exact and kind.kind == "f", plain=plain,
-        )  # fmt: skip
+            kind,
+            a.shape,
+            text,
+            [a],
+            lambda known: values.cast(known.variables[a.name], kind),
+            safe=safe,
+            exact=exact and kind.kind == "f",
+            plain=plain,
+        )
 
     def second(self, a: Variable) -> tuple[str, Compute, list[Variable]]:
         """Return a second operand of a's type: a variable or a number."""
@@ -313,9 +325,15 @@ class _Builder:
                 text = {"negate": f"-{a.name}", "abs": f"tl.abs({a.name})", "invert": f"~{a.name}"}[name]
                 # These change the sign, also of a NaN. In the interpreter, bf16 values are integers with another sign.
                 return self.add(
-                    kind, a.shape, text, [a], lambda known: compute(known.variables[a.name]),
-                    safe=a.safe, exact=a.exact, plain=plain,
-                )  # fmt: skip
+                    kind,
+                    a.shape,
+                    text,
+                    [a],
+                    lambda known: compute(known.variables[a.name]),
+                    safe=a.safe,
+                    exact=a.exact,
+                    plain=plain,
+                )
             case "function":
                 allowed = [each for each in _FUNCTIONS if each not in self.limits.without]
                 if kind == F64:
@@ -328,9 +346,13 @@ class _Builder:
                 b, c = self.operand(kind), self.operand(kind)
                 text = f"tl.fma({a.name}, {b.name}, {c.name})"
                 return self.add(
-                    kind, _joined(a, b, c), text, [a, b, c],
-                    lambda known: values.fused(*(known.variables[each.name] for each in (a, b, c))), safe=False,
-                )  # fmt: skip
+                    kind,
+                    _joined(a, b, c),
+                    text,
+                    [a, b, c],
+                    lambda known: values.fused(*(known.variables[each.name] for each in (a, b, c))),
+                    safe=False,
+                )
             case "clamp":
                 b, c = "-1.0", self.pick(["1.0", "2.0"])
 
@@ -351,18 +373,27 @@ class _Builder:
                 if rows == columns:
                     text = f"tl.trans({a.name})"
                 return self.add(
-                    kind, a.shape, text, [a], lambda known: _transposed(known.variables[a.name], (rows, columns)),
-                    safe=a.safe, exact=a.exact,
-                )  # fmt: skip
+                    kind,
+                    a.shape,
+                    text,
+                    [a],
+                    lambda known: _transposed(known.variables[a.name], (rows, columns)),
+                    safe=a.safe,
+                    exact=a.exact,
+                )
             case "cumsum" | "cumprod" | "scan" | "scan_pairs" | "reduce_pairs":
                 return self.combine(name, a)
             case "sort":
                 down = self.flag()
                 text = f"tl.sort({a.name}{', descending=True' * down})"
                 return self.add(
-                    kind, a.shape, text, [a],
-                    lambda known: _turned(values.sorted_rows(known.variables[a.name]), down), safe=a.safe,
-                )  # fmt: skip
+                    kind,
+                    a.shape,
+                    text,
+                    [a],
+                    lambda known: _turned(values.sorted_rows(known.variables[a.name]), down),
+                    safe=a.safe,
+                )
             case "flip":
                 text = f"tl.flip({a.name}, {len(a.shape) - 1})"
                 return self.add(
@@ -409,8 +440,14 @@ class _Builder:
             )
 
         return self.add(
-            a.type, a.shape, text, [a, b], chosen, safe=a.safe and b.safe, exact=a.exact and b.exact,
-        )  # fmt: skip
+            a.type,
+            a.shape,
+            text,
+            [a, b],
+            chosen,
+            safe=a.safe and b.safe,
+            exact=a.exact and b.exact,
+        )
 
     def square(self) -> tuple[int, int] | None:
         """Return (B, M) such that B tiles (M, M) have as many elements as the tile, M as large as possible."""
@@ -486,9 +523,13 @@ class _Builder:
             index = self.pick([each for each in self.known if each.type == I32 and each.safe])
             number = self.draw(st.integers(0, 9))
             condition = self.add(
-                I1, index.shape, f"{index.name} < {number}", [index],
-                lambda known: Value(I1, np.asarray(known.variables[index.name].data < number)), safe=True,
-            )  # fmt: skip
+                I1,
+                index.shape,
+                f"{index.name} < {number}",
+                [index],
+                lambda known: Value(I1, np.asarray(known.variables[index.name].data < number)),
+                safe=True,
+            )
         text, other, uses = self.second(a) if a.type != I1 else self.variable_of(a)
         chosen, first = condition, self.flag()
         pair = f"{a.name}, {text}" if first else f"{text}, {a.name}"
@@ -498,9 +539,14 @@ class _Builder:
             return values.selected(known.variables[chosen.name], *((x, y) if first else (y, x)))
 
         return self.add(
-            a.type, _joined(a, chosen, *uses), f"tl.where({chosen.name}, {pair})", [chosen, a, *uses], pick,
-            safe=all(each.safe for each in (chosen, a, *uses)), exact=a.exact and all(each.exact for each in uses),
-        )  # fmt: skip
+            a.type,
+            _joined(a, chosen, *uses),
+            f"tl.where({chosen.name}, {pair})",
+            [chosen, a, *uses],
+            pick,
+            safe=all(each.safe for each in (chosen, a, *uses)),
+            exact=a.exact and all(each.exact for each in uses),
+        )
 
     def unary(self, name: str, a: Variable) -> Variable:
         text = f"tl.{name}({a.name})"
@@ -517,8 +563,14 @@ class _Builder:
 
         text = f"{a.name}.to(tl.{kind.triton}, bitcast=True)"
         return self.add(
-            kind, a.shape, text, [a], cast, safe=a.safe and a.type.kind != "f", exact=a.type.kind != "f",
-        )  # fmt: skip
+            kind,
+            a.shape,
+            text,
+            [a],
+            cast,
+            safe=a.safe and a.type.kind != "f",
+            exact=a.type.kind != "f",
+        )
 
     def narrow(self, a: Variable, fp8: bool) -> Variable:
         """Add a conversion to an fp8 type and on to f32, or to a narrower float towards zero."""
@@ -532,9 +584,14 @@ class _Builder:
             text = f'{a.name}.to(tl.{kind.triton}, fp_downcast_rounding="rtz")'
         # The interpreter rounds fp8 and towards zero in its own way.
         return self.add(
-            kind, a.shape, text, [a],
-            lambda known: values.narrowed(known.variables[a.name], kind, narrow, rounding), exact=a.exact, plain=False,
-        )  # fmt: skip
+            kind,
+            a.shape,
+            text,
+            [a],
+            lambda known: values.narrowed(known.variables[a.name], kind, narrow, rounding),
+            exact=a.exact,
+            plain=False,
+        )
 
     def reduce(self, name: str, a: Variable) -> Variable:
         operation = {"max_of": "max", "min_of": "min"}.get(name, name)
@@ -573,16 +630,26 @@ class _Builder:
         keep = name in _SCANS
         shape = a.shape if keep else tuple(1 if d == axis else extent for d, extent in enumerate(a.shape))
         return self.add(
-            a.type, shape, text, [a],
-            lambda known: values.combined(function, known.variables[a.name], axis, reverse, keep=keep), safe=a.safe,
-        )  # fmt: skip
+            a.type,
+            shape,
+            text,
+            [a],
+            lambda known: values.combined(function, known.variables[a.name], axis, reverse, keep=keep),
+            safe=a.safe,
+        )
 
     def inside(self, extra: Sequence[Variable], count: int) -> _Builder:
         """Return a builder for a nested block, which may use all variables that are known here."""
         builder = _Builder(
-            self.draw, self.limits, self.tile, self.types, [*self.known, *extra], self.prefix, self.count,
+            self.draw,
+            self.limits,
+            self.tile,
+            self.types,
+            [*self.known, *extra],
+            self.prefix,
+            self.count,
             self.depth + 1,
-        )  # fmt: skip
+        )
         for _ in range(self.draw(st.integers(0, count))):
             builder.operation()
         return builder
@@ -617,9 +684,13 @@ class _Builder:
             left, number = self.pick(["pid", "n", "m"]), self.draw(st.integers(0, 5))
             sign = self.pick(["==", ">", "<="])
             condition = self.add(
-                I1, (), f"{left} {sign} {number}", [],
-                lambda known: values.compared(sign, known.variables[left], values.number(I32, number)), safe=True,
-            )  # fmt: skip
+                I1,
+                (),
+                f"{left} {sign} {number}",
+                [],
+                lambda known: values.compared(sign, known.variables[left], values.number(I32, number)),
+                safe=True,
+            )
         sides, results = [], []
         for _ in range(2):
             builder = self.inside([], 2)
