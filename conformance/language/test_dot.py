@@ -182,10 +182,21 @@ def test_products_of_scaled_fp8(format: str) -> None:
 
 @triton.jit
 def packed(
-    a, a_scale, b, b_scale, out, A_ROWS: tl.constexpr, A_COLUMNS: tl.constexpr, B_ROWS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A_ALONG_K: tl.constexpr,
+    a,
+    a_scale,
+    b,
+    b_scale,
+    out,
+    A_ROWS: tl.constexpr,
+    A_COLUMNS: tl.constexpr,
+    B_ROWS: tl.constexpr,
+    B_COLUMNS: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    A_ALONG_K: tl.constexpr,
     B_ALONG_K: tl.constexpr,
-):  # fmt: skip
+):
     i, j, s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
     x = tl.load(a + tl.arange(0, A_ROWS)[:, None] * A_COLUMNS + tl.arange(0, A_COLUMNS)[None, :])
     y = tl.load(b + tl.arange(0, B_ROWS)[:, None] * B_COLUMNS + tl.arange(0, B_COLUMNS)[None, :])
@@ -214,9 +225,23 @@ def test_products_of_scaled_e2m1(along_k: tuple[bool, bool]) -> None:
     a_scale, b_scale = (random.integers(124, 131, (rows, k // 32)).astype(np.uint8) for rows in (m, n))
     out = poisoned(m, n, dtype=np.float32)
     launch(
-        packed, (1,), a, a_scale, b, b_scale, out, A_ROWS=a.shape[0], A_COLUMNS=a.shape[1], B_ROWS=b.shape[0],
-        B_COLUMNS=b.shape[1], M=m, N=n, K=k, A_ALONG_K=along_k[0], B_ALONG_K=along_k[1],
-    )  # fmt: skip
+        packed,
+        (1,),
+        a,
+        a_scale,
+        b,
+        b_scale,
+        out,
+        A_ROWS=a.shape[0],
+        A_COLUMNS=a.shape[1],
+        B_ROWS=b.shape[0],
+        B_COLUMNS=b.shape[1],
+        M=m,
+        N=n,
+        K=k,
+        A_ALONG_K=along_k[0],
+        B_ALONG_K=along_k[1],
+    )
     x = unpacked(a, 1 if along_k[0] else 0) * np.exp2(a_scale.astype(np.float64) - 127).repeat(32, 1)
     y = unpacked(b, 0 if along_k[1] else 1) * np.exp2(b_scale.astype(np.float64) - 127).repeat(32, 1).T
     near(out, x, y, np.zeros((m, n)), float(np.finfo(np.float32).eps))

@@ -24,11 +24,26 @@ M, N, K = 16, 16, 64
 
 @triton.jit
 def scaled(
-    a, a_scale, b, b_scale, c, out,
-    A: tl.constexpr, B: tl.constexpr, A_ROWS: tl.constexpr, A_COLUMNS: tl.constexpr, B_ROWS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, A_GROUPS: tl.constexpr, B_GROUPS: tl.constexpr,
-    A_ALONG_K: tl.constexpr, B_ALONG_K: tl.constexpr, FAST: tl.constexpr,
-):  # fmt: skip
+    a,
+    a_scale,
+    b,
+    b_scale,
+    c,
+    out,
+    A: tl.constexpr,
+    B: tl.constexpr,
+    A_ROWS: tl.constexpr,
+    A_COLUMNS: tl.constexpr,
+    B_ROWS: tl.constexpr,
+    B_COLUMNS: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    A_GROUPS: tl.constexpr,
+    B_GROUPS: tl.constexpr,
+    A_ALONG_K: tl.constexpr,
+    B_ALONG_K: tl.constexpr,
+    FAST: tl.constexpr,
+):
     x = tl.load(a + tl.arange(0, A_ROWS)[:, None] * A_COLUMNS + tl.arange(0, A_COLUMNS)[None, :])
     y = tl.load(b + tl.arange(0, B_ROWS)[:, None] * B_COLUMNS + tl.arange(0, B_COLUMNS)[None, :])
     i, j = tl.arange(0, M), tl.arange(0, N)
@@ -109,15 +124,40 @@ def test_each_format_with_and_without_scales(
 
 
 def run(
-    a: Any, a_scale: Any, b: Any, b_scale: Any, c: np.ndarray, out: np.ndarray, left: str, right: str,
-    along_k: tuple[bool, bool] = (True, True), groups: tuple[int, int] = (2, 2), fast: bool = False,
-) -> None:  # fmt: skip
+    a: Any,
+    a_scale: Any,
+    b: Any,
+    b_scale: Any,
+    c: np.ndarray,
+    out: np.ndarray,
+    left: str,
+    right: str,
+    along_k: tuple[bool, bool] = (True, True),
+    groups: tuple[int, int] = (2, 2),
+    fast: bool = False,
+) -> None:
     (a_rows, a_columns), (b_rows, b_columns) = a.shape, b.shape
     scaled[(1,)](
-        a, Tensor(a_scale), b, Tensor(b_scale), Tensor(c), Tensor(out), A=left, B=right, A_ROWS=a_rows,
-        A_COLUMNS=a_columns, B_ROWS=b_rows, B_COLUMNS=b_columns, M=M, N=N, A_GROUPS=groups[0], B_GROUPS=groups[1],
-        A_ALONG_K=along_k[0], B_ALONG_K=along_k[1], FAST=fast,
-    )  # fmt: skip
+        a,
+        Tensor(a_scale),
+        b,
+        Tensor(b_scale),
+        Tensor(c),
+        Tensor(out),
+        A=left,
+        B=right,
+        A_ROWS=a_rows,
+        A_COLUMNS=a_columns,
+        B_ROWS=b_rows,
+        B_COLUMNS=b_columns,
+        M=M,
+        N=N,
+        A_GROUPS=groups[0],
+        B_GROUPS=groups[1],
+        A_ALONG_K=along_k[0],
+        B_ALONG_K=along_k[1],
+        FAST=fast,
+    )
 
 
 def near(out: np.ndarray, x: np.ndarray, y: np.ndarray, c: np.ndarray | float = 0.0) -> None:
