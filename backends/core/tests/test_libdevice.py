@@ -110,8 +110,8 @@ def away_from_zero(x: Any) -> Any:
 
 # Name, reference, ulp, and the range of arguments. The errors are those that OpenCL C allows in single and, equally, in
 # double precision (OpenCL C 3.0, section 7.4, "Relative Error as ULPs"); 0 if a result is exact or correctly rounded.
-# OpenCL leaves lgamma open: here 16 ulp of at least 1, because its zeros are at 1 and 2. erfinv's error is that of
-# erf or erfc, 16 ulp, times at most 1.2, plus that of its own arithmetic.
+# OpenCL leaves lgamma open: here 16 ulp of at least 1, because its zeros are at 1 and 2. erfinv's error is at
+# most 1.2 times that of erf or erfc, which is 16 ulp, plus the error of its arithmetic.
 UNARY: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
     "exp": (np.exp, 3, -80, 80),
     "exp2": (np.exp2, 3, -120, 120),

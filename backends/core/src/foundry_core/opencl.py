@@ -279,15 +279,15 @@ class Device:
             addresses: whether the kernel makes pointers of numbers, which are addresses in the host's memory.
 
         Raises:
-            DeviceError: a work-group of the device cannot have that many work-items, or the device has an address space
-                of its own and the kernel uses the host's addresses.
+            DeviceError: a work-group of the device cannot have that many work-items, or the kernel uses the host's
+                addresses and the device does not share the host's address space.
         """
         if addresses and not self.shares:
             raise DeviceError(
                 f"kernel {name} makes pointers of numbers, which {self.cl.name.strip()} cannot follow",
                 why="data_ptr() is an address of the host, and the device does not share the host's address space "
                 "(no CL_DEVICE_SVM_FINE_GRAIN_SYSTEM)",
-                next="pass each array as an argument of its own",
+                next="pass each array as a separate argument",
             )
         kernel = cl.Kernel(program, name)
         most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.cl)

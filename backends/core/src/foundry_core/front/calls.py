@@ -1,7 +1,7 @@
 """Inlines the functions that Triton did not: those marked noinline.
 
-No mapping has a stack of its own for calls, and a call is worth nothing where the work on a tile is a loop. Copies also
-let the analysis of addresses see through a function. A mapping therefore never meets a tt.call.
+No mapping has a call stack, and a call saves nothing where each operation on a tile is a loop. With the function's body
+in place, the analysis of addresses can also follow pointers through it. So a mapping never meets a tt.call.
 """
 
 from __future__ import annotations

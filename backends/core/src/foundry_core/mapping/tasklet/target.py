@@ -39,6 +39,6 @@ class TaskletTarget:
         return min(self.most_tasklets, free // (private_bytes + self.stack_bytes))
 
     def stack(self, private_bytes: int, tasklets: int) -> int:
-        """Return the bytes of a tasklet's stack beside the tiles of so many tasklets: a multiple of 8."""
+        """Return the size of each tasklet's stack in bytes, a multiple of 8: what the tiles leave, up to a limit."""
         each = (self.wram_bytes - self.reserved_bytes) // tasklets - private_bytes
         return min(self.most_stack_bytes, each) // 8 * 8
