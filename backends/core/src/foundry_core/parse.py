@@ -24,12 +24,13 @@ from .dialects.llvm import LLVM
 from .dialects.reader import PLACE, STRING, Reader, read_place
 from .dialects.tile import Tile
 from .dialects.tt import TT
+from .dialects.ttg import TTG
 from .effects import refuse_undeclared
 from .errors import LoweringError, UnsupportedOperation, source_line
 
 # A return under a condition is written as branches (front/returns.py).
 _CF = Dialect("cf", [BranchOp, ConditionalBranchOp], [])
-DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, Tile)
+DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, TTG, Tile)
 
 _OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)

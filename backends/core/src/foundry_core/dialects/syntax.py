@@ -49,7 +49,7 @@ def print_types(printer: Printer, *parts: Attribute | str) -> None:
 
 def condition_type(value: Attribute) -> Attribute:
     """Return the type of a mask or comparison result for a value: i1, or a tensor of i1 with the value's shape."""
-    return TensorType(i1, value.get_shape()) if isinstance(value, TensorType) else i1
+    return TensorType(i1, value.get_shape(), value.encoding) if isinstance(value, TensorType) else i1
 
 
 class BinaryOperation(IRDLOperation):

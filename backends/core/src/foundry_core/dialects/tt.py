@@ -478,7 +478,7 @@ def _pointee(type: Attribute) -> Attribute:
     if isinstance(type, TensorType):
         element = type.element_type
         assert isinstance(element, PointerType)
-        return TensorType(element.pointee, type.get_shape())
+        return TensorType(element.pointee, type.get_shape(), type.encoding)
     assert isinstance(type, PointerType)
     return type.pointee
 

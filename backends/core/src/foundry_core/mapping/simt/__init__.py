@@ -1,0 +1,1 @@
+"""A program is a workgroup, and its tiles are in the registers of the invocations: for GPUs, from TTGIR."""

@@ -1,0 +1,523 @@
+"""Writes what one invocation computes, as SPIR-V instructions: arithmetic, control flow, and constants.
+
+`Code` has the methods of mapping/base/mlir.Text that write arithmetic, so that mapping/base/numeric.py, the rows of
+ops/elementwise.py and the functions of foundry_core/functions write SPIR-V through it. A register is a scalar.
+
+It computes nothing twice: an instruction without effects whose operands and scope are those of an earlier one gives the
+earlier result. A sum of a register and a constant stays in this form (`%7+3`) until an instruction needs it. So registers
+that hold neighbouring elements are known to be neighbours: their base is the same and their constants follow each other.
+Of each integer it knows a power of two that divides it. memory.py makes accesses of 16 bytes from both.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..base.mlir import _ORDERS_OF_BOOLEANS, WIDTHS, Reg
+from .words import Module
+
+_INTEGERS = {
+    "arith.addi": "IAdd",
+    "arith.subi": "ISub",
+    "arith.muli": "IMul",
+    "arith.divsi": "SDiv",
+    "arith.divui": "UDiv",
+    "arith.remsi": "SRem",
+    "arith.remui": "UMod",
+    "arith.andi": "BitwiseAnd",
+    "arith.ori": "BitwiseOr",
+    "arith.xori": "BitwiseXor",
+    "arith.shli": "ShiftLeftLogical",
+    "arith.shrsi": "ShiftRightArithmetic",
+    "arith.shrui": "ShiftRightLogical",
+    "arith.addf": "FAdd",
+    "arith.subf": "FSub",
+    "arith.mulf": "FMul",
+    "arith.divf": "FDiv",
+    "arith.remf": "FRem",
+}
+_BOOLEANS = {
+    "arith.andi": "LogicalAnd",
+    "arith.muli": "LogicalAnd",
+    "arith.ori": "LogicalOr",
+    "arith.xori": "LogicalNotEqual",
+    "arith.addi": "LogicalNotEqual",
+    "arith.subi": "LogicalNotEqual",
+}
+_CASTS = {
+    "arith.extsi": "SConvert",
+    "arith.extui": "UConvert",
+    "arith.trunci": "UConvert",
+    "arith.sitofp": "ConvertSToF",
+    "arith.uitofp": "ConvertUToF",
+    "arith.fptosi": "ConvertFToS",
+    "arith.fptoui": "ConvertFToU",
+    "arith.extf": "FConvert",
+    "arith.truncf": "FConvert",
+    "arith.bitcast": "Bitcast",
+}
+_COMPARED = {
+    "eq": "IEqual",
+    "ne": "INotEqual",
+    "slt": "SLessThan",
+    "sle": "SLessThanEqual",
+    "sgt": "SGreaterThan",
+    "sge": "SGreaterThanEqual",
+    "ult": "ULessThan",
+    "ule": "ULessThanEqual",
+    "ugt": "UGreaterThan",
+    "uge": "UGreaterThanEqual",
+    "oeq": "FOrdEqual",
+    "ogt": "FOrdGreaterThan",
+    "oge": "FOrdGreaterThanEqual",
+    "olt": "FOrdLessThan",
+    "ole": "FOrdLessThanEqual",
+    "one": "FOrdNotEqual",
+    "ueq": "FUnordEqual",
+    "ugt ": "FUnordGreaterThan",
+    "une": "FUnordNotEqual",
+}
+_COMPARED_FLOATS = _COMPARED | {
+    "ugt": "FUnordGreaterThan",
+    "uge": "FUnordGreaterThanEqual",
+    "ult": "FUnordLessThan",
+    "ule": "FUnordLessThanEqual",
+}
+_CAPABILITIES = {"i8": "Int8", "i16": "Int16", "i64": "Int64", "f16": "Float16", "f64": "Float64"}
+# No register is known to be a multiple of more than this.
+_MOST = 1 << 30
+
+
+class Code:
+    """The body of one function, which grows instruction by instruction.
+
+    Attributes:
+        module: where the instructions go.
+    """
+
+    index = "i32"
+    split_addresses = False
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._scopes: list[dict[Any, Reg]] = [{}]
+        self._integers: dict[str, int] = {}
+        self._multiples: dict[str, int] = {}
+        self._functions: dict[str, int] = {}
+        self.block = 0
+
+    # Types and IDs.
+
+    def type(self, elem: str) -> int:
+        """Return the ID of a scalar type."""
+        if elem == "i1":
+            return self.module.type("Bool")
+        if elem in _CAPABILITIES:
+            self.module.capability(_CAPABILITIES[elem])
+        if elem[0] == "f":
+            return self.module.type("Float", WIDTHS[elem])
+        return self.module.type("Int", WIDTHS[elem], 0)
+
+    def id(self, x: Reg) -> int:
+        """Return the ID of a register; writes the sum if it has not been written yet."""
+        base, plus, step = x.name.partition("+")
+        if not plus:
+            return int(base[1:])
+        return int(self._pure("IAdd", x.elem, Reg(base, x.elem), self.integer(int(step), x.elem)).name[1:])
+
+    def _new(self, id: int, elem: str, multiple: int = 1) -> Reg:
+        reg = Reg(f"%{id}", elem)
+        if multiple > 1:
+            self._multiples[reg.name] = min(multiple, _MOST)
+        return reg
+
+    def _pure(self, name: str, elem: str, *operands: Reg, literals: Sequence[int] = (), multiple: int = 1) -> Reg:
+        """Return the result of an instruction without effects, which is written once in a scope."""
+        key = (name, elem, operands, *literals)
+        for scope in reversed(self._scopes):
+            if key in scope:
+                return scope[key]
+        found = self._new(
+            self.module.result(name, self.type(elem), *literals, *[self.id(x) for x in operands]), elem, multiple
+        )
+        self._scopes[-1][key] = found
+        return found
+
+    # What is known of integers.
+
+    def parts(self, x: Reg) -> tuple[Reg, int]:
+        """Return an integer as a register and the constant that is added to it."""
+        base, plus, step = x.name.partition("+")
+        return (Reg(base, x.elem), int(step)) if plus else (x, 0)
+
+    def value(self, x: Reg) -> int | None:
+        """Return the value of an integer constant."""
+        return self._integers.get(x.name)
+
+    def multiple(self, x: Reg) -> int:
+        """Return a power of two that divides an integer."""
+        base, step = self.parts(x)
+        known = self.value(base)
+        if known is not None:
+            return known & -known or _MOST
+        found = self._multiples.get(base.name, 1)
+        return min(found, step & -step) if step else found
+
+    def state_multiple(self, x: Reg, multiple: int) -> None:
+        """Record that an integer is a multiple of a number: a promise of the caller's."""
+        lowest = multiple & -multiple
+        if lowest > self.multiple(x) and "+" not in x.name:
+            self._multiples[x.name] = min(lowest, _MOST)
+
+    def _sum(self, base: Reg, step: int) -> Reg:
+        width = WIDTHS[base.elem]
+        step = (step + (1 << width - 1)) % (1 << width) - (1 << width - 1)
+        return Reg(f"{base.name}+{step}", base.elem) if step else base
+
+    # Arithmetic.
+
+    def unary(self, name: str, x: Reg) -> Reg:
+        if name != "arith.negf":
+            raise KeyError(name)
+        return self._pure("FNegate", x.elem, x)
+
+    def binary(self, name: str, x: Reg, y: Reg) -> Reg:
+        if x.elem == "i1":
+            return self._pure(_BOOLEANS[name], "i1", x, y)
+        if x.is_float:
+            return self._float(_INTEGERS[name], x, y)
+        return self._integer(name, x, y)
+
+    def _float(self, name: str, x: Reg, y: Reg) -> Reg:
+        found = self._pure(name, x.elem, x, y)
+        # Triton fuses a product and a sum where its operation math.fma says so, and nowhere else.
+        self.module.decorate(self.id(found), 42)
+        return found
+
+    def _integer(self, name: str, x: Reg, y: Reg) -> Reg:
+        a, b = self.value(x), self.value(y)
+        if a is not None and b is not None and (folded := _fold(name, a, b, WIDTHS[x.elem])) is not None:
+            return self.integer(folded, x.elem)
+        match name:
+            case "arith.addi":
+                if a is not None:
+                    x, y, a, b = y, x, b, a
+                (base, step), (other, more) = self.parts(x), self.parts(y)
+                if b is not None:
+                    return self._sum(base, step + b)
+                if base.name > other.name:
+                    base, other = other, base
+                total = self._pure("IAdd", x.elem, base, other, multiple=min(self.multiple(base), self.multiple(other)))
+                return self._sum(total, step + more)
+            case "arith.subi" if b is not None:
+                base, step = self.parts(x)
+                return self._sum(base, step - b)
+            case "arith.muli":
+                if a is not None:
+                    x, y, a, b = y, x, b, a
+                if b in (0, 1):
+                    return x if b else self.integer(0, x.elem)
+                base, step = self.parts(x)
+                if b is None or not step:
+                    return self._pure("IMul", x.elem, x, y, multiple=self.multiple(x) * self.multiple(y))
+                return self._sum(self._integer(name, base, y), step * b)
+            case "arith.shli" if b is not None and 0 <= b < WIDTHS[x.elem]:
+                return self._integer("arith.muli", x, self.integer(1 << b, x.elem))
+        multiple = min(self.multiple(x), self.multiple(y)) if name == "arith.subi" else 1
+        return self._pure(_INTEGERS[name], x.elem, x, y, multiple=multiple)
+
+    def cast(self, name: str, x: Reg, elem: str) -> Reg:
+        if elem == x.elem:
+            return x
+        if x.elem == "i1":
+            return self._from_boolean(name, x, elem)
+        if elem == "i1":
+            one = self.integer(1, x.elem)
+            return self.compare("ne", self.binary("arith.andi", x, one), self.integer(0, x.elem))
+        if name in ("arith.extsi", "arith.extui", "arith.trunci") and (value := self.value(x)) is not None:
+            return self.integer(value % (1 << WIDTHS[x.elem]) if name == "arith.extui" else value, elem)
+        if name in ("arith.extsi", "arith.extui"):
+            base, step = self.parts(x)
+            # The sum does not carry beyond the bits that are zero in the base, so its extension is the sum of both.
+            if 0 < step < self.multiple(base):
+                return self._sum(self.cast(name, base, elem), step)
+        kept = self.multiple(x) if name != "arith.bitcast" and elem[0] == "i" and x.elem[0] == "i" else 1
+        return self._pure(_CASTS[name], elem, x, multiple=kept)
+
+    def _from_boolean(self, name: str, x: Reg, elem: str) -> Reg:
+        true = -1 if name in ("arith.extsi", "arith.sitofp") else 1
+        if elem[0] == "f":
+            return self.select(x, self.floating(float(true), elem), self.floating(0.0, elem))
+        return self.select(x, self.integer(true, elem), self.integer(0, elem))
+
+    def compare(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        if x.elem == "i1":
+            return self._compare_booleans(predicate, x, y)
+        if x.is_float:
+            return self._compare_floats(predicate, x, y)
+        (base, step), (other, more) = self.parts(x), self.parts(y)
+        # base + step < n is the same for all steps of a block, if the base and n are multiples of its size: the mask of
+        # neighbouring elements is one register.
+        if predicate in ("slt", "sge", "ult", "uge") and not more:
+            block = min(self.multiple(base), self.multiple(other))
+            if 0 < step < block:
+                x = base
+        elif predicate in ("sgt", "sle", "ugt", "ule") and not step:
+            block = min(self.multiple(base), self.multiple(other))
+            if 0 < more < block:
+                y = other
+        return self._pure(_COMPARED[predicate], "i1", x, y)
+
+    def _compare_booleans(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        if predicate in ("eq", "ne"):
+            return self._pure("LogicalEqual" if predicate == "eq" else "LogicalNotEqual", "i1", x, y)
+        name, inverted = _ORDERS_OF_BOOLEANS[predicate]
+        pair = [self._pure("LogicalNot", "i1", each) if at == inverted else each for at, each in enumerate((x, y))]
+        return self.binary(name, *pair)
+
+    def _compare_floats(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        if predicate in ("uno", "ord"):
+            found = self._pure("FUnordNotEqual", "i1", x, x)
+            if y != x:
+                found = self._pure("LogicalOr", "i1", found, self._pure("FUnordNotEqual", "i1", y, y))
+            return found if predicate == "uno" else self._pure("LogicalNot", "i1", found)
+        if predicate in ("true", "false"):
+            return self.integer(predicate == "true", "i1")
+        return self._pure(_COMPARED_FLOATS[predicate], "i1", x, y)
+
+    def select(self, condition: Reg, x: Reg, y: Reg) -> Reg:
+        if x == y:
+            return x
+        multiple = min(self.multiple(x), self.multiple(y)) if x.elem[0] == "i" else 1
+        return self._pure("Select", x.elem, condition, x, y, multiple=multiple)
+
+    def extended(self, number: int, x: Reg, *more: Reg) -> Reg:
+        """Return the result of an instruction of GLSL.std.450, which has the type of its first operand."""
+        glsl = self.module.extended("GLSL.std.450")
+        return self._pure("ExtInst", x.elem, x, *more, literals=(glsl, number))
+
+    # Vectors of Text: there is one lane.
+
+    def broadcast(self, x: Reg, lanes: int) -> Reg:
+        return x
+
+    def extract(self, x: Reg, lane: int) -> Reg:
+        return x
+
+    # Constants.
+
+    def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
+        """Return an integer constant; an index if no type is given."""
+        elem = elem or self.index
+        if elem == "i1":
+            return Reg(f"%{self.module.boolean(self.type(elem), bool(value))}", elem)
+        width = WIDTHS[elem]
+        value = (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
+        reg = Reg(f"%{self.module.constant(self.type(elem), value, width)}", elem)
+        self._integers[reg.name] = value
+        return reg
+
+    def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
+        """Return a float constant with exactly this value."""
+        code = {"f16": "<e", "f32": "<f", "f64": "<d"}[elem]
+        return self.bits(int.from_bytes(struct.pack(code, value), "little"), elem)
+
+    def bits(self, bits: int, elem: str, lanes: int = 1) -> Reg:
+        """Return a float constant that has these bits."""
+        return Reg(f"%{self.module.constant(self.type(elem), bits, WIDTHS[elem])}", elem)
+
+    # Control flow. SPIR-V for Vulkan is structured: each branch names the block where its paths meet.
+
+    def label(self, id: int = 0) -> int:
+        """Begin a block."""
+        self.block = id or self.module.new()
+        self.module.do("Label", self.block)
+        return self.block
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+    def when(self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]) -> list[Reg]:
+        """Write a branch; return a register for each pair of results that the two paths give."""
+        m = self.module
+        yes, no, merge = m.new(), m.new(), m.new()
+        m.do("SelectionMerge", merge, 0)
+        m.do("BranchConditional", self.id(condition), yes, no)
+        found = []
+        for label, path in ((yes, then), (no, otherwise)):
+            self.label(label)
+            with self._scope():
+                results = [(reg, self.id(reg)) for reg in path()]
+            found.append((results, self.block))
+            m.do("Branch", merge)
+        self.label(merge)
+        (first, left), (second, right) = found
+        made = []
+        for (x, a), (y, b) in zip(first, second, strict=True):
+            if a == b:
+                made.append(x)
+                continue
+            multiple = min(self.multiple(x), self.multiple(y)) if x.elem[0] == "i" else 1
+            made.append(self._new(m.result("Phi", self.type(x.elem), a, left, b, right), x.elem, multiple))
+        return made
+
+    def do_when(self, condition: Reg, then: Callable[[], None]) -> None:
+        """Write instructions that are executed under a condition only."""
+        m = self.module
+        yes, merge = m.new(), m.new()
+        m.do("SelectionMerge", merge, 0)
+        m.do("BranchConditional", self.id(condition), yes, merge)
+        self.label(yes)
+        with self._scope():
+            then()
+        m.do("Branch", merge)
+        self.label(merge)
+
+    def loop(
+        self,
+        initial: Sequence[Reg],
+        test: Callable[[Sequence[Reg]], tuple[Reg, Sequence[Reg]]],
+        body: Callable[[Sequence[Reg]], Sequence[Reg]],
+        multiples: Sequence[int] = (),
+    ) -> list[Reg]:
+        """Write a loop: while test(carried): carried = body(passed). Return what the test passes when it fails.
+
+        Args:
+            test: from what is carried, the condition and what is passed to the body, or out of the loop.
+            multiples: a number that divides each carried integer in every iteration, as the caller knows.
+        """
+        m = self.module
+        starts = [self.id(reg) for reg in initial]
+        before, header, checked, inside, turn, merge = self.block, *(m.new() for _ in range(5))
+        m.do("Branch", header)
+        self.label(header)
+        holes, carried = [], []
+        for number, (reg, start) in enumerate(zip(initial, starts, strict=True)):
+            made = m.result("Phi", self.type(reg.elem), start, before, 0, turn)
+            holes.append(len(m.body) - 2)
+            carried.append(self._new(made, reg.elem, multiples[number] if multiples else 1))
+        m.do("LoopMerge", merge, turn, 0)
+        m.do("Branch", checked)
+        self.label(checked)
+        self._scopes.append({})
+        condition, passed = test(carried)
+        # Outside the loop, no result of the test's scope may be found, except those that are passed.
+        out = [self.id(reg) for reg in passed]
+        passed = [self._new(id, reg.elem, self.multiple(reg) if reg.elem[0] == "i" else 1) for id, reg in zip(out, passed, strict=True)]
+        m.do("BranchConditional", self.id(condition), inside, merge)
+        self.label(inside)
+        with self._scope():
+            results = [self.id(reg) for reg in body(passed)]
+        m.do("Branch", turn)
+        self.label(turn)
+        m.do("Branch", header)
+        for hole, result in zip(holes, results, strict=True):
+            m.body[hole] = result
+        self._scopes.pop()
+        self.label(merge)
+        return passed
+
+    def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
+        """Write a loop that carries registers for `count` iterations; return their final values."""
+        one = self.integer(1, count.elem)
+
+        def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
+            return self.compare("slt", regs[0], count), regs
+
+        def turn(regs: Sequence[Reg]) -> Sequence[Reg]:
+            return [self.binary("arith.addi", regs[0], one), *body(regs[1:])]
+
+        return self.loop([self.integer(0, count.elem), *values], test, turn)[1:]
+
+    def choose(self, condition: Reg) -> _Choice:
+        """Open a branch with one result; see _Choice."""
+        return _Choice(self, condition)
+
+    def call_own(
+        self, function: str, args: Sequence[Reg], elem: str, write: Callable[[Any, Sequence[Reg]], Reg]
+    ) -> Reg:
+        """Call a function on scalars, whose body `write` writes once in a module."""
+        if function not in self._functions:
+            self._functions[function] = self._define(function, args, elem, write)
+        found = self.module.result("FunctionCall", self.type(elem), self._functions[function], *[self.id(x) for x in args])
+        return self._new(found, elem)
+
+    def _define(self, name: str, args: Sequence[Reg], elem: str, write: Callable[[Any, Sequence[Reg]], Reg]) -> int:
+        m = self.module
+        outer, m.body = m.body, []
+        inner = Code(m)
+        inner._functions, inner._integers = self._functions, self._integers
+        types = [self.type(arg.elem) for arg in args]
+        result = self.type(elem)
+        made = m.result("Function", result, 0, m.type("Function", result, *types))
+        m.name(made, name)
+        parameters = [Reg(f"%{m.result('FunctionParameter', type)}", arg.elem) for type, arg in zip(types, args, strict=True)]
+        inner.label()
+        m.do("ReturnValue", inner.id(write(inner, parameters)))
+        m.do("FunctionEnd")
+        m.finish_function()
+        m.body = outer
+        return made
+
+
+class _Choice:
+    """`with choice.then(): choice.result(a)`, `with choice.otherwise(): choice.result(b)`, then `choice.end()`."""
+
+    def __init__(self, code: Code, condition: Reg) -> None:
+        self._code = code
+        self._labels = [code.module.new() for _ in range(3)]
+        code.module.do("SelectionMerge", self._labels[2], 0)
+        code.module.do("BranchConditional", code.id(condition), *self._labels[:2])
+        self._found: list[tuple[Reg, int, int]] = []
+
+    @contextmanager
+    def then(self) -> Iterator[None]:
+        code = self._code
+        code.label(self._labels[len(self._found)])
+        with code._scope():
+            yield
+        code.module.do("Branch", self._labels[2])
+
+    otherwise = then
+
+    def result(self, value: Reg) -> None:
+        self._found.append((value, self._code.id(value), self._code.block))
+
+    def end(self) -> Reg:
+        code, ((value, a, left), (_, b, right)) = self._code, self._found
+        code.label(self._labels[2])
+        return code._new(code.module.result("Phi", code.type(value.elem), a, left, b, right), value.elem)
+
+
+def _fold(name: str, a: int, b: int, width: int) -> int | None:
+    """Return the result of an operation on two signed constants, or None if it is not worth it."""
+    low = (1 << width) - 1
+    match name:
+        case "arith.addi":
+            return a + b
+        case "arith.subi":
+            return a - b
+        case "arith.muli":
+            return a * b
+        case "arith.andi":
+            return a & b
+        case "arith.ori":
+            return a | b
+        case "arith.xori":
+            return a ^ b
+        case "arith.shli" if 0 <= b < width:
+            return a << b
+        case "arith.shrui" if 0 <= b < width:
+            return (a & low) >> b
+        case "arith.shrsi" if 0 <= b < width:
+            return a >> b
+        case "arith.divsi" if b != 0:
+            return math.trunc(a / b) if abs(a) < 1 << 52 else None
+    return None

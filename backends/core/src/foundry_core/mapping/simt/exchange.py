@@ -1,0 +1,246 @@
+"""What needs elements of other invocations: conversions of layouts, and reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import tt
+from ...errors import LoweringError, unsupported
+from ..base.mlir import WIDTHS, Reg
+from .layouts import Layout
+from .program import Program, statement
+
+# Rows of workgroup memory are this much longer than a tile's, so that a column is in different banks.
+_PADDING_BYTES = 16
+
+
+def convert(
+    program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
+) -> Sequence[Reg]:
+    """Return the registers of a tile in another layout; the element of an index stays the same."""
+    if (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets):
+        return [regs[source.register_of[offset]] for offset in target.offsets]
+    return _through_memory(program, op, regs, source, target)
+
+
+def _through_memory(
+    program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
+) -> list[Reg]:
+    t, group = program.code, program.group
+    elem = regs[0].elem
+    stored = [t.cast("arith.extui", reg, "i32") for reg in regs] if elem == "i1" else regs
+    kind = stored[0].elem
+    size = WIDTHS[kind] // 8
+    rows = _Rows(target, kind)
+    first = -(-program.kept_bytes // 16) * 16 // size
+    _reserve(program, op, first * size + rows.bytes)
+    start = t.integer(first, "i32")
+
+    def places(layout: Layout) -> list[Reg]:
+        return [t.binary("arith.addi", rows.place(program, index), start) for index in program.indices(layout)]
+
+    # What other invocations still read of an earlier exchange must not be overwritten.
+    group.barrier()
+    seen: dict[str, Reg] = {}
+    for reg, place in zip(stored, places(source), strict=True):
+        if place.name not in seen:
+            seen[place.name] = reg
+            group.write_shared(place, [reg])
+    group.barrier()
+    read: dict[str, Reg] = {}
+    found = []
+    for place in places(target):
+        if place.name not in read:
+            (value,) = group.read_shared(place, kind)
+            read[place.name] = t.cast("arith.trunci", value, "i1") if elem == "i1" else value
+        found.append(read[place.name])
+    return found
+
+
+def _reserve(program: Program, op: Operation, size: int) -> None:
+    """Use this many bytes of workgroup memory.
+
+    Raises:
+        LoweringError: the device has less.
+    """
+    program.group.local_bytes = max(program.group.local_bytes, size)
+    if size > program.target.workgroup_bytes:
+        raise LoweringError(
+            f"{op.name} keeps {size} bytes of tiles in workgroup memory, and the device has "
+            f"{program.target.workgroup_bytes}"
+        )
+
+
+class _Rows:
+    """A tile in workgroup memory, in row-major order, with longer rows than it has."""
+
+    def __init__(self, layout: Layout, kind: str) -> None:
+        size = WIDTHS[kind] // 8
+        total = 1
+        for extent in layout.shape:
+            total *= extent
+        self._row = layout.shape[-1] if layout.shape else 1
+        self._padding = max(1, _PADDING_BYTES // size) if len(layout.shape) > 1 and total > self._row > 1 else 0
+        self.bytes = (total + total // max(1, self._row) * self._padding) * size
+
+    def place(self, program: Program, index: Reg) -> Reg:
+        """Return where an element is, from its index in the tile."""
+        if not self._padding:
+            return index
+        t, row = program.code, self._row
+        # The constant part of an index is made of other bits than the rest, so each part has a whole number of rows.
+        base, step = t.parts(index)
+        above = t.binary("arith.shrui", base, t.integer(row.bit_length() - 1, "i32"))
+        place = t.binary("arith.addi", base, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
+        return t.binary("arith.addi", place, t.integer(step + step // row * self._padding, "i32"))
+
+
+@statement(tt.ReduceOp)
+def _reduce(program: Program, op: tt.ReduceOp) -> None:
+    axis = op.axis.value.data
+    source = program.layout(op.srcs[0])
+    stride = 1
+    for extent in source.shape[axis + 1 :]:
+        stride *= extent
+    along = (source.shape[axis] - 1) * stride
+    if any(basis & along and basis & ~along for basis in (*source.registers, *source.lanes, *source.warps)):
+        raise unsupported(op, "on a layout that mixes dimensions")
+    # The registers of this invocation: one row of partial results for each position beside the axis.
+    rows: dict[int, list[Reg]] = {}
+    for register, offset in enumerate(source.offsets):
+        if source.register_of[offset] != register:
+            continue
+        values = [program.values[src][register] for src in op.srcs]
+        key = offset & ~along
+        rows[key] = combine(program, op, rows[key], values) if key in rows else values
+    # The other invocations of the subgroup.
+    for bit, basis in enumerate(source.lanes):
+        if basis & along:
+            for key, values in rows.items():
+                others = [_shuffled(program, value, 1 << bit) for value in values]
+                rows[key] = combine(program, op, values, others)
+    if any(basis & along for basis in source.warps):
+        rows = _across_warps(program, op, rows, source, along)
+    for number, result in enumerate(op.res):
+        program.values[result] = _results(program, op, result, {k: v[number] for k, v in rows.items()}, source, axis)
+
+
+def _shuffled(program: Program, value: Reg, mask: int) -> Reg:
+    t = program.code
+    if value.elem == "i1":
+        wide = program.group.shuffle_xor(t.cast("arith.extui", value, "i32"), mask)
+        return t.cast("arith.trunci", wide, "i1")
+    return program.group.shuffle_xor(value, mask)
+
+
+def combine(program: Program, op: tt.ReduceOp, first: Sequence[Reg], second: Sequence[Reg]) -> list[Reg]:
+    """Write the region of a reduction on two sets of values."""
+    block = op.combine.block
+    for argument, reg in zip(block.args, (*first, *second), strict=True):
+        program.values[argument] = [reg]
+    for inner in block.ops:
+        if inner is not block.last_op:
+            program.operation(inner)
+    assert block.last_op is not None
+    return [program.scalar(operand) for operand in block.last_op.operands]
+
+
+def _across_warps(
+    program: Program, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, along: int
+) -> dict[int, list[Reg]]:
+    """Combine the partial results of the warps along the axis, through workgroup memory."""
+    t, group = program.code, program.group
+    warps = [bit for bit, basis in enumerate(source.warps) if basis & along]
+    lanes = [bit for bit, basis in enumerate(source.lanes) if not basis & along and basis]
+    found: dict[int, list[Reg]] = {key: list(values) for key, values in rows.items()}
+    # The place of a partial result: which lane beside the axis, which row, and which warp.
+    lane = _gathered(program, group.lane(), lanes)
+    count = 1 << len(lanes)
+    sizes = [WIDTHS["i32" if regs.elem == "i1" else regs.elem] // 8 for regs in next(iter(rows.values()))]
+    base = -(-program.kept_bytes // 16) * 16
+    starts = []
+    for size in sizes:
+        starts.append(base // size)
+        base += len(rows) * program.target.warps * count * size
+        base = -(-base // 16) * 16
+    _reserve(program, op, base)
+
+    def place(number: int, row: int, warp: Reg) -> Reg:
+        at = t.binary("arith.addi", t.binary("arith.muli", warp, t.integer(count, "i32")), lane)
+        return t.binary("arith.addi", at, t.integer(starts[number] + row * program.target.warps * count, "i32"))
+
+    group.barrier()
+    # One lane of those that hold the same partial result writes it.
+    same = sum(1 << bit for bit in range(len(source.lanes)) if bit not in lanes)
+
+    def write() -> None:
+        for row, values in enumerate(rows.values()):
+            for number, value in enumerate(values):
+                stored = t.cast("arith.extui", value, "i32") if value.elem == "i1" else value
+                group.write_shared(place(number, row, group.warp()), [stored])
+
+    if same:
+        bits = t.binary("arith.andi", group.lane(), t.integer(same, "i32"))
+        t.do_when(t.compare("eq", bits, t.integer(0, "i32")), write)
+    else:
+        write()
+    group.barrier()
+    mask = sum(1 << bit for bit in warps)
+    mine = t.binary("arith.andi", group.warp(), t.integer(((1 << len(source.warps)) - 1) & ~mask, "i32"))
+    for row, (key, values) in enumerate(rows.items()):
+        total: list[Reg] | None = None
+        for other in range(1 << len(warps)):
+            bits = sum(1 << warps[k] for k in range(len(warps)) if other >> k & 1)
+            warp = t.binary("arith.addi", mine, t.integer(bits, "i32"))
+            read = []
+            for number, value in enumerate(values):
+                kind = "i32" if value.elem == "i1" else value.elem
+                (reg,) = group.read_shared(place(number, row, warp), kind)
+                read.append(t.cast("arith.trunci", reg, "i1") if value.elem == "i1" else reg)
+            total = read if total is None else combine(program, op, total, read)
+        assert total is not None
+        found[key] = total
+    return found
+
+
+def _gathered(program: Program, number: Reg, bits: Sequence[int]) -> Reg:
+    """Return some bits of a number, side by side."""
+    t = program.code
+    total = t.integer(0, "i32")
+    for place, bit in enumerate(bits):
+        one = t.binary("arith.andi", t.binary("arith.shrui", number, t.integer(bit, "i32")), t.integer(1, "i32"))
+        total = t.binary("arith.addi", total, t.binary("arith.muli", one, t.integer(1 << place, "i32")))
+    return total
+
+
+def _results(
+    program: Program, op: tt.ReduceOp, result: SSAValue, rows: dict[int, Reg], source: Layout, axis: int
+) -> Sequence[Reg]:
+    """Return a reduction's result in the layout of its type."""
+    if not isinstance(result.type, TensorType):
+        return [rows[0]]
+    extent = source.shape[axis]
+    stride = 1
+    for other in source.shape[axis + 1 :]:
+        stride *= other
+
+    def without(index: int) -> int:
+        """Return the index of a position beside the axis in the result's shape."""
+        return index // (stride * extent) * stride + index % stride
+
+    found = sorted(rows)
+    registers = []
+    for basis in source.registers:
+        if basis & ((extent - 1) * stride) == 0 and basis:
+            registers.append(without(basis))
+    made = Layout(
+        tuple(e for d, e in enumerate(source.shape) if d != axis),
+        tuple(registers),
+        tuple(0 if basis & ((extent - 1) * stride) else without(basis) for basis in source.lanes),
+        tuple(0 if basis & ((extent - 1) * stride) else without(basis) for basis in source.warps),
+    )
+    by_index = {without(key): rows[key] for key in found}
+    return convert(program, op, [by_index[offset] for offset in made.offsets], made, program.layout(result))

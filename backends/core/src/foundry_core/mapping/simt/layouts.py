@@ -1,0 +1,195 @@
+"""Which element of a tile is in which register of which invocation.
+
+A tile's shape consists of powers of two. The index of an element, in row-major order, is a number of log2(size) bits. A
+layout gives such a number to each bit of the register's number, of the invocation's number in its subgroup (the lane) and
+of the subgroup's number in the workgroup (the warp); the element's index is the exclusive or of the numbers of the bits that
+are set. Triton calls this a linear layout. A bit whose number is zero does not change the element: several registers or
+invocations hold it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Attribute
+
+from ...dialects import ttg
+from ...errors import LoweringError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of a tile.
+
+    Attributes:
+        shape: the tile's extents.
+        registers, lanes, warps: for each bit, the index that it adds, in row-major order.
+    """
+
+    shape: tuple[int, ...]
+    registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+    warps: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Return the number of registers that each invocation has."""
+        return 1 << len(self.registers)
+
+    def offset(self, register: int) -> int:
+        """Return the element of a register in the first lane of the first warp."""
+        return _xor(self.registers, register)
+
+    @functools.cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Return `offset` of each register."""
+        return tuple(self.offset(register) for register in range(self.size))
+
+    @functools.cached_property
+    def register_of(self) -> dict[int, int]:
+        """Return the first register that has each of `offsets`."""
+        return {offset: register for register, offset in reversed(list(enumerate(self.offsets)))}
+
+    def position(self, index: int) -> tuple[int, ...]:
+        """Return the coordinates of an element."""
+        found = []
+        for extent in reversed(self.shape):
+            found.append(index % extent)
+            index //= extent
+        return tuple(reversed(found))
+
+
+def _xor(bases: Sequence[int], number: int) -> int:
+    found = 0
+    for bit, basis in enumerate(bases):
+        if number >> bit & 1:
+            found ^= basis
+    return found
+
+
+def _bits(size: int) -> int:
+    if size & (size - 1):
+        raise LoweringError(f"a tile has {size} elements along a dimension, which is not a power of two")
+    return size.bit_length() - 1
+
+
+class _Bases:
+    """Positions as Triton counts them, before they are made row-major indices: (dimension, distance)."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.shape = tuple(shape)
+        self.reached = [1] * len(self.shape)
+
+    def take(self, sizes: Sequence[int], order: Sequence[int], without: int = -1) -> list[tuple[int, int]]:
+        """Continue each dimension by `sizes` elements, the fastest first; beyond the tile, positions repeat.
+
+        Along the dimension `without`, they repeat at once.
+        """
+        found = []
+        for dim in order:
+            for _ in range(_bits(sizes[dim])):
+                inside = dim != without and self.reached[dim] < self.shape[dim]
+                found.append((dim, self.reached[dim] if inside else 0))
+                self.reached[dim] *= 1 if dim == without else 2
+        return found
+
+    def rest(self, order: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the positions of what is left of the tile."""
+        found = []
+        for dim in order:
+            while self.reached[dim] < self.shape[dim]:
+                found.append((dim, self.reached[dim]))
+                self.reached[dim] *= 2
+        return found
+
+
+Parts = tuple[list[tuple[int, ...]], list[tuple[int, ...]], list[tuple[int, ...]]]
+
+
+def _vectors(bases: Sequence[tuple[int, int]], rank: int) -> list[tuple[int, ...]]:
+    return [tuple(distance if dim == each else 0 for each in range(rank)) for dim, distance in bases]
+
+
+def _blocked(layout: ttg.BlockedLayout, shape: tuple[int, ...]) -> Parts:
+    order = layout.numbers("order")
+    bases = _Bases(shape)
+    registers, lanes, warps = (
+        bases.take(layout.numbers(name), order) for name in ("sizePerThread", "threadsPerWarp", "warpsPerCTA")
+    )
+    registers += bases.rest(order)
+    rank = len(shape)
+    return _vectors(registers, rank), _vectors(lanes, rank), _vectors(warps, rank)
+
+
+def _dot_operand(layout: ttg.DotOperandLayout, shape: tuple[int, ...]) -> Parts:
+    """Return the layout of an operand for multiplication without matrix units: all of K is in each invocation.
+
+    Along the product's other dimension, invocations hold the same elements.
+    """
+    parent = layout.fields.data["parent"]
+    if not isinstance(parent, ttg.BlockedLayout):
+        raise LoweringError(f"an operand of tl.dot has the layout {parent.name}")
+    order, rank = parent.numbers("order"), len(shape)
+    k = rank - (1 if layout.number("opIdx") == 0 else 2)
+    bases = _Bases(shape)
+    registers, lanes, warps = (
+        bases.take(parent.numbers(name), order, without=k) for name in ("sizePerThread", "threadsPerWarp", "warpsPerCTA")
+    )
+    registers = [base for base in registers if base[1]] + bases.rest(order)
+    return _vectors(registers, rank), _vectors(lanes, rank), _vectors(warps, rank)
+
+
+def _slice(layout: ttg.SliceLayout, shape: tuple[int, ...]) -> Parts:
+    dim, parent = layout.number("dim"), layout.fields.data["parent"]
+    registers, lanes, warps = _parts(parent, (*shape[:dim], 1, *shape[dim:]))
+
+    def without(vectors: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        return [(*vector[:dim], *vector[dim + 1 :]) for vector in vectors]
+
+    return [vector for vector in without(registers) if any(vector)], without(lanes), without(warps)
+
+
+def _linear(layout: ttg.LinearLayout, shape: tuple[int, ...]) -> Parts:
+    registers, lanes, warps = (list(layout.vectors(name)) for name in ("register", "lane", "warp"))
+    reached = [1] * len(shape)
+    for vector in (*registers, *lanes, *warps):
+        for dim, distance in enumerate(vector):
+            reached[dim] = max(reached[dim], 1 << distance.bit_length())
+    more = _Bases(shape)
+    more.reached = reached
+    fit = [[tuple(v if v < e else 0 for v, e in zip(vector, shape, strict=True)) for vector in part] for part in (registers, lanes, warps)]
+    return fit[0] + _vectors(more.rest(range(len(shape) - 1, -1, -1)), len(shape)), fit[1], fit[2]
+
+
+def _parts(layout: Attribute, shape: tuple[int, ...]) -> Parts:
+    match layout:
+        case ttg.BlockedLayout():
+            return _blocked(layout, shape)
+        case ttg.SliceLayout():
+            return _slice(layout, shape)
+        case ttg.DotOperandLayout():
+            return _dot_operand(layout, shape)
+        case ttg.LinearLayout():
+            return _linear(layout, shape)
+    raise LoweringError(f"a tile has the layout {layout.name}, which this mapping does not know")
+
+
+@functools.lru_cache(4096)
+def layout(encoding: Attribute, shape: tuple[int, ...]) -> Layout:
+    """Return the layout that the encoding of a tensor type means for a tile.
+
+    Raises:
+        LoweringError: the encoding is not one of TritonGPU's for tiles in registers, or an extent is no power of two.
+    """
+    strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    for extent in shape:
+        _bits(extent)
+
+    def flat(vectors: list[tuple[int, ...]]) -> tuple[int, ...]:
+        return tuple(sum(v * s for v, s in zip(vector, strides, strict=True)) for vector in vectors)
+
+    registers, lanes, warps = _parts(encoding, shape)
+    return Layout(shape, flat(registers), flat(lanes), flat(warps))

@@ -1,0 +1,313 @@
+"""Translates one kernel in TTGIR to the SPIR-V of one invocation.
+
+A tile is a list of registers: layouts.py says which element of the tile each of them is, in this invocation. An operation
+on tiles is an operation on each register. What needs elements of other invocations is in exchange.py, accesses of global
+memory are in memory.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from ... import literals
+from ...dialects import tt, ttg
+from ...dialects.arith import ConstantOp
+from ...errors import unsupported
+from ...ops.elementwise import is_elementwise
+from ..base.mlir import Reg
+from ..base.numeric import element, in_memory, in_register
+from . import layouts
+from .numeric import SimtNumeric
+from .target import SimtTarget
+from .workgroup import Workgroup
+
+Statement = Callable[["Program", Any], None]
+STATEMENTS: dict[type[Operation], Statement] = {}
+
+
+def statement(*kinds: type[Operation]) -> Callable[[Statement], Statement]:
+    """Register the function that writes an operation."""
+
+    def enter(function: Statement) -> Statement:
+        STATEMENTS.update(dict.fromkeys(kinds, function))
+        return function
+
+    return enter
+
+
+class Program:
+    """One kernel.
+
+    Attributes:
+        group: the workgroup, and the SPIR-V written so far.
+        code: the same as group.code.
+        values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
+            pointer's register is an address, an i64.
+        layout: the layout of a tile.
+    """
+
+    def __init__(self, function: tt.FuncOp, target: SimtTarget) -> None:
+        self.function = function
+        self.target = target
+        self.group = Workgroup(target.warp_size, target.warps)
+        self.code = self.group.code
+        self.numeric = SimtNumeric(self.code)
+        self.values: dict[SSAValue, Sequence[Reg]] = {}
+        # The bytes of workgroup memory that tiles have, from the beginning; what follows is free for exchanges.
+        self.kept_bytes = 0
+        self.places: dict[SSAValue, tuple[Any, int]] = {}
+
+    def write(self) -> bytes:
+        """Write the kernel and return the module."""
+        body = self.function.body.block
+        for argument in body.args:
+            self.group.parameter(self.register_type(argument))
+        self.group.lane()
+        self.group.warp()
+        for argument, reg, attributes in zip(
+            body.args, self.group.arguments(), self.function.arg_attrs or [None] * len(body.args), strict=True
+        ):
+            divisor = attributes.data.get("tt.divisibility") if attributes else None
+            if divisor is not None:
+                self.code.state_multiple(reg, divisor.value.data)
+            self.values[argument] = [self.read_argument(argument, reg)]
+        self.block(body)
+        return self.group.finish(self.function.sym_name.data)
+
+    def register_type(self, value: SSAValue) -> str:
+        """Return the type of a value as an argument: an address, or a number as it is in memory."""
+        if isinstance(value.type, tt.PointerType):
+            return "i64"
+        return in_memory(element(value.type, self.function))
+
+    def read_argument(self, value: SSAValue, reg: Reg) -> Reg:
+        if isinstance(value.type, tt.PointerType):
+            return reg
+        elem = element(value.type, self.function)
+        return self.numeric.from_memory(self.code.cast("arith.bitcast", reg, "f16") if elem == "f16" else reg, elem)
+
+    # Values.
+
+    def layout(self, value: SSAValue) -> layouts.Layout:
+        type = value.type
+        assert isinstance(type, TensorType)
+        return layouts.layout(type.encoding, type.get_shape())
+
+    def size(self, value: SSAValue) -> int:
+        """Return the number of registers of a value."""
+        return self.layout(value).size if isinstance(value.type, TensorType) else 1
+
+    def scalar(self, value: SSAValue) -> Reg:
+        (reg,) = self.values[value]
+        return reg
+
+    def spread(self, bases: Sequence[int], number: Reg) -> Reg:
+        """Return the exclusive or of the bases whose bits are set in a lane's or warp's number, an i32."""
+        t = self.code
+        total = t.integer(0, "i32")
+        bit = 0
+        while bit < len(bases):
+            # A run of bits that move together by doubling distances is shifted as a whole.
+            run = 1
+            while bit + run < len(bases) and bases[bit + run] == bases[bit + run - 1] * 2:
+                run += 1
+            if bases[bit]:
+                part = number
+                if bit:
+                    part = t.binary("arith.shrui", part, t.integer(bit, "i32"))
+                if bit + run < len(bases):
+                    part = t.binary("arith.andi", part, t.integer((1 << run) - 1, "i32"))
+                part = t.binary("arith.muli", part, t.integer(bases[bit], "i32"))
+                total = self.apart(total, part, bases[:bit], bases[bit : bit + run])
+            bit += run
+        return total
+
+    def apart(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
+        """Return the exclusive or of two numbers, as a sum if they have no bit in common."""
+        common = _any(xs) & _any(ys)
+        return self.code.binary("arith.xori" if common else "arith.addi", x, y)
+
+    def first_index(self, layout: layouts.Layout) -> Reg:
+        """Return the row-major index of this invocation's element in register 0, an i32."""
+        lanes = self.spread(layout.lanes, self.group.lane())
+        warps = self.spread(layout.warps, self.group.warp())
+        return self.apart(lanes, warps, layout.lanes, layout.warps)
+
+    def indices(self, layout: layouts.Layout) -> list[Reg]:
+        """Return the row-major index of each register's element, an i32."""
+        t, first = self.code, self.first_index(layout)
+        shared = _any(layout.registers) & (_any(layout.lanes) | _any(layout.warps))
+        name = "arith.xori" if shared else "arith.addi"
+        return [t.binary(name, first, t.integer(offset, "i32")) for offset in layout.offsets]
+
+    # Operations.
+
+    def block(self, block: Block) -> None:
+        """Write the operations of a block, without the one that ends it."""
+        for op in block.ops:
+            if op is not block.last_op:
+                self.operation(op)
+
+    def operation(self, op: Operation) -> None:
+        if type(op) in STATEMENTS:
+            STATEMENTS[type(op)](self, op)
+        elif is_elementwise(op):
+            (result,) = op.results
+            operands = [self.values[operand] for operand in op.operands]
+            self.values[result] = [self.numeric.apply(op, regs) for regs in zip(*operands, strict=True)]
+        else:
+            raise unsupported(op)
+
+    # Control flow.
+
+    def results(self, op: Operation) -> list[Reg]:
+        """Return all registers of the operands of an operation that ends a block."""
+        return [reg for operand in op.operands for reg in self.values[operand]]
+
+    def bind(self, values: Sequence[SSAValue], regs: Sequence[Reg]) -> None:
+        """Divide registers among values."""
+        at = 0
+        for value in values:
+            size = self.size(value)
+            self.values[value] = regs[at : at + size]
+            at += size
+
+
+def _any(bases: Sequence[int]) -> int:
+    found = 0
+    for basis in bases:
+        found |= basis
+    return found
+
+
+@statement(ConstantOp)
+def _constant(program: Program, op: ConstantOp) -> None:
+    if op.splat is None:
+        raise unsupported(op, "a tile of different constants")
+    t, elem = program.code, element(op.result.type, op)
+    if elem[0] == "i":
+        reg = t.integer(op.integers[0], elem)
+    else:
+        bits = literals.widened(op.splat, op.element) if in_register(elem) != elem else op.splat
+        reg = t.bits(bits, in_register(elem))
+    program.values[op.result] = [reg] * program.size(op.result)
+
+
+@statement(tt.GetProgramIdOp)
+def _program_id(program: Program, op: tt.GetProgramIdOp) -> None:
+    program.values[op.result] = [program.group.program_id(op.axis.value.data)]
+
+
+@statement(tt.GetNumProgramsOp)
+def _num_programs(program: Program, op: tt.GetNumProgramsOp) -> None:
+    program.values[op.result] = [program.group.num_programs(op.axis.value.data)]
+
+
+@statement(tt.MakeRangeOp)
+def _range(program: Program, op: tt.MakeRangeOp) -> None:
+    t, start = program.code, program.code.integer(op.start.value.data, "i32")
+    program.values[op.result] = [t.binary("arith.addi", reg, start) for reg in program.indices(program.layout(op.result))]
+
+
+@statement(tt.SplatOp)
+def _splat(program: Program, op: tt.SplatOp) -> None:
+    program.values[op.result] = [program.scalar(op.src)] * program.size(op.result)
+
+
+@statement(tt.BroadcastOp)
+def _broadcast(program: Program, op: tt.BroadcastOp) -> None:
+    source, target = program.layout(op.src), program.layout(op.result)
+    regs = program.values[op.src]
+    strides = [0 if extent == 1 else 1 for extent in source.shape]
+    program.values[op.result] = [
+        regs[source.register_of[_index([p * s for p, s in zip(target.position(o), strides, strict=True)], source.shape)]]
+        for o in target.offsets
+    ]
+
+
+def _index(position: Sequence[int], shape: Sequence[int]) -> int:
+    index = 0
+    for at, extent in zip(position, shape, strict=True):
+        index = index * extent + at
+    return index
+
+
+@statement(tt.ExpandDimsOp, tt.ReshapeOp)
+def _reshape(program: Program, op: tt.ExpandDimsOp | tt.ReshapeOp) -> None:
+    """The row-major index stays; so does the invocation, if the layouts agree on it."""
+    from .exchange import convert
+
+    source, target = program.layout(op.src), program.layout(op.result)
+    program.values[op.result] = convert(program, op, program.values[op.src], source, target)
+
+
+@statement(ttg.ConvertLayoutOp)
+def _convert(program: Program, op: ttg.ConvertLayoutOp) -> None:
+    from .exchange import convert
+
+    source, target = program.layout(op.src), program.layout(op.result)
+    program.values[op.result] = convert(program, op, program.values[op.src], source, target)
+
+
+@statement(scf.ForOp)
+def _for(program: Program, op: scf.ForOp) -> None:
+    t = program.code
+    index, *arguments = op.body.block.args
+    high, step = program.scalar(op.ub), program.scalar(op.step)
+    initial = [reg for value in op.iter_args for reg in program.values[value]]
+
+    def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
+        return t.compare("slt", regs[0], high), regs
+
+    def body(regs: Sequence[Reg]) -> Sequence[Reg]:
+        program.values[index] = regs[:1]
+        program.bind(arguments, regs[1:])
+        program.block(op.body.block)
+        assert op.body.block.last_op is not None
+        return [t.binary("arith.addi", regs[0], step), *program.results(op.body.block.last_op)]
+
+    low = program.scalar(op.lb)
+    multiples = [min(t.multiple(low), t.multiple(step)), *[1] * len(initial)]
+    program.bind(op.results, t.loop([low, *initial], test, body, multiples)[1:])
+
+
+@statement(scf.IfOp)
+def _if(program: Program, op: scf.IfOp) -> None:
+    def path(region: Any) -> Callable[[], Sequence[Reg]]:
+        def write() -> Sequence[Reg]:
+            if not region.blocks:
+                return []
+            program.block(region.block)
+            return program.results(region.block.last_op)
+
+        return write
+
+    found = program.code.when(program.scalar(op.cond), path(op.true_region), path(op.false_region))
+    program.bind(op.results, found)
+
+
+@statement(scf.WhileOp)
+def _while(program: Program, op: scf.WhileOp) -> None:
+    before, after = op.before_region.block, op.after_region.block
+
+    def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
+        program.bind(before.args, regs)
+        program.block(before)
+        condition = before.last_op
+        assert condition is not None
+        passed = [reg for value in condition.operands[1:] for reg in program.values[value]]
+        return program.scalar(condition.operands[0]), passed
+
+    def body(regs: Sequence[Reg]) -> Sequence[Reg]:
+        program.bind(after.args, regs)
+        program.block(after)
+        assert after.last_op is not None
+        return program.results(after.last_op)
+
+    initial = [reg for value in op.arguments for reg in program.values[value]]
+    program.bind(op.results, program.code.loop(initial, test, body))
