@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from .log import Log
 from .mapping.workitem.target import WorkItemTarget
 from .ran import Kind, Ran
 from .scalars import passed
+from .spans import TensorLike, reached
 from .spirv import EMPTY, widest_call
 
 
@@ -53,14 +54,6 @@ class Memory(StrEnum):
 
     SVM = "svm"
     BUFFER = "buffer"
-
-
-class TensorLike(Protocol):
-    """The methods of a pointer argument; `foundry_core.tensor.Tensor` and torch's CPU tensors have them."""
-
-    def data_ptr(self) -> int: ...
-
-    def untyped_storage(self) -> Any: ...
 
 
 # 16 numbers of 8 bytes: the widest vector of SPIR-V for OpenCL.
@@ -388,7 +381,7 @@ class BufferLauncher(Launcher):
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         if 0 in grid:
             return
-        spans = _spans([argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert])
+        spans = reached([argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert])
         buffers = {
             low: cl.Buffer(self._context, _OVER_HOST_MEMORY, hostbuf=(ctypes.c_char * (high - low)).from_address(low))
             for low, high in spans
@@ -423,23 +416,3 @@ class BufferLauncher(Launcher):
                     )
                 return buffers[low].get_sub_region(offset, high - address)
         return None  # a tensor without elements
-
-
-def _spans(tensors: Sequence[TensorLike]) -> list[tuple[int, int]]:
-    """Return the memory that `tensors` reach, as disjoint ranges of addresses (first byte, one past the last).
-
-    Each tensor reaches from its first element to the end of its allocation: a kernel may step over its strides.
-    """
-    reached = []
-    for tensor in tensors:
-        storage = tensor.untyped_storage()
-        low, high = tensor.data_ptr(), storage.data_ptr() + storage.nbytes()
-        if low < high:
-            reached.append((low, high))
-    spans: list[tuple[int, int]] = []
-    for low, high in sorted(reached):
-        if spans and low < spans[-1][1]:
-            spans[-1] = spans[-1][0], max(high, spans[-1][1])
-        else:
-            spans.append((low, high))
-    return spans

@@ -13,6 +13,7 @@ class Kind(StrEnum):
     SIMULATOR = "vendor simulator"
     EMULATOR = "our emulator"
     CPU_OPENCL = "CPU OpenCL device"
+    CPU_VULKAN = "CPU Vulkan device"
 
 
 @dataclass(frozen=True)

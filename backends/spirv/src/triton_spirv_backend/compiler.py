@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, make_tile, make_ttir
+from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
 from foundry_core.fingerprint import fingerprint
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
+
+from . import vulkan
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,17 @@ class SpirvBackend(ProgramBackend):
     binary_ext = "spv"
     options_type = SpirvOptions
 
-    def add_stages(self, stages: dict[str, Any], options: SpirvOptions, language: Any = None) -> None:
+    def parse_options(self, opts: dict[str, Any]) -> Any:
+        if vulkan.is_vulkan(self.target):
+            return vulkan.VulkanOptions(
+                **given(vulkan.VulkanOptions, opts) | {"arch": self.target.arch, "warp_size": self.target.warp_size}
+            )
+        return super().parse_options(opts)
+
+    def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
+        if vulkan.is_vulkan(self.target):
+            vulkan.add_stages(stages, options, self.target)
+            return
         stages["ttir"] = make_ttir
         stages["tile"] = make_tile
         stages["mlir"] = functools.partial(make_mlir, work_item=device(self.target))

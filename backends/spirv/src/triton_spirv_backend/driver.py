@@ -23,6 +23,7 @@ from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_pocl
 from triton.backends.compiler import GPUTarget
 
+from . import vulkan
 from .compiler import target
 
 if TYPE_CHECKING:
@@ -105,3 +106,7 @@ class SpirvDriver(OpenCLDriver):
         # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
         intrinsics = is_pocl(opened) and has_fma(opened)
         return target(WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(opened))))
+
+
+if os.environ.get("FOUNDRY_SPIRV_API") == "vulkan":
+    SpirvDriver = vulkan.VulkanDriver

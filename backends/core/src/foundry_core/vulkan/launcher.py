@@ -1,0 +1,64 @@
+"""Launches a kernel on the caller's arrays, which are copied to the device and back."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from ..scalars import passed
+from ..spans import reached
+from .device import Buffer, Device, Pipeline
+
+
+class Launcher:
+    """One kernel with the types of its parameters: `launcher(grid, arguments)` runs it until it has finished.
+
+    Args:
+        types: Triton's types of the kernel's parameters.
+        offsets: where each is in the block of arguments, in bytes.
+        written: the numbers of the arguments that the kernel may store through.
+    """
+
+    def __init__(
+        self, device: Device, pipeline: Pipeline, types: Sequence[str], offsets: Sequence[int], written: Sequence[int]
+    ) -> None:
+        self._device, self._pipeline = device, pipeline
+        self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
+        self._written = frozenset(written)
+        self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
+        code, at = "<", 0
+        for type, offset in zip(types, offsets, strict=True):
+            letter = "Q" if type.startswith("*") else passed(type).code
+            code += "x" * (offset - at) + letter
+            at = offset + struct.calcsize(f"<{letter}")
+        self._struct = struct.Struct(code)
+
+    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Run the kernel for every program of the grid, whose extents are at least 1."""
+        device = self._device
+        tensors = [arguments[number] for number in self._pointers]
+        spans = reached(tensors)
+        buffers = [Buffer(device, high - low, of_host=True) for low, high in spans]
+        for (low, high), buffer in zip(spans, buffers, strict=True):
+            ctypes.memmove(buffer.mapped, low, high - low)
+
+        def address(tensor: Any) -> int:
+            at = tensor.data_ptr()
+            for (low, high), buffer in zip(spans, buffers, strict=True):
+                if low <= at < high:
+                    return int(buffer.address + at - low)
+            return 0  # a tensor without elements
+
+        values = [
+            address(argument) if convert is None else convert(argument)
+            for convert, argument in zip(self._convert, arguments, strict=True)
+        ]
+        device.launch(self._pipeline, grid, self._struct.pack(*values))
+        device.wait()
+        for number in self._written:
+            at = arguments[number].data_ptr()
+            for (low, high), buffer in zip(spans, buffers, strict=True):
+                if low <= at < high:
+                    ctypes.memmove(low, buffer.mapped, high - low)
