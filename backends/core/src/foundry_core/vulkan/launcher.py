@@ -39,7 +39,7 @@ class Launcher:
         """Run the kernel for every program of the grid, whose extents are at least 1."""
         device = self._device
         tensors = [arguments[number] for number in self._pointers]
-        spans = reached(tensors)
+        spans = reached(tensors, whole=True)
         buffers = [Buffer(device, high - low, of_host=True) for low, high in spans]
         for (low, high), buffer in zip(spans, buffers, strict=True):
             ctypes.memmove(buffer.mapped, low, high - low)

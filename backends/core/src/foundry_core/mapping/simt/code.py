@@ -317,7 +317,7 @@ class Code:
             return Reg(f"%{self.module.boolean(self.type(elem), bool(value))}", elem)
         width = WIDTHS[elem]
         value = (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
-        reg = Reg(f"%{self.module.constant(self.type(elem), value, width)}", elem)
+        reg = Reg(f"%{self.module.constant(self.type(elem), value & ((1 << width) - 1), width)}", elem)
         self._integers[reg.name] = value
         return reg
 

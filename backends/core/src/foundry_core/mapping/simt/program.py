@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ... import literals
 from ...dialects import tt, ttg
 from ...dialects.arith import ConstantOp
+from ...dialects.llvm import AssumeOp
 from ...errors import unsupported
 from ...ops.elementwise import is_elementwise
 from ..base.mlir import Reg
@@ -244,6 +245,33 @@ def _reshape(program: Program, op: tt.ExpandDimsOp | tt.ReshapeOp) -> None:
 
     source, target = program.layout(op.src), program.layout(op.result)
     program.values[op.result] = convert(program, op, program.values[op.src], source, target)
+
+
+@statement(tt.TransOp)
+def _transpose(program: Program, op: tt.TransOp) -> None:
+    """Triton gives the result the layout in which each element stays in its register."""
+    from .exchange import convert
+
+    source, order = program.layout(op.src), op.order.get_values()
+    shape = tuple(source.shape[d] for d in order)
+
+    def moved(index: int) -> int:
+        position = source.position(index)
+        return _index([position[d] for d in order], shape)
+
+    parts = (tuple(moved(basis) for basis in part) for part in (source.registers, source.lanes, source.warps))
+    made = layouts.Layout(shape, *parts)
+    program.values[op.result] = convert(program, op, program.values[op.src], made, program.layout(op.result))
+
+
+@statement(AssumeOp)
+def _assume(program: Program, op: AssumeOp) -> None:
+    """A promise: nothing is written."""
+
+
+@statement(tt.UnsplatOp)
+def _unsplat(program: Program, op: tt.UnsplatOp) -> None:
+    program.values[op.result] = program.values[op.src][:1]
 
 
 @statement(ttg.ConvertLayoutOp)

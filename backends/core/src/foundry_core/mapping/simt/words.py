@@ -277,7 +277,7 @@ class Module:
         return self._once(("Type", name, operands, apart), self._declarations, f"Type{name}", None, operands)
 
     def constant(self, type: int, bits: int, width: int) -> int:
-        """Return a number from its bits; one that is narrower than a word is sign-extended by the caller."""
+        """Return a number from its bits, of which those above its width are zero."""
         words = [bits & 0xFFFFFFFF] if width <= 32 else [bits & 0xFFFFFFFF, bits >> 32 & 0xFFFFFFFF]
         return self._once(("Constant", type, *words), self._declarations, "Constant", type, words)
 

@@ -20,7 +20,9 @@ _NUM_WORKGROUPS, _WORKGROUP_ID, _LOCAL_INDEX, _LANE, _WARP = 24, 26, 29, 41, 40
 _SCOPE_WORKGROUP, _SCOPE_SUBGROUP = 2, 3
 # Acquire and release, of buffers and of workgroup memory, made available and visible to the others.
 _ALL_MEMORY = 0x8 | 0x40 | 0x100 | 0x2000 | 0x4000
-_ALIGNED, _NON_PRIVATE = 0x2, 0x20
+_ALIGNED, _AVAILABLE, _VISIBLE, _NON_PRIVATE = 0x2, 0x8, 0x10, 0x20
+# A vector of Vulkan's SPIR-V has no more components.
+_COMPONENTS = 4
 
 
 class Workgroup:
@@ -150,14 +152,21 @@ class Workgroup:
         return m.result("ConvertUToPtr", type, self.code.id(address))
 
     def load(self, address: Reg, elem: str, lanes: int, alignment: int) -> list[Reg]:
-        """Read neighbouring elements of global memory."""
-        m = self.module
-        pointer = self._pointer(address, elem, lanes)
-        # Availability and visibility have the workgroup as their scope.
-        scope = self.code.id(self.code.integer(_SCOPE_WORKGROUP, "i32"))
-        flags = (_ALIGNED | _NON_PRIVATE | 0x10, alignment, scope)
-        found = m.result("Load", self._vector(elem, lanes), pointer, *flags)
-        return self._split(found, elem, lanes)
+        """Read neighbouring elements of global memory, 1 to 16 bytes."""
+        packed = lanes > _COMPONENTS
+        kind, count = ("i32", lanes * WIDTHS[elem] // 32) if packed else (elem, lanes)
+        pointer = self._pointer(address, kind, count)
+        flags = (_ALIGNED | _NON_PRIVATE | _VISIBLE, alignment, self._scope(_SCOPE_WORKGROUP))
+        found = self.module.result("Load", self._vector(kind, count), pointer, *flags)
+        if not packed:
+            return self._split(found, elem, lanes)
+        part = 32 // WIDTHS[elem]
+        vector = self._vector(elem, part)
+        words = [self.module.result("Bitcast", vector, self.code.id(word)) for word in self._split(found, kind, count)]
+        return [reg for word in words for reg in self._split(word, elem, part)]
+
+    def _scope(self, number: int) -> int:
+        return self.code.id(self.code.integer(number, "i32"))
 
     def _split(self, vector: int, elem: str, lanes: int) -> list[Reg]:
         if lanes == 1:
@@ -172,11 +181,16 @@ class Workgroup:
         return self.module.result("CompositeConstruct", self._vector(values[0].elem, len(ids)), *ids)
 
     def store(self, address: Reg, values: Sequence[Reg], alignment: int) -> None:
-        """Write neighbouring elements of global memory."""
+        """Write neighbouring elements of global memory, 1 to 16 bytes."""
+        m, elem = self.module, values[0].elem
+        if len(values) > _COMPONENTS:
+            part, word = 32 // WIDTHS[elem], self.code.type("i32")
+            joined = [self._joined(values[k : k + part]) for k in range(0, len(values), part)]
+            values = [Reg(f"%{m.result('Bitcast', word, each)}", "i32") for each in joined]
         value = self._joined(values)
         pointer = self._pointer(address, values[0].elem, len(values))
-        scope = self.code.id(self.code.integer(_SCOPE_WORKGROUP, "i32"))
-        self.module.do("Store", pointer, value, _ALIGNED | _NON_PRIVATE | 0x8, alignment, scope)
+        flags = (_ALIGNED | _NON_PRIVATE | _AVAILABLE, alignment, self._scope(_SCOPE_WORKGROUP))
+        m.do("Store", pointer, value, *flags)
 
     # Workgroup memory, one range of bytes that is read and written as any type.
 
@@ -217,23 +231,21 @@ class Workgroup:
 
     def read_shared(self, index: Reg, elem: str, lanes: int = 1) -> list[Reg]:
         """Read workgroup memory as an array of vectors of `lanes` elements."""
-        scope = self.code.id(self.code.integer(_SCOPE_WORKGROUP, "i32"))
         place = self._place(index, elem, lanes)
-        found = self.module.result("Load", self._vector(elem, lanes), place, _NON_PRIVATE | 0x10, scope)
+        flags = (_NON_PRIVATE | _VISIBLE, self._scope(_SCOPE_WORKGROUP))
+        found = self.module.result("Load", self._vector(elem, lanes), place, *flags)
         return self._split(found, elem, lanes)
 
     def write_shared(self, index: Reg, values: Sequence[Reg]) -> None:
         """Write workgroup memory as an array of vectors."""
-        scope = self.code.id(self.code.integer(_SCOPE_WORKGROUP, "i32"))
         value = self._joined(values)
         place = self._place(index, values[0].elem, len(values))
-        self.module.do("Store", place, value, _NON_PRIVATE | 0x8, scope)
+        self.module.do("Store", place, value, _NON_PRIVATE | _AVAILABLE, self._scope(_SCOPE_WORKGROUP))
 
     def barrier(self) -> None:
         """Wait for all invocations of the workgroup; what they wrote before is visible after it."""
-        code = self.code
-        scope = code.id(code.integer(_SCOPE_WORKGROUP, "i32"))
-        self.module.do("ControlBarrier", scope, scope, code.id(code.integer(_ALL_MEMORY, "i32")))
+        scope = self._scope(_SCOPE_WORKGROUP)
+        self.module.do("ControlBarrier", scope, scope, self._scope(_ALL_MEMORY))
 
     # Subgroups.
 
@@ -241,9 +253,8 @@ class Workgroup:
         """Return a register of the invocation whose lane differs in the bits of a mask."""
         m, code = self.module, self.code
         m.capability("GroupNonUniformShuffle")
-        scope = code.id(code.integer(_SCOPE_SUBGROUP, "i32"))
-        other = code.id(code.integer(mask, "i32"))
-        return Reg(f"%{m.result('GroupNonUniformShuffleXor', code.type(x.elem), scope, code.id(x), other)}", x.elem)
+        operands = (self._scope(_SCOPE_SUBGROUP), code.id(x), code.id(code.integer(mask, "i32")))
+        return Reg(f"%{m.result('GroupNonUniformShuffleXor', code.type(x.elem), *operands)}", x.elem)
 
     # The end.
 
