@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt
-from ...errors import LoweringError, unsupported
+from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
 from .layouts import Layout
 from .program import Program, statement
@@ -33,48 +33,27 @@ def _through_memory(
     elem = regs[0].elem
     stored = [t.cast("arith.extui", reg, "i32") for reg in regs] if elem == "i1" else regs
     kind = stored[0].elem
-    size = WIDTHS[kind] // 8
-    rows = _Rows(target, kind)
-    first = -(-program.kept_bytes // 16) * 16 // size
-    _reserve(program, op, first * size + rows.bytes)
-    start = t.integer(first, "i32")
-
-    def places(layout: Layout) -> list[Reg]:
-        return [t.binary("arith.addi", rows.place(program, index), start) for index in program.indices(layout)]
-
-    # What other invocations still read of an earlier exchange must not be overwritten.
-    group.barrier()
-    seen: dict[str, Reg] = {}
-    for reg, place in zip(stored, places(source), strict=True):
-        if place.name not in seen:
-            seen[place.name] = reg
-            group.write_shared(place, [reg])
-    group.barrier()
-    read: dict[str, Reg] = {}
-    found = []
-    for place in places(target):
-        if place.name not in read:
-            (value,) = group.read_shared(place, kind)
-            read[place.name] = t.cast("arith.trunci", value, "i1") if elem == "i1" else value
-        found.append(read[place.name])
+    rows = Rows(target, kind)
+    with program.arena.borrowed(op, rows.bytes) as first:
+        # What other invocations still read of an earlier exchange must not be overwritten.
+        group.barrier()
+        written: set[str] = set()
+        for reg, place in zip(stored, rows.places(program, source, first), strict=True):
+            if place.name not in written:
+                written.add(place.name)
+                group.write_shared(place, [reg])
+        group.barrier()
+        read: dict[str, Reg] = {}
+        found = []
+        for place in rows.places(program, target, first):
+            if place.name not in read:
+                (value,) = group.read_shared(place, kind)
+                read[place.name] = t.cast("arith.trunci", value, "i1") if elem == "i1" else value
+            found.append(read[place.name])
     return found
 
 
-def _reserve(program: Program, op: Operation, size: int) -> None:
-    """Use this many bytes of workgroup memory.
-
-    Raises:
-        LoweringError: the device has less.
-    """
-    program.group.local_bytes = max(program.group.local_bytes, size)
-    if size > program.target.workgroup_bytes:
-        raise LoweringError(
-            f"{op.name} keeps {size} bytes of tiles in workgroup memory, and the device has "
-            f"{program.target.workgroup_bytes}"
-        )
-
-
-class _Rows:
+class Rows:
     """A tile in workgroup memory, in row-major order, with longer rows than it has."""
 
     def __init__(self, layout: Layout, kind: str) -> None:
@@ -82,12 +61,13 @@ class _Rows:
         total = 1
         for extent in layout.shape:
             total *= extent
+        self._size = size
         self._row = layout.shape[-1] if layout.shape else 1
         self._padding = max(1, _PADDING_BYTES // size) if len(layout.shape) > 1 and total > self._row > 1 else 0
         self.bytes = (total + total // max(1, self._row) * self._padding) * size
 
-    def place(self, program: Program, index: Reg) -> Reg:
-        """Return where an element is, from its index in the tile."""
+    def _place(self, program: Program, index: Reg) -> Reg:
+        """Return where an element is in the tile's memory, from its index in the tile."""
         if not self._padding:
             return index
         t, row = program.code, self._row
@@ -96,6 +76,17 @@ class _Rows:
         above = t.binary("arith.shrui", base, t.integer(row.bit_length() - 1, "i32"))
         place = t.binary("arith.addi", base, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
         return t.binary("arith.addi", place, t.integer(step + step // row * self._padding, "i32"))
+
+
+    def places(self, program: Program, layout: Layout, first: int) -> list[Reg]:
+        """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
+
+        Args:
+            first: the first byte of the tile.
+        """
+        t = program.code
+        start = t.integer(first // self._size, "i32")
+        return [t.binary("arith.addi", self._place(program, index), start) for index in program.indices(layout)]
 
 
 @statement(tt.ReduceOp)
@@ -160,13 +151,8 @@ def _across_warps(
     lane = _gathered(program, group.lane(), lanes)
     count = 1 << len(lanes)
     sizes = [WIDTHS["i32" if regs.elem == "i1" else regs.elem] // 8 for regs in next(iter(rows.values()))]
-    base = -(-program.kept_bytes // 16) * 16
-    starts = []
-    for size in sizes:
-        starts.append(base // size)
-        base += len(rows) * program.target.warps * count * size
-        base = -(-base // 16) * 16
-    _reserve(program, op, base)
+    places = [program.arena.take(op, len(rows) * program.target.warps * count * size) for size in sizes]
+    starts = [place // size for place, size in zip(places, sizes, strict=True)]
 
     def place(number: int, row: int, warp: Reg) -> Reg:
         at = t.binary("arith.addi", t.binary("arith.muli", warp, t.integer(count, "i32")), lane)
@@ -203,6 +189,8 @@ def _across_warps(
             total = read if total is None else combine(program, op, total, read)
         assert total is not None
         found[key] = total
+    for at in places:
+        program.arena.release(at)
     return found
 
 

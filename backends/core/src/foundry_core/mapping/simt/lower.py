@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...dialects import tt
+from ...front.libdevice import replace_functions
+from ...front.returns import replace_returns
 from ...front.structured import kernel
 from ...front.writes import written
 from ...parse import parse
@@ -43,7 +44,8 @@ def lower(ttgir: str, target: SimtTarget) -> Simt:
         module = parse(ttgir)
         stored = written(module)
         function = kernel(module)
-        assert isinstance(function, tt.FuncOp)
+        replace_returns(function)
+        replace_functions(function.body.block)
         program = Program(function, target)
         binary = program.write()
     group = program.group

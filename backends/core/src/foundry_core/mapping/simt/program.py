@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ... import literals
-from ...dialects import tt, ttg
+from ...dialects import tile, tt, ttg
 from ...dialects.arith import ConstantOp
 from ...dialects.llvm import AssumeOp
 from ...errors import unsupported
@@ -23,6 +23,7 @@ from ...ops.elementwise import is_elementwise
 from ..base.mlir import Reg
 from ..base.numeric import element, in_memory, in_register
 from . import layouts
+from .arena import Arena
 from .numeric import SimtNumeric
 from .target import SimtTarget
 from .workgroup import Workgroup
@@ -49,6 +50,7 @@ class Program:
         code: the same as group.code.
         values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
             pointer's register is an address, an i64.
+        arena, shared: workgroup memory, and the tiles that are in it.
         layout: the layout of a tile.
     """
 
@@ -59,9 +61,8 @@ class Program:
         self.code = self.group.code
         self.numeric = SimtNumeric(self.code)
         self.values: dict[SSAValue, Sequence[Reg]] = {}
-        # The bytes of workgroup memory that tiles have, from the beginning; what follows is free for exchanges.
-        self.kept_bytes = 0
-        self.places: dict[SSAValue, tuple[Any, int]] = {}
+        self.arena = Arena(target.workgroup_bytes)
+        self.shared: dict[SSAValue, Any] = {}
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -78,6 +79,7 @@ class Program:
                 self.code.state_multiple(reg, divisor.value.data)
             self.values[argument] = [self.read_argument(argument, reg)]
         self.block(body)
+        self.group.local_bytes = self.arena.most
         return self.group.finish(self.function.sym_name.data)
 
     def register_type(self, value: SSAValue) -> str:
@@ -262,6 +264,12 @@ def _transpose(program: Program, op: tt.TransOp) -> None:
     parts = (tuple(moved(basis) for basis in part) for part in (source.registers, source.lanes, source.warps))
     made = layouts.Layout(shape, *parts)
     program.values[op.result] = convert(program, op, program.values[op.src], made, program.layout(op.result))
+
+
+@statement(tile.KeepOp)
+def _barrier(program: Program, op: tile.KeepOp) -> None:
+    """A barrier between invocations, as tl.debug_barrier asks for."""
+    program.group.barrier()
 
 
 @statement(AssumeOp)

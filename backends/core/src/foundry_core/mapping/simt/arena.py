@@ -1,0 +1,58 @@
+"""Who has which bytes of workgroup memory, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xdsl.ir import Operation
+
+from ...errors import unsupported
+
+# Every place is a multiple of this, so that it is one of an array of any type.
+_ALIGNMENT = 16
+
+
+class Arena:
+    """Divides workgroup memory among tiles that are there at the same time.
+
+    Attributes:
+        most: the bytes that have been in use at once.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._used: list[tuple[int, int]] = []
+        self.most = 0
+
+    def take(self, op: Operation, size: int) -> int:
+        """Return the first byte of the lowest range that is free.
+
+        Raises:
+            UnsupportedOperation: the device has not so much workgroup memory.
+        """
+        at = 0
+        for low, high in sorted(self._used):
+            if at + size <= low:
+                break
+            at = -(-high // _ALIGNMENT) * _ALIGNMENT
+        if at + size > self._size:
+            raise unsupported(
+                op,
+                f"keeps {at + size} bytes of tiles in workgroup memory, of which the device has {self._size}; use smaller "
+                "blocks",
+            )
+        self._used.append((at, at + size))
+        self.most = max(self.most, at + size)
+        return at
+
+    def release(self, low: int) -> None:
+        """Free a range that begins at this byte."""
+        self._used = [each for each in self._used if each[0] != low]
+
+    @contextmanager
+    def borrowed(self, op: Operation, size: int) -> Iterator[int]:
+        """Take a range for one exchange."""
+        low = self.take(op, size)
+        yield low
+        self.release(low)
