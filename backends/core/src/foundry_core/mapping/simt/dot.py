@@ -30,21 +30,14 @@ def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
     tile = Shared(rows, program.arena.take(op, rows.bytes), regs[0].elem)
     program.shared[op.result] = tile
     program.group.barrier()
-    for reg, place in zip(regs, rows.places(program, source, tile.first), strict=True):
-        program.group.write_shared(place, [reg])
+    rows.write(program, source, tile.first, regs)
 
 
 @statement(ttg.LocalLoadOp)
 def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
     tile = program.shared[op.src]
     program.group.barrier()
-    read: dict[str, Reg] = {}
-    found = []
-    for place in tile.rows.places(program, program.layout(op.result), tile.first):
-        if place.name not in read:
-            (read[place.name],) = program.group.read_shared(place, tile.kind)
-        found.append(read[place.name])
-    program.values[op.result] = found
+    program.values[op.result] = tile.rows.read(program, program.layout(op.result), tile.first)
     if is_last_use(op, op.src):
         program.arena.release(tile.first)
 

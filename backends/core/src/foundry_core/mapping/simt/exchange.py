@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -12,7 +12,10 @@ from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
 from .layouts import Layout
 from .program import Program, statement
+from .runs import runs
 
+# The most bytes of one access.
+_WIDEST = 16
 # Rows of workgroup memory are this much longer than a tile's, so that a column is in different banks.
 _PADDING_BYTES = 16
 
@@ -37,20 +40,10 @@ def _through_memory(
     with program.arena.borrowed(op, rows.bytes) as first:
         # What other invocations still read of an earlier exchange must not be overwritten.
         group.barrier()
-        written: set[str] = set()
-        for reg, place in zip(stored, rows.places(program, source, first), strict=True):
-            if place.name not in written:
-                written.add(place.name)
-                group.write_shared(place, [reg])
+        rows.write(program, source, first, stored)
         group.barrier()
-        read: dict[str, Reg] = {}
-        found = []
-        for place in rows.places(program, target, first):
-            if place.name not in read:
-                (value,) = group.read_shared(place, kind)
-                read[place.name] = t.cast("arith.trunci", value, "i1") if elem == "i1" else value
-            found.append(read[place.name])
-    return found
+        found = rows.read(program, target, first)
+    return [t.cast("arith.trunci", reg, "i1") for reg in found] if elem == "i1" else found
 
 
 class Rows:
@@ -61,7 +54,7 @@ class Rows:
         total = 1
         for extent in layout.shape:
             total *= extent
-        self._size = size
+        self._kind, self._size = kind, size
         self._row = layout.shape[-1] if layout.shape else 1
         self._padding = max(1, _PADDING_BYTES // size) if len(layout.shape) > 1 and total > self._row > 1 else 0
         self.bytes = (total + total // max(1, self._row) * self._padding) * size
@@ -78,15 +71,43 @@ class Rows:
         return t.binary("arith.addi", place, t.integer(step + step // row * self._padding, "i32"))
 
 
-    def places(self, program: Program, layout: Layout, first: int) -> list[Reg]:
-        """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
-
-        Args:
-            first: the first byte of the tile.
-        """
+    def _places(self, program: Program, layout: Layout, first: int) -> list[Reg]:
+        """Return where the elements of a layout's registers are, in an array that begins with workgroup memory."""
         t = program.code
         start = t.integer(first // self._size, "i32")
         return [t.binary("arith.addi", self._place(program, index), start) for index in program.indices(layout)]
+
+    def _runs(self, program: Program, places: Sequence[Reg]) -> Iterator[tuple[list[int], Reg]]:
+        """Divide registers into accesses; the index of each is that of a vector of its width."""
+        t = program.code
+        # One register for each place: where a layout repeats, several hold the same element.
+        distinct = list({place.name: number for number, place in reversed(list(enumerate(places)))}.values())
+        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, _WIDEST // self._size):
+            numbers = [distinct[k] for k in run]
+            index = places[numbers[0]]
+            if len(numbers) > 1:
+                index = t.binary("arith.shrui", index, t.integer(len(numbers).bit_length() - 1, "i32"))
+            yield numbers, index
+
+    def write(self, program: Program, layout: Layout, first: int, regs: Sequence[Reg]) -> None:
+        """Write a tile.
+
+        Args:
+            first: the first byte of the tile in workgroup memory.
+        """
+        for numbers, index in self._runs(program, self._places(program, layout, first)):
+            program.group.write_shared(index, [regs[k] for k in numbers])
+
+    def read(self, program: Program, layout: Layout, first: int, wanted: Sequence[int] | None = None) -> list[Reg]:
+        """Read a tile, or some registers of its layout."""
+        places = self._places(program, layout, first)
+        if wanted is not None:
+            places = [places[k] for k in wanted]
+        found: dict[str, Reg] = {}
+        for numbers, index in self._runs(program, places):
+            regs = program.group.read_shared(index, self._kind, len(numbers))
+            found.update((places[k].name, reg) for k, reg in zip(numbers, regs, strict=True))
+        return [found[place.name] for place in places]
 
 
 @statement(tt.ReduceOp)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
@@ -11,6 +9,7 @@ from ...dialects import tt
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element, in_memory, in_register, scalar_type
 from .program import Program, statement
+from .runs import runs
 
 # The most bytes of one access.
 _WIDEST = 16
@@ -37,31 +36,6 @@ def _add(program: Program, op: tt.AddPtrOp) -> None:
     ]
 
 
-def _runs(program: Program, addresses: Sequence[Reg], others: Sequence[object], size: int) -> Iterator[list[int]]:
-    """Divide registers into accesses: registers of neighbouring elements, as many as their alignment allows.
-
-    Args:
-        others: what the registers of one access must have in common.
-        size: bytes of an element.
-    """
-    t = program.code
-    parts = [t.parts(address) for address in addresses]
-    order = sorted(range(len(addresses)), key=lambda k: (parts[k][0].name, parts[k][1]))
-    at = 0
-    while at < len(order):
-        base, step = parts[order[at]]
-        run = 1
-        while run * size < _WIDEST:
-            more = order[at + run : at + 2 * run]
-            fits = len(more) == run and t.multiple(addresses[order[at]]) % (2 * run * size) == 0
-            expected = [(base, step + (run + k) * size) for k in range(run)]
-            if not fits or [parts[k] for k in more] != expected or any(others[k] != others[order[at]] for k in more):
-                break
-            run *= 2
-        yield order[at : at + run]
-        at += run
-
-
 @statement(tt.LoadOp)
 def _load(program: Program, op: tt.LoadOp) -> None:
     t = program.code
@@ -81,7 +55,7 @@ def _load(program: Program, op: tt.LoadOp) -> None:
             continue
         seen[key] = number
         distinct.append(number)
-    for run in _runs(program, [addresses[k] for k in distinct], [masks[k] for k in distinct], size):
+    for run in runs(t, [addresses[k] for k in distinct], [masks[k] for k in distinct], size, _WIDEST // size):
         run = [distinct[k] for k in run]
 
         def read(run: list[int] = run) -> list[Reg]:
@@ -104,7 +78,7 @@ def _store(program: Program, op: tt.StoreOp) -> None:
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
     once = _written_once(program, op)
     kept = list({(address, mask): k for k, (address, mask) in enumerate(zip(addresses, masks, strict=True))}.values())
-    for run in _runs(program, [addresses[k] for k in kept], [masks[k] for k in kept], size):
+    for run in runs(t, [addresses[k] for k in kept], [masks[k] for k in kept], size, _WIDEST // size):
         run = [kept[k] for k in run]
 
         def write(run: list[int] = run) -> None:

@@ -25,6 +25,11 @@ _ALIGNED, _AVAILABLE, _VISIBLE, _NON_PRIVATE = 0x2, 0x8, 0x10, 0x20
 _COMPONENTS = 4
 
 
+def _form(elem: str, lanes: int) -> tuple[str, int]:
+    """Return the type and number of components in which neighbouring elements are read and written."""
+    return (elem, lanes) if lanes <= _COMPONENTS else ("i32", lanes * WIDTHS[elem] // 32)
+
+
 class Workgroup:
     """What invocations are to a Vulkan device.
 
@@ -153,17 +158,30 @@ class Workgroup:
 
     def load(self, address: Reg, elem: str, lanes: int, alignment: int) -> list[Reg]:
         """Read neighbouring elements of global memory, 1 to 16 bytes."""
-        packed = lanes > _COMPONENTS
-        kind, count = ("i32", lanes * WIDTHS[elem] // 32) if packed else (elem, lanes)
+        kind, count = _form(elem, lanes)
         pointer = self._pointer(address, kind, count)
         flags = (_ALIGNED | _NON_PRIVATE | _VISIBLE, alignment, self._scope(_SCOPE_WORKGROUP))
-        found = self.module.result("Load", self._vector(kind, count), pointer, *flags)
-        if not packed:
-            return self._split(found, elem, lanes)
-        part = 32 // WIDTHS[elem]
-        vector = self._vector(elem, part)
-        words = [self.module.result("Bitcast", vector, self.code.id(word)) for word in self._split(found, kind, count)]
+        return self._unpacked(self.module.result("Load", self._vector(kind, count), pointer, *flags), elem, lanes)
+
+    def _unpacked(self, vector: int, elem: str, lanes: int) -> list[Reg]:
+        """Return the elements of what was read."""
+        kind, count = _form(elem, lanes)
+        if kind == elem:
+            return self._split(vector, elem, lanes)
+        part = lanes // count
+        type = self._vector(elem, part)
+        words = [self.module.result("Bitcast", type, self.code.id(word)) for word in self._split(vector, kind, count)]
         return [reg for word in words for reg in self._split(word, elem, part)]
+
+    def _packed(self, values: Sequence[Reg]) -> tuple[int, str, int]:
+        """Return what is written, and the type and number of its components."""
+        elem = values[0].elem
+        kind, count = _form(elem, len(values))
+        if kind != elem:
+            part, word = len(values) // count, self.code.type(kind)
+            joined = [self._joined(values[k : k + part]) for k in range(0, len(values), part)]
+            values = [Reg(f"%{self.module.result('Bitcast', word, each)}", kind) for each in joined]
+        return self._joined(values), kind, count
 
     def _scope(self, number: int) -> int:
         return self.code.id(self.code.integer(number, "i32"))
@@ -182,15 +200,9 @@ class Workgroup:
 
     def store(self, address: Reg, values: Sequence[Reg], alignment: int) -> None:
         """Write neighbouring elements of global memory, 1 to 16 bytes."""
-        m, elem = self.module, values[0].elem
-        if len(values) > _COMPONENTS:
-            part, word = 32 // WIDTHS[elem], self.code.type("i32")
-            joined = [self._joined(values[k : k + part]) for k in range(0, len(values), part)]
-            values = [Reg(f"%{m.result('Bitcast', word, each)}", "i32") for each in joined]
-        value = self._joined(values)
-        pointer = self._pointer(address, values[0].elem, len(values))
+        value, kind, count = self._packed(values)
         flags = (_ALIGNED | _NON_PRIVATE | _AVAILABLE, alignment, self._scope(_SCOPE_WORKGROUP))
-        m.do("Store", pointer, value, *flags)
+        self.module.do("Store", self._pointer(address, kind, count), value, *flags)
 
     # Workgroup memory, one range of bytes that is read and written as any type.
 
@@ -231,15 +243,15 @@ class Workgroup:
 
     def read_shared(self, index: Reg, elem: str, lanes: int = 1) -> list[Reg]:
         """Read workgroup memory as an array of vectors of `lanes` elements."""
-        place = self._place(index, elem, lanes)
+        kind, count = _form(elem, lanes)
+        place = self._place(index, kind, count)
         flags = (_NON_PRIVATE | _VISIBLE, self._scope(_SCOPE_WORKGROUP))
-        found = self.module.result("Load", self._vector(elem, lanes), place, *flags)
-        return self._split(found, elem, lanes)
+        return self._unpacked(self.module.result("Load", self._vector(kind, count), place, *flags), elem, lanes)
 
     def write_shared(self, index: Reg, values: Sequence[Reg]) -> None:
         """Write workgroup memory as an array of vectors."""
-        value = self._joined(values)
-        place = self._place(index, values[0].elem, len(values))
+        value, kind, count = self._packed(values)
+        place = self._place(index, kind, count)
         self.module.do("Store", place, value, _NON_PRIVATE | _AVAILABLE, self._scope(_SCOPE_WORKGROUP))
 
     def barrier(self) -> None:
