@@ -9,6 +9,7 @@ from typing import Any
 
 from ..scalars import passed
 from ..spans import reached
+from .array import DeviceTensor
 from .device import Buffer, Device, Pipeline
 
 
@@ -38,14 +39,23 @@ class Launcher:
     def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         """Run the kernel for every program of the grid, whose extents are at least 1."""
         device = self._device
-        tensors = [arguments[number] for number in self._pointers]
+        tensors = [arguments[number] for number in self._pointers if type(arguments[number]) is not DeviceTensor]
+        if not tensors:
+            values = [
+                argument.device_address if convert is None else convert(argument)
+                for convert, argument in zip(self._convert, arguments, strict=True)
+            ]
+            device.launch(self._pipeline, grid, self._struct.pack(*values))
+            return
         spans = reached(tensors, whole=True)
         buffers = [Buffer(device, high - low, of_host=True) for low, high in spans]
         for (low, high), buffer in zip(spans, buffers, strict=True):
             ctypes.memmove(buffer.mapped, low, high - low)
 
         def address(tensor: Any) -> int:
-            at = tensor.data_ptr()
+            at = int(tensor.data_ptr())
+            if type(tensor) is DeviceTensor:
+                return at
             for (low, high), buffer in zip(spans, buffers, strict=True):
                 if low <= at < high:
                     return int(buffer.address + at - low)
@@ -58,6 +68,8 @@ class Launcher:
         device.launch(self._pipeline, grid, self._struct.pack(*values))
         device.wait()
         for number in self._written:
+            if type(arguments[number]) is DeviceTensor:
+                continue
             at = arguments[number].data_ptr()
             for (low, high), buffer in zip(spans, buffers, strict=True):
                 if low <= at < high:

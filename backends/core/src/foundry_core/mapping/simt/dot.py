@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt, ttg
+from ...effects import writes
 from ..base.mlir import Reg
 from ..base.numeric import element
 from .exchange import Rows
@@ -35,11 +36,68 @@ def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
 
 @statement(ttg.LocalLoadOp)
 def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
-    tile = program.shared[op.src]
     program.group.barrier()
+    if _is_only_multiplied(op):
+        # The product reads what it needs when it needs it: all of it at once would not fit in registers.
+        return
+    tile = program.shared[op.src]
     program.values[op.result] = tile.rows.read(program, program.layout(op.result), tile.first)
-    if is_last_use(op, op.src):
-        program.arena.release(tile.first)
+    _release(program, op, op)
+
+
+def _is_only_multiplied(op: ttg.LocalLoadOp) -> bool:
+    """Return whether the one use of a tile is a product in the same block, with nothing between that writes memory."""
+    uses = list(op.result.uses)
+    if len(uses) != 1 or not isinstance(uses[0].operation, tt.DotOp):
+        return False
+    dot, between = uses[0].operation, op.next_op
+    while between is not None and between is not dot:
+        if not isinstance(between, ttg.LocalLoadOp) and writes(between):
+            return False
+        between = between.next_op
+    return between is dot
+
+
+def _release(program: Program, load: ttg.LocalLoadOp, user: Operation) -> None:
+    if is_last_use(load, load.src):
+        program.arena.release(program.shared[load.src].first)
+
+
+# How many steps along K are read from workgroup memory at once.
+_STEPS = 4
+
+
+class _Operand:
+    """An operand of a product: its registers, or workgroup memory from which they are read in steps along K."""
+
+    def __init__(self, program: Program, value: SSAValue, axis: int) -> None:
+        self._program = program
+        self._layout = program.layout(value)
+        self._regs = dict(enumerate(program.values.get(value, ())))
+        self._load = value.owner if value not in program.values else None
+        extents = self._layout.shape
+        stride = 1 if axis == len(extents) - 1 else extents[-1]
+        self._step = [offset // stride % extents[axis] for offset in self._layout.offsets]
+
+    def at(self, index: int, step: int) -> Reg:
+        """Return the register of an element, which is at a step along K."""
+        register = self._layout.register_of[index]
+        if register not in self._regs:
+            assert isinstance(self._load, ttg.LocalLoadOp)
+            tile = self._program.shared[self._load.src]
+            first = step // _STEPS * _STEPS
+            wanted = [
+                number
+                for number, at in enumerate(self._step)
+                if first <= at < first + _STEPS and self._layout.register_of[self._layout.offsets[number]] == number
+            ]
+            read = tile.rows.read(self._program, self._layout, tile.first, wanted)
+            self._regs.update(zip(wanted, read, strict=True))
+        return self._regs[register]
+
+    def close(self) -> None:
+        if isinstance(self._load, ttg.LocalLoadOp):
+            _release(self._program, self._load, self._load)
 
 
 def is_last_use(op: Operation, value: SSAValue) -> bool:
@@ -59,24 +117,23 @@ def is_last_use(op: Operation, value: SSAValue) -> bool:
 @statement(tt.DotOp)
 def _dot(program: Program, op: tt.DotOp) -> None:
     t, numeric = program.code, program.numeric
-    a, b, c = program.layout(op.a), program.layout(op.b), program.layout(op.c)
-    x, y, z = (program.values[value] for value in (op.a, op.b, op.c))
-    (*_, rows, depth), columns = a.shape, b.shape[-1]
-    elem = element(op.c.type, op)
-    held = z[0].elem
-    widen = {"i8": "arith.extsi"}.get(x[0].elem)
-    if widen:
-        x, y = ([t.cast(widen, reg, held) for reg in regs] for regs in (x, y))
-    found = []
-    for number, offset in enumerate(c.offsets):
-        batch, row, column = offset // (rows * columns), offset // columns % rows, offset % columns
-        total = z[number]
-        for k in range(depth):
-            left = x[a.register_of[(batch * rows + row) * depth + k]]
-            right = y[b.register_of[(batch * depth + k) * columns + column]]
-            total = _step(program, left, right, total)
-        found.append(numeric.rounded(total, elem))
-    program.values[op.result] = found
+    c = program.layout(op.c)
+    *_, rows, depth = op.a.type.get_shape()
+    columns = op.b.type.get_shape()[-1]
+    a, b = (_Operand(program, value, len(value.type.get_shape()) - 1 - k) for k, value in enumerate((op.a, op.b)))
+    totals = list(program.values[op.c])
+    signed = element(op.a.type, op) == "i8"
+    for k in range(depth):
+        for number, offset in enumerate(c.offsets):
+            batch, row, column = offset // (rows * columns), offset // columns % rows, offset % columns
+            left = a.at((batch * rows + row) * depth + k, k)
+            right = b.at((batch * depth + k) * columns + column, k)
+            if signed:
+                left, right = (t.cast("arith.extsi", reg, "i32") for reg in (left, right))
+            totals[number] = _step(program, left, right, totals[number])
+    a.close()
+    b.close()
+    program.values[op.result] = [numeric.rounded(total, element(op.c.type, op)) for total in totals]
 
 
 def _step(program: Program, left: Reg, right: Reg, total: Reg) -> Reg:
