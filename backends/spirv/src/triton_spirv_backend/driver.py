@@ -1,112 +1,16 @@
-"""Launch kernels on an OpenCL device, and describe the device to Triton.
+"""Chooses the road to the device: OpenCL, or Vulkan.
 
 Environment:
-    FOUNDRY_SPIRV_DEVICE: the device to use: its number among all OpenCL devices, or a part of its name or of its
-        platform's name. Default: the first device that accepts SPIR-V.
-    FOUNDRY_SPIRV_MEMORY: how kernels access the caller's arrays, `svm` or `buffer` (see foundry_core.opencl).
-        Default: zero-copy if the device supports it, else buffers.
-
-A launch returns when the kernel has finished. Arguments may be foundry_core.tensor.Tensor (NumPy), torch CPU tensors,
-or anything with `data_ptr`, `dtype` and `untyped_storage`.
+    FOUNDRY_SPIRV_API: `opencl` (the default) or `vulkan`.
 """
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from foundry_core.driver import OpenCLDriver
-from foundry_core.launches import Grid, SynchronousLauncher
-from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_pocl
-from triton.backends.compiler import GPUTarget
-
-from . import vulkan
-from .compiler import target
-
-if TYPE_CHECKING:
-    import pyopencl as cl
-
-DEVICE_VARIABLE = "FOUNDRY_SPIRV_DEVICE"
-MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
-
-
-def choose_device() -> cl.Device:
-    """Return the device that the environment selects.
-
-    Raises:
-        DeviceError: there is no such device; the message lists the available devices.
-    """
-    return find(os.environ.get(DEVICE_VARIABLE, ""), variable=DEVICE_VARIABLE)
-
-
-@functools.cache
-def open_device() -> Device:
-    """Return the device that the environment selects. Each process opens it once.
-
-    Raises:
-        DeviceError: there is no such device, or it does not support what the environment asks for.
-    """
-    memory = os.environ.get(MEMORY_VARIABLE, "")
-    if memory and memory not in list(Memory):
-        raise DeviceError(
-            f"{MEMORY_VARIABLE}={memory} is not a memory mode", why=f"the modes are {' and '.join(Memory)}"
-        )
-    return Device(choose_device(), Memory(memory) if memory else None)
-
-
-class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
-    """Launches one compiled kernel on the OpenCL device."""
-
-    _launcher: Launcher | None = None
-
-    def prepare(self, function: tuple[Any, str]) -> None:
-        if self._launcher is None:
-            self._launcher = open_device().launcher(
-                *function,
-                self.parameters.types,
-                tables=1 if self.log is not None else 0,
-                addresses=self.addresses,
-            )
-
-    def launch(self, grid: Grid, function: tuple[Any, str], arguments: Sequence[Any]) -> None:
-        assert self._launcher is not None
-        with open_device().logging(self.log) as tables:
-            self._launcher(grid, arguments, tables)
-
-
-class SpirvDriver(OpenCLDriver):
-    """The OpenCL device of a process, for Triton's runtime."""
-
-    def __init__(self) -> None:
-        # A program is one work-item.
-        super().__init__(warp_size=1)
-        self.launcher_cls = SpirvLauncher
-
-    def device(self) -> Device:
-        return open_device()
-
-    @classmethod
-    def inactive_reason(cls) -> str:
-        try:
-            choose_device()
-        except DeviceError as error:
-            return str(error)
-        return ""
-
-    def get_current_target(self) -> GPUTarget:
-        try:
-            opened = open_device().cl
-        except DeviceError:
-            # Triton calls this without a device only in compile-only mode. Any target will do then.
-            return target(WorkItemTarget())
-        vector_bytes = 4 * opened.native_vector_width_float
-        # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
-        intrinsics = is_pocl(opened) and has_fma(opened)
-        return target(WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(opened))))
-
 
 if os.environ.get("FOUNDRY_SPIRV_API") == "vulkan":
-    SpirvDriver = vulkan.VulkanDriver
+    from .vulkan import VulkanDriver as SpirvDriver
+else:
+    from .opencl import SpirvDriver  # type: ignore[assignment]
+
+__all__ = ["SpirvDriver"]

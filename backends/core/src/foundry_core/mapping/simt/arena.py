@@ -25,6 +25,11 @@ class Arena:
         self._used: list[tuple[int, int]] = []
         self.most = 0
 
+    @property
+    def free(self) -> int:
+        """Return the bytes behind everything that is in use."""
+        return self._size - max((-(-high // _ALIGNMENT) * _ALIGNMENT for _, high in self._used), default=0)
+
     def take(self, op: Operation, size: int) -> int:
         """Return the first byte of the lowest range that is free.
 

@@ -27,7 +27,7 @@ class Shared:
 def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
     assert op.src is not None
     regs, source = program.values[op.src], program.layout(op.src)
-    rows = Rows(source, regs[0].elem)
+    rows = Rows(source.shape, regs[0].elem)
     tile = Shared(rows, program.arena.take(op, rows.bytes), regs[0].elem)
     program.shared[op.result] = tile
     program.group.barrier()

@@ -36,27 +36,65 @@ def _through_memory(
     elem = regs[0].elem
     stored = [t.cast("arith.extui", reg, "i32") for reg in regs] if elem == "i1" else regs
     kind = stored[0].elem
-    rows = Rows(target, kind)
-    with program.arena.borrowed(op, rows.bytes) as first:
-        # What other invocations still read of an earlier exchange must not be overwritten.
-        group.barrier()
-        rows.write(program, source, first, stored)
-        group.barrier()
-        found = rows.read(program, target, first)
-    return [t.cast("arith.trunci", reg, "i1") for reg in found] if elem == "i1" else found
+    found: dict[int, Reg] = {}
+    for of_source, of_target, part, elsewhere in _parts(program, source, target, kind):
+        rows = Rows(part.shape, kind)
+        with program.arena.borrowed(op, rows.bytes) as first:
+            # What other invocations still read of an earlier exchange must not be overwritten.
+            group.barrier()
+            rows.write(program, part, first, [stored[number] for number in of_source])
+            group.barrier()
+            found.update(zip(of_target, rows.read(program, elsewhere, first), strict=True))
+    results = [found[number] for number in range(target.size)]
+    return [t.cast("arith.trunci", reg, "i1") for reg in results] if elem == "i1" else results
+
+
+def _parts(
+    program: Program, source: Layout, target: Layout, kind: str
+) -> Iterator[tuple[list[int], list[int], Layout, Layout]]:
+    """Divide a tile along its first dimension into parts that fit into workgroup memory, if registers allow it.
+
+    Yields the registers of both layouts that a part has, and both layouts of the part.
+    """
+    shape, cut = source.shape, 0
+    row = 1
+    for extent in shape[1:]:
+        row *= extent
+    while Rows((shape[0] >> cut, *shape[1:]), kind).bytes > program.arena.free:
+        basis = shape[0] >> cut + 1
+        if basis == 0 or basis * row not in source.registers or basis * row not in target.registers:
+            break
+        cut += 1
+    whole = shape[0] >> cut
+    mask = (shape[0] - whole) * row
+    smaller = [
+        Layout(
+            (whole, *shape[1:]),
+            tuple(basis for basis in layout.registers if not basis & mask),
+            layout.lanes,
+            layout.warps,
+        )
+        for layout in (source, target)
+    ]
+    for part in range(1 << cut):
+        numbers = [
+            [number for number, offset in enumerate(layout.offsets) if offset & mask == part * whole * row]
+            for layout in (source, target)
+        ]
+        yield numbers[0], numbers[1], smaller[0], smaller[1]
 
 
 class Rows:
     """A tile in workgroup memory, in row-major order, with longer rows than it has."""
 
-    def __init__(self, layout: Layout, kind: str) -> None:
+    def __init__(self, shape: Sequence[int], kind: str) -> None:
         size = WIDTHS[kind] // 8
         total = 1
-        for extent in layout.shape:
+        for extent in shape:
             total *= extent
         self._kind, self._size = kind, size
-        self._row = layout.shape[-1] if layout.shape else 1
-        self._padding = max(1, _PADDING_BYTES // size) if len(layout.shape) > 1 and total > self._row > 1 else 0
+        self._row = shape[-1] if shape else 1
+        self._padding = max(1, _PADDING_BYTES // size) if len(shape) > 1 and total > self._row > 1 else 0
         self.bytes = (total + total // max(1, self._row) * self._padding) * size
 
     def _place(self, program: Program, index: Reg) -> Reg:

@@ -20,7 +20,8 @@ _NUM_WORKGROUPS, _WORKGROUP_ID, _LOCAL_INDEX, _LANE, _WARP = 24, 26, 29, 41, 40
 _SCOPE_WORKGROUP, _SCOPE_SUBGROUP = 2, 3
 # Acquire and release, of buffers and of workgroup memory, made available and visible to the others.
 _ALL_MEMORY = 0x8 | 0x40 | 0x100 | 0x2000 | 0x4000
-_ALIGNED, _AVAILABLE, _VISIBLE, _NON_PRIVATE = 0x2, 0x8, 0x10, 0x20
+# Barriers make what was written available and visible; single accesses need not.
+_ALIGNED, _NON_PRIVATE = 0x2, 0x20
 # A vector of Vulkan's SPIR-V has no more components.
 _COMPONENTS = 4
 
@@ -160,7 +161,7 @@ class Workgroup:
         """Read neighbouring elements of global memory, 1 to 16 bytes."""
         kind, count = _form(elem, lanes)
         pointer = self._pointer(address, kind, count)
-        flags = (_ALIGNED | _NON_PRIVATE | _VISIBLE, alignment, self._scope(_SCOPE_WORKGROUP))
+        flags = (_ALIGNED | _NON_PRIVATE, alignment)
         return self._unpacked(self.module.result("Load", self._vector(kind, count), pointer, *flags), elem, lanes)
 
     def _unpacked(self, vector: int, elem: str, lanes: int) -> list[Reg]:
@@ -201,7 +202,7 @@ class Workgroup:
     def store(self, address: Reg, values: Sequence[Reg], alignment: int) -> None:
         """Write neighbouring elements of global memory, 1 to 16 bytes."""
         value, kind, count = self._packed(values)
-        flags = (_ALIGNED | _NON_PRIVATE | _AVAILABLE, alignment, self._scope(_SCOPE_WORKGROUP))
+        flags = (_ALIGNED | _NON_PRIVATE, alignment)
         self.module.do("Store", self._pointer(address, kind, count), value, *flags)
 
     # Workgroup memory, one range of bytes that is read and written as any type.
@@ -245,14 +246,13 @@ class Workgroup:
         """Read workgroup memory as an array of vectors of `lanes` elements."""
         kind, count = _form(elem, lanes)
         place = self._place(index, kind, count)
-        flags = (_NON_PRIVATE | _VISIBLE, self._scope(_SCOPE_WORKGROUP))
-        return self._unpacked(self.module.result("Load", self._vector(kind, count), place, *flags), elem, lanes)
+        return self._unpacked(self.module.result("Load", self._vector(kind, count), place, _NON_PRIVATE), elem, lanes)
 
     def write_shared(self, index: Reg, values: Sequence[Reg]) -> None:
         """Write workgroup memory as an array of vectors."""
         value, kind, count = self._packed(values)
         place = self._place(index, kind, count)
-        self.module.do("Store", place, value, _NON_PRIVATE | _AVAILABLE, self._scope(_SCOPE_WORKGROUP))
+        self.module.do("Store", place, value, _NON_PRIVATE)
 
     def barrier(self) -> None:
         """Wait for all invocations of the workgroup; what they wrote before is visible after it."""
