@@ -21,7 +21,10 @@ from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
 from triton.backends.compiler import GPUTarget
 
-_ARCH = re.compile(r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)")
+_ARCH = re.compile(
+    r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[01])"
+    r"-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)"
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,15 @@ def is_vulkan(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s32-l49152-a256."""
-    arch = f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}"
+    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f1-d16-z16.32.64-n16.32.64."""
+    denormals, special, nearest = (
+        ".".join(map(str, widths))
+        for widths in (device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
+    )
+    arch = (
+        f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{device.fuses:d}"
+        f"-d{denormals}-z{special}-n{nearest}"
+    )
     return GPUTarget("spirv", arch, device.warp_size)
 
 
@@ -54,8 +64,12 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
     """
     arch = _ARCH.fullmatch(target.arch)
     if arch is None:
-        raise ValueError(f"spirv has no target {target.arch!r}; one is called vulkan-s32-l49152-a256")
-    return SimtTarget(int(arch["warp"]), warps, int(arch["local"]), int(arch["arguments"]))
+        raise ValueError(f"spirv has no target {target.arch!r}; see triton_spirv_backend.vulkan.target")
+    denormals, special, nearest = (
+        tuple(int(width) for width in arch[name].split(".") if width) for name in ("denormals", "special", "nearest")
+    )
+    numbers = (int(arch[name]) for name in ("local", "arguments"))
+    return SimtTarget(int(arch["warp"]), warps, *numbers, arch["fuses"] == "1", denormals, special, nearest)
 
 
 def add_stages(stages: dict[str, Any], options: VulkanOptions, target: GPUTarget) -> None:

@@ -9,11 +9,13 @@ Environment:
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from functools import cache
 from typing import Any
 
 from ..mapping.simt.target import SimtTarget
+from ..mapping.simt.workgroup import Workgroup
 from ..ran import Kind, Ran
 from .library import Messages, Properties, VulkanError, library
 
@@ -21,6 +23,7 @@ DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
 _CPU = 4
+_FMA = 50
 # What every kernel needs, and how a refusal names it.
 _NEEDED = {
     "device_address": "bufferDeviceAddress",
@@ -183,7 +186,36 @@ class Device:
     def target(self, warps: int) -> SimtTarget:
         """Return what the mapping must know."""
         known = self.properties
-        return SimtTarget(known.subgroup, warps, known.workgroup_bytes, known.push_bytes)
+
+        def widths(name: str) -> tuple[int, ...]:
+            return tuple(width for width in (16, 32, 64) if getattr(known, f"{name}{width}"))
+
+        return SimtTarget(
+            known.subgroup,
+            warps,
+            known.workgroup_bytes,
+            known.push_bytes,
+            self.fuses,
+            widths("denorm"),
+            widths("special"),
+            widths("nearest"),
+        )
+
+    @functools.cached_property
+    def fuses(self) -> bool:
+        """Whether the device rounds a fused multiply and add once, found by trying: Vulkan lets it round twice."""
+        group = Workgroup(SimtTarget(self.properties.subgroup, 1))
+        group.parameter("i64")
+        (base,) = group.arguments()
+        x, y, z, _ = group.load(base, "f32", 4, 16)
+        group.store(base, [group.code.extended(_FMA, x, y, z)], 4)
+        pipeline = Pipeline(self, group.finish("fuses"), "fuses", 8, self.properties.subgroup)
+        buffer = Buffer(self, 16, of_host=True)
+        numbers = (ctypes.c_float * 4).from_address(buffer.mapped)
+        numbers[:] = (1 + 2.0**-12, 1 + 2.0**-12, -(1 + 2.0**-11), 0.0)
+        self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(8, "little"))
+        self.wait()
+        return numbers[0] == 2.0**-24
 
     def ran(self) -> Ran:
         """Return the description of this device for reports."""

@@ -28,7 +28,7 @@ class Properties(ctypes.Structure):
 
     _fields_ = (
         ("name", c_char * 256),
-        ("driver", c_char * 256),
+        ("driver", c_char * 512),
         ("uuid", c_uint8 * 16),
         *(
             (name, c_uint32)
@@ -36,7 +36,8 @@ class Properties(ctypes.Structure):
                 "api vendor type subgroup least_subgroup most_subgroup workgroup_bytes push_bytes invocations "
                 "int8 int16 int64 float16 float64 bfloat16 memory_model explicit_layout cooperative float_atomics "
                 "float_atomic_add64 int64_atomics shuffle device_address push8 push16 storage8 storage16 size_control "
-                "denorm16 denorm32 denorm64 timestamps buffer_atomics64"
+                "denorm16 denorm32 denorm64 special16 special32 special64 nearest16 nearest32 nearest64 timestamps "
+                "buffer_atomics64"
             ).split()
         ),
         ("timestamp_ns", c_float),

@@ -141,12 +141,13 @@ EXPORT int foundry_vulkan_count(void) { return (int)physical_count; }
 
 /* What a kernel or the runtime may ask of a device. One structure, so that Python reads it with one call. */
 typedef struct {
-    char name[256], driver[256];
+    char name[256], driver[512];
     uint8_t uuid[16];
     uint32_t api, vendor, type, subgroup, least_subgroup, most_subgroup, workgroup_bytes, push_bytes, invocations;
     uint32_t int8, int16, int64, float16, float64, bfloat16, memory_model, explicit_layout, cooperative, float_atomics,
         float_atomic_add64, int64_atomics, shuffle, device_address, push8, push16, storage8, storage16, size_control,
-        denorm16, denorm32, denorm64, timestamps, buffer_atomics64;
+        denorm16, denorm32, denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps,
+        buffer_atomics64;
     float timestamp_ns;
     uint64_t memory_bytes, grid[3];
 } Properties;
@@ -232,6 +233,9 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->size_control = f.v13.subgroupSizeControl && f.v13.computeFullSubgroups;
     p->denorm16 = floats.shaderDenormPreserveFloat16, p->denorm32 = floats.shaderDenormPreserveFloat32;
     p->denorm64 = floats.shaderDenormPreserveFloat64;
+    p->special16 = floats.shaderSignedZeroInfNanPreserveFloat16, p->nearest16 = floats.shaderRoundingModeRTEFloat16;
+    p->special32 = floats.shaderSignedZeroInfNanPreserveFloat32, p->nearest32 = floats.shaderRoundingModeRTEFloat32;
+    p->special64 = floats.shaderSignedZeroInfNanPreserveFloat64, p->nearest64 = floats.shaderRoundingModeRTEFloat64;
     p->timestamps = limits->timestampComputeAndGraphics, p->timestamp_ns = limits->timestampPeriod;
     for (uint32_t i = 0; i < memory.memoryHeapCount; i++)
         if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && memory.memoryHeaps[i].size > p->memory_bytes)
@@ -373,7 +377,6 @@ static VkCommandBuffer begin(Device *d) {
 }
 
 static uint64_t submit(Device *d, VkCommandBuffer commands) {
-    /* What the device wrote, the host may read. */
     if (bad(vkEndCommandBuffer(commands), "a command buffer")) return 0;
     uint64_t number = d->submitted + 1;
     VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,

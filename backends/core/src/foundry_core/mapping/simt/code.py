@@ -183,7 +183,10 @@ class Code:
     def unary(self, name: str, x: Reg) -> Reg:
         if name != "arith.negf":
             raise KeyError(name)
-        return self._pure("FNegate", x.elem, x)
+        # FNegate may flush a subnormal.
+        bits = f"i{WIDTHS[x.elem]}"
+        sign = self.integer(1 << WIDTHS[x.elem] - 1, bits)
+        return self.cast("arith.bitcast", self.binary("arith.xori", self.cast("arith.bitcast", x, bits), sign), x.elem)
 
     def binary(self, name: str, x: Reg, y: Reg) -> Reg:
         if x.elem == "i1":

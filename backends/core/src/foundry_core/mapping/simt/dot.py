@@ -137,8 +137,10 @@ def _dot(program: Program, op: tt.DotOp) -> None:
 
 
 def _step(program: Program, left: Reg, right: Reg, total: Reg) -> Reg:
-    """Return left * right + total. Of floats, the device decides whether the product is rounded."""
+    """Return left * right + total. Of floats, the product is rounded if the device has no fused instruction."""
     t = program.code
     if total.elem[0] == "f":
-        return program.numeric.library("fma", [left, right, total])
+        if program.target.fuses:
+            return program.numeric.multiply_add(left, right, total)
+        return t.binary("arith.addf", t.binary("arith.mulf", left, right), total)
     return t.binary("arith.addi", t.binary("arith.muli", left, right), total)

@@ -15,11 +15,6 @@ from .runs import runs
 _WIDEST = 16
 
 
-def _memory_type(elem: str) -> str:
-    """Return the type with which an element is read and written; f16 has an instruction that converts it."""
-    return "f16" if elem == "f16" else in_memory(elem)
-
-
 def _pointee(op: Operation, pointer: SSAValue) -> str:
     type = scalar_type(pointer.type)
     assert isinstance(type, tt.PointerType)
@@ -29,7 +24,7 @@ def _pointee(op: Operation, pointer: SSAValue) -> str:
 @statement(tt.AddPtrOp)
 def _add(program: Program, op: tt.AddPtrOp) -> None:
     t = program.code
-    size = t.integer(max(1, WIDTHS[_memory_type(_pointee(op, op.ptr))] // 8), "i64")
+    size = t.integer(max(1, WIDTHS[in_memory(_pointee(op, op.ptr))] // 8), "i64")
     program.values[op.result] = [
         t.binary("arith.addi", address, t.binary("arith.muli", t.cast("arith.extsi", offset, "i64"), size))
         for address, offset in zip(program.values[op.ptr], program.values[op.offset], strict=True)
@@ -40,7 +35,7 @@ def _add(program: Program, op: tt.AddPtrOp) -> None:
 def _load(program: Program, op: tt.LoadOp) -> None:
     t = program.code
     elem = _pointee(op, op.ptr)
-    stored, held = _memory_type(elem), in_register(elem)
+    stored, held = in_memory(elem), in_register(elem)
     size = WIDTHS[stored] // 8
     addresses = program.values[op.ptr]
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
@@ -73,7 +68,7 @@ def _load(program: Program, op: tt.LoadOp) -> None:
 def _store(program: Program, op: tt.StoreOp) -> None:
     t = program.code
     elem = _pointee(op, op.ptr)
-    size = WIDTHS[_memory_type(elem)] // 8
+    size = WIDTHS[in_memory(elem)] // 8
     addresses, values = program.values[op.ptr], program.values[op.value]
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
     once = _written_once(program, op)

@@ -1,15 +1,25 @@
-"""Arithmetic of one invocation: what foundry_core/mapping/base/numeric.py writes, with the device's conversions of f16."""
+"""Arithmetic of one invocation: what mapping/base/numeric.py writes, with the conversions and functions of a GPU.
+
+Vulkan promises less of arithmetic than IEEE 754: quotients and roots may be off by some units in the last place, the
+remainder of negative integers is undefined, a fused multiply and add may be rounded twice, and subnormals of f32 may be
+zeros. What Triton defines exactly is written here from what Vulkan does promise. Subnormals are the exception: on a device
+that flushes them, they are zeros in arithmetic (see docs).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import Operation
+
+from ...dialects import tt
 from ...functions.registers import inline
 from ..base.mlir import Reg
-from ..base.numeric import Numeric
+from ..base.numeric import Numeric, element
 from .code import Code
+from .target import SimtTarget
 
-# Instructions of GLSL.std.450 that are exact.
+# Instructions of GLSL.std.450; the first ones are exact.
 _EXACT = {"floor": 8, "ceil": 9, "trunc": 3, "rint": 2}
 _SQRT, _FMA = 31, 50
 
@@ -19,30 +29,102 @@ class SimtNumeric(Numeric):
 
     text: Code  # type: ignore[assignment]
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, target: SimtTarget) -> None:
         super().__init__(code)  # type: ignore[arg-type]
+        self._fuses = target.fuses
+        # The bits from which a register was made: a NaN that is only moved keeps its payload.
+        self._bits: dict[str, Reg] = {}
 
     def from_memory(self, x: Reg, elem: str) -> Reg:
-        return self.text.cast("arith.extf", x, "f32") if elem == "f16" else super().from_memory(x, elem)
+        if elem != "f16":
+            return super().from_memory(x, elem)
+        found = self.text.cast("arith.extf", self.text.cast("arith.bitcast", x, "f16"), "f32")
+        self._bits[found.name] = x
+        return found
 
     def to_memory(self, x: Reg, elem: str) -> Reg:
-        return self.text.cast("arith.truncf", x, "f16") if elem == "f16" else super().to_memory(x, elem)
+        if elem != "f16":
+            return super().to_memory(x, elem)
+        if x.name in self._bits:
+            return self._bits[x.name]
+        return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
 
     def rounded(self, x: Reg, elem: str) -> Reg:
         if elem == "f16":
             return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")
         return super().rounded(x, elem)
 
+    def _unpack_wide(self, wide: Reg) -> Reg:
+        """Convert the bits of an f16, in an i32, to f32, without a subnormal f32 on the way."""
+        t = self.text
+        magnitude = t.binary("arith.andi", wide, self._int(0x7FFF, wide))
+        small = t.binary("arith.mulf", t.cast("arith.uitofp", magnitude, "f32"), t.floating(2.0**-24, "f32"))
+        shifted = t.binary("arith.shli", magnitude, self._int(13, wide))
+        normal = t.binary("arith.addi", shifted, self._int(112 << 23, wide))
+        special = t.binary("arith.ori", shifted, self._int(0x7F800000, wide))
+        bits = t.select(t.compare("uge", magnitude, self._int(0x7C00, wide)), special, normal)
+        subnormal = t.compare("ult", magnitude, self._int(0x400, wide))
+        bits = t.select(subnormal, t.cast("arith.bitcast", small, "i32"), bits)
+        sign = t.binary("arith.shli", t.binary("arith.andi", wide, self._int(0x8000, wide)), self._int(16, wide))
+        return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
+
+    def divide(self, name: str, x: Reg, y: Reg) -> Reg:
+        """Write an integer division; Vulkan defines the remainder of natural numbers only."""
+        if name != "arith.remsi":
+            return super().divide(name, x, y)
+        t = self.text
+        return t.binary("arith.subi", x, t.binary("arith.muli", super().divide("arith.divsi", x, y), y))
+
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
         """Write a function: an instruction where the device's is exact, else one of foundry_core.functions."""
-        if name == "fma":
-            return self.text.extended(_FMA, *args)
         if name in _EXACT:
             return self.text.extended(_EXACT[name], *args)
-        if name == "sqrt":
-            return self.text.extended(_SQRT, *args)
+        match name:
+            case "fma":
+                return self.multiply_add(*args)
+            case "sqrt":
+                return self.root(args[0])
         elem = next(arg.elem for arg in args if arg.is_float)
-        return inline(self.text, name, elem, args, lambda x: self.text.extended(_SQRT, x))  # type: ignore[arg-type]
+        return inline(self.text, name, elem, args, self.root)  # type: ignore[arg-type]
+
+    def root(self, x: Reg) -> Reg:
+        """Return a square root, correctly rounded: that of an f32 is never so close to the middle of two as f64 errs."""
+        t = self.text
+        if x.elem == "f64":
+            return t.extended(_SQRT, x)
+        return t.cast("arith.truncf", t.extended(_SQRT, t.cast("arith.extf", x, "f64")), x.elem)
+
+    def quotient(self, x: Reg, y: Reg) -> Reg:
+        """Return a quotient, correctly rounded, for the same reason."""
+        t = self.text
+        wide = t.binary("arith.divf", t.cast("arith.extf", x, "f64"), t.cast("arith.extf", y, "f64"))
+        return t.cast("arith.truncf", wide, x.elem)
+
+    def multiply_add(self, x: Reg, y: Reg, z: Reg) -> Reg:
+        """Return x y + z, rounded once."""
+        t = self.text
+        if self._fuses or x.elem == "f64":
+            return t.extended(_FMA, x, y, z)
+        # The product of two f32 is exact in f64. Rounding the sum to odd (Boldo and Melquiond, 2008) keeps what the
+        # rounding to f32 must know.
+        a, b, c = (t.cast("arith.extf", reg, "f64") for reg in (x, y, z))
+        product = t.binary("arith.mulf", a, b)
+        total = t.binary("arith.addf", product, c)
+        other = t.binary("arith.subf", total, product)
+        first = t.binary("arith.subf", product, t.binary("arith.subf", total, other))
+        rest = t.binary("arith.addf", first, t.binary("arith.subf", c, other))
+        bits = t.cast("arith.bitcast", total, "i64")
+        zero, one = t.floating(0.0, "f64"), t.integer(1, "i64")
+        even = t.compare("eq", t.binary("arith.andi", bits, one), t.integer(0, "i64"))
+        away = t.compare("eq", t.compare("ogt", rest, zero), t.compare("ogt", total, zero))
+        odd = t.select(away, t.binary("arith.addi", bits, one), t.binary("arith.subi", bits, one))
+        inexact = t.binary("arith.andi", t.compare("one", rest, zero), even)
+        return t.cast("arith.truncf", t.cast("arith.bitcast", t.select(inexact, odd, bits), "f64"), x.elem)
 
     def turned(self, name: str, x: Reg) -> Reg:
         return self.library(name, [x])
+
+    def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
+        if isinstance(op, tt.PreciseDivFOp) and args[0].elem == "f32":
+            return self.rounded(self.quotient(*args), element(op.result.type, op))
+        return super().apply(op, args)

@@ -57,9 +57,9 @@ class Program:
     def __init__(self, function: tt.FuncOp, target: SimtTarget) -> None:
         self.function = function
         self.target = target
-        self.group = Workgroup(target.warp_size, target.warps)
+        self.group = Workgroup(target)
         self.code = self.group.code
-        self.numeric = SimtNumeric(self.code)
+        self.numeric = SimtNumeric(self.code, target)
         self.values: dict[SSAValue, Sequence[Reg]] = {}
         self.arena = Arena(target.workgroup_bytes)
         self.shared: dict[SSAValue, Any] = {}
@@ -92,7 +92,7 @@ class Program:
         if isinstance(value.type, tt.PointerType):
             return reg
         elem = element(value.type, self.function)
-        return self.numeric.from_memory(self.code.cast("arith.bitcast", reg, "f16") if elem == "f16" else reg, elem)
+        return self.numeric.from_memory(reg, elem)
 
     # Values.
 

@@ -14,9 +14,16 @@ class SimtTarget:
         warps: the number of subgroups that execute one program.
         workgroup_bytes: the workgroup memory that a program may use.
         argument_bytes: how many bytes of arguments a launch can pass.
+        fuses: whether its fused multiply and add rounds once.
+        preserves_denormals, preserves_special, rounds_to_nearest: the widths of floats for which the device can be told
+            to keep subnormals; to keep signed zeros, infinities and NaNs; to round to nearest, ties to even.
     """
 
     warp_size: int = 32
     warps: int = 4
     workgroup_bytes: int = 48 << 10
     argument_bytes: int = 128
+    fuses: bool = True
+    preserves_denormals: tuple[int, ...] = ()
+    preserves_special: tuple[int, ...] = ()
+    rounds_to_nearest: tuple[int, ...] = ()

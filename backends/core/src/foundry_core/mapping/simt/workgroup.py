@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..base.mlir import WIDTHS, Reg
 from .code import Code
+from .target import SimtTarget
 from .words import STORAGE, Module
 
 _ADDRESSING, _MEMORY = 5348, 3  # PhysicalStorageBuffer64, Vulkan
@@ -36,13 +37,11 @@ class Workgroup:
 
     Attributes:
         code: the body of the kernel.
-        warp_size: the number of invocations in a subgroup.
-        warps: the number of subgroups.
         local_bytes: the workgroup memory that is used, in bytes.
     """
 
-    def __init__(self, warp_size: int, warps: int) -> None:
-        self.warp_size, self.warps = warp_size, warps
+    def __init__(self, target: SimtTarget) -> None:
+        self._target = target
         self.module = Module(_ADDRESSING, _MEMORY)
         self.code = Code(self.module)
         self.local_bytes = 0
@@ -276,8 +275,16 @@ class Workgroup:
         m.do("Return")
         m.do("FunctionEnd")
         m.finish_function()
-        size = (self.warp_size * self.warps, 1, 1)
-        modes = [[_LOCAL_SIZE, *size]]
+        known = self._target
+        modes = [[_LOCAL_SIZE, known.warp_size * known.warps, 1, 1]]
+        for capability, mode, widths in (
+            ("DenormPreserve", _DENORM_PRESERVE, known.preserves_denormals),
+            ("SignedZeroInfNanPreserve", _SIGNED_ZERO, known.preserves_special),
+            ("RoundingModeRTE", _ROUNDING_RTE, known.rounds_to_nearest),
+        ):
+            for width in widths:
+                m.capability(capability)
+                modes.append([mode, width])
         m.entry(_GLCOMPUTE, self._function, name, self._interface, modes)
         m.name(self._function, name)
         return m.assemble()
