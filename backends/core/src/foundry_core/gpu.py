@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from triton._C.libtriton import ir, passes
+from triton._C.libtriton import amd, ir, passes
 
 from .compiling import _RELEASE
 
@@ -13,13 +13,20 @@ def make_ttgir(module: Any, metadata: dict[str, Any], *, warps: int, warp_size: 
     """Distribute tiles over invocations, move conversions of layouts, and keep operands of tl.dot in workgroup memory."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
-    passes.ttir.add_convert_to_ttgpuir(manager, "vulkan:spirv", warps, warp_size, 1)
+    # AMD's passes take only AMD's targets. They ask for nothing of it here; NVIDIA's would copy asynchronously.
+    passes.ttir.add_convert_to_ttgpuir(manager, "hip:gfx942", warps, warp_size, 1)
     gpu = passes.ttgpuir
     gpu.add_coalesce(manager)
     gpu.add_remove_layout_conversions(manager)
     gpu.add_optimize_thread_locality(manager)
     gpu.add_optimize_dot_operands(manager, True)
+    if stages > 1:
+        # Loads the next operands into registers while the product of these is computed.
+        amd.passes.ttgpuir.add_schedule_loops(manager, stages)
+        amd.passes.ttgpuir.add_pipeline(manager, False, False)
+        passes.common.add_canonicalizer(manager)
     gpu.add_remove_layout_conversions(manager)
+    amd.passes.ttgpuir.add_optimize_epilogue(manager)
     gpu.add_reduce_data_duplication(manager)
     gpu.add_reorder_instructions(manager)
     passes.common.add_cse(manager)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, TensorType, i32
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, operand_def, opt_operand_def, result_def, traits_def
 from xdsl.parser import AttrParser, Parser
@@ -215,9 +215,47 @@ class LocalStoreOp(IRDLOperation):
     dst = operand_def(MemoryType)
     traits = traits_def(MemoryWriteEffect())
 
+    @classmethod
+    def parse(cls, parser: Parser) -> LocalStoreOp:
+        names = parse_operands(parser)
+        parser.parse_optional_attr_dict()
+        types = parse_conversion(parser)
+        return cls.create(operands=[parser.resolve_operand(*pair) for pair in zip(names, types, strict=True)])
+
+
+@irdl_op_definition
+class LocalDeallocOp(IRDLOperation):
+    """The end of a tile in workgroup memory."""
+
+    name = "ttg.local_dealloc"
+    src = operand_def(MemoryType)
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "$src attr-dict `:` type($src)"
+
+
+@irdl_op_definition
+class MemoryIndexOp(IRDLOperation):
+    """One of several tiles that are side by side in workgroup memory."""
+
+    name = "ttg.memdesc_index"
+    src = operand_def(MemoryType)
+    index = operand_def()
+    result = result_def(MemoryType)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MemoryIndexOp:
+        src = parser.parse_unresolved_operand()
+        with parser.in_square_brackets():
+            index = parser.parse_unresolved_operand()
+        parser.parse_optional_attr_dict()
+        type, result = parse_conversion(parser)
+        operands = [parser.resolve_operand(src, type), parser.resolve_operand(index, i32)]
+        return cls.create(operands=operands, result_types=[result])
+
 
 TTG = Dialect(
     "ttg",
-    [ConvertLayoutOp, LocalAllocOp, LocalLoadOp],
+    [ConvertLayoutOp, LocalAllocOp, LocalLoadOp, LocalStoreOp, LocalDeallocOp, MemoryIndexOp],
     [BlockedLayout, SliceLayout, DotOperandLayout, LinearLayout, SharedLayout, SharedMemory, MemoryType],
 )

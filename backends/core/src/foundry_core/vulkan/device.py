@@ -135,6 +135,13 @@ class Pipeline:
         made = library().pipeline(device.handle, spirv, len(spirv), name.encode(), argument_bytes, warp_size)
         self.handle = device.check(made, f"{device.name} did not accept the kernel {name}")
 
+    def describe(self) -> dict[str, float]:
+        """Return what the driver's compiler says of the kernel, such as how many registers it uses; {} if nothing."""
+        text = ctypes.create_string_buffer(1 << 14)
+        library().describe(self._device.handle, self.handle, text, len(text))
+        pairs = (line.rpartition(": ") for line in text.value.decode(errors="replace").splitlines())
+        return {name: float(number) for name, _, number in pairs}
+
 
 class Device:
     """A device with its queue.

@@ -62,6 +62,7 @@ _FUNCTIONS = {
     "copy": (c_uint64, [c_void_p, c_void_p, c_uint64, c_void_p, c_uint64, c_uint64]),
     "fill": (c_uint64, [c_void_p, c_void_p, c_uint64, c_uint64, c_uint32]),
     "pipeline": (c_void_p, [c_void_p, c_char_p, c_size_t, c_char_p, c_uint32, c_uint32]),
+    "describe": (c_int, [c_void_p, c_void_p, c_char_p, c_int]),
     "drop": (None, [c_void_p, c_void_p]),
     "launch": (c_uint64, [c_void_p, c_void_p, c_uint32, c_uint32, c_uint32, c_char_p]),
     "stamp": (c_int64, [c_void_p]),

@@ -67,7 +67,7 @@ static int bad(VkResult result, const char *what) {
     X(FreeMemory) X(BindBufferMemory) X(MapMemory) X(GetBufferDeviceAddress) X(BeginCommandBuffer) X(EndCommandBuffer) \
     X(CmdBindPipeline) X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
     X(QueueSubmit) X(WaitSemaphores) X(GetSemaphoreCounterValue) X(DeviceWaitIdle) X(CreateQueryPool) \
-    X(CmdResetQueryPool) X(CmdWriteTimestamp) X(GetQueryPoolResults) X(DestroyDevice) X(ResetCommandBuffer) \
+    X(CmdResetQueryPool) X(GetPipelineExecutablePropertiesKHR) X(GetPipelineExecutableStatisticsKHR) X(CmdWriteTimestamp) X(GetQueryPoolResults) X(DestroyDevice) X(ResetCommandBuffer) \
     X(DestroyPipelineLayout) X(DestroyCommandPool) X(DestroySemaphore) X(DestroyQueryPool) X(DestroyPipelineCache)
 #define DECLARE(name) static PFN_vk##name vk##name;
 GLOBAL_FUNCTIONS(DECLARE)
@@ -160,6 +160,7 @@ typedef struct {
     VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR layout;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
     VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomics;
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables;
 } Features;
 
 static int has_extension(VkPhysicalDevice physical, const char *name) {
@@ -183,7 +184,10 @@ static void ask_features(VkPhysicalDevice physical, Features *f) {
     f->layout.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR;
     f->cooperative.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     f->atomics.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
+    f->executables.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR;
     void **next = &f->v13.pNext;
+    if (has_extension(physical, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
+        *next = &f->executables, next = &f->executables.pNext;
     if (has_extension(physical, VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME))
         *next = &f->layout, next = &f->layout.pNext;
     if (has_extension(physical, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
@@ -254,7 +258,7 @@ typedef struct {
     VkPipelineCache cache;
     VkQueryPool stamps;
     uint64_t submitted, next_stamp;
-    VkDeviceSize external_alignment;
+    int describes;
 } Device;
 
 typedef struct {
@@ -298,10 +302,11 @@ EXPORT Device *foundry_vulkan_open(int index, const void *cache, size_t cache_by
         return failed("the device has no timeline semaphores or no buffer addresses"), NULL;
     f.base.features.robustBufferAccess = VK_FALSE;
     const char *wanted[] = {VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
-                            VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME};
-    const char *extensions[3];
+                            VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
+                            VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
+    const char *extensions[4];
     uint32_t count = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (has_extension(physical, wanted[i])) extensions[count++] = wanted[i];
     float priority = 1;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -318,6 +323,7 @@ EXPORT Device *foundry_vulkan_open(int index, const void *cache, size_t cache_by
     if (bad(vkCreateDevice(physical, &info, NULL, &d->device), "the device")) return free(d), NULL;
 #define FIND_DEVICE(name) vk##name = (PFN_vk##name)vkGetDeviceProcAddr(d->device, "vk" #name);
     DEVICE_FUNCTIONS(FIND_DEVICE)
+    d->describes = f.executables.pipelineExecutableInfo;
     vkGetDeviceQueue(d->device, family, 0, &d->queue);
     vkGetPhysicalDeviceMemoryProperties(physical, &d->memory);
     VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -492,6 +498,7 @@ EXPORT Pipeline *foundry_vulkan_pipeline(Device *d, const uint32_t *words, size_
         .requiredSubgroupSize = subgroup};
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = d->describes ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .pNext = subgroup ? &size : NULL,
                   .flags = subgroup ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
@@ -503,6 +510,34 @@ EXPORT Pipeline *foundry_vulkan_pipeline(Device *d, const uint32_t *words, size_
     vkDestroyShaderModule(d->device, module, NULL);
     if (bad(result, "the driver's compiler")) return foundry_vulkan_drop(d, p), NULL;
     return p;
+}
+
+/* What the driver's compiler made of a kernel, such as "Register Count: 40", a line each. Returns the number of bytes. */
+EXPORT int foundry_vulkan_describe(Device *d, const Pipeline *p, char *text, int bytes) {
+    int at = 0;
+    text[0] = 0;
+    if (!d->describes) return 0;
+    VkPipelineInfoKHR pipeline = {.sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = p->pipeline};
+    uint32_t parts = 0;
+    if (vkGetPipelineExecutablePropertiesKHR(d->device, &pipeline, &parts, NULL) < 0) return 0;
+    for (uint32_t part = 0; part < parts; part++) {
+        VkPipelineExecutableInfoKHR info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
+                                            .pipeline = p->pipeline,
+                                            .executableIndex = part};
+        VkPipelineExecutableStatisticKHR all[32];
+        uint32_t count = 32;
+        for (int i = 0; i < 32; i++)
+            all[i] = (VkPipelineExecutableStatisticKHR){.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR};
+        vkGetPipelineExecutableStatisticsKHR(d->device, &info, &count, all);
+        for (uint32_t i = 0; i < count && at < bytes - 320; i++) {
+            if (all[i].format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR)
+                at += snprintf(text + at, (size_t)(bytes - at), "%s: %g\n", all[i].name, all[i].value.f64);
+            else
+                at += snprintf(text + at, (size_t)(bytes - at), "%s: %llu\n", all[i].name,
+                               (unsigned long long)all[i].value.u64);
+        }
+    }
+    return at;
 }
 
 /* Launch a kernel; returns the number of the submission. */

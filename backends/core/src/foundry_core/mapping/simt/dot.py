@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt, ttg
@@ -14,24 +14,50 @@ from .exchange import Rows
 from .program import Program, statement
 
 
-@dataclass(frozen=True)
-class Shared:
-    """A tile in workgroup memory: how its rows are arranged, its first byte, and the type of its elements."""
+def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
+    """Return the shape of a tile in workgroup memory and the type of its elements."""
+    assert isinstance(value.type, ttg.MemoryType)
+    type = value.type.tile
+    assert isinstance(type, TensorType)
+    return type.get_shape(), element(type, op)
 
-    rows: Rows
-    first: int
-    kind: str
+
+def _rows(value: SSAValue, op: Operation) -> Rows:
+    """Return how a tile in workgroup memory is arranged: several that are side by side have one extent more."""
+    shape, elem = _tile(value, op)
+    return Rows(shape, elem)
 
 
 @statement(ttg.LocalAllocOp)
 def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
-    assert op.src is not None
-    regs, source = program.values[op.src], program.layout(op.src)
-    rows = Rows(source.shape, regs[0].elem)
-    tile = Shared(rows, program.arena.take(op, rows.bytes), regs[0].elem)
-    program.shared[op.result] = tile
+    rows = _rows(op.result, op)
+    first = program.arena.take(op, rows.bytes)
+    program.allocated[op.result] = first
+    start = rows.start(program, first)
+    program.values[op.result] = [start]
+    if op.src is not None:
+        program.group.barrier()
+        rows.write(program, program.layout(op.src), start, program.values[op.src])
+
+
+@statement(ttg.LocalDeallocOp)
+def _dealloc(program: Program, op: ttg.LocalDeallocOp) -> None:
+    program.arena.release(program.allocated.pop(op.src))
+
+
+@statement(ttg.MemoryIndexOp)
+def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
+    t = program.code
+    length = t.integer(_rows(op.result, op).length, "i32")
+    moved = t.binary("arith.muli", program.scalar(op.index), length)
+    program.values[op.result] = [t.binary("arith.addi", program.scalar(op.src), moved)]
+
+
+@statement(ttg.LocalStoreOp)
+def _local_store(program: Program, op: ttg.LocalStoreOp) -> None:
     program.group.barrier()
-    rows.write(program, source, tile.first, regs)
+    rows = _rows(op.dst, op)
+    rows.write(program, program.layout(op.src), program.scalar(op.dst), program.values[op.src])
 
 
 @statement(ttg.LocalLoadOp)
@@ -40,17 +66,23 @@ def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
     if _is_only_multiplied(op):
         # The product reads what it needs when it needs it: all of it at once would not fit in registers.
         return
-    tile = program.shared[op.src]
-    program.values[op.result] = tile.rows.read(program, program.layout(op.result), tile.first)
-    _release(program, op, op)
+    rows = _rows(op.src, op)
+    program.values[op.result] = rows.read(program, program.layout(op.result), program.scalar(op.src))
+    _release(program, op)
 
 
 def _is_only_multiplied(op: ttg.LocalLoadOp) -> bool:
-    """Return whether the one use of a tile is a product in the same block, with nothing between that writes memory."""
+    """Return whether the one use of a tile is a product, with nothing between that writes memory."""
     uses = list(op.result.uses)
     if len(uses) != 1 or not isinstance(uses[0].operation, tt.DotOp):
         return False
-    dot, between = uses[0].operation, op.next_op
+    dot: Operation = uses[0].operation
+    while dot.parent_block() is not op.parent_block():
+        parent = dot.parent_op()
+        if not isinstance(parent, scf.IfOp) or _writes_before(dot):
+            return False
+        dot = parent
+    between = op.next_op
     while between is not None and between is not dot:
         if not isinstance(between, ttg.LocalLoadOp) and writes(between):
             return False
@@ -58,9 +90,18 @@ def _is_only_multiplied(op: ttg.LocalLoadOp) -> bool:
     return between is dot
 
 
-def _release(program: Program, load: ttg.LocalLoadOp, user: Operation) -> None:
-    if is_last_use(load, load.src):
-        program.arena.release(program.shared[load.src].first)
+def _writes_before(op: Operation) -> bool:
+    before = op.prev_op
+    while before is not None:
+        if writes(before):
+            return True
+        before = before.prev_op
+    return False
+
+
+def _release(program: Program, load: ttg.LocalLoadOp) -> None:
+    if load.src in program.allocated and is_last_use(load, load.src):
+        program.arena.release(program.allocated.pop(load.src))
 
 
 # How many steps along K are read from workgroup memory at once.
@@ -84,20 +125,20 @@ class _Operand:
         register = self._layout.register_of[index]
         if register not in self._regs:
             assert isinstance(self._load, ttg.LocalLoadOp)
-            tile = self._program.shared[self._load.src]
             first = step // _STEPS * _STEPS
             wanted = [
                 number
                 for number, at in enumerate(self._step)
                 if first <= at < first + _STEPS and self._layout.register_of[self._layout.offsets[number]] == number
             ]
-            read = tile.rows.read(self._program, self._layout, tile.first, wanted)
+            rows = _rows(self._load.src, self._load)
+            read = rows.read(self._program, self._layout, self._program.scalar(self._load.src), wanted)
             self._regs.update(zip(wanted, read, strict=True))
         return self._regs[register]
 
     def close(self) -> None:
         if isinstance(self._load, ttg.LocalLoadOp):
-            _release(self._program, self._load, self._load)
+            _release(self._program, self._load)
 
 
 def is_last_use(op: Operation, value: SSAValue) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -10,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import tt
 from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
+from ..base.numeric import in_memory
 from .layouts import Layout
 from .program import Program, statement
 from .runs import runs
@@ -32,25 +34,23 @@ def convert(
 def _through_memory(
     program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
 ) -> list[Reg]:
-    t, group = program.code, program.group
+    group = program.group
     elem = regs[0].elem
-    stored = [t.cast("arith.extui", reg, "i32") for reg in regs] if elem == "i1" else regs
-    kind = stored[0].elem
     found: dict[int, Reg] = {}
-    for of_source, of_target, part, elsewhere in _parts(program, source, target, kind):
-        rows = Rows(part.shape, kind)
+    for of_source, of_target, part, elsewhere in _parts(program, source, target, elem):
+        rows = Rows(part.shape, elem)
         with program.arena.borrowed(op, rows.bytes) as first:
             # What other invocations still read of an earlier exchange must not be overwritten.
             group.barrier()
-            rows.write(program, part, first, [stored[number] for number in of_source])
+            start = rows.start(program, first)
+            rows.write(program, part, start, [regs[number] for number in of_source])
             group.barrier()
-            found.update(zip(of_target, rows.read(program, elsewhere, first), strict=True))
-    results = [found[number] for number in range(target.size)]
-    return [t.cast("arith.trunci", reg, "i1") for reg in results] if elem == "i1" else results
+            found.update(zip(of_target, rows.read(program, elsewhere, start), strict=True))
+    return [found[number] for number in range(target.size)]
 
 
 def _parts(
-    program: Program, source: Layout, target: Layout, kind: str
+    program: Program, source: Layout, target: Layout, elem: str
 ) -> Iterator[tuple[list[int], list[int], Layout, Layout]]:
     """Divide a tile along its first dimension into parts that fit into workgroup memory, if registers allow it.
 
@@ -60,7 +60,7 @@ def _parts(
     row = 1
     for extent in shape[1:]:
         row *= extent
-    while Rows((shape[0] >> cut, *shape[1:]), kind).bytes > program.arena.free:
+    while Rows((shape[0] >> cut, *shape[1:]), elem).bytes > program.arena.free:
         basis = shape[0] >> cut + 1
         if basis == 0 or basis * row not in source.registers or basis * row not in target.registers:
             break
@@ -87,15 +87,21 @@ def _parts(
 class Rows:
     """A tile in workgroup memory, in row-major order, with longer rows than it has."""
 
-    def __init__(self, shape: Sequence[int], kind: str) -> None:
-        size = WIDTHS[kind] // 8
-        total = 1
-        for extent in shape:
-            total *= extent
-        self._kind, self._size = kind, size
+    def __init__(self, shape: Sequence[int], elem: str) -> None:
+        self._elem = elem
+        self._kind = in_memory(elem)
+        self._size = WIDTHS[self._kind] // 8
+        total = prod(shape)
         self._row = shape[-1] if shape else 1
-        self._padding = max(1, _PADDING_BYTES // size) if len(shape) > 1 and total > self._row > 1 else 0
-        self.bytes = (total + total // max(1, self._row) * self._padding) * size
+        padded = len(shape) > 1 and total > self._row > 1
+        self._padding = _PADDING_BYTES // self._size if padded else 0
+        # In elements, and in bytes.
+        self.length = total + total // max(1, self._row) * self._padding
+        self.bytes = self.length * self._size
+
+    def start(self, program: Program, first: int) -> Reg:
+        """Return where a tile begins that has its first byte there, in elements."""
+        return program.code.integer(first // self._size, "i32")
 
     def _place(self, program: Program, index: Reg) -> Reg:
         """Return where an element is in the tile's memory, from its index in the tile."""
@@ -109,10 +115,9 @@ class Rows:
         return t.binary("arith.addi", place, t.integer(step + step // row * self._padding, "i32"))
 
 
-    def _places(self, program: Program, layout: Layout, first: int) -> list[Reg]:
+    def _places(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
         """Return where the elements of a layout's registers are, in an array that begins with workgroup memory."""
         t = program.code
-        start = t.integer(first // self._size, "i32")
         return [t.binary("arith.addi", self._place(program, index), start) for index in program.indices(layout)]
 
     def _runs(self, program: Program, places: Sequence[Reg]) -> Iterator[tuple[list[int], Reg]]:
@@ -127,24 +132,26 @@ class Rows:
                 index = t.binary("arith.shrui", index, t.integer(len(numbers).bit_length() - 1, "i32"))
             yield numbers, index
 
-    def write(self, program: Program, layout: Layout, first: int, regs: Sequence[Reg]) -> None:
+    def write(self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
         """Write a tile.
 
         Args:
-            first: the first byte of the tile in workgroup memory.
+            start: where it begins in workgroup memory, in elements.
         """
-        for numbers, index in self._runs(program, self._places(program, layout, first)):
-            program.group.write_shared(index, [regs[k] for k in numbers])
+        bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
+        for numbers, index in self._runs(program, self._places(program, layout, start)):
+            program.group.write_shared(index, [bits[k] for k in numbers])
 
-    def read(self, program: Program, layout: Layout, first: int, wanted: Sequence[int] | None = None) -> list[Reg]:
+    def read(self, program: Program, layout: Layout, start: Reg, wanted: Sequence[int] | None = None) -> list[Reg]:
         """Read a tile, or some registers of its layout."""
-        places = self._places(program, layout, first)
+        places = self._places(program, layout, start)
         if wanted is not None:
             places = [places[k] for k in wanted]
         found: dict[str, Reg] = {}
         for numbers, index in self._runs(program, places):
             regs = program.group.read_shared(index, self._kind, len(numbers))
-            found.update((places[k].name, reg) for k, reg in zip(numbers, regs, strict=True))
+            for k, reg in zip(numbers, regs, strict=True):
+                found[places[k].name] = program.numeric.from_memory(reg, self._elem)
         return [found[place.name] for place in places]
 
 

@@ -49,8 +49,8 @@ class Program:
         group: the workgroup, and the SPIR-V written so far.
         code: the same as group.code.
         values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
-            pointer's register is an address, an i64.
-        arena, shared: workgroup memory, and the tiles that are in it.
+            pointer's register is an address, an i64; that of a tile in workgroup memory is where it begins, in elements.
+        arena, allocated: workgroup memory, and the first byte of each tile in it.
         layout: the layout of a tile.
     """
 
@@ -62,7 +62,7 @@ class Program:
         self.numeric = SimtNumeric(self.code, target)
         self.values: dict[SSAValue, Sequence[Reg]] = {}
         self.arena = Arena(target.workgroup_bytes)
-        self.shared: dict[SSAValue, Any] = {}
+        self.allocated: dict[SSAValue, int] = {}
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -161,7 +161,12 @@ class Program:
             STATEMENTS[type(op)](self, op)
         elif is_elementwise(op):
             (result,) = op.results
-            operands = [self.values[operand] for operand in op.operands]
+            size = self.size(result)
+            # The condition of a selection between tiles may be a scalar.
+            operands = [
+                self.values[operand] if isinstance(operand.type, TensorType) else [self.scalar(operand)] * size
+                for operand in op.operands
+            ]
             self.values[result] = [self.numeric.apply(op, regs) for regs in zip(*operands, strict=True)]
         else:
             raise unsupported(op)
