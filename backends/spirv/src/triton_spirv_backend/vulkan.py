@@ -22,7 +22,7 @@ from foundry_core.vulkan.launcher import Launcher
 from triton.backends.compiler import GPUTarget
 
 _ARCH = re.compile(
-    r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[01])"
+    r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[01])-e(?P<exponentiates>[01])"
     r"-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)"
 )
 
@@ -44,13 +44,13 @@ def is_vulkan(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f1-d16-z16.32.64-n16.32.64."""
+    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f1-e1-d16-z16.32.64-n16.32.64."""
     denormals, special, nearest = (
         ".".join(map(str, widths))
         for widths in (device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
     )
     arch = (
-        f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{device.fuses:d}"
+        f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{device.fuses:d}-e{device.exponentiates:d}"
         f"-d{denormals}-z{special}-n{nearest}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
@@ -69,7 +69,8 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         tuple(int(width) for width in arch[name].split(".") if width) for name in ("denormals", "special", "nearest")
     )
     numbers = (int(arch[name]) for name in ("local", "arguments"))
-    return SimtTarget(int(arch["warp"]), warps, *numbers, arch["fuses"] == "1", denormals, special, nearest)
+    flags = (arch[name] == "1" for name in ("fuses", "exponentiates"))
+    return SimtTarget(int(arch["warp"]), warps, *numbers, *flags, denormals, special, nearest)
 
 
 def add_stages(stages: dict[str, Any], options: VulkanOptions, target: GPUTarget) -> None:

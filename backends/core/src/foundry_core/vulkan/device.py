@@ -23,6 +23,7 @@ DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
 _CPU = 4
+_NVIDIA = 0x10DE
 _FMA = 50
 # What every kernel needs, and how a refusal names it.
 _NEEDED = {
@@ -203,10 +204,16 @@ class Device:
             known.workgroup_bytes,
             known.push_bytes,
             self.fuses,
+            known.vendor == _NVIDIA,
             widths("denorm"),
             widths("special"),
             widths("nearest"),
         )
+
+    @functools.cached_property
+    def spare(self) -> Buffer:
+        """16 bytes that loads whose mask is not set may read."""
+        return Buffer(self, 16, of_host=True)
 
     @functools.cached_property
     def fuses(self) -> bool:

@@ -29,9 +29,11 @@ class Launcher:
         self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
         self._written = frozenset(written)
         self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
+        letters = ["Q" if type.startswith("*") else passed(type).code for type in types]
+        # One argument more than the kernel has parameters is the address of the device's spare bytes.
+        self._more = [device.spare.address] if len(offsets) > len(types) else []
         code, at = "<", 0
-        for type, offset in zip(types, offsets, strict=True):
-            letter = "Q" if type.startswith("*") else passed(type).code
+        for letter, offset in zip([*letters, *["Q"] * len(self._more)], offsets, strict=True):
             code += "x" * (offset - at) + letter
             at = offset + struct.calcsize(f"<{letter}")
         self._struct = struct.Struct(code)
@@ -45,7 +47,7 @@ class Launcher:
                 argument.device_address if convert is None else convert(argument)
                 for convert, argument in zip(self._convert, arguments, strict=True)
             ]
-            device.launch(self._pipeline, grid, self._struct.pack(*values))
+            device.launch(self._pipeline, grid, self._struct.pack(*values, *self._more))
             return
         spans = reached(tensors, whole=True)
         buffers = [Buffer(device, high - low, of_host=True) for low, high in spans]
@@ -65,7 +67,7 @@ class Launcher:
             address(argument) if convert is None else convert(argument)
             for convert, argument in zip(self._convert, arguments, strict=True)
         ]
-        device.launch(self._pipeline, grid, self._struct.pack(*values))
+        device.launch(self._pipeline, grid, self._struct.pack(*values, *self._more))
         device.wait()
         for number in self._written:
             if type(arguments[number]) is DeviceTensor:

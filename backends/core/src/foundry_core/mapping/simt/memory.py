@@ -53,13 +53,15 @@ def _load(program: Program, op: tt.LoadOp) -> None:
     for run in runs(t, [addresses[k] for k in distinct], [masks[k] for k in distinct], size, _WIDEST // size):
         run = [distinct[k] for k in run]
 
-        def read(run: list[int] = run) -> list[Reg]:
-            alignment = min(t.multiple(addresses[run[0]]), size * len(run))
-            regs = program.group.load(addresses[run[0]], stored, len(run), max(alignment, size))
-            return [program.numeric.from_memory(reg, elem) for reg in regs]
-
-        mask = masks[run[0]]
-        regs = read() if mask is None else t.when(mask, read, lambda run=run: [others[k] for k in run])  # type: ignore[misc]
+        address, mask = addresses[run[0]], masks[run[0]]
+        alignment = max(min(t.multiple(address), size * len(run)), size)
+        if mask is not None:
+            # A branch around each load would keep them from being in flight together.
+            assert program.spare is not None
+            address = t.select(mask, address, program.spare)
+        regs = [program.numeric.from_memory(reg, elem) for reg in program.group.load(address, stored, len(run), alignment)]
+        if mask is not None and op.other is not None:
+            regs = [t.select(mask, reg, others[k]) for k, reg in zip(run, regs, strict=True)]
         found.update(zip(run, regs, strict=True))
     program.values[op.result] = [found[seen[key]] for key in zip(addresses, masks, others, strict=True)]
 

@@ -21,7 +21,7 @@ from .target import SimtTarget
 
 # Instructions of GLSL.std.450; the first ones are exact.
 _EXACT = {"floor": 8, "ceil": 9, "trunc": 3, "rint": 2}
-_SQRT, _FMA = 31, 50
+_SQRT, _FMA, _EXP2 = 31, 50, 29
 
 
 class SimtNumeric(Numeric):
@@ -32,6 +32,7 @@ class SimtNumeric(Numeric):
     def __init__(self, code: Code, target: SimtTarget) -> None:
         super().__init__(code)  # type: ignore[arg-type]
         self._fuses = target.fuses
+        self._exponentiates = target.exponentiates
         # The bits from which a register was made: a NaN that is only moved keeps its payload.
         self._bits: dict[str, Reg] = {}
 
@@ -84,8 +85,26 @@ class SimtNumeric(Numeric):
                 return self.multiply_add(*args)
             case "sqrt":
                 return self.root(args[0])
+        if name in ("exp", "exp2") and args[0].elem == "f32" and self._exponentiates:
+            return self._exponential(name, args[0])
         elem = next(arg.elem for arg in args if arg.is_float)
         return inline(self.text, name, elem, args, self.root)  # type: ignore[arg-type]
+
+    def _exponential(self, name: str, x: Reg) -> Reg:
+        """Return 2^x or e^x by the device's instruction."""
+        t = self.text
+        if name == "exp2":
+            return t.extended(_EXP2, x)
+        # x log2(e) in two parts. The second, with what the product lost, enters as a factor close to 1.
+        upper, lower = t.floating(1.4426950216293335, "f32"), t.floating(1.9259629911266175e-08, "f32")
+        product = t.binary("arith.mulf", x, upper)
+        lost = t.extended(_FMA, x, upper, t.unary("arith.negf", product))
+        lost = t.extended(_FMA, x, lower, lost)
+        power = t.extended(_EXP2, product)
+        factor = t.extended(_FMA, lost, t.floating(0.6931471805599453, "f32"), t.floating(1.0, "f32"))
+        # Beyond these bounds the result is 0 or infinity, and what was lost may be NaN.
+        near = t.compare("olt", self.absolute(x), t.floating(200.0, "f32"))
+        return t.binary("arith.mulf", power, t.select(near, factor, t.floating(1.0, "f32")))
 
     def root(self, x: Reg) -> Reg:
         """Return a square root, correctly rounded: that of an f32 is never so close to the middle of two as f64 errs."""

@@ -50,6 +50,7 @@ class Program:
         code: the same as group.code.
         values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
             pointer's register is an address, an i64; that of a tile in workgroup memory is where it begins, in elements.
+        spare: the address of 16 bytes that can always be read, an additional argument of a kernel with masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
         layout: the layout of a tile.
     """
@@ -63,16 +64,24 @@ class Program:
         self.values: dict[SSAValue, Sequence[Reg]] = {}
         self.arena = Arena(target.workgroup_bytes)
         self.allocated: dict[SSAValue, int] = {}
+        self.spare: Reg | None = None
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
         body = self.function.body.block
         for argument in body.args:
             self.group.parameter(self.register_type(argument))
+        masked = any(isinstance(op, tt.LoadOp) and op.mask is not None for op in body.walk())
+        if masked:
+            self.group.parameter("i64")
         self.group.lane()
         self.group.warp()
+        arguments = self.group.arguments()
+        if masked:
+            self.spare = arguments.pop()
+            self.code.state_multiple(self.spare, 16)
         for argument, reg, attributes in zip(
-            body.args, self.group.arguments(), self.function.arg_attrs or [None] * len(body.args), strict=True
+            body.args, arguments, self.function.arg_attrs or [None] * len(body.args), strict=True
         ):
             divisor = attributes.data.get("tt.divisibility") if attributes else None
             if divisor is not None:
