@@ -92,6 +92,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget) ->
     metadata["shared"] = found.local_bytes
     metadata["argument_offsets"] = found.offsets
     metadata["argument_bytes"] = found.argument_bytes
+    metadata["addresses"] = False
     return found.module
 
 
