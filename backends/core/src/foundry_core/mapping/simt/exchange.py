@@ -104,16 +104,20 @@ class Rows:
         return program.code.integer(first // self._size, "i32")
 
     def _place(self, program: Program, index: Reg) -> Reg:
-        """Return where an element is in the tile's memory, from its index in the tile."""
-        if not self._padding:
-            return index
-        t, row = program.code, self._row
+        """Return where an element of a layout is in the tile's memory, from its index in the tile."""
+        t = program.code
         # The constant part of an index is made of other bits than the rest, so each part has a whole number of rows.
         base, step = t.parts(index)
-        above = t.binary("arith.shrui", base, t.integer(row.bit_length() - 1, "i32"))
-        place = t.binary("arith.addi", base, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
-        return t.binary("arith.addi", place, t.integer(step + step // row * self._padding, "i32"))
+        place = self._anywhere(program, base)
+        return t.binary("arith.addi", place, t.integer(step + step // self._row * self._padding, "i32"))
 
+    def _anywhere(self, program: Program, index: Reg) -> Reg:
+        """Return where an element is, from an index that may be any number."""
+        if not self._padding:
+            return index
+        t = program.code
+        above = t.binary("arith.shrui", index, t.integer(self._row.bit_length() - 1, "i32"))
+        return t.binary("arith.addi", index, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
 
     def _places(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
         """Return where the elements of a layout's registers are, in an array that begins with workgroup memory."""
@@ -145,8 +149,14 @@ class Rows:
     def read(self, program: Program, layout: Layout, start: Reg, wanted: Sequence[int] | None = None) -> list[Reg]:
         """Read a tile, or some registers of its layout."""
         places = self._places(program, layout, start)
-        if wanted is not None:
-            places = [places[k] for k in wanted]
+        return self._read(program, places if wanted is None else [places[k] for k in wanted])
+
+    def read_at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+        """Read the elements at some indices of the tile, in row-major order."""
+        t = program.code
+        return self._read(program, [t.binary("arith.addi", self._anywhere(program, at), start) for at in indices])
+
+    def _read(self, program: Program, places: Sequence[Reg]) -> list[Reg]:
         found: dict[str, Reg] = {}
         for numbers, index in self._runs(program, places):
             regs = program.group.read_shared(index, self._kind, len(numbers))
@@ -177,7 +187,7 @@ def _reduce(program: Program, op: tt.ReduceOp) -> None:
     for bit, basis in enumerate(source.lanes):
         if basis & along:
             for key, values in rows.items():
-                others = [_shuffled(program, value, 1 << bit) for value in values]
+                others = [shuffled(program, value, mask=1 << bit) for value in values]
                 rows[key] = combine(program, op, values, others)
     if any(basis & along for basis in source.warps):
         rows = _across_warps(program, op, rows, source, along)
@@ -185,16 +195,18 @@ def _reduce(program: Program, op: tt.ReduceOp) -> None:
         program.values[result] = _results(program, op, result, {k: v[number] for k, v in rows.items()}, source, axis)
 
 
-def _shuffled(program: Program, value: Reg, mask: int) -> Reg:
-    t = program.code
-    if value.elem == "i1":
-        wide = program.group.shuffle_xor(t.cast("arith.extui", value, "i32"), mask)
-        return t.cast("arith.trunci", wide, "i1")
-    return program.group.shuffle_xor(value, mask)
+def shuffled(program: Program, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
+    """Return a register of another lane: of the one with this number, or that differs in the bits of a mask."""
+    t, group = program.code, program.group
+    wide = t.cast("arith.extui", value, "i32") if value.elem == "i1" else value
+    moved = group.shuffle_xor(wide, mask) if lane is None else group.shuffle(wide, lane)
+    return t.cast("arith.trunci", moved, "i1") if value.elem == "i1" else moved
 
 
-def combine(program: Program, op: tt.ReduceOp, first: Sequence[Reg], second: Sequence[Reg]) -> list[Reg]:
-    """Write the region of a reduction on two sets of values."""
+def combine(
+    program: Program, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg], second: Sequence[Reg]
+) -> list[Reg]:
+    """Write the region of a reduction or a scan on two sets of values."""
     block = op.combine.block
     for argument, reg in zip(block.args, (*first, *second), strict=True):
         program.values[argument] = [reg]

@@ -11,7 +11,7 @@ from ...front.structured import kernel
 from ...front.writes import written
 from ...parse import parse
 from ...pipeline import deep_expressions
-from . import dot, exchange, memory  # noqa: F401  they register how operations are written
+from . import atomic, dot, exchange, memory, pieces, scan  # noqa: F401  they register how operations are written
 from .program import Program
 from .target import SimtTarget
 

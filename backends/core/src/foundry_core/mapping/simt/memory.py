@@ -8,6 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import tt
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element, in_memory, in_register, scalar_type
+from .layouts import Layout
 from .program import Program, statement
 from .runs import runs
 
@@ -92,16 +93,19 @@ def _store(program: Program, op: tt.StoreOp) -> None:
 
 
 def _written_once(program: Program, op: tt.StoreOp) -> Reg | None:
-    """Return whether this invocation is the one that writes elements that several hold; None if none are."""
+    if isinstance(op.ptr.type, TensorType):
+        return held_once(program, program.layout(op.ptr))
+    target = program.target
+    return held_once(
+        program, Layout((), (), (0,) * (target.warp_size.bit_length() - 1), (0,) * (target.warps.bit_length() - 1))
+    )
+
+
+def held_once(program: Program, layout: Layout) -> Reg | None:
+    """Return whether this invocation is the first of those that hold its elements; None if each is the only one."""
     t = program.code
-    type = op.ptr.type
-    lanes = [0] * (program.target.warp_size.bit_length() - 1)
-    warps = [0] * (program.target.warps.bit_length() - 1)
-    if isinstance(type, TensorType):
-        layout = program.layout(op.ptr)
-        lanes, warps = list(layout.lanes), list(layout.warps)
     found = None
-    for bases, number in ((lanes, program.group.lane()), (warps, program.group.warp())):
+    for bases, number in ((layout.lanes, program.group.lane()), (layout.warps, program.group.warp())):
         repeated = sum(1 << bit for bit, basis in enumerate(bases) if basis == 0)
         if repeated:
             bits = t.binary("arith.andi", number, t.integer(repeated, "i32"))

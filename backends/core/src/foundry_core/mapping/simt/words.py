@@ -172,6 +172,7 @@ CAPABILITY: Final = {
     "BFloat16TypeKHR": 5116,
     "BFloat16CooperativeMatrixKHR": 5118,
     "VulkanMemoryModel": 5345,
+    "VulkanMemoryModelDeviceScope": 5346,
     "PhysicalStorageBufferAddresses": 5347,
     "CooperativeMatrixKHR": 6022,
 }

@@ -18,7 +18,9 @@ _GLCOMPUTE = 5
 _LOCAL_SIZE, _DENORM_PRESERVE, _SIGNED_ZERO, _ROUNDING_RTE = 17, 4459, 4461, 4462
 _ARRAY_STRIDE, _BUILTIN, _OFFSET, _BLOCK, _ALIASED = 6, 11, 35, 2, 20
 _NUM_WORKGROUPS, _WORKGROUP_ID, _LOCAL_INDEX, _LANE, _WARP = 24, 26, 29, 41, 40
-_SCOPE_WORKGROUP, _SCOPE_SUBGROUP = 2, 3
+_SCOPE_DEVICE, _SCOPE_WORKGROUP, _SCOPE_SUBGROUP = 1, 2, 3
+# Acquire and release of buffers, made available and visible; and acquire only, where nothing is exchanged.
+_ATOMIC, _ATOMIC_UNEQUAL = 0x8 | 0x40 | 0x2000 | 0x4000, 0x2 | 0x40 | 0x4000
 # Acquire and release, of buffers and of workgroup memory, made available and visible to the others.
 _ALL_MEMORY = 0x8 | 0x40 | 0x100 | 0x2000 | 0x4000
 # Barriers make what was written available and visible; single accesses need not.
@@ -204,6 +206,27 @@ class Workgroup:
         flags = (_ALIGNED | _NON_PRIVATE, alignment)
         self.module.do("Store", self._pointer(address, kind, count), value, *flags)
 
+    def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
+        """Change an i32 or i64 of global memory in one step, before and after everything else; return the old one."""
+        m, code = self.module, self.code
+        if value.elem == "i64":
+            m.capability("Int64Atomics")
+        pointer = self._pointer(address, value.elem, 1)
+        scope, order = self._scope(_SCOPE_DEVICE), self._scope(_ATOMIC)
+        operands = [pointer, scope, order]
+        if compared is not None:
+            operands += [self._scope(_ATOMIC_UNEQUAL), code.id(value), code.id(compared)]
+        else:
+            operands.append(code.id(value))
+        m.capability("VulkanMemoryModelDeviceScope")
+        return Reg(f"%{m.result(name, code.type(value.elem), *operands)}", value.elem)
+
+    def count_shared(self, index: Reg) -> None:
+        """Add one to an i32 of workgroup memory in one step."""
+        m, code = self.module, self.code
+        operands = (self._place(index, "i32", 1), self._scope(_SCOPE_WORKGROUP), self._scope(0), self._scope(1))
+        m.result("AtomicIAdd", code.type("i32"), *operands)
+
     # Workgroup memory, one range of bytes that is read and written as any type.
 
     def _view(self, elem: str, lanes: int) -> int:
@@ -266,6 +289,13 @@ class Workgroup:
         m.capability("GroupNonUniformShuffle")
         operands = (self._scope(_SCOPE_SUBGROUP), code.id(x), code.id(code.integer(mask, "i32")))
         return Reg(f"%{m.result('GroupNonUniformShuffleXor', code.type(x.elem), *operands)}", x.elem)
+
+    def shuffle(self, x: Reg, lane: Reg) -> Reg:
+        """Return a register of the invocation with this lane."""
+        m, code = self.module, self.code
+        m.capability("GroupNonUniformShuffle")
+        operands = (self._scope(_SCOPE_SUBGROUP), code.id(x), code.id(lane))
+        return Reg(f"%{m.result('GroupNonUniformShuffle', code.type(x.elem), *operands)}", x.elem)
 
     # The end.
 

@@ -1,0 +1,192 @@
+"""Atomic operations: each element once, by the invocation that holds it; the others are told the result.
+
+Integers of 32 and 64 bits have instructions. Everything else is a loop of compare-and-exchange on the 32-bit word, or the
+64 bits, around the element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import tt
+from ...errors import unsupported
+from ..base.mlir import WIDTHS, Reg
+from ..base.numeric import element, in_memory, scalar_type
+from .exchange import Rows
+from .layouts import Layout
+from .memory import held_once
+from .program import Program, statement
+
+_INSTRUCTIONS = {
+    "add": "AtomicIAdd",
+    "max": "AtomicSMax",
+    "min": "AtomicSMin",
+    "umax": "AtomicUMax",
+    "umin": "AtomicUMin",
+    "and": "AtomicAnd",
+    "or": "AtomicOr",
+    "xor": "AtomicXor",
+    "exch": "AtomicExchange",
+}
+
+
+def _pointee(op: Operation, pointer: SSAValue) -> str:
+    type = scalar_type(pointer.type)
+    assert isinstance(type, tt.PointerType)
+    return element(type.pointee, op)
+
+
+class _Atomic:
+    """One operation on all registers of a tile of pointers, or on one pointer."""
+
+    def __init__(self, program: Program, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> None:
+        self.program, self.op = program, op
+        self.elem = _pointee(op, pointer)
+        self.kind = in_memory(self.elem)
+        self.addresses = program.values[pointer]
+        self.layout = program.layout(pointer) if isinstance(pointer.type, TensorType) else None
+        self.masks: Sequence[Reg | None] = program.values[mask] if mask is not None else [None] * len(self.addresses)
+
+    def write(self, change: Callable[[int, Reg], Reg]) -> list[Reg]:
+        """Write `change` for each element: it gets the register's number and the address, and returns what was there.
+
+        Returns the old elements as registers.
+        """
+        program, t = self.program, self.program.code
+        layout = self.layout or Layout((1,), (), *self._repeated())
+        once = held_once(program, layout)
+        zero = t.integer(0, self.kind)
+        found: dict[int, Reg] = {}
+        for number, address in enumerate(self.addresses):
+            if layout.register_of[layout.offsets[number]] != number:
+                continue
+            conditions = [each for each in (self.masks[number], once) if each is not None]
+            if not conditions:
+                found[number] = change(number, address)
+                continue
+            condition = conditions[0] if len(conditions) == 1 else t.binary("arith.andi", *conditions)
+
+            def path(number: int = number, address: Reg = address) -> list[Reg]:
+                return [change(number, address)]
+
+            (found[number],) = t.when(condition, path, lambda: [zero])
+        regs = [found[layout.register_of[offset]] for offset in layout.offsets]
+        if once is not None and any(list(result.uses) for result in self.op.results):
+            regs = self._told(regs, layout)
+        return [program.numeric.from_memory(reg, self.elem) for reg in regs]
+
+    def _repeated(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        target = self.program.target
+        return (0,) * (target.warp_size.bit_length() - 1), (0,) * (target.warps.bit_length() - 1)
+
+    def _told(self, regs: Sequence[Reg], layout: Layout) -> Sequence[Reg]:
+        """Tell the other invocations, through workgroup memory: those that did it write, all read."""
+        program, group = self.program, self.program.group
+        rows = Rows(layout.shape, self.kind)
+        once = held_once(program, layout)
+        assert once is not None
+        with program.arena.borrowed(self.op, rows.bytes) as first:
+            start = rows.start(program, first)
+            group.barrier()
+            program.code.do_when(once, lambda: rows.write(program, layout, start, regs))
+            group.barrier()
+            return rows.read(program, layout, start)
+
+
+@statement(tt.AtomicRMWOp)
+def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
+    t, group, numeric = program.code, program.group, program.numeric
+    atomic = _Atomic(program, op, op.ptr, op.mask)
+    values = program.values[op.value]
+    kind, elem = op.kind.data, atomic.elem
+
+    def change(number: int, address: Reg) -> Reg:
+        value = numeric.to_memory(values[number], elem)
+        if elem in ("i32", "i64") or (kind == "exch" and elem in ("f32", "f64")):
+            bits = f"i{WIDTHS[value.elem]}"
+            old = group.atomic(_INSTRUCTIONS[kind], address, t.cast("arith.bitcast", value, bits))
+            return t.cast("arith.bitcast", old, value.elem)
+        return _in_loop(program, atomic, address, lambda old: _changed(program, op, old, values[number]))
+
+    program.values[op.result] = atomic.write(change)
+
+
+def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
+    t, numeric = program.code, program.numeric
+    elem = element(op.value.type, op)
+    match op.kind.data:
+        case "fadd":
+            return numeric.rounded(t.binary("arith.addf", old, value), elem)
+        case "exch":
+            return value
+        case "add":
+            return t.binary("arith.addi", old, value)
+        case "and" | "or" | "xor" as name:
+            return t.binary({"and": "arith.andi", "or": "arith.ori", "xor": "arith.xori"}[name], old, value)
+        case "max" | "min" | "umax" | "umin" as name:
+            predicate = {"max": "sgt", "min": "slt", "umax": "ugt", "umin": "ult"}[name]
+            return numeric.pick(predicate, old, value)
+    raise unsupported(op, op.kind.data)
+
+
+def _in_loop(program: Program, atomic: _Atomic, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
+    """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits."""
+    t, group, numeric = program.code, program.group, program.numeric
+    width = WIDTHS[atomic.kind]
+    word = "i64" if width == 64 else "i32"
+    shift = None
+    at = address
+    if width < 32:
+        at = t.binary("arith.andi", address, t.integer(~3, "i64"))
+        t.state_multiple(at, 4)
+        bytes = t.cast("arith.trunci", t.binary("arith.andi", address, t.integer(3, "i64")), "i32")
+        shift = t.binary("arith.muli", bytes, t.integer(8, "i32"))
+
+    def inside(bits: Reg) -> Reg:
+        """Return the element's bits of a word."""
+        if shift is None:
+            return t.cast("arith.bitcast", bits, atomic.kind)
+        return t.cast("arith.trunci", t.binary("arith.shrui", bits, shift), f"i{width}")
+
+    def replaced(bits: Reg, new: Reg) -> Reg:
+        if shift is None:
+            return t.cast("arith.bitcast", new, word)
+        mask = t.binary("arith.shli", t.integer((1 << width) - 1, "i32"), shift)
+        kept = t.binary("arith.andi", bits, t.binary("arith.xori", mask, t.integer(-1, "i32")))
+        return t.binary("arith.ori", kept, t.binary("arith.shli", t.cast("arith.extui", new, "i32"), shift))
+
+    def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
+        return regs[1], regs
+
+    def body(regs: Sequence[Reg]) -> Sequence[Reg]:
+        expected = regs[0]
+        old = numeric.from_memory(inside(expected), atomic.elem)
+        new = replaced(expected, numeric.to_memory(changed(old), atomic.elem))
+        found = group.atomic("AtomicCompareExchange", at, new, expected)
+        return [found, t.compare("ne", found, expected)]
+
+    (first,) = group.load(at, word, 1, 8 if word == "i64" else 4)
+    last, _ = t.loop([first, t.integer(1, "i1")], test, body)
+    return inside(last)
+
+
+@statement(tt.AtomicCASOp)
+def _cas(program: Program, op: tt.AtomicCASOp) -> None:
+    t, group, numeric = program.code, program.group, program.numeric
+    atomic = _Atomic(program, op, op.ptr, None)
+    if WIDTHS[atomic.kind] < 32:
+        raise unsupported(op, f"on elements of type {atomic.elem}")
+    bits = f"i{WIDTHS[atomic.kind]}"
+
+    def change(number: int, address: Reg) -> Reg:
+        compared, value = (
+            t.cast("arith.bitcast", numeric.to_memory(program.values[each][number], atomic.elem), bits)
+            for each in (op.compare, op.value)
+        )
+        return t.cast("arith.bitcast", group.atomic("AtomicCompareExchange", address, value, compared), atomic.kind)
+
+    program.values[op.result] = atomic.write(change)
+
