@@ -109,7 +109,11 @@ def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
             bits = f"i{WIDTHS[value.elem]}"
             old = group.atomic(_INSTRUCTIONS[kind], address, t.cast("arith.bitcast", value, bits))
             return t.cast("arith.bitcast", old, value.elem)
-        return _in_loop(program, atomic, address, lambda old: _changed(program, op, old, values[number]))
+
+        def changed(bits: Reg) -> Reg:
+            return numeric.to_memory(_changed(program, op, numeric.from_memory(bits, elem), values[number]), elem)
+
+        return _in_loop(program, atomic, address, changed)
 
     program.values[op.result] = atomic.write(change)
 
@@ -133,8 +137,12 @@ def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
 
 
 def _in_loop(program: Program, atomic: _Atomic, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
-    """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits."""
-    t, group, numeric = program.code, program.group, program.numeric
+    """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits.
+
+    Args:
+        changed: returns the new bits of the element for the old ones.
+    """
+    t, group = program.code, program.group
     width = WIDTHS[atomic.kind]
     word = "i64" if width == 64 else "i32"
     shift = None
@@ -163,8 +171,7 @@ def _in_loop(program: Program, atomic: _Atomic, address: Reg, changed: Callable[
 
     def body(regs: Sequence[Reg]) -> Sequence[Reg]:
         expected = regs[0]
-        old = numeric.from_memory(inside(expected), atomic.elem)
-        new = replaced(expected, numeric.to_memory(changed(old), atomic.elem))
+        new = replaced(expected, changed(inside(expected)))
         found = group.atomic("AtomicCompareExchange", at, new, expected)
         return [found, t.compare("ne", found, expected)]
 
@@ -177,8 +184,6 @@ def _in_loop(program: Program, atomic: _Atomic, address: Reg, changed: Callable[
 def _cas(program: Program, op: tt.AtomicCASOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
     atomic = _Atomic(program, op, op.ptr, None)
-    if WIDTHS[atomic.kind] < 32:
-        raise unsupported(op, f"on elements of type {atomic.elem}")
     bits = f"i{WIDTHS[atomic.kind]}"
 
     def change(number: int, address: Reg) -> Reg:
@@ -186,6 +191,10 @@ def _cas(program: Program, op: tt.AtomicCASOp) -> None:
             t.cast("arith.bitcast", numeric.to_memory(program.values[each][number], atomic.elem), bits)
             for each in (op.compare, op.value)
         )
+        if WIDTHS[bits] < 32:
+            return _in_loop(
+                program, atomic, address, lambda old: t.select(t.compare("eq", old, compared), value, old)
+            )
         return t.cast("arith.bitcast", group.atomic("AtomicCompareExchange", address, value, compared), atomic.kind)
 
     program.values[op.result] = atomic.write(change)

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt
+from ...dialects.arith import SelectOp
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element, in_memory, in_register, scalar_type
 from .layouts import Layout
@@ -30,6 +31,29 @@ def _add(program: Program, op: tt.AddPtrOp) -> None:
         t.binary("arith.addi", address, t.binary("arith.muli", t.cast("arith.extsi", offset, "i64"), size))
         for address, offset in zip(program.values[op.ptr], program.values[op.offset], strict=True)
     ]
+
+
+@statement(tt.IntToPtrOp, tt.PtrToIntOp)
+def _address(program: Program, op: tt.IntToPtrOp | tt.PtrToIntOp) -> None:
+    """An address is a number."""
+    program.values[op.result] = program.values[op.src]
+
+
+@statement(tt.BitcastOp)
+def _bitcast(program: Program, op: tt.BitcastOp) -> None:
+    if isinstance(scalar_type(op.result.type), tt.PointerType):
+        program.values[op.result] = program.values[op.src]
+    else:
+        program.elementwise(op)
+
+
+@statement(SelectOp)
+def _select(program: Program, op: SelectOp) -> None:
+    if not isinstance(scalar_type(op.result.type), tt.PointerType):
+        program.elementwise(op)
+        return
+    rows = zip(*program.operands(op), strict=True)
+    program.values[op.result] = [program.code.select(*row) for row in rows]
 
 
 @statement(tt.LoadOp)

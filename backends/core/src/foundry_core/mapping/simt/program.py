@@ -169,16 +169,22 @@ class Program:
         if type(op) in STATEMENTS:
             STATEMENTS[type(op)](self, op)
         elif is_elementwise(op):
-            (result,) = op.results
-            size = self.size(result)
-            # The condition of a selection between tiles may be a scalar.
-            operands = [
-                self.values[operand] if isinstance(operand.type, TensorType) else [self.scalar(operand)] * size
-                for operand in op.operands
-            ]
-            self.values[result] = [self.numeric.apply(op, regs) for regs in zip(*operands, strict=True)]
+            self.elementwise(op)
         else:
             raise unsupported(op)
+
+    def operands(self, op: Operation) -> list[Sequence[Reg]]:
+        """Return the registers of the operands, as many of each as the result has; the condition may be a scalar."""
+        size = self.size(op.results[0])
+        return [
+            self.values[operand] if isinstance(operand.type, TensorType) else [self.scalar(operand)] * size
+            for operand in op.operands
+        ]
+
+    def elementwise(self, op: Operation) -> None:
+        """Write an operation on each register."""
+        (result,) = op.results
+        self.values[result] = [self.numeric.apply(op, regs) for regs in zip(*self.operands(op), strict=True)]
 
     # Control flow.
 
