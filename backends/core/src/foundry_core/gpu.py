@@ -10,7 +10,8 @@ from .compiling import _RELEASE
 
 
 def make_ttgir(module: Any, metadata: dict[str, Any], *, warps: int, warp_size: int, stages: int) -> Any:
-    """Distribute tiles over invocations, move conversions of layouts, and keep operands of tl.dot in workgroup memory."""
+    """Distribute tiles over invocations, move conversions of layouts, and keep operands of tl.dot in workgroup
+    memory."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     # AMD's passes take only AMD's targets. They ask for nothing of it here; NVIDIA's would copy asynchronously.

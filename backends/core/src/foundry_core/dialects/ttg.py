@@ -1,6 +1,7 @@
 """TritonGPU's layouts and the operations that its passes add to TTIR, in Triton's assembly syntax.
 
-A layout is the encoding of a tensor type. It says which invocations hold which elements; mapping/simt/layouts.py reads it.
+A layout is the encoding of a tensor type. It says which invocations hold which elements; mapping/simt/layouts.py reads
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,15 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, TensorType, i32
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, operand_def, opt_operand_def, result_def, traits_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    result_def,
+    traits_def,
+)
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
@@ -93,7 +102,8 @@ class SliceLayout(_Fields):
 
 @irdl_attr_definition
 class DotOperandLayout(_Fields):
-    """What each invocation needs of an operand, to compute the elements of the product that its parent's layout gives it."""
+    """What each invocation needs of an operand, to compute the elements of the product that its parent's layout gives
+    it."""
 
     name = "ttg.dot_op"
     fields: DictionaryAttr

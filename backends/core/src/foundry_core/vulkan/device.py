@@ -110,7 +110,9 @@ class Buffer:
     def __init__(self, device: Device, size: int, *, of_host: bool) -> None:
         self._device = device
         self.size = size
-        self.handle = device.check(library().allocate(device.handle, size, of_host), f"{size} bytes cannot be allocated")
+        self.handle = device.check(
+            library().allocate(device.handle, size, of_host), f"{size} bytes cannot be allocated"
+        )
         self.address = library().address(self.handle)
         self.mapped = library().mapped(self.handle)
 
@@ -241,5 +243,3 @@ class Device:
 def opened() -> Device:
     """Return the device that the environment names, opened once in a process."""
     return Device(choose())
-
-

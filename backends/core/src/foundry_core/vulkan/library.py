@@ -1,7 +1,7 @@
 """The C library of vulkan.c, as Python calls it.
 
-We write our own C instead of using a binding from PyPI: a launch is six calls of Vulkan, and through `vulkan` (cffi, which
-makes a structure for each call in Python) they take some 40 us. In C they are one call of under 3 us.
+We write our own C instead of using a binding from PyPI: a launch is six calls of Vulkan, and through `vulkan` (cffi,
+which makes a structure for each call in Python) they take some 40 us. In C they are one call of under 3 us.
 """
 
 from __future__ import annotations
@@ -23,6 +23,16 @@ class VulkanError(Failure):
     """Vulkan, or its driver, did not do what was asked."""
 
 
+# What is in Properties as a number: 0 or 1 if it is a feature.
+_NUMBERS = [
+    *("api", "vendor", "type", "subgroup", "least_subgroup", "most_subgroup", "workgroup_bytes", "push_bytes"),
+    *("invocations", "int8", "int16", "int64", "float16", "float64", "bfloat16", "memory_model", "explicit_layout"),
+    *("cooperative", "float_atomics", "float_atomic_add64", "int64_atomics", "shuffle", "device_address", "push8"),
+    *("push16", "storage8", "storage16", "size_control", "denorm16", "denorm32", "denorm64", "special16", "special32"),
+    *("special64", "nearest16", "nearest32", "nearest64", "timestamps", "buffer_atomics64"),
+]
+
+
 class Properties(ctypes.Structure):
     """What a device says of itself: the fields of Properties in vulkan.c, in its order."""
 
@@ -30,16 +40,7 @@ class Properties(ctypes.Structure):
         ("name", c_char * 256),
         ("driver", c_char * 512),
         ("uuid", c_uint8 * 16),
-        *(
-            (name, c_uint32)
-            for name in (
-                "api vendor type subgroup least_subgroup most_subgroup workgroup_bytes push_bytes invocations "
-                "int8 int16 int64 float16 float64 bfloat16 memory_model explicit_layout cooperative float_atomics "
-                "float_atomic_add64 int64_atomics shuffle device_address push8 push16 storage8 storage16 size_control "
-                "denorm16 denorm32 denorm64 special16 special32 special64 nearest16 nearest32 nearest64 timestamps "
-                "buffer_atomics64"
-            ).split()
-        ),
+        *((name, c_uint32) for name in _NUMBERS),
         ("timestamp_ns", c_float),
         ("memory_bytes", c_uint64),
         ("grid", c_uint64 * 3),
@@ -79,7 +80,9 @@ class Library:
             loaded = ctypes.CDLL(str(path))
         except OSError as error:
             raise VulkanError(
-                f"{path.name} cannot be loaded", why=str(error), next=f"set {VARIABLE} to the file, or build the image anew"
+                f"{path.name} cannot be loaded",
+                why=str(error),
+                next=f"set {VARIABLE} to the file, or build the image anew",
             ) from error
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(loaded, f"foundry_vulkan_{name}")

@@ -44,8 +44,8 @@ class Arena:
         if at + size > self._size:
             raise unsupported(
                 op,
-                f"keeps {at + size} bytes of tiles in workgroup memory, of which the device has {self._size}; use smaller "
-                "blocks",
+                f"keeps {at + size} bytes of tiles in workgroup memory, of which the device has {self._size}; "
+                "use smaller blocks",
             )
         self._used.append((at, at + size))
         self.most = max(self.most, at + size)

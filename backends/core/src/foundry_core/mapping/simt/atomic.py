@@ -1,7 +1,7 @@
 """Atomic operations: each element once, by the invocation that holds it; the others are told the result.
 
-Integers of 32 and 64 bits have instructions. Everything else is a loop of compare-and-exchange on the 32-bit word, or the
-64 bits, around the element.
+Integers of 32 and 64 bits have instructions. Everything else is a loop of compare-and-exchange on the 32-bit word, or
+the 64 bits, around the element.
 """
 
 from __future__ import annotations
@@ -192,10 +192,7 @@ def _cas(program: Program, op: tt.AtomicCASOp) -> None:
             for each in (op.compare, op.value)
         )
         if WIDTHS[bits] < 32:
-            return _in_loop(
-                program, atomic, address, lambda old: t.select(t.compare("eq", old, compared), value, old)
-            )
+            return _in_loop(program, atomic, address, lambda old: t.select(t.compare("eq", old, compared), value, old))
         return t.cast("arith.bitcast", group.atomic("AtomicCompareExchange", address, value, compared), atomic.kind)
 
     program.values[op.result] = atomic.write(change)
-

@@ -4,9 +4,9 @@
 ops/elementwise.py and the functions of foundry_core/functions write SPIR-V through it. A register is a scalar.
 
 It computes nothing twice: an instruction without effects whose operands and scope are those of an earlier one gives the
-earlier result. A sum of a register and a constant stays in this form (`%7+3`) until an instruction needs it. So registers
-that hold neighbouring elements are known to be neighbours: their base is the same and their constants follow each other.
-Of each integer it knows a power of two that divides it. memory.py makes accesses of 16 bytes from both.
+earlier result. A sum of a register and a constant stays in this form (`%7+3`) until an instruction needs it. So
+registers that hold neighbouring elements are known to be neighbours: their base is the same and their constants follow
+each other. Of each integer it knows a power of two that divides it. memory.py makes accesses of 16 bytes from both.
 """
 
 from __future__ import annotations
@@ -347,7 +347,9 @@ class Code:
         yield
         self._scopes.pop()
 
-    def when(self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]) -> list[Reg]:
+    def when(
+        self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]
+    ) -> list[Reg]:
         """Write a branch; return a register for each pair of results that the two paths give."""
         m = self.module
         yes, no, merge = m.new(), m.new(), m.new()
@@ -413,7 +415,10 @@ class Code:
         condition, passed = test(carried)
         # Outside the loop, no result of the test's scope may be found, except those that are passed.
         out = [self.id(reg) for reg in passed]
-        passed = [self._new(id, reg.elem, self.multiple(reg) if reg.elem[0] == "i" else 1) for id, reg in zip(out, passed, strict=True)]
+        passed = [
+            self._new(id, reg.elem, self.multiple(reg) if reg.elem[0] == "i" else 1)
+            for id, reg in zip(out, passed, strict=True)
+        ]
         m.do("BranchConditional", self.id(condition), inside, merge)
         self.label(inside)
         with self._scope():
@@ -449,7 +454,9 @@ class Code:
         """Call a function on scalars, whose body `write` writes once in a module."""
         if function not in self._functions:
             self._functions[function] = self._define(function, args, elem, write)
-        found = self.module.result("FunctionCall", self.type(elem), self._functions[function], *[self.id(x) for x in args])
+        found = self.module.result(
+            "FunctionCall", self.type(elem), self._functions[function], *[self.id(x) for x in args]
+        )
         return self._new(found, elem)
 
     def _define(self, name: str, args: Sequence[Reg], elem: str, write: Callable[[Any, Sequence[Reg]], Reg]) -> int:
@@ -461,7 +468,9 @@ class Code:
         result = self.type(elem)
         made = m.result("Function", result, 0, m.type("Function", result, *types))
         m.name(made, name)
-        parameters = [Reg(f"%{m.result('FunctionParameter', type)}", arg.elem) for type, arg in zip(types, args, strict=True)]
+        parameters = [
+            Reg(f"%{m.result('FunctionParameter', type)}", arg.elem) for type, arg in zip(types, args, strict=True)
+        ]
         inner.label()
         m.do("ReturnValue", inner.id(write(inner, parameters)))
         m.do("FunctionEnd")

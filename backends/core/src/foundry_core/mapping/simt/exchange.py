@@ -22,18 +22,14 @@ _WIDEST = 16
 _PADDING_BYTES = 16
 
 
-def convert(
-    program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
-) -> Sequence[Reg]:
+def convert(program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout) -> Sequence[Reg]:
     """Return the registers of a tile in another layout; the element of an index stays the same."""
     if (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets):
         return [regs[source.register_of[offset]] for offset in target.offsets]
     return _through_memory(program, op, regs, source, target)
 
 
-def _through_memory(
-    program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
-) -> list[Reg]:
+def _through_memory(program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout) -> list[Reg]:
     group = program.group
     elem = regs[0].elem
     found: dict[int, Reg] = {}
@@ -203,9 +199,7 @@ def shuffled(program: Program, value: Reg, lane: Reg | None = None, *, mask: int
     return t.cast("arith.trunci", moved, "i1") if value.elem == "i1" else moved
 
 
-def combine(
-    program: Program, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg], second: Sequence[Reg]
-) -> list[Reg]:
+def combine(program: Program, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg], second: Sequence[Reg]) -> list[Reg]:
     """Write the region of a reduction or a scan on two sets of values."""
     block = op.combine.block
     for argument, reg in zip(block.args, (*first, *second), strict=True):

@@ -1,10 +1,10 @@
 """Which element of a tile is in which register of which invocation.
 
 A tile's shape consists of powers of two. The index of an element, in row-major order, is a number of log2(size) bits. A
-layout gives such a number to each bit of the register's number, of the invocation's number in its subgroup (the lane) and
-of the subgroup's number in the workgroup (the warp); the element's index is the exclusive or of the numbers of the bits that
-are set. Triton calls this a linear layout. A bit whose number is zero does not change the element: several registers or
-invocations hold it.
+layout gives such a number to each bit of the register's number, of the invocation's number in its subgroup (the lane)
+and of the subgroup's number in the workgroup (the warp); the element's index is the exclusive or of the numbers of the
+bits that are set. Triton calls this a linear layout. A bit whose number is zero does not change the element: several
+registers or invocations hold it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ def _dot_operand(layout: ttg.DotOperandLayout, shape: tuple[int, ...]) -> Parts:
     k = rank - (1 if layout.number("opIdx") == 0 else 2)
     bases = _Bases(shape)
     registers, lanes, warps = (
-        bases.take(parent.numbers(name), order, without=k) for name in ("sizePerThread", "threadsPerWarp", "warpsPerCTA")
+        bases.take(parent.numbers(name), order, without=k)
+        for name in ("sizePerThread", "threadsPerWarp", "warpsPerCTA")
     )
     registers = [base for base in registers if base[1]] + bases.rest(order)
     return _vectors(registers, rank), _vectors(lanes, rank), _vectors(warps, rank)
@@ -160,7 +161,10 @@ def _linear(layout: ttg.LinearLayout, shape: tuple[int, ...]) -> Parts:
             reached[dim] = max(reached[dim], 1 << distance.bit_length())
     more = _Bases(shape)
     more.reached = reached
-    fit = [[tuple(v if v < e else 0 for v, e in zip(vector, shape, strict=True)) for vector in part] for part in (registers, lanes, warps)]
+    fit = [
+        [tuple(v if v < e else 0 for v, e in zip(vector, shape, strict=True)) for vector in part]
+        for part in (registers, lanes, warps)
+    ]
     return fit[0] + _vectors(more.rest(range(len(shape) - 1, -1, -1)), len(shape)), fit[1], fit[2]
 
 

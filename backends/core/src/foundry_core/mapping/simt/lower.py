@@ -41,8 +41,8 @@ _OF_PRODUCT = re.compile(r"ttg\.dot_op<\{opIdx = 0, parent = (#\w+)\}>")
 def balanced(ttgir: str, target: SimtTarget) -> str:
     """Give the layouts of products lanes and warps in both dimensions.
 
-    Triton lines up lanes along a row. In a square, they need fewer elements of workgroup memory together: on an H200, 4096^3
-    in f32, 46 TFLOP/s instead of 41 (a hand-written shader).
+    Triton lines up lanes along a row. In a square, they need fewer elements of workgroup memory together: on an H200,
+    4096^3 in f32, 46 TFLOP/s instead of 41 (a hand-written shader).
     """
     if target.warp_size != 32 or target.warps < 2:
         return ttgir

@@ -84,7 +84,9 @@ def _load(program: Program, op: tt.LoadOp) -> None:
             # A branch around each load would keep them from being in flight together.
             assert program.spare is not None
             address = t.select(mask, address, program.spare)
-        regs = [program.numeric.from_memory(reg, elem) for reg in program.group.load(address, stored, len(run), alignment)]
+        regs = [
+            program.numeric.from_memory(reg, elem) for reg in program.group.load(address, stored, len(run), alignment)
+        ]
         if mask is not None and op.other is not None:
             regs = [t.select(mask, reg, others[k]) for k, reg in zip(run, regs, strict=True)]
         found.update(zip(run, regs, strict=True))

@@ -2,8 +2,8 @@
 
 Vulkan promises less of arithmetic than IEEE 754: quotients and roots may be off by some units in the last place, the
 remainder of negative integers is undefined, a fused multiply and add may be rounded twice, and subnormals of f32 may be
-zeros. What Triton defines exactly is written here from what Vulkan does promise. Subnormals are the exception: on a device
-that flushes them, they are zeros in arithmetic (see docs).
+zeros. What Triton defines exactly is written here from what Vulkan does promise. Subnormals are the exception: on a
+device that flushes them, they are zeros in arithmetic (see docs).
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class SimtNumeric(Numeric):
         return t.binary("arith.mulf", power, t.select(near, factor, t.floating(1.0, "f32")))
 
     def root(self, x: Reg) -> Reg:
-        """Return a square root, correctly rounded: that of an f32 is never so close to the middle of two as f64 errs."""
+        """Return a square root, correctly rounded: that of an f32 is never so close to the middle of two as f64
+        errs."""
         t = self.text
         if x.elem == "f64":
             return t.extended(_SQRT, x)

@@ -27,7 +27,10 @@ def _doubled(layout: Layout, low: bool) -> Layout:
 @statement(tt.JoinOp, tt.CatOp)
 def _join(program: Program, op: tt.JoinOp | tt.CatOp) -> None:
     made = _doubled(program.layout(op.lhs), isinstance(op, tt.JoinOp))
-    regs = [*program.values[op.lhs], *convert(program, op, program.values[op.rhs], program.layout(op.rhs), program.layout(op.lhs))]
+    regs = [
+        *program.values[op.lhs],
+        *convert(program, op, program.values[op.rhs], program.layout(op.rhs), program.layout(op.lhs)),
+    ]
     program.values[op.result] = convert(program, op, regs, made, program.layout(op.result))
 
 
@@ -82,7 +85,9 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
             if offset in seen:
                 continue
             seen.add(offset)
-            counted = t.compare("ult", value, t.integer(bins, value.elem)) if bins < 1 << WIDTHS[value.elem] - 1 else None
+            counted = (
+                t.compare("ult", value, t.integer(bins, value.elem)) if bins < 1 << WIDTHS[value.elem] - 1 else None
+            )
             for condition in (mask, once):
                 if condition is not None:
                     counted = condition if counted is None else t.binary("arith.andi", counted, condition)

@@ -1,8 +1,8 @@
 """Translates one kernel in TTGIR to the SPIR-V of one invocation.
 
-A tile is a list of registers: layouts.py says which element of the tile each of them is, in this invocation. An operation
-on tiles is an operation on each register. What needs elements of other invocations is in exchange.py, accesses of global
-memory are in memory.py.
+A tile is a list of registers: layouts.py says which element of the tile each of them is, in this invocation. An
+operation on tiles is an operation on each register. What needs elements of other invocations is in exchange.py,
+accesses of global memory are in memory.py.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Program:
         group: the workgroup, and the SPIR-V written so far.
         code: the same as group.code.
         values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
-            pointer's register is an address, an i64; that of a tile in workgroup memory is where it begins, in elements.
+            pointer's register is an address, an i64; that of a tile in workgroup memory is where it begins, in
+            elements.
         spare: the address of 16 bytes that can always be read, an additional argument of a kernel with masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
         layout: the layout of a tile.
@@ -234,7 +235,9 @@ def _num_programs(program: Program, op: tt.GetNumProgramsOp) -> None:
 @statement(tt.MakeRangeOp)
 def _range(program: Program, op: tt.MakeRangeOp) -> None:
     t, start = program.code, program.code.integer(op.start.value.data, "i32")
-    program.values[op.result] = [t.binary("arith.addi", reg, start) for reg in program.indices(program.layout(op.result))]
+    program.values[op.result] = [
+        t.binary("arith.addi", reg, start) for reg in program.indices(program.layout(op.result))
+    ]
 
 
 @statement(tt.SplatOp)
@@ -248,7 +251,9 @@ def _broadcast(program: Program, op: tt.BroadcastOp) -> None:
     regs = program.values[op.src]
     strides = [0 if extent == 1 else 1 for extent in source.shape]
     program.values[op.result] = [
-        regs[source.register_of[_index([p * s for p, s in zip(target.position(o), strides, strict=True)], source.shape)]]
+        regs[
+            source.register_of[_index([p * s for p, s in zip(target.position(o), strides, strict=True)], source.shape)]
+        ]
         for o in target.offsets
     ]
 

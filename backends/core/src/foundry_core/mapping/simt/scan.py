@@ -1,8 +1,9 @@
 """tt.scan along one axis, by Sklansky's network.
 
-For each bit of an element's position along the axis, from the lowest: the elements whose bit is set are combined with the
-last element of the half before theirs. It does not matter whether a bit belongs to registers, lanes or warps; that decides
-only how the other element is reached. The order of the operands is that of the axis, so the function need not commute.
+For each bit of an element's position along the axis, from the lowest: the elements whose bit is set are combined with
+the last element of the half before theirs. It does not matter whether a bit belongs to registers, lanes or warps; that
+decides only how the other element is reached. The order of the operands is that of the axis, so the function need not
+commute.
 """
 
 from __future__ import annotations
@@ -107,9 +108,7 @@ class _Step:
         ones = sum(basis for basis, is_set in self._wanted.items() if is_set)
         zeros = sum(basis for basis, is_set in self._wanted.items() if not is_set)
         keep, add = t.integer(~zeros, "i32"), t.integer(ones, "i32")
-        indices = [
-            t.binary("arith.ori", t.binary("arith.andi", index, keep), add) for index in program.indices(layout)
-        ]
+        indices = [t.binary("arith.ori", t.binary("arith.andi", index, keep), add) for index in program.indices(layout)]
         with program.arena.borrowed(self._op, rows.bytes) as first:
             start = rows.start(program, first)
             program.group.barrier()

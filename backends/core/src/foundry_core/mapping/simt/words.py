@@ -237,7 +237,9 @@ class Module:
             self._imports[name] = self.new()
         return self._imports[name]
 
-    def entry(self, model: int, function: int, name: str, interface: Iterable[int], modes: Iterable[Iterable[int]]) -> None:
+    def entry(
+        self, model: int, function: int, name: str, interface: Iterable[int], modes: Iterable[Iterable[int]]
+    ) -> None:
         """Declare the entry point, the global variables that it uses, and its execution modes."""
         self._instruction(self._heads, "EntryPoint", [model, function, *_string(name), *interface])
         for mode in modes:
@@ -273,7 +275,8 @@ class Module:
         """Return a type, such as type("Int", 32, 0).
 
         Args:
-            apart: types with the same operands are one type, unless this differs (for structures, whose decorations may).
+            apart: types with the same operands are one type, unless this differs (for structures, whose decorations
+            may).
         """
         return self._once(("Type", name, operands, apart), self._declarations, f"Type{name}", None, operands)
 
@@ -339,4 +342,6 @@ class Module:
         for name, found in self._imports.items():
             self._instruction(head, "ExtInstImport", [found, *_string(name)])
         self._instruction(head, "MemoryModel", self._model)
-        return array("I", [*head, *self._heads, *self._names, *self._decorations, *self._declarations, *self._functions]).tobytes()
+        return array(
+            "I", [*head, *self._heads, *self._names, *self._decorations, *self._declarations, *self._functions]
+        ).tobytes()

@@ -1,7 +1,7 @@
 """One Triton program as a workgroup of invocations: their numbers, and the memory that they share.
 
-How this is written in SPIR-V for Vulkan is here, and nowhere else in this package: an OpenCL device needs a second class
-with these methods.
+How this is written in SPIR-V for Vulkan is here, and nowhere else in this package: an OpenCL device needs a second
+class with these methods.
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ class Workgroup:
         if key not in self._constants:
             m = self.module
             m.capability("GroupNonUniform")
-            self._constants[key] = Reg(
-                f"%{m.result('Load', self.code.type('i32'), self._input(builtin, 1))}", "i32"
-            )
+            self._constants[key] = Reg(f"%{m.result('Load', self.code.type('i32'), self._input(builtin, 1))}", "i32")
         return self._constants[key]
 
     def lane(self) -> Reg:
@@ -262,7 +260,9 @@ class Workgroup:
     def _place(self, index: Reg, elem: str, lanes: int) -> int:
         m, code = self.module, self.code
         pointer = m.type("Pointer", STORAGE["Workgroup"], self._vector(elem, lanes))
-        return m.result("AccessChain", pointer, self._view(elem, lanes), code.id(code.integer(0, "i32")), code.id(index))
+        return m.result(
+            "AccessChain", pointer, self._view(elem, lanes), code.id(code.integer(0, "i32")), code.id(index)
+        )
 
     def read_shared(self, index: Reg, elem: str, lanes: int = 1) -> list[Reg]:
         """Read workgroup memory as an array of vectors of `lanes` elements."""
