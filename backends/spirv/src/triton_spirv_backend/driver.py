@@ -11,6 +11,6 @@ import os
 if os.environ.get("FOUNDRY_SPIRV_API") == "vulkan":
     from .vulkan import VulkanDriver as SpirvDriver
 else:
-    from .opencl import SpirvDriver  # type: ignore[assignment]
+    from .opencl import SpirvDriver
 
 __all__ = ["SpirvDriver"]

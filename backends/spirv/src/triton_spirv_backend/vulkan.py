@@ -68,9 +68,17 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
     denormals, special, nearest = (
         tuple(int(width) for width in arch[name].split(".") if width) for name in ("denormals", "special", "nearest")
     )
-    numbers = (int(arch[name]) for name in ("local", "arguments"))
-    flags = (arch[name] == "1" for name in ("fuses", "exponentiates"))
-    return SimtTarget(int(arch["warp"]), warps, *numbers, *flags, denormals, special, nearest)
+    return SimtTarget(
+        warp_size=int(arch["warp"]),
+        warps=warps,
+        workgroup_bytes=int(arch["local"]),
+        argument_bytes=int(arch["arguments"]),
+        fuses=arch["fuses"] == "1",
+        exponentiates=arch["exponentiates"] == "1",
+        preserves_denormals=denormals,
+        preserves_special=special,
+        rounds_to_nearest=nearest,
+    )
 
 
 def add_stages(stages: dict[str, Any], options: VulkanOptions, target: GPUTarget) -> None:

@@ -55,7 +55,7 @@ class _Fields(ParametrizedAttribute):
     def number(self, name: str) -> int:
         found = self.fields.data[name]
         assert isinstance(found, IntAttr)
-        return found.data
+        return int(found.data)
 
 
 def _braces(parser: AttrParser) -> dict[str, Attribute]:
@@ -148,11 +148,8 @@ class MemoryType(ParametrizedAttribute, TypeAttribute):
             layout = parser.parse_attribute()
             parser.parse_punctuation(",")
             parser.parse_attribute()
-            while parser.parse_optional_punctuation(","):
-                if parser.parse_optional_identifier() is None:
-                    parser.parse_shape_dimension()
-                    while parser.parse_optional_shape_delimiter():
-                        parser.parse_shape_dimension()
+            if parser.parse_optional_punctuation(","):
+                parser.parse_keyword("mutable")
         return [TensorType(element, shape), layout]
 
     def print_parameters(self, printer: Printer) -> None:

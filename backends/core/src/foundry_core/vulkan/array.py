@@ -29,7 +29,7 @@ class DeviceTensor:
         self._bytes = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
         self._device = opened()
         self._buffer = Buffer(self._device, max(self._bytes, 16), of_host=False)
-        self.device_address = self._buffer.address
+        self.device_address: int = self._buffer.address
 
     @classmethod
     def of(cls, array: npt.NDArray[Any]) -> DeviceTensor:

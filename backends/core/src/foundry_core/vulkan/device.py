@@ -37,9 +37,11 @@ _NEEDED = {
 _said: list[str] = []
 
 
-@Messages
-def _note(text: bytes) -> None:
+def _say(text: bytes) -> None:
     _said.append(text.decode(errors="replace"))
+
+
+_note = Messages(_say)
 
 
 @cache
@@ -228,7 +230,7 @@ class Device:
         pipeline = Pipeline(self, group.finish("fuses"), "fuses", 8, self.properties.subgroup)
         buffer = Buffer(self, 16, of_host=True)
         numbers = (ctypes.c_float * 4).from_address(buffer.mapped)
-        numbers[:] = (1 + 2.0**-12, 1 + 2.0**-12, -(1 + 2.0**-11), 0.0)
+        numbers[:] = [1 + 2.0**-12, 1 + 2.0**-12, -(1 + 2.0**-11), 0.0]
         self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(8, "little"))
         self.wait()
         return numbers[0] == 2.0**-24

@@ -73,7 +73,7 @@ class _Atomic:
                 return [change(number, address)]
 
             (found[number],) = t.when(condition, path, lambda: [zero])
-        regs = [found[layout.register_of[offset]] for offset in layout.offsets]
+        regs: Sequence[Reg] = [found[layout.register_of[offset]] for offset in layout.offsets]
         if once is not None and any(list(result.uses) for result in self.op.results):
             regs = self._told(regs, layout)
         return [program.numeric.from_memory(reg, self.elem) for reg in regs]

@@ -139,8 +139,9 @@ class Code:
         """Return the result of an instruction without effects, which is written once in a scope."""
         key = (name, elem, operands, *literals)
         for scope in reversed(self._scopes):
-            if key in scope:
-                return scope[key]
+            found: Reg | None = scope.get(key)
+            if found is not None:
+                return found
         found = self._new(
             self.module.result(name, self.type(elem), *literals, *[self.id(x) for x in operands]), elem, multiple
         )

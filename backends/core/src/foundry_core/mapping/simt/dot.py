@@ -159,9 +159,9 @@ def is_last_use(op: Operation, value: SSAValue) -> bool:
 def _dot(program: Program, op: tt.DotOp) -> None:
     t, numeric = program.code, program.numeric
     c = program.layout(op.c)
-    *_, rows, depth = op.a.type.get_shape()
-    columns = op.b.type.get_shape()[-1]
-    a, b = (_Operand(program, value, len(value.type.get_shape()) - 1 - k) for k, value in enumerate((op.a, op.b)))
+    *_, rows, depth = program.layout(op.a).shape
+    columns = c.shape[-1]
+    a, b = (_Operand(program, value, len(c.shape) - 1 - k) for k, value in enumerate((op.a, op.b)))
     totals = list(program.values[op.c])
     signed = element(op.a.type, op) == "i8"
     for k in range(depth):

@@ -251,8 +251,8 @@ def _across_warps(
     for row, (key, values) in enumerate(rows.items()):
         total: list[Reg] | None = None
         for other in range(1 << len(warps)):
-            bits = sum(1 << warps[k] for k in range(len(warps)) if other >> k & 1)
-            warp = t.binary("arith.addi", mine, t.integer(bits, "i32"))
+            beside = sum(1 << warps[k] for k in range(len(warps)) if other >> k & 1)
+            warp = t.binary("arith.addi", mine, t.integer(beside, "i32"))
             read = []
             for number, value in enumerate(values):
                 kind = "i32" if value.elem == "i1" else value.elem

@@ -35,6 +35,8 @@ class Simt(NamedTuple):
     local_bytes: int
 
 
+# The shape of the allocation that a tile in workgroup memory is a part of.
+_ALLOCATED = re.compile(r"(#\w+, #\w+(?:, mutable)?), [0-9x]+>")
 _OF_PRODUCT = re.compile(r"ttg\.dot_op<\{opIdx = 0, parent = (#\w+)\}>")
 
 
@@ -64,7 +66,7 @@ def lower(ttgir: str, target: SimtTarget) -> Simt:
         LoweringError: the kernel needs more than the device has.
     """
     with deep_expressions():
-        module = parse(balanced(ttgir, target))
+        module = parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target)))
         stored = written(module)
         function = kernel(module)
         replace_returns(function)

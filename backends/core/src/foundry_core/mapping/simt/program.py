@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ... import literals
@@ -85,7 +85,7 @@ class Program:
             body.args, arguments, self.function.arg_attrs or [None] * len(body.args), strict=True
         ):
             divisor = attributes.data.get("tt.divisibility") if attributes else None
-            if divisor is not None:
+            if isinstance(divisor, IntegerAttr):
                 self.code.state_multiple(reg, divisor.value.data)
             self.values[argument] = [self.read_argument(argument, reg)]
         self.block(body)
