@@ -55,6 +55,13 @@ class Arena:
         """Free a range that begins at this byte."""
         self._used = [each for each in self._used if each[0] != low]
 
+    def save(self) -> list[tuple[int, int]]:
+        """Return what is in use, for `restore`."""
+        return list(self._used)
+
+    def restore(self, used: list[tuple[int, int]]) -> None:
+        self._used = list(used)
+
     @contextmanager
     def borrowed(self, op: Operation, size: int) -> Iterator[int]:
         """Take a range for one exchange."""

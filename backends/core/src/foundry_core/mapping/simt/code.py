@@ -15,6 +15,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.mlir import _ORDERS_OF_BOOLEANS, WIDTHS, Reg
@@ -92,6 +93,15 @@ _CAPABILITIES = {"i8": "Int8", "i16": "Int16", "i64": "Int64", "f16": "Float16",
 _MOST = 1 << 30
 
 
+@dataclass(frozen=True)
+class Saved:
+    """A point in a function: the length of its body, its block, and the results that can be used again."""
+
+    length: tuple[int, int]
+    block: int
+    scopes: list[dict[Any, Reg]]
+
+
 class Code:
     """The body of one function, which grows instruction by instruction.
 
@@ -148,6 +158,16 @@ class Code:
         self._scopes[-1][key] = found
         return found
 
+    def save(self) -> Saved:
+        """Return what `restore` needs to take back everything that is written from here on."""
+        return Saved(self.module.length(), self.block, [dict(scope) for scope in self._scopes])
+
+    def restore(self, saved: Saved) -> None:
+        """Take back what was written since `save`. Declarations and definitions of functions stay."""
+        self.module.cut(saved.length)
+        self.block = saved.block
+        self._scopes = [dict(scope) for scope in saved.scopes]
+
     # What is known of integers.
 
     def parts(self, x: Reg) -> tuple[Reg, int]:
@@ -199,7 +219,8 @@ class Code:
     def _float(self, name: str, x: Reg, y: Reg) -> Reg:
         found = self._pure(name, x.elem, x, y)
         # Triton fuses a product and a sum where its operation math.fma says so, and nowhere else.
-        self.module.decorate(self.id(found), 42)
+        if name != "FDiv":
+            self.module.exact.append(self.id(found))
         return found
 
     def _integer(self, name: str, x: Reg, y: Reg) -> Reg:
@@ -414,12 +435,6 @@ class Code:
         self.label(checked)
         self._scopes.append({})
         condition, passed = test(carried)
-        # Outside the loop, no result of the test's scope may be found, except those that are passed.
-        out = [self.id(reg) for reg in passed]
-        passed = [
-            self._new(id, reg.elem, self.multiple(reg) if reg.elem[0] == "i" else 1)
-            for id, reg in zip(out, passed, strict=True)
-        ]
         m.do("BranchConditional", self.id(condition), inside, merge)
         self.label(inside)
         with self._scope():
@@ -431,7 +446,7 @@ class Code:
             m.body[hole] = result
         self._scopes.pop()
         self.label(merge)
-        return passed
+        return list(passed)
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
         """Write a loop that carries registers for `count` iterations; return their final values."""

@@ -24,6 +24,7 @@ from ..base.mlir import Reg
 from ..base.numeric import element, in_memory, in_register
 from . import layouts
 from .arena import Arena
+from .loops import write_loop
 from .numeric import SimtNumeric
 from .target import SimtTarget
 from .workgroup import Workgroup
@@ -319,8 +320,8 @@ def _convert(program: Program, op: ttg.ConvertLayoutOp) -> None:
 def _for(program: Program, op: scf.ForOp) -> None:
     t = program.code
     index, *arguments = op.body.block.args
-    high, step = program.scalar(op.ub), program.scalar(op.step)
-    initial = [reg for value in op.iter_args for reg in program.values[value]]
+    high, step, low = (program.scalar(value) for value in (op.ub, op.step, op.lb))
+    initial = [low, *(reg for value in op.iter_args for reg in program.values[value])]
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
         return t.compare("slt", regs[0], high), regs
@@ -332,9 +333,7 @@ def _for(program: Program, op: scf.ForOp) -> None:
         assert op.body.block.last_op is not None
         return [t.binary("arith.addi", regs[0], step), *program.results(op.body.block.last_op)]
 
-    low = program.scalar(op.lb)
-    multiples = [min(t.multiple(low), t.multiple(step)), *[1] * len(initial)]
-    program.bind(op.results, t.loop([low, *initial], test, body, multiples)[1:])
+    program.bind(op.results, write_loop(program, initial, test, body)[1:])
 
 
 @statement(scf.IfOp)
@@ -371,4 +370,4 @@ def _while(program: Program, op: scf.WhileOp) -> None:
         return program.results(after.last_op)
 
     initial = [reg for value in op.arguments for reg in program.values[value]]
-    program.bind(op.results, program.code.loop(initial, test, body))
+    program.bind(op.results, write_loop(program, initial, test, body))

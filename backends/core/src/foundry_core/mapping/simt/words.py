@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Final
 
+_NO_CONTRACTION = 42
 _MAGIC, _VERSION = 0x07230203, 0x00010600
 
 OP: Final = {
@@ -191,6 +192,10 @@ class Module:
 
     An ID is the number of a result. Types and constants are declared at their first use.
 
+    Attributes:
+        body: the instructions of the function that is being written.
+        exact: results that must not be computed together with others, as a product and a sum in one instruction.
+
     Args:
         addressing, memory: the addressing model and the memory model, as SPIR-V numbers them.
     """
@@ -210,6 +215,7 @@ class Module:
         self._functions: list[int] = []
         self._late: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self.body: list[int] = []
+        self.exact: list[int] = []
 
     def new(self) -> int:
         """Return an ID that nothing else has."""
@@ -325,6 +331,15 @@ class Module:
         body += (len(operands) + 3 << 16 | OP[name], type, found, *operands)
         return found
 
+    def length(self) -> tuple[int, int]:
+        """Return how much has been written of the function, for `cut`."""
+        return len(self.body), len(self.exact)
+
+    def cut(self, length: tuple[int, int]) -> None:
+        """Take back what was written since `length`."""
+        del self.body[length[0] :]
+        del self.exact[length[1] :]
+
     def finish_function(self) -> None:
         """Append the function that has been written to the module, and begin the next one."""
         self._functions += self.body
@@ -334,6 +349,8 @@ class Module:
         """Return the module in the binary form, in the byte order of this machine."""
         for write, arguments in self._late:
             write(*arguments)
+        for result in self.exact:
+            self.decorate(result, _NO_CONTRACTION)
         head: list[int] = [_MAGIC, _VERSION, 0, self._bound, 0]
         for capability in sorted(self._capabilities):
             self._instruction(head, "Capability", [capability])
