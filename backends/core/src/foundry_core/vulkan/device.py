@@ -14,8 +14,8 @@ import os
 from functools import cache
 from typing import Any
 
+from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import SimtTarget
-from ..mapping.simt.workgroup import Workgroup
 from ..ran import Kind, Ran
 from .library import Messages, Properties, VulkanError, library
 
@@ -24,7 +24,6 @@ VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
 _CPU = 4
 _NVIDIA = 0x10DE
-_FMA = 50
 # What every kernel needs, and how a refusal names it.
 _NEEDED = {
     "device_address": "bufferDeviceAddress",
@@ -222,11 +221,11 @@ class Device:
     @functools.cached_property
     def fuses(self) -> bool:
         """Whether the device rounds a fused multiply and add once, found by trying: Vulkan lets it round twice."""
-        group = Workgroup(SimtTarget(self.properties.subgroup, 1))
-        group.parameter("i64")
-        (base,) = group.arguments()
+        group = ShaderWorkgroup(SimtTarget(self.properties.subgroup, 1))
+        group.pointer()
+        (base,) = group.begin()
         x, y, z, _ = group.load(base, "f32", 4, 16)
-        group.store(base, [group.code.extended(_FMA, x, y, z)], 4)
+        group.store(base, [group.code.extended("fma", x, y, z)], 4)
         pipeline = Pipeline(self, group.finish("fuses"), "fuses", 8, self.properties.subgroup)
         buffer = Buffer(self, 16, of_host=True)
         numbers = (ctypes.c_float * 4).from_address(buffer.mapped)

@@ -320,10 +320,9 @@ class Code:
         multiple = min(self.multiple(x), self.multiple(y)) if x.elem[0] == "i" else 1
         return self._pure("Select", x.elem, condition, x, y, multiple=multiple)
 
-    def extended(self, number: int, x: Reg, *more: Reg) -> Reg:
-        """Return the result of an instruction of GLSL.std.450, which has the type of its first operand."""
-        glsl = self.module.extended("GLSL.std.450")
-        return self._pure("ExtInst", x.elem, x, *more, literals=(glsl, number))
+    def extended(self, name: str, x: Reg, *more: Reg) -> Reg:
+        """Return the result of an extended instruction (words.EXTENDED), which has the type of its first operand."""
+        return self._pure("ExtInst", x.elem, x, *more, literals=self.module.extended(name))
 
     # Vectors of Text: there is one lane.
 

@@ -19,9 +19,8 @@ from ..base.numeric import Numeric, element
 from .code import Code
 from .target import SimtTarget
 
-# Instructions of GLSL.std.450; the first ones are exact.
-_EXACT = {"floor": 8, "ceil": 9, "trunc": 3, "rint": 2}
-_SQRT, _FMA, _EXP2 = 31, 50, 29
+# Extended instructions that are exact on every device.
+_EXACT = ("floor", "ceil", "trunc", "rint")
 
 
 class SimtNumeric(Numeric):
@@ -79,7 +78,7 @@ class SimtNumeric(Numeric):
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
         """Write a function: an instruction where the device's is exact, else one of foundry_core.functions."""
         if name in _EXACT:
-            return self.text.extended(_EXACT[name], *args)
+            return self.text.extended(name, *args)
         match name:
             case "fma":
                 return self.multiply_add(*args)
@@ -94,14 +93,14 @@ class SimtNumeric(Numeric):
         """Return 2^x or e^x by the device's instruction."""
         t = self.text
         if name == "exp2":
-            return t.extended(_EXP2, x)
+            return t.extended("exp2", x)
         # x log2(e) in two parts. The second, with what the product lost, enters as a factor close to 1.
         upper, lower = t.floating(1.4426950216293335, "f32"), t.floating(1.9259629911266175e-08, "f32")
         product = t.binary("arith.mulf", x, upper)
-        lost = t.extended(_FMA, x, upper, t.unary("arith.negf", product))
-        lost = t.extended(_FMA, x, lower, lost)
-        power = t.extended(_EXP2, product)
-        factor = t.extended(_FMA, lost, t.floating(0.6931471805599453, "f32"), t.floating(1.0, "f32"))
+        lost = t.extended("fma", x, upper, t.unary("arith.negf", product))
+        lost = t.extended("fma", x, lower, lost)
+        power = t.extended("exp2", product)
+        factor = t.extended("fma", lost, t.floating(0.6931471805599453, "f32"), t.floating(1.0, "f32"))
         # Beyond these bounds the result is 0 or infinity, and what was lost may be NaN.
         near = t.compare("olt", self.absolute(x), t.floating(200.0, "f32"))
         return t.binary("arith.mulf", power, t.select(near, factor, t.floating(1.0, "f32")))
@@ -111,8 +110,8 @@ class SimtNumeric(Numeric):
         errs."""
         t = self.text
         if x.elem == "f64":
-            return t.extended(_SQRT, x)
-        return t.cast("arith.truncf", t.extended(_SQRT, t.cast("arith.extf", x, "f64")), x.elem)
+            return t.extended("sqrt", x)
+        return t.cast("arith.truncf", t.extended("sqrt", t.cast("arith.extf", x, "f64")), x.elem)
 
     def quotient(self, x: Reg, y: Reg) -> Reg:
         """Return a quotient, correctly rounded, for the same reason."""
@@ -124,7 +123,7 @@ class SimtNumeric(Numeric):
         """Return x y + z, rounded once."""
         t = self.text
         if self._fuses or x.elem == "f64":
-            return t.extended(_FMA, x, y, z)
+            return t.extended("fma", x, y, z)
         # The product of two f32 is exact in f64. Rounding the sum to odd (Boldo and Melquiond, 2008) keeps what the
         # rounding to f32 must know.
         a, b, c = (t.cast("arith.extf", reg, "f64") for reg in (x, y, z))

@@ -26,6 +26,7 @@ from . import layouts
 from .arena import Arena
 from .loops import write_loop
 from .numeric import SimtNumeric
+from .shader import ShaderWorkgroup
 from .target import SimtTarget
 from .workgroup import Workgroup
 
@@ -60,7 +61,7 @@ class Program:
     def __init__(self, function: tt.FuncOp, target: SimtTarget) -> None:
         self.function = function
         self.target = target
-        self.group = Workgroup(target)
+        self.group: Workgroup = ShaderWorkgroup(target)
         self.code = self.group.code
         self.numeric = SimtNumeric(self.code, target)
         self.values: dict[SSAValue, Sequence[Reg]] = {}
@@ -72,13 +73,14 @@ class Program:
         """Write the kernel and return the module."""
         body = self.function.body.block
         for argument in body.args:
-            self.group.parameter(self.register_type(argument))
+            self.declare(argument)
         masked = any(isinstance(op, tt.LoadOp) and op.mask is not None for op in body.walk())
         if masked:
-            self.group.parameter("i64")
+            self.group.table()
+        arguments = self.group.begin()
+        # Used everywhere, so read where everything follows.
         self.group.lane()
         self.group.warp()
-        arguments = self.group.arguments()
         if masked:
             self.spare = arguments.pop()
             self.code.state_multiple(self.spare, 16)
@@ -93,11 +95,12 @@ class Program:
         self.group.local_bytes = self.arena.most
         return self.group.finish(self.function.sym_name.data)
 
-    def register_type(self, value: SSAValue) -> str:
-        """Return the type of a value as an argument: an address, or a number as it is in memory."""
+    def declare(self, value: SSAValue) -> None:
+        """Declare an argument: a pointer, or a number as it is in memory."""
         if isinstance(value.type, tt.PointerType):
-            return "i64"
-        return in_memory(element(value.type, self.function))
+            self.group.pointer()
+        else:
+            self.group.parameter(in_memory(element(value.type, self.function)))
 
     def read_argument(self, value: SSAValue, reg: Reg) -> Reg:
         if isinstance(value.type, tt.PointerType):

@@ -11,8 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Final
 
-_NO_CONTRACTION = 42
-_MAGIC, _VERSION = 0x07230203, 0x00010600
+_MAGIC = 0x07230203
 
 OP: Final = {
     "Undef": 1,
@@ -177,6 +176,11 @@ CAPABILITY: Final = {
     "PhysicalStorageBufferAddresses": 5347,
     "CooperativeMatrixKHR": 6022,
 }
+# Sets of extended instructions. An instruction has the name that OpenCL gives it.
+EXTENDED: Final = {
+    "GLSL.std.450": {"rint": 2, "trunc": 3, "floor": 8, "ceil": 9, "exp2": 29, "sqrt": 31, "fma": 50},
+    "OpenCL.std": {"ceil": 12, "exp2": 20, "floor": 25, "fma": 26, "rint": 53, "sqrt": 61, "trunc": 66},
+}
 STORAGE: Final = {"Input": 1, "Workgroup": 4, "Function": 7, "PushConstant": 9, "PhysicalStorageBuffer": 5349}
 
 
@@ -197,11 +201,15 @@ class Module:
         exact: results that must not be computed together with others, as a product and a sum in one instruction.
 
     Args:
+        version: of SPIR-V, such as (1, 6).
         addressing, memory: the addressing model and the memory model, as SPIR-V numbers them.
+        functions: the set of extended instructions, one of EXTENDED.
     """
 
-    def __init__(self, addressing: int, memory: int) -> None:
+    def __init__(self, version: tuple[int, int], addressing: int, memory: int, functions: str) -> None:
+        self._version = version
         self._model = (addressing, memory)
+        self._set = functions
         self._bound = 1
         self._capabilities: dict[int, None] = {}
         self._extensions: dict[str, None] = {}
@@ -237,11 +245,11 @@ class Module:
         if extension:
             self._extensions[extension] = None
 
-    def extended(self, name: str) -> int:
-        """Return the ID of a set of extended instructions, such as GLSL.std.450."""
-        if name not in self._imports:
-            self._imports[name] = self.new()
-        return self._imports[name]
+    def extended(self, name: str) -> tuple[int, int]:
+        """Return the ID of the module's set of extended instructions, and the number of one in it."""
+        if self._set not in self._imports:
+            self._imports[self._set] = self.new()
+        return self._imports[self._set], EXTENDED[self._set][name]
 
     def entry(
         self, model: int, function: int, name: str, interface: Iterable[int], modes: Iterable[Iterable[int]]
@@ -349,9 +357,8 @@ class Module:
         """Return the module in the binary form, in the byte order of this machine."""
         for write, arguments in self._late:
             write(*arguments)
-        for result in self.exact:
-            self.decorate(result, _NO_CONTRACTION)
-        head: list[int] = [_MAGIC, _VERSION, 0, self._bound, 0]
+        major, minor = self._version
+        head: list[int] = [_MAGIC, major << 16 | minor << 8, 0, self._bound, 0]
         for capability in sorted(self._capabilities):
             self._instruction(head, "Capability", [capability])
         for extension in sorted(self._extensions):

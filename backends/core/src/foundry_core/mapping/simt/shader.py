@@ -1,0 +1,137 @@
+"""A workgroup in SPIR-V for Vulkan: the capability Shader, addresses of buffers, and Vulkan's memory model."""
+
+from __future__ import annotations
+
+from ..base.mlir import WIDTHS, Reg
+from .target import SimtTarget
+from .words import STORAGE, Module
+from .workgroup import Workgroup
+
+_ADDRESSING, _MEMORY = 5348, 3  # PhysicalStorageBuffer64, Vulkan
+_VERSION = (1, 6)
+_GLCOMPUTE = 5
+_LOCAL_SIZE, _DENORM_PRESERVE, _SIGNED_ZERO, _ROUNDING_RTE = 17, 4459, 4461, 4462
+_ARRAY_STRIDE, _OFFSET, _BLOCK, _ALIASED, _NO_CONTRACTION = 6, 35, 2, 20, 42
+_NUM_WORKGROUPS, _WORKGROUP_ID, _LANE, _WARP = 24, 26, 41, 40
+# Barriers make what was written available and visible; single accesses need not.
+_ALIGNED, _NON_PRIVATE = 0x2, 0x20
+_ACQUIRE, _ACQUIRE_RELEASE = 0x2, 0x8
+_BUFFERS, _WORKGROUP, _AVAILABLE, _VISIBLE = 0x40, 0x100, 0x2000, 0x4000
+
+
+class ShaderWorkgroup(Workgroup):
+    """What invocations are to a Vulkan device. Arguments are push constants."""
+
+    aligned = _ALIGNED | _NON_PRIVATE
+    shared = (_NON_PRIVATE,)
+    ordered = _ACQUIRE_RELEASE | _BUFFERS | _AVAILABLE | _VISIBLE
+    ordered_unequal = _ACQUIRE | _BUFFERS | _VISIBLE
+    all_memory = ordered | _WORKGROUP
+
+    def __init__(self, target: SimtTarget) -> None:
+        super().__init__(target, Module(_VERSION, _ADDRESSING, _MEMORY, "GLSL.std.450"))
+        self._globals: list[int] = []
+        self._views: dict[tuple[str, int], int] = {}
+        for capability in ("Shader", "VulkanMemoryModel", "PhysicalStorageBufferAddresses", "Int64"):
+            self.module.capability(capability)
+
+    def begin(self) -> list[Reg]:
+        m, code = self.module, self.code
+        void = m.type("Void")
+        m.do("Function", void, self._function, 0, m.type("Function", void))
+        code.label()
+        if not self._parameters:
+            return []
+        types = [code.type(elem) for elem, _ in self._parameters]
+        for elem, _ in self._parameters:
+            if elem in ("i8", "i16"):
+                m.capability({"i8": "StoragePushConstant8", "i16": "StoragePushConstant16"}[elem])
+        block = m.type("Struct", *types, apart="arguments")
+        m.decorate(block, _BLOCK)
+        for number, (_, offset) in enumerate(self._parameters):
+            m.decorate_member(block, number, _OFFSET, offset)
+        variable = m.variable(m.type("Pointer", STORAGE["PushConstant"], block), "PushConstant")
+        self._globals.append(variable)
+        found = []
+        for number, ((elem, _), type) in enumerate(zip(self._parameters, types, strict=True)):
+            pointer = m.type("Pointer", STORAGE["PushConstant"], type)
+            at = m.result("AccessChain", pointer, variable, code.id(code.integer(number, "i32")))
+            found.append(Reg(f"%{m.result('Load', type, at)}", elem))
+        return found
+
+    def program_id(self, axis: int) -> Reg:
+        return self._component(_WORKGROUP_ID, "i32", axis)
+
+    def num_programs(self, axis: int) -> Reg:
+        return self._component(_NUM_WORKGROUPS, "i32", axis)
+
+    def _lane(self) -> Reg:
+        self.module.capability("GroupNonUniform")
+        return Reg(f"%{self._input(_LANE, 'i32')}", "i32")
+
+    def _warp(self) -> Reg:
+        self.module.capability("GroupNonUniform")
+        return Reg(f"%{self._input(_WARP, 'i32')}", "i32")
+
+    def _pointer(self, address: Reg, elem: str, lanes: int) -> int:
+        m = self.module
+        if elem in ("i8", "i16", "f16"):
+            m.capability("StorageBuffer8BitAccess" if elem == "i8" else "StorageBuffer16BitAccess")
+        type = m.type("Pointer", STORAGE["PhysicalStorageBuffer"], self._vector(elem, lanes))
+        return m.result("ConvertUToPtr", type, self.code.id(address))
+
+    def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
+        self.module.capability("VulkanMemoryModelDeviceScope")
+        return super().atomic(name, address, value, compared)
+
+    def _view(self, elem: str, lanes: int) -> int:
+        """Return the variable that shows workgroup memory as an array of vectors; its size is known at the end."""
+        m = self.module
+        if (elem, lanes) not in self._views:
+            m.capability("WorkgroupMemoryExplicitLayoutKHR", "SPV_KHR_workgroup_memory_explicit_layout")
+            if WIDTHS[elem] == 16:
+                m.capability("WorkgroupMemoryExplicitLayout16BitAccessKHR")
+            if WIDTHS[elem] == 8:
+                m.capability("WorkgroupMemoryExplicitLayout8BitAccessKHR")
+            array, block, pointer, variable = (m.new() for _ in range(4))
+            self._vector(elem, lanes)
+            self._views[elem, lanes] = variable
+            m.late(self._declare_view, array, block, pointer, variable, elem, lanes)
+            self._globals.append(variable)
+        return self._views[elem, lanes]
+
+    def _declare_view(self, array: int, block: int, pointer: int, variable: int, elem: str, lanes: int) -> None:
+        m, code = self.module, self.code
+        size = lanes * WIDTHS[elem] // 8
+        length = code.id(code.integer(-(-self.local_bytes // size), "i32"))
+        m.declare("TypeArray", array, self._vector(elem, lanes), length)
+        m.decorate(array, _ARRAY_STRIDE, size)
+        m.declare("TypeStruct", block, array)
+        m.decorate(block, _BLOCK)
+        m.decorate_member(block, 0, _OFFSET, 0)
+        m.declare("TypePointer", pointer, STORAGE["Workgroup"], block)
+        m.declare("Variable", pointer, variable, STORAGE["Workgroup"])
+        m.decorate(variable, _ALIASED)
+
+    def _place(self, index: Reg, elem: str, lanes: int) -> int:
+        m, code = self.module, self.code
+        pointer = m.type("Pointer", STORAGE["Workgroup"], self._vector(elem, lanes))
+        view, first = self._view(elem, lanes), code.id(code.integer(0, "i32"))
+        return m.result("AccessChain", pointer, view, first, code.id(index))
+
+    def finish(self, name: str) -> bytes:
+        m, known = self.module, self._target
+        self._end(name)
+        for result in m.exact:
+            m.decorate(result, _NO_CONTRACTION)
+        modes = [[_LOCAL_SIZE, known.warp_size * known.warps, 1, 1]]
+        for capability, mode, widths in (
+            ("DenormPreserve", _DENORM_PRESERVE, known.preserves_denormals),
+            ("SignedZeroInfNanPreserve", _SIGNED_ZERO, known.preserves_special),
+            ("RoundingModeRTE", _ROUNDING_RTE, known.rounds_to_nearest),
+        ):
+            for width in widths:
+                m.capability(capability)
+                modes.append([mode, width])
+        m.entry(_GLCOMPUTE, self._function, name, [*self._globals, *self._inputs.values()], modes)
+        return m.assemble()
