@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from toolchains.system import paths
+
 _WHO = {
     "GIT_AUTHOR_NAME": "nobody",
     "GIT_AUTHOR_EMAIL": "nobody@localhost",
@@ -76,6 +78,8 @@ def mirror(folder: Path, monkeypatch: pytest.MonkeyPatch, *, more: str = "") -> 
     """Make git fetch folders below this one for addresses below ADDRESS. Return the user's git configuration file."""
     config = folder / ".gitconfig"
     config.write_text(f'[url "file://{folder}/"]\n\tinsteadOf = {ADDRESS}/\n{more}')
+    # The store is found by HOME, too. It stays the user's: it knows the images that were built.
+    monkeypatch.setenv("FOUNDRY_CACHE", str(paths.cache()))
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name in ("GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME"):

@@ -18,6 +18,7 @@ from pathlib import Path
 import patch_series
 import pytest
 from repositories import Repository
+from tiny import empty_store
 
 from toolchains.artifacts import triton_wheel
 from toolchains.config.projects import FolderPin, Profile, Upstream
@@ -77,7 +78,7 @@ def test_a_wheel_comes_out_with_the_patches_the_plugin_and_the_llvm_that_it_was_
     engine, trees.builder = compilers
     monkeypatch.setattr(build, "CCACHE_VOLUME", f"foundry-test-ccache-{uuid.uuid4().hex[:8]}")
     trees.triton.commit({"plugins/mine/backend/name.conf": "mine\n", "plugins/mine/backend/__init__.py": "a = 1\n"})
-    store, want = Store(tmp_path / "store"), trees.wanted()
+    store, want = empty_store(tmp_path / "store"), trees.wanted()
     try:
         made = build.ensure_built(want, jobs=1, store=store, engine=engine)
     finally:

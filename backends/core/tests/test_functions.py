@@ -17,6 +17,9 @@ import numpy as np
 import pytest
 from arrays import FLOATS, compute
 
+# NumPy on the processor: every image would find the same.
+pytestmark = pytest.mark.anywhere
+
 # x86's extended precision has 64 bits of mantissa.
 Wide = np.longdouble
 INF, NAN = math.inf, math.nan
