@@ -12,7 +12,7 @@ from arrays import aligned
 from foundry_core.tensor import Tensor
 from measure import interleaved, ratios
 from measurement import Measurement, Row
-from triton_spirv_backend.driver import open_device
+from triton_spirv_backend.opencl import open_device
 from vec_add import add_kernel
 
 LENGTH = 2**25

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyopencl as cl
-from triton_spirv_backend.driver import open_device
+from triton_spirv_backend.opencl import open_device
 
 # Values of the enumerations in CLBlast's clblast_c.h.
 _ROW_MAJOR = 101

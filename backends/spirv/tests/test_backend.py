@@ -18,7 +18,7 @@ from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.tensor import Tensor
 from triton.compiler import CompiledKernel
 from triton_spirv_backend.compiler import SpirvBackend, device, target
-from triton_spirv_backend.driver import DEVICE_VARIABLE, MEMORY_VARIABLE, SpirvDriver, open_device
+from triton_spirv_backend.opencl import DEVICE_VARIABLE, MEMORY_VARIABLE, SpirvDriver, open_device
 
 
 @triton.jit

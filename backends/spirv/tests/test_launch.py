@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from foundry_core.opencl import Device, DeviceError, Memory
 from foundry_core.tensor import Tensor
-from triton_spirv_backend import driver
+from triton_spirv_backend import opencl
 
 BLOCK = 256
 IS_3_2 = triton.__version__.startswith("3.2.")
@@ -59,8 +59,8 @@ def tuple_kernel(pair, n, BLOCK: tl.constexpr):
 @pytest.fixture(params=list(Memory))
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
     """Run a test in both memory modes: its launches use a device that was opened in that mode."""
-    device = Device(driver.choose_device(), request.param)
-    monkeypatch.setattr(driver, "open_device", lambda: device)
+    device = Device(opencl.choose_device(), request.param)
+    monkeypatch.setattr(opencl, "open_device", lambda: device)
     kernels = (scale_kernel, scalars_kernel, place_kernel, tuple_kernel)
     for kernel in kernels:
         forget(kernel)
@@ -105,7 +105,7 @@ def test_a_view_that_starts_at_any_element_is_taken(memory: Memory) -> None:
 
 
 def test_views_that_buffers_cannot_express_are_refused_not_miscomputed() -> None:
-    device = Device(driver.choose_device(), Memory.BUFFER)
+    device = Device(opencl.choose_device(), Memory.BUFFER)
     launcher = device.launcher(device.build(_scale_spirv()), "scale_kernel", ["*fp32", "*fp32", "i32", "fp32"])
     base = np.arange(4096, dtype=np.float32)
     with pytest.raises(DeviceError, match="pass a copy"):

@@ -1,1 +1,25 @@
-"""A Triton backend for OpenCL devices that accept SPIR-V. Triton finds it by its entry point; no import is needed."""
+"""A Triton backend for devices that accept SPIR-V, through OpenCL or Vulkan. Triton finds it by its entry point.
+
+No import is needed, unless another backend is active, too: then `activate()` chooses this one.
+`python -m triton_spirv_backend` says what this machine has, and runs a check.
+"""
+
+from __future__ import annotations
+
+
+def activate(api: str = "vulkan") -> None:
+    """Launch kernels on this backend's device from now on, whatever other backends are active.
+
+    Triton keeps what it compiled for a kernel per device number, not per backend: call this before the first launch.
+
+    Args:
+        api: `vulkan` or `opencl`.
+
+    Raises:
+        RoadError: there is no such road, or its Python packages are missing.
+    """
+    from triton.runtime import driver
+
+    from .roads import road
+
+    driver.set_active(road(api)())

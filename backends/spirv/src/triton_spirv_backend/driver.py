@@ -1,16 +1,11 @@
-"""Chooses the road to the device: OpenCL, or Vulkan.
-
-Environment:
-    FOUNDRY_SPIRV_API: `opencl` (the default) or `vulkan`.
-"""
+"""The driver that Triton finds here: that of the road that FOUNDRY_SPIRV_API names."""
 
 from __future__ import annotations
 
-import os
+from foundry_core.driver import SynchronousDriver
 
-if os.environ.get("FOUNDRY_SPIRV_API") == "vulkan":
-    from .vulkan import VulkanDriver as SpirvDriver
-else:
-    from .opencl import SpirvDriver
+from .roads import chosen
+
+SpirvDriver: type[SynchronousDriver] = chosen()
 
 __all__ = ["SpirvDriver"]

@@ -21,6 +21,8 @@ from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
 from triton.backends.compiler import GPUTarget
 
+from .roads import refuse_two
+
 _ARCH = re.compile(
     r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[01])-e(?P<exponentiates>[01])"
     r"-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)"
@@ -152,6 +154,16 @@ class VulkanDriver(SynchronousDriver):
         super().__init__()
         self.launcher_cls = VulkanLauncher
         self.utils = VulkanUtils()
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Return True: the environment asked for Vulkan. What it lacks is said at the first use.
+
+        Raises:
+            RoadError: another backend is active, and nothing chooses.
+        """
+        refuse_two()
+        return True
 
     @classmethod
     def inactive_reason(cls) -> str:

@@ -22,7 +22,8 @@ from .library import Messages, Properties, VulkanError, library
 DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
-_CPU = 4
+# A device's type, where it is no GPU but software on the CPU.
+CPU = 4
 _NVIDIA = 0x10DE
 # What every kernel needs, and how a refusal names it.
 _NEEDED = {
@@ -90,7 +91,7 @@ def choose() -> int:
             reason = lacks(device) and f"without {lacks(device)}"
         lines.append(f"{index}: {name}" + f": {reason}" * bool(reason))
         if not reason:
-            fitting.append((device.type == _CPU, index))
+            fitting.append((device.type == CPU, index))
     if not fitting:
         raise VulkanError(
             f"no Vulkan device fits {DEVICE_VARIABLE}={wanted}" if wanted else "no Vulkan device can run kernels",
@@ -236,7 +237,7 @@ class Device:
 
     def ran(self) -> Ran:
         """Return the description of this device for reports."""
-        kind = Kind.CPU_VULKAN if self.properties.type == _CPU else Kind.HARDWARE
+        kind = Kind.CPU_VULKAN if self.properties.type == CPU else Kind.HARDWARE
         return Ran(kind, self.name, self.properties.driver.decode(), "copied for each launch")
 
 
