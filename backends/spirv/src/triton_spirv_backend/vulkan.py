@@ -15,7 +15,7 @@ from foundry_core.compiling import ProgramOptions, clean_up, kernel_name
 from foundry_core.driver import SynchronousDriver, handles
 from foundry_core.gpu import make_ttgir
 from foundry_core.launches import Grid, SynchronousLauncher
-from foundry_core.mapping.simt.target import SimtTarget
+from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from foundry_core.ran import Ran
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
@@ -25,7 +25,7 @@ from .roads import refuse_two
 
 _ARCH = re.compile(
     r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[01])-e(?P<exponentiates>[01])"
-    r"-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)"
+    r"-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
 )
 
 
@@ -46,14 +46,15 @@ def is_vulkan(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f1-e1-d16-z16.32.64-n16.32.64."""
+    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f1-e1-d16-z16.32-n16.32-mf16.f32.16.16.16."""
     denormals, special, nearest = (
         ".".join(map(str, widths))
         for widths in (device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
     )
+    fragments = "_".join(".".join(map(str, fragment)) for fragment in device.fragments)
     arch = (
         f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{device.fuses:d}-e{device.exponentiates:d}"
-        f"-d{denormals}-z{special}-n{nearest}"
+        f"-d{denormals}-z{special}-n{nearest}-m{fragments}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
 
@@ -70,6 +71,7 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
     denormals, special, nearest = (
         tuple(int(width) for width in arch[name].split(".") if width) for name in ("denormals", "special", "nearest")
     )
+    parts = [fragment.split(".") for fragment in arch["fragments"].split("_") if fragment]
     return SimtTarget(
         warp_size=int(arch["warp"]),
         warps=warps,
@@ -80,6 +82,7 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         preserves_denormals=denormals,
         preserves_special=special,
         rounds_to_nearest=nearest,
+        fragments=tuple(Fragment(part[0], part[1], *map(int, part[2:])) for part in parts),
     )
 
 

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from ..mapping.simt.shader import ShaderWorkgroup
-from ..mapping.simt.target import SimtTarget
+from ..mapping.simt.target import Fragment, SimtTarget
 from ..ran import Kind, Ran
 from .library import Messages, Properties, VulkanError, library
 
@@ -68,6 +68,26 @@ def properties() -> list[Properties]:
         if not library().properties(index, found[-1]):
             raise VulkanError("a Vulkan device cannot be described", why=library().why())
     return found
+
+
+# VkComponentTypeKHR. Products of integers are those of signed ones, as Triton's are.
+_COMPONENTS = {0: "f16", 1: "f32", 3: "i8", 5: "i32", 1000141000: "bf16"}
+_MOST_FRAGMENTS = 256
+
+
+@cache
+def fragments(index: int) -> tuple[Fragment, ...]:
+    """Return the cooperative matrices that the subgroups of a device multiply."""
+    shapes = (ctypes.c_uint32 * 5 * _MOST_FRAGMENTS)()
+    count = library().fragments(index, shapes, _MOST_FRAGMENTS)
+    found = []
+    for rows, columns, depth, factor, total in shapes[:count]:
+        if factor not in _COMPONENTS or total not in _COMPONENTS:
+            continue
+        if _COMPONENTS[factor] == "bf16" and not properties()[index].bfloat16:
+            continue
+        found.append(Fragment(_COMPONENTS[factor], _COMPONENTS[total], rows, columns, depth))
+    return tuple(sorted(set(found)))
 
 
 def lacks(device: Properties) -> str:
@@ -157,6 +177,7 @@ class Device:
     """
 
     def __init__(self, index: int) -> None:
+        self._index = index
         self.properties = properties()[index]
         self.name = self.properties.name.decode()
         self.handle = None
@@ -212,6 +233,7 @@ class Device:
             widths("denorm"),
             widths("special"),
             widths("nearest"),
+            fragments(self._index),
         )
 
     @functools.cached_property

@@ -52,6 +52,7 @@ _FUNCTIONS = {
     "start": (c_int, [c_void_p]),
     "count": (c_int, []),
     "properties": (c_int, [c_int, ctypes.POINTER(Properties)]),
+    "fragments": (c_int, [c_int, c_void_p, c_int]),
     "open": (c_void_p, [c_int, c_char_p, c_size_t]),
     "close": (None, [c_void_p]),
     "wait": (c_int, [c_void_p, c_uint64, c_uint64]),

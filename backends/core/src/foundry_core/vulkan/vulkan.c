@@ -16,6 +16,17 @@
 #include <string.h>
 #include <vulkan/vulkan.h>
 
+/* Headers before 1.4.311 do not know it. */
+#ifndef VK_KHR_shader_bfloat16
+#define VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME "VK_KHR_shader_bfloat16"
+#define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR ((VkStructureType)1000141000)
+typedef struct {
+    VkStructureType sType;
+    void *pNext;
+    VkBool32 shaderBFloat16Type, shaderBFloat16DotProduct, shaderBFloat16CooperativeMatrix;
+} VkPhysicalDeviceShaderBfloat16FeaturesKHR;
+#endif
+
 #define EXPORT __attribute__((visibility("default")))
 #define SLOTS 64
 #define STAMPS 256
@@ -59,7 +70,8 @@ static int bad(VkResult result, const char *what) {
 #define INSTANCE_FUNCTIONS(X) \
     X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) \
     X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceMemoryProperties) X(CreateDevice) \
-    X(EnumerateDeviceExtensionProperties) X(GetDeviceProcAddr) X(DestroyInstance)
+    X(EnumerateDeviceExtensionProperties) X(GetDeviceProcAddr) X(DestroyInstance) \
+    X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 #define DEVICE_FUNCTIONS(X) \
     X(GetDeviceQueue) X(CreateCommandPool) X(AllocateCommandBuffers) X(CreateSemaphore) X(CreatePipelineLayout) \
     X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines) X(DestroyPipeline) X(CreatePipelineCache) \
@@ -160,6 +172,7 @@ typedef struct {
     VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR layout;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
     VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomics;
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16;
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables;
 } Features;
 
@@ -194,6 +207,9 @@ static void ask_features(VkPhysicalDevice physical, Features *f) {
         *next = &f->cooperative, next = &f->cooperative.pNext;
     if (has_extension(physical, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME))
         *next = &f->atomics, next = &f->atomics.pNext;
+    f->bfloat16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
+    if (has_extension(physical, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME))
+        *next = &f->bfloat16, next = &f->bfloat16.pNext;
     vkGetPhysicalDeviceFeatures2(physical, &f->base);
 }
 
@@ -228,6 +244,7 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->memory_model = f.v12.vulkanMemoryModel && f.v12.vulkanMemoryModelDeviceScope;
     p->explicit_layout = f.layout.workgroupMemoryExplicitLayout;
     p->cooperative = f.cooperative.cooperativeMatrix;
+    p->bfloat16 = f.bfloat16.shaderBFloat16Type && f.bfloat16.shaderBFloat16CooperativeMatrix;
     p->float_atomics = f.atomics.shaderBufferFloat32AtomicAdd, p->float_atomic_add64 = f.atomics.shaderBufferFloat64AtomicAdd;
     p->buffer_atomics64 = f.v12.shaderBufferInt64Atomics;
     p->shuffle = (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
@@ -246,6 +263,30 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
             p->memory_bytes = memory.memoryHeaps[i].size;
     for (int i = 0; i < 3; i++) p->grid[i] = limits->maxComputeWorkGroupCount[i];
     return 1;
+}
+
+/* Write the shapes of cooperative matrices that a subgroup multiplies: M, N, K, and the types (VkComponentTypeKHR) of both
+ * operands and of the sum. Returns how many there are, `most` at most. */
+EXPORT int foundry_vulkan_fragments(int index, uint32_t (*shapes)[5], int most) {
+    VkPhysicalDevice physical = physical_devices[index];
+    Features f;
+    ask_features(physical, &f);
+    if (!f.cooperative.cooperativeMatrix || !vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR) return 0;
+    uint32_t count = 0;
+    vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &count, NULL);
+    VkCooperativeMatrixPropertiesKHR *all = calloc(count, sizeof *all);
+    for (uint32_t i = 0; i < count; i++) all[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &count, all);
+    int found = 0;
+    for (uint32_t i = 0; i < count && found < most; i++) {
+        if (all[i].scope != VK_SCOPE_SUBGROUP_KHR || all[i].saturatingAccumulation || all[i].AType != all[i].BType ||
+            all[i].CType != all[i].ResultType)
+            continue;
+        uint32_t shape[] = {all[i].MSize, all[i].NSize, all[i].KSize, all[i].AType, all[i].CType};
+        memcpy(shapes[found++], shape, sizeof shape);
+    }
+    free(all);
+    return found;
 }
 
 typedef struct {
@@ -303,10 +344,10 @@ EXPORT Device *foundry_vulkan_open(int index, const void *cache, size_t cache_by
     f.base.features.robustBufferAccess = VK_FALSE;
     const char *wanted[] = {VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
                             VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
-                            VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
-    const char *extensions[4];
+                            VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
+    const char *extensions[sizeof wanted / sizeof *wanted];
     uint32_t count = 0;
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (has_extension(physical, wanted[i])) extensions[count++] = wanted[i];
     float priority = 1;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,

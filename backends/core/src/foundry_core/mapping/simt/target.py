@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Fragment(NamedTuple):
+    """Matrices that one subgroup multiplies: `rows` x `depth` by `depth` x `columns`, added to `rows` x `columns`.
+
+    Attributes:
+        factor, total: the types of the elements of both factors, and of the sum.
+    """
+
+    factor: str
+    total: str
+    rows: int
+    columns: int
+    depth: int
 
 
 @dataclass(frozen=True)
@@ -18,6 +33,7 @@ class SimtTarget:
         exponentiates: whether its exp2 of an f32 errs by 2 units in the last place at most, as NVIDIA's does.
         preserves_denormals, preserves_special, rounds_to_nearest: the widths of floats for which the device can be told
             to keep subnormals; to keep signed zeros, infinities and NaNs; to round to nearest, ties to even.
+        fragments: the cooperative matrices that it multiplies.
     """
 
     warp_size: int = 32
@@ -29,3 +45,4 @@ class SimtTarget:
     preserves_denormals: tuple[int, ...] = ()
     preserves_special: tuple[int, ...] = ()
     rounds_to_nearest: tuple[int, ...] = ()
+    fragments: tuple[Fragment, ...] = ()
