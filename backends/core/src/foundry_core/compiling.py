@@ -302,6 +302,20 @@ def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
     return module
 
 
+def inline_all(module: Any) -> None:
+    """Make clean_up inline the functions that are marked noinline, too: an invocation has no stack for calls."""
+    builder = ir.builder(module.context)
+    names: list[str] = []
+
+    def note(op: Any) -> None:
+        if op.get_name() == "tt.func":
+            names.append(op.get_str_attr("sym_name"))
+
+    module.walk(note)
+    for name in names:
+        module.get_function(name).set_attr("noinline", builder.get_bool_attr(False))
+
+
 def _passes(module: Any) -> Any:
     manager = ir.pass_manager(module.context)
     manager.enable_debug()

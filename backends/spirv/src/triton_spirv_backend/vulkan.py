@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from foundry_core.compiling import ProgramOptions, clean_up, kernel_name
+from foundry_core.compiling import ProgramOptions, clean_up, inline_all, kernel_name
 from foundry_core.driver import SynchronousDriver, handles
 from foundry_core.gpu import make_ttgir
 from foundry_core.launches import Grid, SynchronousLauncher
@@ -19,6 +19,7 @@ from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from foundry_core.ran import Ran
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
+from foundry_core.vulkan.logging import logging
 from triton.backends.compiler import GPUTarget
 
 from .roads import refuse_two
@@ -37,7 +38,6 @@ class VulkanOptions(ProgramOptions):
     num_warps: int = 4
     num_stages: int = 2
     warp_size: int = 32
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5",)
 
 
 def is_vulkan(target: GPUTarget) -> bool:
@@ -89,11 +89,16 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
 def add_stages(stages: dict[str, Any], options: VulkanOptions, target: GPUTarget) -> None:
     """Add the stages from TTIR to SPIR-V."""
     known = device(target, options.num_warps)
-    stages["ttir"] = clean_up
+    stages["ttir"] = _make_ttir
     stages["ttgir"] = functools.partial(
         make_ttgir, warps=known.warps, warp_size=known.warp_size, stages=options.num_stages
     )
     stages["spv"] = functools.partial(_make_spirv, target=known)
+
+
+def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
+    inline_all(module)
+    return clean_up(module, metadata)
 
 
 def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget) -> bytes:
@@ -105,6 +110,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget) ->
     metadata["shared"] = found.local_bytes
     metadata["argument_offsets"] = found.offsets
     metadata["argument_bytes"] = found.argument_bytes
+    metadata["sites"] = [asdict(site) for site in found.sites]
     metadata["addresses"] = False
     return found.module
 
@@ -122,11 +128,13 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
             known, (binary, name) = self._metadata, function
             here = opened()
             pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup)
-            self._launcher = Launcher(here, pipeline, self.parameters.types, known.argument_offsets, known.written)
+            types = [*self.parameters.types, *["u64"] * (self.log is not None)]
+            self._launcher = Launcher(here, pipeline, types, known.argument_offsets, known.written)
 
     def launch(self, grid: Grid, function: tuple[bytes, str], arguments: Sequence[Any]) -> None:
         assert self._launcher is not None
-        self._launcher(grid, arguments)
+        with logging(opened(), self.log) as log:
+            self._launcher(grid, [*arguments, *log])
 
 
 class VulkanUtils:

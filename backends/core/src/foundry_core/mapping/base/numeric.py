@@ -133,10 +133,7 @@ class Numeric:
             return t.cast("arith.bitcast", t.binary("arith.shli", wide, self._int(16, x)), "f32")
         magnitude = t.binary("arith.andi", wide, self._int(layout.magnitude, x))
         shifted = t.binary("arith.shli", magnitude, self._int(23 - layout.mantissa, x))
-        # The factor moves the exponent from one bias to the other, and turns subnormals into normal numbers.
-        factor = t.floating(2.0 ** (127 - layout.bias), "f32", x.lanes)
-        scaled = t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), factor)
-        bits = t.cast("arith.bitcast", scaled, "i32")
+        bits = self._moved(shifted, magnitude, layout)
         if layout.has_infinities:
             special = t.binary("arith.ori", shifted, self._int(0x7F800000, x))
             bits = t.select(t.compare("uge", magnitude, self._int(layout.overflow, x)), special, bits)
@@ -146,6 +143,18 @@ class Numeric:
         sign = t.binary("arith.andi", wide, self._int(layout.magnitude + 1, x))
         sign = t.binary("arith.shli", sign, self._int(32 - layout.bits, x))
         return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
+
+    def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
+        """Return the bits of an f32 from those of a number with another bias.
+
+        Args:
+            magnitude: the bits of the number without its sign, as an i32.
+            shifted: the same, with the mantissa where an f32 has it.
+        """
+        t = self.text
+        # The factor moves the exponent from one bias to the other, and turns subnormals into normal numbers.
+        factor = t.floating(2.0 ** (127 - layout.bias), "f32", shifted.lanes)
+        return t.cast("arith.bitcast", t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), factor), "i32")
 
     def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
         """Round an f32 to the bits of a float with 8 or 16 bits, ties to even.

@@ -53,6 +53,11 @@ class Layout:
         """Return the first register that has each of `offsets`."""
         return {offset: register for register, offset in reversed(list(enumerate(self.offsets)))}
 
+    @functools.cached_property
+    def distinct(self) -> tuple[int, ...]:
+        """Return the registers without those that repeat another one's element."""
+        return tuple(sorted(self.register_of.values()))
+
     def position(self, index: int) -> tuple[int, ...]:
         """Return the coordinates of an element."""
         found = []

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ...front.assertions import end_failed_programs
 from ...front.libdevice import replace_functions
+from ...front.records import replace_prints
 from ...front.returns import replace_returns
 from ...front.structured import kernel
 from ...front.writes import written
+from ...log import Site
 from ...parse import parse
 from ...pipeline import deep_expressions
-from . import atomic, dot, exchange, memory, pieces, scan  # noqa: F401  they register how operations are written
+from . import atomic, dot, exchange, memory, pieces, record, scan  # noqa: F401  they register how operations are written
 from .program import Program
 from .target import SimtTarget
 
@@ -21,11 +24,13 @@ class Simt(NamedTuple):
 
     Attributes:
         module: the binary.
-        offsets: where each argument is in the block of arguments, in bytes. If there is one more than the kernel has
-            arguments, it is the address of 16 bytes that can always be read.
+        offsets: where each argument is in the block of arguments, in bytes. Behind those of the kernel there is the
+            address of the launch's log, if there are sites. If there is another one, it is the address of 16 bytes that
+            can always be read.
         argument_bytes: size of that block.
         written: the numbers of the arguments that the kernel may store through.
         local_bytes: workgroup memory that it uses.
+        sites: the places that write to the launch's log, by number.
     """
 
     module: bytes
@@ -33,6 +38,7 @@ class Simt(NamedTuple):
     argument_bytes: int
     written: list[int]
     local_bytes: int
+    sites: list[Site]
 
 
 # The shape of the allocation that a tile in workgroup memory is a part of.
@@ -68,10 +74,12 @@ def lower(ttgir: str, target: SimtTarget) -> Simt:
     with deep_expressions():
         module = parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target)))
         stored = written(module)
+        sites = replace_prints(module)
         function = kernel(module)
         replace_returns(function)
         replace_functions(function.body.block)
+        end_failed_programs(function)
         program = Program(function, target)
         binary = program.write()
     group = program.group
-    return Simt(binary, group.argument_offsets, group.argument_bytes, stored, group.local_bytes)
+    return Simt(binary, group.argument_offsets, group.argument_bytes, stored, group.local_bytes, sites)

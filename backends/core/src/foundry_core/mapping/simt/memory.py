@@ -121,10 +121,16 @@ def _store(program: Program, op: tt.StoreOp) -> None:
 def _written_once(program: Program, op: tt.StoreOp) -> Reg | None:
     if isinstance(op.ptr.type, TensorType):
         return held_once(program, program.layout(op.ptr))
+    return first_invocation(program)
+
+
+def first_invocation(program: Program) -> Reg:
+    """Return whether this is the first invocation of the program."""
     target = program.target
-    return held_once(
-        program, Layout((), (), (0,) * (target.warp_size.bit_length() - 1), (0,) * (target.warps.bit_length() - 1))
-    )
+    lanes, warps = ((0,) * (size.bit_length() - 1) for size in (target.warp_size, target.warps))
+    found = held_once(program, Layout((), (), lanes, warps))
+    assert found is not None
+    return found
 
 
 def held_once(program: Program, layout: Layout) -> Reg | None:

@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 
 from ...dialects import tt
 from ...functions.registers import inline
+from ...scalars import Layout
 from ..base.mlir import Reg
 from ..base.numeric import Numeric, element
 from .code import Code
@@ -54,19 +55,14 @@ class SimtNumeric(Numeric):
             return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")
         return super().rounded(x, elem)
 
-    def _unpack_wide(self, wide: Reg) -> Reg:
-        """Convert the bits of an f16, in an i32, to f32, without a subnormal f32 on the way."""
+    def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
+        """Return the bits of an f32, without a subnormal f32 on the way, which the device may take for zero."""
         t = self.text
-        magnitude = t.binary("arith.andi", wide, self._int(0x7FFF, wide))
-        small = t.binary("arith.mulf", t.cast("arith.uitofp", magnitude, "f32"), t.floating(2.0**-24, "f32"))
-        shifted = t.binary("arith.shli", magnitude, self._int(13, wide))
-        normal = t.binary("arith.addi", shifted, self._int(112 << 23, wide))
-        special = t.binary("arith.ori", shifted, self._int(0x7F800000, wide))
-        bits = t.select(t.compare("uge", magnitude, self._int(0x7C00, wide)), special, normal)
-        subnormal = t.compare("ult", magnitude, self._int(0x400, wide))
-        bits = t.select(subnormal, t.cast("arith.bitcast", small, "i32"), bits)
-        sign = t.binary("arith.shli", t.binary("arith.andi", wide, self._int(0x8000, wide)), self._int(16, wide))
-        return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
+        least = t.floating(2.0 ** (1 - layout.bias - layout.mantissa), "f32")
+        small = t.binary("arith.mulf", t.cast("arith.uitofp", magnitude, "f32"), least)
+        normal = t.binary("arith.addi", shifted, self._int((127 - layout.bias) << 23, shifted))
+        subnormal = t.compare("ult", magnitude, self._int(1 << layout.mantissa, magnitude))
+        return t.select(subnormal, t.cast("arith.bitcast", small, "i32"), normal)
 
     def divide(self, name: str, x: Reg, y: Reg) -> Reg:
         """Write an integer division; Vulkan defines the remainder of natural numbers only."""

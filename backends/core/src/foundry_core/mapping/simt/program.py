@@ -53,7 +53,8 @@ class Program:
         values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
             pointer's register is an address, an i64; that of a tile in workgroup memory is where it begins, in
             elements.
-        spare: the address of 16 bytes that can always be read, an additional argument of a kernel with masked loads.
+        log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
+            address of 16 bytes that can always be read, if it has masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
         layout: the layout of a tile.
     """
@@ -68,6 +69,7 @@ class Program:
         self.arena = Arena(target.workgroup_bytes)
         self.allocated: dict[SSAValue, int] = {}
         self.spare: Reg | None = None
+        self.log: Reg | None = None
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -75,7 +77,8 @@ class Program:
         for argument in body.args:
             self.declare(argument)
         masked = any(isinstance(op, tt.LoadOp) and op.mask is not None for op in body.walk())
-        if masked:
+        logs = any(isinstance(op, tile.RecordOp | tile.CheckOp) for op in body.walk())
+        for _ in range(masked + logs):
             self.group.table()
         arguments = self.group.begin()
         # Used everywhere, so read where everything follows.
@@ -84,6 +87,9 @@ class Program:
         if masked:
             self.spare = arguments.pop()
             self.code.state_multiple(self.spare, 16)
+        if logs:
+            self.log = arguments.pop()
+            self.code.state_multiple(self.log, 16)
         for argument, reg, attributes in zip(
             body.args, arguments, self.function.arg_attrs or [None] * len(body.args), strict=True
         ):

@@ -1,0 +1,174 @@
+"""tile.record and tile.check: write records to the launch's log (foundry_core/log.py).
+
+Records are in the order of the elements: one invocation claims places for a whole tile, and each invocation writes its
+elements to theirs. Failures are rare, so one invocation writes them all, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
+
+from ...dialects import tile
+from ...log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD
+from ..base.mlir import WIDTHS, Reg
+from .exchange import Rows
+from .memory import first_invocation, held_once
+from .program import Program, statement
+
+_WORD_BYTES = 8
+# For the records of a kind: the words of the log with their number, their capacity, and the first of them.
+_OF_VALUES = PRINTED, CAPACITY, FIRST_PRINTED
+_OF_FAILURES = FAILED, FAILURE_CAPACITY, FIRST_FAILURE
+
+
+@statement(tile.RecordOp)
+def _record(program: Program, op: tile.RecordOp) -> None:
+    t, site = program.code, op.site.value.data
+    if op.value is None or not isinstance(op.value.type, TensorType):
+        value = program.scalar(op.value) if op.value is not None else None
+
+        def write() -> None:
+            _write(program, _OF_VALUES, _claimed(program, _OF_VALUES, 1), site, t.integer(0, "i32"), value)
+
+        t.do_when(first_invocation(program), write)
+        return
+    layout = program.layout(op.value)
+    first = _shared_word(program, op, lambda: _claimed(program, _OF_VALUES, prod(layout.shape)))
+    once = held_once(program, layout)
+    rows = list(zip(program.indices(layout), program.values[op.value], strict=True))
+
+    def write_all() -> None:
+        for register in layout.distinct:
+            index, value = rows[register]
+            _write(program, _OF_VALUES, t.binary("arith.addi", first, index), site, index, value)
+
+    if once is None:
+        write_all()
+    else:
+        t.do_when(once, write_all)
+
+
+@statement(tile.CheckOp)
+def _check(program: Program, op: tile.CheckOp) -> None:
+    t, group, site = program.code, program.group, op.site.value.data
+    conditions = program.values[op.condition]
+    passed = conditions[0]
+    for condition in conditions[1:]:
+        passed = t.binary("arith.andi", passed, condition)
+    if not isinstance(op.condition.type, TensorType):
+
+        def write() -> None:
+            _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, t.integer(0, "i32"), None)
+
+        t.do_when(t.binary("arith.andi", _inverted(program, passed), first_invocation(program)), write)
+        program.values[op.result] = [passed]
+        return
+    layout = program.layout(op.condition)
+    failed = t.compare("ne", _counted(program, op, _inverted(program, passed)), t.integer(0, "i32"))
+    rows = Rows(layout.shape, "i1")
+
+    def write_all() -> None:
+        with program.arena.borrowed(op, rows.bytes) as low:
+            start = rows.start(program, low)
+            group.barrier()
+            rows.write(program, layout, start, conditions)
+            group.barrier()
+
+            def write_one(regs: Sequence[Reg]) -> Sequence[Reg]:
+                (condition,) = rows.read_at(program, regs, start)
+                t.do_when(
+                    _inverted(program, condition),
+                    lambda: _write(
+                        program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, regs[0], None
+                    ),
+                )
+                return [t.binary("arith.addi", regs[0], t.integer(1, "i32"))]
+
+            def in_order() -> None:
+                t.repeat(t.integer(prod(layout.shape), "i32"), [t.integer(0, "i32")], write_one)
+
+            t.do_when(first_invocation(program), in_order)
+
+    t.do_when(failed, write_all)
+    program.values[op.result] = [_inverted(program, failed)]
+
+
+def _inverted(program: Program, condition: Reg) -> Reg:
+    return program.code.binary("arith.xori", condition, program.code.integer(1, "i1"))
+
+
+def _shared_word(program: Program, op: Operation, compute: Callable[[], Reg]) -> Reg:
+    """Return an i32 that the first invocation computes, in all invocations."""
+    group = program.group
+    with program.arena.borrowed(op, 4) as low:
+        place = program.code.integer(low // 4, "i32")
+        group.barrier()
+        program.code.do_when(first_invocation(program), lambda: group.write_shared(place, [compute()]))
+        group.barrier()
+        return group.read_shared(place, "i32")[0]
+
+
+def _counted(program: Program, op: Operation, condition: Reg) -> Reg:
+    """Return in how many invocations a condition holds."""
+    group, t = program.group, program.code
+    with program.arena.borrowed(op, 4) as low:
+        place = t.integer(low // 4, "i32")
+        group.barrier()
+        t.do_when(first_invocation(program), lambda: group.write_shared(place, [t.integer(0, "i32")]))
+        group.barrier()
+        t.do_when(condition, lambda: group.count_shared(place))
+        group.barrier()
+        return group.read_shared(place, "i32")[0]
+
+
+def _word(program: Program, number: int) -> Reg:
+    """Return the address of a word of the log."""
+    assert program.log is not None
+    t = program.code
+    return t.binary("arith.addi", program.log, t.integer(number * _WORD_BYTES, "i64"))
+
+
+def _claimed(program: Program, words: tuple[int, int, int], count: int) -> Reg:
+    """Take places for records; return the first one's number, an i32: the lower half of the log's word."""
+    return program.group.atomic("AtomicIAdd", _word(program, words[0]), program.code.integer(count, "i32"))
+
+
+def _write(
+    program: Program, words: tuple[int, int, int], number: Reg, site: int, index: Reg, value: Reg | None
+) -> None:
+    """Write a record, if the log has a place of this number."""
+    t, group = program.code, program.group
+    _, limit, first = words
+    (capacity,) = group.load(_word(program, limit), "i32", 1, 8)
+
+    def write() -> None:
+        x, y, z = (t.cast("arith.extui", group.program_id(axis), "i64") for axis in range(3))
+        at = t.binary("arith.muli", t.cast("arith.extui", number, "i64"), t.integer(RECORD * _WORD_BYTES, "i64"))
+        at = t.binary("arith.addi", _word(program, first), at)
+        record = (
+            _pair(program, t.integer(site, "i64"), t.cast("arith.extui", index, "i64")),
+            _pair(program, x, y),
+            z,
+            t.integer(0, "i64") if value is None else _bits(program, value),
+        )
+        for place, word in enumerate(record):
+            group.store(t.binary("arith.addi", at, t.integer(place * _WORD_BYTES, "i64")), [word], _WORD_BYTES)
+
+    t.do_when(t.compare("ult", number, capacity), write)
+
+
+def _bits(program: Program, x: Reg) -> Reg:
+    """Return the bits of a number as a word."""
+    t = program.code
+    if x.is_float:
+        x = t.cast("arith.bitcast", x, f"i{WIDTHS[x.elem]}")
+    return t.cast("arith.extui", x, "i64")
+
+
+def _pair(program: Program, low: Reg, high: Reg) -> Reg:
+    t = program.code
+    return t.binary("arith.ori", low, t.binary("arith.shli", high, t.integer(32, "i64")))
