@@ -82,9 +82,7 @@ def _check(program: Program, op: tile.CheckOp) -> None:
                 (condition,) = rows.read_at(program, regs, start)
                 t.do_when(
                     _inverted(program, condition),
-                    lambda: _write(
-                        program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, regs[0], None
-                    ),
+                    lambda: _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, regs[0], None),
                 )
                 return [t.binary("arith.addi", regs[0], t.integer(1, "i32"))]
 
