@@ -91,11 +91,18 @@ def wheel(
 
 
 class DebianArchive:
-    """A Debian archive of one suite as files, unsigned."""
+    """A Debian archive of one suite as files, unsigned. Several suites may share the folder.
 
-    def __init__(self, folder: Path, suite: str = "trixie") -> None:
+    Args:
+        release: more lines of the suite's Release file; those of backports are BACKPORTS.
+    """
+
+    BACKPORTS = "NotAutomatic: yes\nButAutomaticUpgrades: yes\n"
+
+    def __init__(self, folder: Path, suite: str = "trixie", release: str = "") -> None:
         self.folder = folder
         self.suite = suite
+        self._release = release
         self._index = folder / "dists" / suite / "main" / "binary-amd64" / "Packages"
         self._index.parent.mkdir(parents=True)
         self._source_index = folder / "dists" / suite / "main" / "source" / "Sources"
@@ -153,5 +160,7 @@ class DebianArchive:
             data = index.read_bytes()
             place = index.relative_to(self.folder / "dists" / self.suite)
             entries += f" {hashlib.sha256(data).hexdigest()} {len(data)} {place}\n"
-        release = f"Suite: {self.suite}\nCodename: {self.suite}\nComponents: main\nArchitectures: amd64\n"
+        release = (
+            f"Suite: {self.suite}\nCodename: {self.suite}\nComponents: main\nArchitectures: amd64\n{self._release}"
+        )
         (self.folder / "dists" / self.suite / "Release").write_text(f"{release}SHA256:\n{entries}")

@@ -100,6 +100,18 @@ def test_a_lock_reads_back_as_it_was_written(file: Path) -> None:
     assert lock.load(file) == sealed(target("one"), target("two"))
 
 
+def test_the_suite_of_a_package_from_another_one_is_read_back_and_in_the_digest(tmp_path: Path) -> None:
+    path = tmp_path / "lock.json"
+    later = replace(target("one"), debs=(DEB, replace(DEB, name="later", suite="trixie-backports")))
+    lock.save(sealed(later), path)
+    assert lock.load(path) == sealed(later)
+    plain = replace(later, debs=(DEB, replace(DEB, name="later")))
+    assert sealed(plain).targets["one"].digest != sealed(later).targets["one"].digest
+    path.write_text(path.read_text().replace("trixie-backports", "trixie backports"))
+    with pytest.raises(PinError, match="trixie backports"):
+        lock.load(path)
+
+
 def test_writing_what_was_read_changes_nothing(file: Path) -> None:
     before = file.read_text()
     lock.save(lock.load(file), file)
@@ -116,6 +128,7 @@ def test_native_parts_and_what_they_are_built_in_are_read_back(tmp_path: Path) -
 
 def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
     rare = {"builder", "recipes", "sdists", "sdk", "patched", "llvm_version"}
+    assert '"suite": "trixie"' in file.read_text() and file.read_text().count('"suite"') == 2
     assert not rare & set(re.findall(r'"(\w+)":', file.read_text()))
 
 

@@ -38,6 +38,7 @@ TOOLS = DebPin("tools", ("tool",), ("/usr/share/doc/*",))
 LIBRARY = WheelPin("library", {"library": "1.0"})
 TRITON = ReleasesPin("triton", "triton", "2.0", {"1.0": Release("a" * 40), "2.0": Release("b" * 40)})
 PEER = DebPin("peer", ("peer",))
+LATER = DebPin("later", ("peer",), suite="trixie-backports")
 COMPILER = DebPin("compiler", ("compiler",))
 SOURCES = SdistPin("sources", {"made": "1.0"})
 
@@ -124,7 +125,9 @@ class World:
         self.store = Store(folder / "store")
         archive = self.archive.archive
         # A new Debs each time, so that it sees the archive's current contents.
-        monkeypatch.setattr(self.store, "debs", lambda suite: Debs(suite, folder / "apt" / suite, [archive]))
+        monkeypatch.setattr(
+            self.store, "debs", lambda suite, extra=(): Debs(suite, folder / "apt" / suite, [archive], extra)
+        )
         self.archive.add("essential", "1", Essential="yes", Priority="required")
         self.archive.add("tool", "1")
         self.archive.add("peer", "1")
@@ -197,6 +200,20 @@ class TestResolving:
         made = world.resolve(old, only=new).targets["new"]
         assert [a.name for a in made.debs] == ["compiler", "essential", "tool"]
         assert made.wheels == old.targets["plain"].wheels
+
+    def test_a_component_of_another_suite_is_locked_with_that_suite_in_its_target_alone(self, world: World) -> None:
+        backports = DebianArchive(world.archive.folder, "trixie-backports", DebianArchive.BACKPORTS)
+        backports.add("peer", "2~bpo")
+        later = replace(world.targets[1], name="later", pins=(*world.targets[0].pins, LATER))
+        world.targets.append(later)
+        locked = world.resolve()
+        found = {
+            name: [(a.version, a.suite) for a in each.debs if a.name == "peer"] for name, each in locked.targets.items()
+        }
+        assert found == {"plain": [], "variant": [("1", "")], "later": [("2~bpo", "trixie-backports")]}
+        assert disagreements(locked, world.targets) == []
+        world.targets[-1] = replace(later, pins=(*world.targets[0].pins, PEER))
+        assert disagreements(locked, world.targets) == ["later: the pins of its debs changed since they were resolved"]
 
     def test_a_target_that_is_named_is_resolved_again_with_its_builder(self, world: World) -> None:
         world.targets[0] = replace(world.targets[0], build=(COMPILER,), recipes=("part",))

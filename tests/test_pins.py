@@ -28,6 +28,7 @@ FILES = {
     "targets/variant.toml": 'extends = "plain"\ncomponents = ["more"]\n',
     "pins/silent.toml": 'source = "releases"\ndistribution = "triton"\ndefault = "0"\n'
     f'[release."0"]\nllvm-hash = "{A}"\nllvm-version = "20.0.0git"\n',
+    "pins/later.toml": 'source = "deb"\nsuite = "s-backports"\npackages = ["newer"]\n',
     "pins/edited.toml": 'source = "deb"\npackages = ["fourth"]\n'
     '[patched]\npackage = "fourth"\nseries = "fourth/1"\nroot = "/usr/lib"\n',
 }
@@ -55,6 +56,7 @@ def test_each_kind_of_component_is_read(root: Path) -> None:
     assert component(root, "sources") == SdistPin("sources", {"made": "1.0"})
     assert component(root, "triton") == ReleasesPin("triton", "triton", "2", {"1": Release(A), "2": Release(B)})
     assert component(root, "silent") == ReleasesPin("silent", "triton", "0", {"0": Release(A, "20.0.0git")})
+    assert component(root, "later") == DebPin("later", ("newer",), suite="s-backports")
     edited = PatchedFiles("fourth", "fourth/1", "/usr/lib")
     assert component(root, "edited") == DebPin("edited", ("fourth",), patched=edited)
 
@@ -146,6 +148,24 @@ def test_a_variant_has_other_components_in_the_place_of_some_and_recipes_of_its_
 def test_a_variant_replaces_only_what_is_there(root: Path) -> None:
     (root / "targets" / "variant.toml").write_text('extends = "plain"\nreplaces = { absent = "more" }\n')
     with pytest.raises(PinError, match=r"(?s)variant\.toml, replaces: plain has no component absent.*tools, library"):
+        target(root, "variant")
+
+
+def test_a_component_of_another_suite_says_so_for_each_package_and_in_the_digest(root: Path) -> None:
+    (root / "targets" / "variant.toml").write_text('extends = "plain"\ncomponents = ["later"]\n')
+    variant = target(root, "variant")
+    assert (variant.packages, variant.extra_suites) == (("first", "second", "newer/s-backports"), ("s-backports",))
+    assert target(root, "plain").extra_suites == ()
+    file = root / "pins" / "later.toml"
+    file.write_text(file.read_text().replace('suite = "s-backports"\n', ""))
+    assert target(root, "variant").digests["debs"] != variant.digests["debs"]
+
+
+def test_a_component_of_a_suite_that_goes_with_another_release_is_refused(root: Path) -> None:
+    (root / "targets" / "variant.toml").write_text('extends = "plain"\ncomponents = ["later"]\n')
+    file = root / "pins" / "later.toml"
+    file.write_text(file.read_text().replace("s-backports", "t-backports"))
+    with pytest.raises(PinError, match=r"(?s)later is taken from t-backports.*s-backports.*pins/later\.toml"):
         target(root, "variant")
 
 

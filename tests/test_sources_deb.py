@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,58 @@ def test_superseded_packages_are_gone_and_all_named(archive: DebianArchive, debs
     with pytest.raises(GoneError, match=r"(?s)first 1.*second 1.*--allow-drift") as caught:
         debs.fetch(old, tmp_path, lambda done: None)
     assert "third" not in str(caught.value)
+
+
+class TestAFurtherSuite:
+    """Backports, as Debian marks them: apt takes nothing from them that nobody asks for."""
+
+    @pytest.fixture
+    def backports(self, archive: DebianArchive) -> DebianArchive:
+        return DebianArchive(archive.folder, "trixie-backports", DebianArchive.BACKPORTS)
+
+    @pytest.fixture
+    def debs(self, archive: DebianArchive, backports: DebianArchive, tmp_path: Path) -> Debs:
+        return Debs("trixie", tmp_path / "apt", [archive.archive], ["trixie-backports"])
+
+    def test_only_what_names_it_comes_from_it_and_says_so(
+        self, archive: DebianArchive, backports: DebianArchive, debs: Debs, tmp_path: Path
+    ) -> None:
+        essential = archive.add("essential", "1", Essential="yes", Priority="required")
+        archive.add("driver", "1", Priority="optional")
+        library = archive.add("library", "1", Priority="optional")
+        backports.add("essential", "2~bpo", Essential="yes", Priority="required")
+        driver = backports.add("driver", "2~bpo", Depends="library, needed (>= 2~)", Priority="optional")
+        backports.add("library", "2~bpo", Priority="optional")
+        archive.add("needed", "1", Priority="optional")
+        needed = backports.add("needed", "2~bpo", Priority="optional")
+        later = [replace(deb, suite="trixie-backports") for deb in (driver, needed)]
+        found = debs.resolve(["driver/trixie-backports"])
+        assert found == [later[0], essential, library, later[1]]
+        debs.fetch(found, tmp_path, lambda done: None)
+        assert all((tmp_path / deb.filename).stat().st_size == deb.size for deb in found)
+
+    def test_a_version_that_both_suites_have_is_of_the_systems_own(
+        self, archive: DebianArchive, backports: DebianArchive, debs: Debs
+    ) -> None:
+        for suite in (archive, backports):
+            tool = suite.add("tool", "1", Essential="yes", Priority="required")
+        assert debs.resolve(["tool"]) == [tool]
+
+    def test_a_package_that_it_does_not_have_is_an_error(
+        self, archive: DebianArchive, backports: DebianArchive, debs: Debs
+    ) -> None:
+        archive.add("driver", "1", Priority="optional")
+        with pytest.raises(PinError, match="trixie-backports"):
+            debs.resolve(["driver/trixie-backports"])
+
+    def test_it_is_looked_for_in_the_archives_of_the_suite_and_not_in_those_of_its_updates(self) -> None:
+        archives = [Archive("u:main", "", "o"), Archive("u:main", "-updates", "o"), Archive("u:sec", "-security", "o")]
+        assert apt_sources.sources_list("trixie", archives, extra=["trixie-backports"]).splitlines() == [
+            "deb [o] u:main trixie main",
+            "deb [o] u:main trixie-updates main",
+            "deb [o] u:sec trixie-security main",
+            "deb [o] u:main trixie-backports main",
+        ]
 
 
 def test_an_archive_that_does_not_answer_is_a_fetch_error(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -43,8 +43,8 @@ class LocalStore(Store):
         super().__init__(root, allow_drift=allow_drift)
         self._archive = archive
 
-    def debs(self, suite: str) -> Debs:
-        return Debs(suite, self.root / "apt" / suite, [self._archive.archive])
+    def debs(self, suite: str, extra: Sequence[str] = ()) -> Debs:
+        return Debs(suite, self.root / "apt" / suite, [self._archive.archive], extra)
 
 
 @pytest.fixture
@@ -328,6 +328,14 @@ class TestDrift:
         assert all(map(store.has, [essential, library, new]))
         told = capsys.readouterr().err
         assert "tool: 1 -> 2" in told and "library: absent -> 7" in told and "essential:" not in told
+
+    def test_a_package_of_a_further_suite_stays_in_it(self, archive: DebianArchive, tmp_path: Path) -> None:
+        backports = DebianArchive(archive.folder, "trixie-backports", DebianArchive.BACKPORTS)
+        archive.add("driver", "1")
+        old = replace(backports.add("driver", "2~bpo"), suite="trixie-backports")
+        new = replace(backports.add("driver", "3~bpo"), suite="trixie-backports")
+        store = LocalStore(tmp_path / "store", archive, allow_drift=True)
+        assert new in fetch(store, [old])
 
     def test_allowed_and_not_needed_it_changes_nothing(self, archive: DebianArchive, tmp_path: Path) -> None:
         tool = archive.add("tool", "1")

@@ -134,7 +134,8 @@ def _releases(locked: LockedTarget) -> list[str]:
 
 def _fetched(target: Target, locked: LockedTarget) -> Iterator[tuple[str, str, str, str]]:
     """Yield a row for each kind of part that is fetched."""
-    yield f"{len(locked.debs)} Debian packages", target.suite, _megabytes(locked.debs), "prebuilt"
+    suites = ", ".join((target.suite, *target.extra_suites))
+    yield f"{len(locked.debs)} Debian packages", suites, _megabytes(locked.debs), "prebuilt"
     wheels = (*locked.wheels, *locked.sdists)
     yield f"{len(wheels)} Python packages", "", _megabytes(wheels), "prebuilt"
     own_source = f", or --from-source={TRITON}" if TRITON in target.upstreams else ""

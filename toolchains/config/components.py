@@ -40,6 +40,8 @@ class DebPin(File, tag_field="source", tag="deb", frozen=True):
         left_out: patterns of files that are left out of the image, of these packages and of what they depend on.
         kept: patterns of files that stay in the image although a pattern of left-out matches them.
         patched: the files of one package that a patch series changes.
+        suite: the suite that these packages are taken from, if not the target's own: "trixie-backports" in a target of
+            trixie. What they depend on comes from the target's own suite wherever that has it.
     """
 
     name: str
@@ -47,6 +49,7 @@ class DebPin(File, tag_field="source", tag="deb", frozen=True):
     left_out: tuple[Text, ...] = ()
     kept: tuple[Text, ...] = ()
     patched: PatchedFiles | None = None
+    suite: str = ""
 
 
 class WheelPin(File, tag_field="source", tag="wheel", frozen=True):
@@ -234,6 +237,16 @@ class System:
     python: str
     pins: tuple[Pin, ...]
 
+    def __post_init__(self) -> None:
+        for pin in self.debs:
+            # A package of another release of Debian does not fit the libraries of this one.
+            if pin.suite and not pin.suite.startswith(f"{self.suite}-"):
+                raise PinError(
+                    f"the component {pin.name} is taken from {pin.suite}, and {self.name} is of {self.suite}",
+                    why=f"a suite that goes with {self.suite} is called {self.suite}-backports, for instance",
+                    next=f"correct suite in toolchains/pins/{pin.name}.toml, or the components of {self.name}",
+                )
+
     @property
     def digests(self) -> dict[str, str]:
         """Return the digest of what is wanted for each part of a locked target, independent of the files' layout."""
@@ -249,8 +262,14 @@ class System:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Return all Debian packages asked for."""
-        return tuple(package for pin in self.debs for package in pin.packages)
+        """Return all Debian packages asked for; "NAME/SUITE" if a package is not taken from the system's own suite."""
+        pairs = ((package, pin.suite) for pin in self.debs for package in pin.packages)
+        return tuple(f"{package}/{suite}" if suite else package for package, suite in pairs)
+
+    @property
+    def extra_suites(self) -> tuple[str, ...]:
+        """Return the further suites that packages are taken from."""
+        return tuple(sorted({pin.suite for pin in self.debs if pin.suite}))
 
     @property
     def wheels(self) -> dict[str, str]:

@@ -25,10 +25,19 @@ class Apt:
         root: folder for apt's own state; kept between runs so that an unchanged index is not fetched again.
         archives: the archives to use; those of the machine's own apt configuration if None.
         kind: "deb" or "deb-src".
+        extra: further suites: "trixie-backports".
     """
 
-    def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None, kind: str = "deb") -> None:
+    def __init__(
+        self,
+        suite: str,
+        root: Path,
+        archives: Sequence[Archive] | None,
+        kind: str = "deb",
+        extra: Sequence[str] = (),
+    ) -> None:
         self._suite = suite
+        self._extra = extra
         self._root = root
         self._archives = archives
         self._kind = kind
@@ -48,7 +57,7 @@ class Apt:
             self.run("apt-get", "update", "-o", "APT::Update::Error-Mode=any", log="update-apt")
         except CommandError as error:
             raise FetchError(
-                f"the Debian archive did not answer for {self._suite}",
+                f"the Debian archive did not answer for {' and '.join((self._suite, *self._extra))}",
                 why=error.why,
                 next="check the network and the machine's apt configuration: apt-get update",
             ) from error
@@ -89,7 +98,8 @@ class Apt:
         # An empty list of installed packages, so that apt resolves a whole system.
         (self._root / "status").write_text("")
         archives = apt_sources.archives() if self._archives is None else self._archives
-        (self._root / "sources.list").write_text(apt_sources.sources_list(self._suite, archives, self._kind))
+        sources = apt_sources.sources_list(self._suite, archives, self._kind, self._extra)
+        (self._root / "sources.list").write_text(sources)
         (self._root / "apt.conf").write_text(_CONFIGURATION.format(root=self._root))
 
 

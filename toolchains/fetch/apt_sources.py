@@ -117,6 +117,13 @@ def _one_line(text: str) -> Iterator[dict[str, str]]:
         }
 
 
-def sources_list(suite: str, archives: Sequence[Archive], kind: str = "deb") -> str:
-    """Return the complete sources.list for a suite; see Archive.line."""
-    return "".join(archive.line(suite, kind) + "\n" for archive in archives)
+def sources_list(suite: str, archives: Sequence[Archive], kind: str = "deb", extra: Sequence[str] = ()) -> str:
+    """Return the complete sources.list for a suite; see Archive.line.
+
+    Args:
+        extra: further suites: "trixie-backports". They are in the archives that have the suite itself, and not in those
+            of its updates.
+    """
+    lines = [archive.line(suite, kind) for archive in archives]
+    lines += [archive.line(other, kind) for other in extra for archive in archives if not archive.pocket]
+    return "".join(f"{line}\n" for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,20 +19,28 @@ _BASE = ("?essential", "?priority(required)")
 
 
 class Debs:
-    """The packages of one suite, amd64.
+    """The packages of one suite, and of further suites for packages that name them, amd64.
 
     Args:
         suite: "trixie".
         root: folder for apt's own state; kept between runs so that an unchanged index is not fetched again.
         archives: the archives to use; by default those of the machine's own apt configuration.
+        extra: further suites: "trixie-backports". Debian marks its backports so that apt takes a package from them only
+            if it is asked for, or if another package of theirs requires it.
     """
 
-    def __init__(self, suite: str, root: Path, archives: Sequence[Archive] | None = None) -> None:
+    def __init__(
+        self, suite: str, root: Path, archives: Sequence[Archive] | None = None, extra: Sequence[str] = ()
+    ) -> None:
         self._suite = suite
-        self._apt = Apt(suite, root, archives)
+        self._extra = extra
+        self._apt = Apt(suite, root, archives, extra=extra)
 
     def resolve(self, packages: Sequence[str]) -> list[Artifact]:
         """Return a whole system with these packages: base, packages and their dependencies, without recommendations.
+
+        Args:
+            packages: names; that of a package of a further suite is "NAME/SUITE".
 
         Raises:
             PinError: a package that the suite does not have, or that cannot be installed with the others.
@@ -51,9 +60,10 @@ class Debs:
                 ) from error
             # The format is: 'URI' name_version_arch.deb size hash. A colon of the version is written %3a.
             files = [line.split()[1] for line in printed.splitlines() if line.startswith("'")]
-            wanted = [tuple(map(unquote, file.split("_")[:2])) for file in files]
-            carried = self._carried([name for name, _ in wanted])
-        found = [carried[name, version] for name, version in wanted]
+            wanted = [(unquote(name), unquote(version)) for name, version, *_ in (file.split("_") for file in files)]
+            names = [name for name, _ in wanted]
+            carried, others = self._carried(names), self._from_extra(names)
+        found = [replace(carried[key], suite=others.get(key, "")) for key in wanted]
         return sorted(found, key=lambda artifact: artifact.name)
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
@@ -86,6 +96,18 @@ class Debs:
                 filename = field["Filename"].rpartition("/")[2]
                 carried[key] = Artifact("deb", *key, filename, int(field["Size"]), field["SHA256"])
         return carried
+
+    def _from_extra(self, names: Sequence[str]) -> dict[tuple[str, str], str]:
+        """Return the suite of each version of these packages that only a further suite has, by name and version."""
+        if not self._extra:
+            return {}
+        # The format is: NAME | VERSION | URI SUITE/COMPONENT ARCHITECTURE Packages
+        rows = self._apt.run("apt-cache", "madison", *sorted(set(names)), log="suites-debs", check=False).splitlines()
+        suites: dict[tuple[str, str], set[str]] = {}
+        for row in rows:
+            name, version, place = (column.strip() for column in row.split("|"))
+            suites.setdefault((name, version), set()).add(place.split()[1].partition("/")[0])
+        return {key: min(found) for key, found in suites.items() if found <= set(self._extra)}
 
 
 def _rename(artifact: Artifact, into: Path) -> None:

@@ -128,7 +128,7 @@ class Store:
         debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
         packages = [artifact for artifact in artifacts if artifact.kind == "source"]
         others = [artifact for artifact in artifacts if artifact.kind != "deb"]
-        apt = self.debs(suite)
+        apt = self.debs(suite, sorted({artifact.suite for artifact in debs if artifact.suite}))
         self._bring(Wheels(python), [artifact for artifact in others if artifact.kind == "wheel"], "wheels")
         self._bring(Sdists(python), [artifact for artifact in others if artifact.kind == "sdist"], "sources")
         self._bring(self.source_packages(suite), packages, "files of source packages")
@@ -141,9 +141,9 @@ class Store:
             return [*self._drift(apt, debs), *others]
         return list(artifacts)
 
-    def debs(self, suite: str) -> Debs:
-        """Return apt for a suite; the store keeps its state."""
-        return Debs(suite, self.root / "apt" / suite)
+    def debs(self, suite: str, extra: Sequence[str] = ()) -> Debs:
+        """Return apt for a suite and further ones; the store keeps its state."""
+        return Debs(suite, self.root / "apt" / "+".join((suite, *extra)), extra=extra)
 
     def source_packages(self, suite: str) -> SourcePackages:
         """Return apt for a suite's source packages; the store keeps its state."""
@@ -334,7 +334,7 @@ class Store:
 
     def _drift(self, apt: Debs, locked: Sequence[Artifact]) -> list[Artifact]:
         """Return the current versions of the same packages, resolved together so that they fit each other."""
-        current = apt.resolve([artifact.name for artifact in locked])
+        current = apt.resolve([f"{a.name}/{a.suite}" if a.suite else a.name for a in locked])
         before = {artifact.name: artifact.version for artifact in locked}
         for artifact in current:
             if before.get(artifact.name) != artifact.version:

@@ -31,6 +31,7 @@ class Artifact:
         filename: the archive's name of the file.
         size: in bytes.
         sha256: of the whole file, hexadecimal.
+        suite: of a deb, the suite that has it, if that is not the system's own: "trixie-backports".
 
     Raises:
         PinError: a name, a version or the sha256 is malformed. They are used as names in the store and on command
@@ -43,6 +44,7 @@ class Artifact:
     filename: str
     size: int
     sha256: str
+    suite: str = ""
 
     def __post_init__(self) -> None:
         called = f"the {self.kind} {self.filename!r}"
@@ -50,6 +52,8 @@ class Artifact:
         confine.word(self.version, called, error=PinError)
         confine.name(self.filename, called, error=PinError)
         confine.sha256(self.sha256, called, error=PinError)
+        if self.suite:
+            confine.word(self.suite, called, error=PinError)
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -247,7 +251,7 @@ def seal(
     builders = {suite: _sealed(builder) for suite, builder in sorted((builders or {}).items())}
     whole = {
         "targets": {name: _wanted(target) for name, target in sealed.items()},
-        "sources": {name: asdict(source) for name, source in sources.items()},
+        "sources": {name: _content(source) for name, source in sources.items()},
         "builders": {suite: _wanted(builder) for suite, builder in builders.items()},
     }
     return Lock(sealed, digest(whole), sources, builders)
@@ -260,6 +264,13 @@ def _sealed(target: LockedTarget) -> LockedTarget:
     if target.builder:
         content["builder"] = target.builder.digest
     return replace(target, digest=digest({"name": target.name, **content}))
+
+
+def _content(source: LockedSource) -> dict[str, Any]:
+    data = asdict(source)
+    for file in data["files"]:
+        del file["suite"]
+    return data
 
 
 def _wanted(target: LockedTarget) -> list[Any]:
@@ -323,6 +334,8 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
     tritons = data["tritons"].values()
     for artifact in (*data["debs"], *data["wheels"], *data["sdists"], *(triton["wheel"] for triton in tritons)):
         del artifact["kind"]
+        if not artifact["suite"]:
+            del artifact["suite"]
     for triton in tritons:
         del triton["version"]
         if not triton["llvm_version"]:
@@ -361,7 +374,7 @@ def _target(name: str, data: dict[str, Any]) -> LockedTarget:
 def _source_to_json(source: LockedSource) -> dict[str, Any]:
     data = asdict(source)
     for file in data["files"]:
-        del file["kind"]
+        del file["kind"], file["suite"]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items() if value}
 
 

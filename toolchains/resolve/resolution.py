@@ -146,7 +146,7 @@ class _Resolver:
         """
         pins = {**before.pins, part: target.digests[part]}
         if part == "debs":
-            debs = tuple(self._store.debs(target.suite).resolve(target.packages))
+            debs = tuple(self._store.debs(target.suite, target.extra_suites).resolve(target.packages))
             left_out = tuple(pattern for pin in target.debs for pattern in pin.left_out)
             kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
             return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
