@@ -1,0 +1,8 @@
+# What the variant spirv-vulkan has beside spirv's: these lines follow those of spirv.Dockerfile.
+
+# Our C library for Vulkan.
+ADD parts/vulkan-runtime.tar /opt/foundry/vulkan/
+
+# Kernels are launched by Vulkan, and any message of the validation layer is an error.
+ENV FOUNDRY_SPIRV_API=vulkan FOUNDRY_VULKAN_VALIDATION=1 \
+    FOUNDRY_VULKAN_LIBRARY=/opt/foundry/vulkan/lib/libfoundry_vulkan.so
