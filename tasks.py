@@ -307,6 +307,24 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
     sys.exit(workplace.open_shell(request, workplace.Place.read(folder=with_, results=results, wheels=wheels)))
 
 
+@verb(group="use", request=("offline",))
+def wheel(c: Context, request: Request, library: str = "") -> None:
+    """Write wheels that run a target's kernels without a container, beside a stock Triton.
+
+        ./foundry wheel spirv
+
+    build/wheels/spirv gets the plugin, core with its C library for Vulkan, what they require at the locked versions,
+    requirements.txt with hashes, and README.md with the commands for the machine with the GPU. That machine needs
+    Python 3.11 or newer, Triton 3.6.0 or 3.9.0 as published, NumPy, and a Vulkan driver; neither LLVM nor a network.
+    The same inputs give the same bytes. docs/targets/spirv-vulkan.md is the manual.
+
+    --library=PATH   use this libfoundry_vulkan.so, which is otherwise built in a container
+    """
+    from toolchains.cli import wheel as wheels
+
+    wheels.wheel(request, library=library)
+
+
 @verb(group="source", iterable=["source", "profile"])
 def upstream(
     c: Context,

@@ -1,0 +1,79 @@
+"""Rewrite one of the project's own wheels for machines without an image: with a C library, and with what it requires.
+
+The wheels of plugin_wheels.py are for images, where native parts lie elsewhere and pip resolves nothing. On another
+machine the library is in the wheel, whose tag then says which machines can load it.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from toolchains.archives.wheel_file import WheelWriter, wheel_files
+from toolchains.sdk import elf
+from toolchains.system.errors import UsageError
+
+_GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
+# What the manylinux tags let every library of a wheel expect of a machine, as far as C needs it.
+_EVERYWHERE = {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+
+
+def tag(library: Path) -> str:
+    """Return the platform tag of a wheel with this library, such as manylinux_2_34_x86_64: the glibc that it needs.
+
+    Raises:
+        UsageError: it is not a library for x86-64 Linux, or it needs libraries that a machine may not have.
+    """
+    with library.open("rb") as file:
+        try:
+            read = elf.read(file)
+        except elf.DamagedElfError as error:
+            raise UsageError(f"{library} is not a shared library", why=str(error)) from error
+    if (read.machine, read.kind) != ("x64", "ET_DYN"):
+        raise UsageError(f"{library} is not a shared library for x86-64", why=f"it is {read.machine}, {read.kind}")
+    if others := sorted(set(read.needed) - _EVERYWHERE):
+        raise UsageError(f"{library} needs {', '.join(others)}, which a machine may not have")
+    needs = [found for names in read.versions.values() for name in names if (found := _GLIBC.fullmatch(name))]
+    # The oldest tag of this form is that of glibc 2.5 (PEP 600).
+    major, minor = max([(2, 5), *((int(found[1]), int(found[2])) for found in needs)])
+    return f"manylinux_{major}_{minor}_x86_64"
+
+
+def rewrite(
+    wheel: Path, folder: Path, *, requires: Sequence[str] = (), libraries: Mapping[str, Path] | None = None
+) -> Path:
+    """Write a copy of a pure wheel into a folder, the same bytes each time; return its path.
+
+    Args:
+        requires: distributions that it requires in addition.
+        libraries: shared libraries to add, by their paths in the wheel. The wheel is then for their platform.
+    """
+    libraries = libraries or {}
+    name, version = wheel.name.split("-")[:2]
+    info = f"{name}-{version}.dist-info"
+    platforms = [tag(library) for library in libraries.values()]
+    # The numbers are compared: 2_9 is older than 2_34.
+    platform = max(platforms, key=lambda each: [int(number) for number in each.split("_")[1:3]], default="any")
+    target = folder / f"{name}-{version}-py3-none-{platform}.whl"
+    writer = WheelWriter(target, info)
+    with zipfile.ZipFile(wheel) as source:
+        content: dict[str, bytes | Path] = {entry.filename: source.read(entry) for entry in wheel_files(source)}
+    del content[f"{info}/RECORD"]
+    marks = re.sub(rb"(?m)^Tag: .*$", f"Tag: py3-none-{platform}".encode(), _bytes(content, f"{info}/WHEEL"))
+    if libraries:
+        marks = re.sub(rb"(?m)^Root-Is-Purelib: .*$", b"Root-Is-Purelib: false", marks)
+    head, empty, text = _bytes(content, f"{info}/METADATA").partition(b"\n\n")
+    head += b"".join(f"\nRequires-Dist: {each}".encode() for each in requires)
+    content |= {f"{info}/WHEEL": marks, f"{info}/METADATA": head + empty + text, **libraries}
+    for each in sorted(content):
+        writer.add(each, content[each])
+    writer.close()
+    return target
+
+
+def _bytes(content: Mapping[str, bytes | Path], name: str) -> bytes:
+    found = content[name]
+    assert isinstance(found, bytes)
+    return found

@@ -1,0 +1,188 @@
+"""Write a folder of wheels that pip puts beside a stock Triton, on a machine without a container engine or a network.
+
+    DIR/*.whl               the plugin; core with the C library of the Vulkan road; what they require, as locked
+    DIR/requirements.txt    all of them, with hashes
+    DIR/README.md           what to type
+
+What is compiled for one version of Python stays out, and so do Triton and PyOpenCL: the machine has its own Triton and
+NumPy, and the Vulkan road needs no more. The same inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import email
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from toolchains.archives import folders, prefix
+from toolchains.artifacts import native, plugin_wheels
+from toolchains.assembly import platform_wheel, target_image
+from toolchains.engine import host
+from toolchains.fetch.store import Store
+from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
+from toolchains.system import durable
+from toolchains.system.errors import PinError, UsageError
+from toolchains.system.steps import step
+
+# The recipe of the C library, and the library's paths in the part and in core's wheel.
+RECIPE = "vulkan-runtime"
+LIBRARY = "libfoundry_vulkan.so"
+_IN_CORE = f"foundry_core/vulkan/{LIBRARY}"
+_ANY = "py3-none-any"
+README = """# Triton kernels on Vulkan GPUs
+
+Wheels of Triton Foundry's plugin triton-spirv-backend, and of what it requires. Needed: {platform}, Python 3.11 or
+newer, Triton 3.6.0 or 3.9.0, {own}, and a Vulkan 1.3 driver with its loader (Debian: libvulkan1).
+
+    pip install --no-index --find-links . --require-hashes -r requirements.txt
+    FOUNDRY_SPIRV_API=vulkan python -m triton_spirv_backend
+
+The second command lists the devices, runs a check, and exits with 0 if it passed. If Triton's CUDA backend is active
+on the machine, too, `import triton_spirv_backend; triton_spirv_backend.activate()` before the first launch chooses
+Vulkan. With Triton 3.9.0, `TRITON_DEFAULT_BACKEND=spirv` does it without a change of the script.
+
+| wheel | sha256 |
+|---|---|
+{rows}
+"""
+
+
+@dataclass(frozen=True)
+class Wheelhouse:
+    """What was written.
+
+    Attributes:
+        folder: where it is.
+        wheels: the files, sorted by name.
+        own: what the machine must have, beside Triton.
+    """
+
+    folder: Path
+    wheels: tuple[Path, ...]
+    own: tuple[str, ...]
+
+
+def source(locked: Lock, target: LockedTarget) -> LockedTarget:
+    """Return the target that a backend's wheels are made from: one with the C library of the Vulkan road.
+
+    Raises:
+        UsageError: the backend has no such target; its kernels need programs that only an image has.
+    """
+    having = [each for each in locked.targets.values() if RECIPE in each.recipes]
+    found = next((each for each in having if each.backend == target.backend), None)
+    if found is None:
+        raise UsageError(
+            f"there are no wheels of {target.name} for a machine without its image",
+            why="its kernels are compiled by LLVM's programs, which are in the image",
+            next=f"./foundry wheel {having[0].backend}" if having else "",
+        )
+    return found
+
+
+def library(target: LockedTarget, store: Store, folder: Path) -> Path:
+    """Build the C library if the store does not have it, and unpack it to a folder; return its path."""
+    if target.builder is None:
+        raise PinError(f"{target.name} has recipes and nothing to build them in", next="./foundry pin --update")
+    builder = native.fetch_if_needed([RECIPE], target.builder, store)
+    # The engine is needed only if the part is not in the store.
+    part = native.part(RECIPE, builder, store=store, engine=host.ensure_engine())
+    with prefix.open_seekable(part.path) as tar:
+        entries = prefix.tar_entries(tar, part.path.name)
+        (entry,) = [entry for name, entry in entries.items() if Path(name).name == LIBRARY and not entry.link]
+        with entry.open() as content, (folder / LIBRARY).open("wb") as file:
+            shutil.copyfileobj(content, file)
+    return folder / LIBRARY
+
+
+def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wheelhouse:
+    """Write the wheels of a target; a folder that an earlier call wrote is replaced.
+
+    Args:
+        target: whose plugins and locked wheels are taken.
+        library: the C library of the Vulkan road.
+        folder: where to write.
+
+    Raises:
+        UsageError: the library does not run on other machines, or the folder has something else in it.
+        FetchError, OfflineError: a locked wheel cannot be fetched.
+    """
+    _check_own(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Write to a temporary folder next to it and rename it, so that an existing folder is always complete.
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+        work = Path(beside, folder.name)
+        work.mkdir()
+        names = target_image.plugins(target)
+        with step(f"wheels of {', '.join(names)}"):
+            for name in names:
+                made = plugin_wheels.wheel(name, store).path
+                if name == "core":
+                    platform_wheel.rewrite(made, work, libraries={_IN_CORE: library})
+                else:
+                    platform_wheel.rewrite(made, work, requires=["triton-foundry-core"])
+        needed, own = _needed(work.glob("*.whl"), target, store)
+        for artifact in needed:
+            shutil.copyfile(store.path(artifact), work / artifact.filename)
+        wheels = sorted(work.glob("*.whl"))
+        sums = {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels}
+        pins = [f"{'=='.join(name.split('-')[:2])} --hash=sha256:{digest}\n" for name, digest in sums.items()]
+        (work / "requirements.txt").write_text("".join(pins))
+        rows = "\n".join(f"| {name} | {digest} |" for name, digest in sums.items())
+        platform = f"x86-64 Linux with glibc {'.'.join(platform_wheel.tag(library).split('_')[1:3])} or newer"
+        (work / "README.md").write_text(README.format(platform=platform, own=", ".join(own), rows=rows))
+        for path in (work, *work.iterdir()):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        shutil.rmtree(folder, ignore_errors=True)
+        durable.move(work, folder)
+    return Wheelhouse(folder, tuple(folder / wheel.name for wheel in wheels), own)
+
+
+def _check_own(folder: Path) -> None:
+    """Refuse a folder with files that an earlier call did not write."""
+    others = [name for name in folders.files(folder) if not name.endswith(".whl")] if folder.exists() else []
+    if set(others) - {"requirements.txt", "README.md"}:
+        raise UsageError(f"{folder} has other files, which would be lost", why=", ".join(others), next="remove it")
+
+
+def _needed(wheels: Iterable[Path], target: LockedTarget, store: Store) -> tuple[list[Artifact], tuple[str, ...]]:
+    """Return the locked wheels that these require and that run on each Python, and the names of the others."""
+    locked = {canonicalize_name(artifact.name): artifact for artifact in target.wheels}
+    wheels = list(wheels)
+    present, own = {canonicalize_name(wheel.name.split("-")[0]) for wheel in wheels}, set()
+    pending = [name for wheel in wheels for name in _requires(wheel)]
+    needed: dict[str, Artifact] = {}
+    while pending:
+        name = pending.pop()
+        if name in present or name in needed:
+            continue
+        if name not in locked:
+            raise PinError(f"{name} is required and not locked for {target.name}", next="./foundry pin --update")
+        if not locked[name].filename.endswith(f"-{_ANY}.whl"):
+            own.add(name)
+            continue
+        with step(str(locked[name])):
+            store.fetch([locked[name]], suite=target.suite, python=target.python)
+        needed[name] = locked[name]
+        pending += _requires(store.path(locked[name]))
+    return list(needed.values()), tuple(sorted(own))
+
+
+def _requires(wheel: Path) -> list[NormalizedName]:
+    """Return the names of what a wheel requires, without extras."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        lines = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist") or []
+    requirements = [Requirement(line) for line in lines]
+    return [
+        canonicalize_name(each.name)
+        for each in requirements
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    ]

@@ -1,0 +1,42 @@
+"""The verb wheel: write wheels for machines without a container engine, and print how to install them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from toolchains.assembly import wheelhouse
+from toolchains.assembly.request import Request
+from toolchains.lockfile import lock
+from toolchains.system import paths
+from toolchains.system.errors import UsageError
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def wheel(request: Request, *, library: str) -> None:
+    """Write the wheels of a target into build/wheels.
+
+    Args:
+        library: the path of a C library to use instead of our own part; "" for the part.
+
+    Raises:
+        UsageError: there is no such file, or the target has no wheels.
+    """
+    store, folder = request.store(), paths.BUILD / "wheels" / request.target.backend
+    target = wheelhouse.source(lock.load(), request.target)
+    if library and not Path(library).is_file():
+        raise UsageError(f"there is no file {library}")
+    with TemporaryDirectory(dir=paths.scratch()) as work:
+        found = Path(library) if library else wheelhouse.library(target, store, Path(work))
+        made = wheelhouse.write(target, found, folder, store)
+    for path in made.wheels:
+        _console.print(f"{path.stat().st_size / 1e6:6.1f} MB  {path.name}")
+    place = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    _console.print(
+        f"[bold]{place}[/] goes to the machine with the GPU, which has Triton, {', '.join(made.own)}. There:"
+    )
+    _console.print(f"  pip install --no-index --find-links {place} --require-hashes -r {place}/requirements.txt")
+    _console.print("  FOUNDRY_SPIRV_API=vulkan python -m triton_spirv_backend")
