@@ -174,7 +174,7 @@ def show(road: Found) -> str:
         if device.refused:
             lines.append(f"       cannot be used: {device.refused}")
     if road.chosen is None:
-        lines.append("  cannot be used: " + road.reason.replace("\n", "\n  "))
+        lines.append("  " + road.reason.replace("\n", "\n  "))
         return "\n".join(lines)
     lines.append(f"  chosen: {road.chosen}, {road.reason}")
     for verdict in road.verdicts:
