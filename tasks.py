@@ -89,7 +89,7 @@ def build(c: Context, request: Request, sizes: bool = False) -> None:
     --allow-drift    take the current version of a locked package that the Debian archive no longer has; the image's
                      labels name the packages
     --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
-    --sizes          show which packages take the space in the image
+    --sizes          show which packages take the space in the image, and write it to sizes.json beside e2e's results
     --sdk=PATH       use the vendor's SDK, an archive or a folder, in place of our emulator (dpu) or our reference SDK
                      (vsi). Foundry checks it first, and lists everything that is missing or would not run in the
                      image. The image gets other names, triton-foundry/dpu-sdk:..., and a label that says not to push
@@ -185,6 +185,28 @@ def bench(c: Context, request: Request, only: str = "") -> None:
     from toolchains.testing import proof
 
     proof.bench(request, only=only)
+
+
+@verb(group="use")
+def report(c: Context, output: str = "", results: str = "", compare: str = "") -> None:
+    """Write one web page about what e2e, test, conformance, bench and build --sizes found.
+
+        ./foundry report
+        ./foundry report --compare=other.html --output=both.html
+        ./foundry report --results=downloads/results
+
+    The page shows each target with each release of Triton and what of it was run, on which devices, and what failed;
+    conformance and how it went over the runs; measurements with their peers; what is in the images; and what changed
+    in the lock since the last report. It is one file without scripts, which loads nothing, for light and dark screens.
+    What was not run is listed as not run. This runs and measures nothing itself.
+
+    --output=FILE    where to write; build/results/report.html by default
+    --results=DIR    read the results there, for example those that other machines' jobs brought together
+    --compare=FILE   show another report beside this one: before and after a change, or two machines
+    """
+    from toolchains.cli import report as reporting
+
+    reporting.report(output=output, results=results, compare=compare)
 
 
 @verb(group="pack", request=IMAGE, choose=_packing_target)

@@ -12,6 +12,8 @@ from toolchains.assembly import ensure, package_sizes, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
+from toolchains.system import durable
+from toolchains.testing import proof
 
 _console = Console(highlight=False, soft_wrap=True)
 # Number of packages in a table of sizes.
@@ -33,13 +35,21 @@ def build(request: Request, *, sizes: bool) -> None:
     if sourced:
         _console.print(f"from source: {sourced}")
     if sizes:
-        _console.print(_sizes(docker, made))
+        found = _measure(docker, made)
+        _console.print(_table(made, found))
+        file = proof.results_folder(request) / "sizes.json"
+        durable.write(file, json.dumps({"image": made.name, "packages": found}, indent=1) + "\n")
+        _console.print(f"written to {file}")
 
 
-def _sizes(docker: Engine, made: Image) -> Table:
+def _measure(docker: Engine, made: Image) -> dict[str, int]:
     with docker.container(made.info.id) as container:
         container.copy_into(Path(package_sizes.__file__), "/tmp/package_sizes.py")
         found: dict[str, int] = json.loads(container.call(["python3", "/tmp/package_sizes.py"]))
+    return found
+
+
+def _table(made: Image, found: dict[str, int]) -> Table:
     rows = sorted(found.items(), key=lambda row: -row[1])
     rest = sum(size for _, size in rows[_ROWS:])
     table = Table("package", "MB", title=f"what takes the space in {made.name}", show_footer=True)

@@ -115,6 +115,20 @@ def ensure_engine() -> client.Engine:
         raise (_error(missing) if missing and missing[-1].find is _engine else error) from error
 
 
+def ensure_program(name: str, purpose: str) -> str:
+    """Return the path of a program that only one check needs. Install its package of the same name if this is allowed.
+
+    Raises:
+        MissingToolError: it is not installed, and may not be.
+    """
+    requirement = _program(name, name, purpose)
+    if requirement.find() is None:
+        if not _may_provide():
+            raise _error([requirement])
+        _provide([requirement])
+    return children.tool(name, package=name)
+
+
 def _missing() -> list[Requirement]:
     return [requirement for requirement in requirements() if requirement.find() is None]
 

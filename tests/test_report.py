@@ -1,0 +1,307 @@
+"""The report says what the files in build/results say, names what was not run, and needs nothing but itself."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchains.cli import report as verb
+from toolchains.engine import host
+from toolchains.lockfile import lock
+from toolchains.report import page
+from toolchains.report.results import FORMAT, Report, collect
+from toolchains.system.errors import FileError, MissingToolError, UsageError
+
+# What a test, a kernel or a device might be called by somebody who wants to write into the page.
+NASTY = "</script><script>alert(1)</script><b>&\"'"
+DEVICE = {"device": "CPU OpenCL device: a processor"}
+
+
+def case(name: str, failure: str | None = None, outcome: str = "", cycles: int | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"suite": "suite", "name": name, "seconds": 0.5, "failure": failure}
+    found["modelled"] = {"cycles": cycles} if cycles else None
+    return found | ({"outcome": outcome} if outcome else {})
+
+
+def verdict(
+    folder: Path, *cases: dict[str, Any], ran: dict[str, str] = DEVICE, faults: list[str] | None = None
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(json.dumps({"ran": ran, "faults": faults or [], "cases": list(cases)}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return results of each kind: a proven target, one with failures, tests, conformance, a measurement, an image."""
+    made = tmp_path / "results"
+    verdict(made / "spirv" / "3.9.0+foundry.3", case("vec_add"), case("matmul"))
+    verdict(
+        made / "dpu-sdk" / "3.9.0", case("vec_add", cycles=1000), case(NASTY, f"{NASTY}\nmore"), faults=["it broke"]
+    )
+    cases = [case("a", outcome="pass"), case("b", outcome="refused"), case("c", outcome="not applicable")]
+    verdict(made / "vsi" / "conformance" / "3.9.0" / "own", *cases)
+    (made / "test").mkdir()
+    (made / "test" / "backends-spirv-3.6.0.xml").write_text(
+        '<testsuites><testsuite tests="3"><testcase classname="t" name="one"/><testcase classname="t" name="two">'
+        '<failure message="wrong sum"/></testcase><testcase classname="t" name="three"><skipped/></testcase>'
+        "</testsuite></testsuites>"
+    )
+    times = {"min": 0.001, "median": 0.0015, "runs": 5}
+    rows = [
+        {"label": "ours", "times": times, "rate": 90.0, "cycles": None},
+        {"label": "OpenCL C", "times": times, "rate": 100.0, "cycles": None},
+        {"label": "64 DPUs", "times": None, "rate": None, "cycles": 123456},
+    ]
+    measured = {"title": "vec_add f32", "unit": "GB/s", "rows": rows, "ratios": {"ours / OpenCL C": 0.9}}
+    (made / "spirv-bench" / "3.9.0").mkdir(parents=True)
+    (made / "spirv-bench" / "3.9.0" / "bench.json").write_text(
+        json.dumps({"ran": DEVICE, "measurements": [measured | {"beyond": {"first launch": 0.25}, "aim": "0.95"}]})
+    )
+    sizes = {"image": "triton-foundry/spirv:0123", "packages": {"libc6": 2_000_000, "python: triton": 5_000_000}}
+    (made / "spirv" / "3.9.0+foundry.3" / "sizes.json").write_text(json.dumps(sizes))
+    return made
+
+
+class Page(HTMLParser):
+    """A page's rows, and everything that it would load or run. Elements must be closed in order."""
+
+    VOID = ("meta", "!doctype", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.loads: list[str] = []
+        self.scripts: list[str | None] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        known = dict(attributes)
+        self.loads += [
+            f"{name}={value}" for name, value in attributes if name in ("src", "href", "xlink:href", "data", "action")
+        ]
+        self.loads += [name for name, _ in attributes if name.startswith("on")]
+        if tag == "script":
+            self.scripts.append(known.get("type"))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if {"style", "script"} & {*self.open}:
+            return
+        self.text += data
+        if {"td", "th"} & {*self.open}:
+            self.rows[-1][-1] += data
+
+    def row(self, *cells: str) -> list[str]:
+        """Return the one row that begins with these cells, with single spaces."""
+        plain = [[" ".join(cell.split()) for cell in row] for row in self.rows]
+        (found,) = [row for row in plain if row[: len(cells)] == list(cells)]
+        return found
+
+
+@pytest.fixture
+def made(folder: Path) -> Report:
+    return collect(folder, lock.load())
+
+
+def shown(report: Report, other: Report | None = None) -> Page:
+    return Page(page.render(report, lock.load(), other))
+
+
+def test_each_run_has_its_outcome_its_device_and_how_its_figures_were_got(made: Report) -> None:
+    found = shown(made)
+    row = found.row("spirv", "3.9.0", "our own parts", "e2e")
+    assert row[4] == "passed 2 pass"
+    assert row[5].startswith("device: CPU OpenCL device: a processor")
+    row = found.row("dpu", "3.9.0", "the vendor's SDK", "e2e")
+    assert row[4] == "not passed 1 failed, 1 pass"
+    assert row[5].endswith("1 cases with modelled cycles")
+    assert (
+        found.row("vsi", "3.9.0", "our own parts", "conformance: own")[4]
+        == "passed 1 not applicable, 1 pass, 1 refused"
+    )
+    assert found.row("spirv", "3.6.0", "our own parts", "tests")[4] == "not passed 1 failed, 1 not applicable, 1 pass"
+    assert "it broke" in found.text and "t: two: wrong sum" in found.text
+    assert found.row("ours")[1:] == ["measured", "1.5 ms", "90"]
+    assert found.row("64 DPUs")[1:3] == ["modelled", "123,456 cycles"]
+    assert "ours / OpenCL C: 0.90" in found.text and "first launch: +0.25 s" in found.text
+    assert found.row("python: triton") == ["python: triton", "5.0"]
+    assert found.row("Together") == ["Together", "7.0"]
+
+
+def test_what_was_not_run_is_said(made: Report, tmp_path: Path) -> None:
+    for target in lock.load().proven():
+        for release in target.tritons:
+            row = shown(made).row(target.name, release, "our own parts", "e2e")
+            assert row[4] == ("passed 2 pass" if (target.name, release) == ("spirv", "3.9.0") else "not run")
+    empty = shown(collect(tmp_path / "none", lock.load()))
+    assert "There are no results yet" in empty.text
+    assert empty.text.count("Not run") == 2 and "Not measured" in empty.text
+
+
+def test_a_run_without_a_case_or_with_a_fault_is_not_passed(tmp_path: Path) -> None:
+    verdict(tmp_path / "spirv" / "3.9.0")
+    verdict(tmp_path / "vsi" / "3.9.0", case("vec_add"), faults=["it broke off"])
+    verdict(tmp_path / "dpu" / "3.9.0", case("vec_add", outcome="not applicable"))
+    assert not any(run.proven for run in collect(tmp_path, lock.load()).runs)
+
+
+def test_the_page_loads_and_runs_nothing_and_takes_no_markup_from_results(made: Report) -> None:
+    found = shown(made)
+    assert [load for load in found.loads if not load.startswith("href=#")] == []
+    assert found.scripts == ["application/json"]
+    assert NASTY in found.text
+    text = page.render(made, lock.load())
+    assert not re.search(r"@import|url\(|http://(?!www\.w3\.org/)|https://", re.sub(r"<!--.*?-->", "", text))
+
+
+def test_a_report_is_read_back_from_its_page(made: Report, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(page.render(made, lock.load()))
+    assert page.read(tmp_path / "page.html") == made
+
+
+def test_the_same_results_give_the_same_page(made: Report) -> None:
+    assert page.render(made, lock.load()) == page.render(made, lock.load())
+
+
+def test_two_reports_stand_side_by_side(folder: Path, made: Report) -> None:
+    verdict(folder / "spirv" / "3.9.0+foundry.3", case("vec_add"), case("matmul", "wrong"))
+    bench = folder / "spirv-bench" / "3.9.0" / "bench.json"
+    bench.write_text(bench.read_text().replace("90.0", "95.0").replace("0.9}", "0.95}"))
+    spirv = lock.load().targets["spirv"]
+    changed = replace(lock.load(), targets={"spirv": replace(spirv, debs=spirv.debs[1:])})
+    found = shown(collect(folder, changed), made)
+    assert found.row("spirv", "3.9.0", "our own parts", "e2e")[4:6] == ["not passed 1 failed, 1 pass", "passed 2 pass"]
+    assert found.row("ours")[1:] == ["measured", "1.5 ms", "95", "90"]
+    assert "ours / OpenCL C: 0.95 (there 0.90)" in found.text
+    gone = [row for row in found.rows if row[0].startswith("deb ") and "spirv" in row[1] and "spirv" not in row[2]]
+    assert spirv.debs[0].name in " ".join(row[0] for row in gone)
+
+
+def test_changes_and_history_count_from_the_last_report(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "report.html"
+
+    def write() -> Report:
+        verb.report(output=str(place), results=str(folder), compare="")
+        return page.read(place)
+
+    first = write()
+    assert first.changed == []
+    (points,) = write().history.values()
+    assert len(points) == 1  # the same run is no second one
+    (folder / "vsi" / "conformance" / "3.9.0" / "own" / "results.json").unlink()
+    verdict(folder / "vsi" / "conformance" / "3.9.0" / "own", case("a", outcome="pass"), case("b", outcome="pass"))
+    file = folder / "vsi" / "conformance" / "3.9.0" / "own" / "results.json"
+    os.utime(file, (2e9, 2e9))
+    known = lock.load()
+    spirv = known.targets["spirv"]
+    debs = (replace(spirv.debs[0], version="99", sha256="9" * 64), *spirv.debs[1:])
+    other = replace(known, targets={**known.targets, "spirv": replace(spirv, debs=debs)})
+    monkeypatch.setattr(lock, "load", lambda: other)
+    second = write()
+    (points,) = second.history.values()
+    assert [(point.passed, point.applicable) for point in points] == [(1, 2), (2, 2)]
+    ((name, before, after),) = second.changed
+    assert name == f"deb {spirv.debs[0].name}" and "99 (999999999999)" in after and "99 (" not in before
+    place.write_text("<html></html>")
+    assert write().changed == []
+    assert "changes and history begin anew" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("", UsageError),
+        ('<script type="application/json" id="foundry-report">{}</script>', FileError),
+        ('<script type="application/json" id="foundry-report">{"format": 0}</script>', UsageError),
+        (f'<script type="application/json" id="foundry-report">{{"format": {FORMAT}}}</script>', FileError),
+    ],
+)
+def test_what_is_no_report_is_refused(tmp_path: Path, content: str, error: type[Exception]) -> None:
+    (tmp_path / "page.html").write_text(content)
+    with pytest.raises(error):
+        page.read(tmp_path / "page.html")
+    with pytest.raises(FileError):
+        page.read(tmp_path / "missing.html")
+
+
+def test_damaged_results_are_an_error_that_names_them(folder: Path) -> None:
+    file = folder / "spirv" / "3.9.0+foundry.3" / "results.json"
+    file.write_text(file.read_text()[:50])
+    with pytest.raises(FileError, match=r"results\.json is damaged"):
+        collect(folder, lock.load())
+
+
+# Reads in a browser what it made of a page: what a reader with good eyes would say.
+PROBE = """
+<script>
+const number = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+const linear = c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+const light = colour => { const [r, g, b] = number(colour).map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const paper = light(getComputedStyle(document.body).backgroundColor);
+const contrast = e => { const ink = light(getComputedStyle(e).color);
+  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05); };
+const texts = [...document.querySelectorAll("body, .faint, .good, .bad, a, caption")];
+const charts = [...document.querySelectorAll("svg")].map(e => e.getBoundingClientRect());
+document.title = JSON.stringify({ paper, width: document.documentElement.scrollWidth,
+  contrast: Math.min(...texts.map(contrast)), texts: texts.length,
+  charts: charts.map(r => [r.left, r.right, r.height]), cells: document.querySelectorAll("#runs td").length,
+  bars: [...document.querySelectorAll("svg rect.rect")].map(e => getComputedStyle(e).fill) });
+</script>
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    try:
+        return host.ensure_program("chromium-headless-shell", "shows the report as a browser does")
+    except MissingToolError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_browser_shows_it_on_narrow_and_wide_screens_light_and_dark(
+    browser: str, made: Report, tmp_path: Path, width: int, dark: bool
+) -> None:
+    (tmp_path / "page.html").write_text(page.render(made, lock.load(), made).replace("</body>", f"{PROBE}</body>"))
+    words = [browser, "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
+    words += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--user-data-dir={tmp_path / 'profile'}"]
+    words.append((tmp_path / "page.html").as_uri())
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    title = re.search("<title>(.*?)</title>", done.stdout)
+    assert title
+    found = json.loads(html.unescape(title[1]))
+    # Nothing is wider than the screen, and text is readable: 4.5 is what WCAG 2 asks of it (AA).
+    assert found["width"] <= width
+    assert found["contrast"] >= 4.5 and found["texts"] > 10
+    assert (found["paper"] < 0.1) == dark
+    assert found["cells"] > 20
+    for left, right, height in found["charts"]:
+        assert 0 <= left < right <= width and height > 50
+    assert len(found["charts"]) == 1 and len(found["bars"]) == 2
+    # The page's own colour has arrived in the chart.
+    assert set(found["bars"]) == {"rgb(108, 178, 255)" if dark else "rgb(11, 98, 184)"}

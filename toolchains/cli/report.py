@@ -1,0 +1,42 @@
+"""The verb report: write the page about build/results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolchains.lockfile import lock
+from toolchains.report import page
+from toolchains.report.results import Report, collect
+from toolchains.system import durable, paths
+from toolchains.system.errors import FoundryError, UsageError
+
+
+def report(*, output: str, results: str, compare: str) -> None:
+    """Write the page; see the verb's help.
+
+    The page that is already there is the last report: what changed, and the history, count from it.
+
+    Raises:
+        UsageError: there is no folder of results, or a file is no report.
+        FileError: a file is damaged.
+    """
+    folder = Path(results) if results else paths.RESULTS
+    if results and not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}", next="name one with results, or leave --results out")
+    place = Path(output) if output else paths.RESULTS / "report.html"
+    other = page.read(Path(compare)) if compare else None
+    locked = lock.load()
+    made = collect(folder, locked, _last(place))
+    durable.write(place, page.render(made, locked, other))
+    print(f"{len(made.runs)} runs and {len(made.measurements)} measurements are in {place}")
+
+
+def _last(place: Path) -> Report | None:
+    """Return the report that is already there; None if there is none, or none that can be used."""
+    if not place.exists():
+        return None
+    try:
+        return page.read(place)
+    except FoundryError as error:
+        print(f"changes and history begin anew: {error}")
+        return None

@@ -1,0 +1,99 @@
+"""Write a report as one HTML file, and read it back from there.
+
+The file has everything in it: no script, no font and no other file is loaded. The report itself is in it as JSON, in an
+element that browsers do not show, so that another report can be compared with it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from toolchains.lockfile.lock import Lock
+from toolchains.report import charts
+from toolchains.report.results import FORMAT, OWN_PARTS, Report, Run, differences
+from toolchains.system.errors import FileError, UsageError
+
+_TEMPLATE = Path(__file__).with_name("page.html")
+_ID = "foundry-report"
+_DATA = re.compile(rf'<script type="application/json" id="{_ID}">(.*?)</script>', re.DOTALL)
+# Packages of an image that have a row of their own.
+_PACKAGES = 15
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the matrix: what should run or did run, here and in the report to compare with."""
+
+    target: str
+    release: str
+    mode: str
+    kind: str
+    run: Run | None
+    other: Run | None
+
+
+def render(report: Report, lock: Lock, other: Report | None = None) -> str:
+    """Return the page of a report, beside another one if given."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["seconds"] = _seconds
+    there = {each.key: each for each in other.measurements} if other else {}
+    # "<" is written so that no text in the data ends the element.
+    data = Markup(msgspec.json.encode(report).decode().replace("<", "\\u003c"))
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        report=report,
+        other=other,
+        matrix=_matrix(report, lock, other),
+        measured=[(each, there.get(each.key)) for each in report.measurements],
+        changed=differences(other.locked, report.locked) if other else report.changed,
+        candidates=charts.candidates,
+        history=charts.history,
+        shown=_PACKAGES,
+        id=_ID,
+        data=data,
+    )
+
+
+def read(path: Path) -> Report:
+    """Read the report in a page.
+
+    Raises:
+        FileError: the file is missing, or is no report of this format.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read", why=str(error), next="./foundry report") from error
+    found = _DATA.search(text)
+    if found is None:
+        raise UsageError(f"{path} is no report", next="name a file that ./foundry report wrote")
+    try:
+        if msgspec.json.decode(found[1])["format"] != FORMAT:
+            raise UsageError(
+                f"{path} has another format than this Foundry's reports", next="write it again with this Foundry"
+            )
+        return msgspec.json.decode(found[1], type=Report)
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise FileError(f"the report in {path} is damaged", why=str(error), next="write it again") from error
+
+
+def _matrix(report: Report, lock: Lock, other: Report | None) -> list[Line]:
+    """Return a row for e2e of each proven target and release, which may not have run, and for each run."""
+    here = {(run.target, run.release, run.mode, run.kind): run for run in report.runs}
+    there = {(run.target, run.release, run.mode, run.kind): run for run in other.runs} if other else {}
+    if not here and not there:
+        return []
+    planned = {(target.name, release, OWN_PARTS, "e2e") for target in lock.proven() for release in target.tritons}
+    return [Line(*key, here.get(key), there.get(key)) for key in sorted(planned | here.keys() | there.keys())]
+
+
+def _seconds(value: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-6:.3g} us"

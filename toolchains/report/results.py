@@ -1,0 +1,366 @@
+"""Read build/results: what ran, on what, and what came out.
+
+The verbs e2e, test, conformance, bench and build --sizes each write their files there. This module only reads them, so
+a report says nothing that no run has found. A missing file is a run that was not made.
+
+Nothing here measures. When a run was made is the date of its file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+
+from toolchains.lockfile.lock import Lock
+from toolchains.system import paths
+from toolchains.system.children import run
+from toolchains.system.errors import FileError, MissingToolError
+from toolchains.testing.verdict import PASS
+
+# Raised when a field changes its meaning; another format cannot be compared.
+FORMAT = 1
+OWN_PARTS = "our own parts"
+_MODES = {"-sdk": "the vendor's SDK", "-source": "from source", "-sdk-source": "the vendor's SDK, from source"}
+_BENCH = "-bench"
+# What a test's element in a JUnit file means.
+_TESTS_BAD = ("error", "failed")
+_TESTS = {"error": "error", "failure": "failed", "skipped": "not applicable"}
+# Failures of one run that the page shows; it gives the number of all.
+_SHOWN = 20
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run of checks.
+
+    Attributes:
+        target, release, mode: the image; `mode` says whose parts it has.
+        kind: "e2e", "tests" or "conformance: SUITE".
+        ran: on what kernels ran, by what they are; {} if the run does not say.
+        outcomes: number of cases by outcome.
+        modelled: number of cases with modelled figures.
+        failures: a case's name and the first line of its failure, the first ones.
+        faults: errors of the run as a whole.
+        taken: when, in ISO format.
+    """
+
+    target: str
+    release: str
+    mode: str
+    kind: str
+    ran: dict[str, str]
+    outcomes: dict[str, int]
+    modelled: int
+    failures: list[tuple[str, str]]
+    faults: list[str]
+    taken: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.target}, Triton {self.release}, {self.mode}: {self.kind}"
+
+    @property
+    def passed(self) -> int:
+        return self.outcomes.get(PASS, 0)
+
+    @property
+    def bad(self) -> int:
+        """Number of cases that passed neither nor were refused or skipped with a reason."""
+        return sum(count for name, count in self.outcomes.items() if name not in (PASS, "refused", "not applicable"))
+
+    @property
+    def proven(self) -> bool:
+        return self.passed > 0 and not self.bad and not self.faults
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A candidate of a measurement: `seconds` are a median by the clock, `cycles` are modelled."""
+
+    label: str
+    seconds: float | None = None
+    cycles: int | None = None
+    rate: float | None = None
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    """Candidates that took turns in one run; see bench/measurement.py."""
+
+    target: str
+    release: str
+    title: str
+    unit: str
+    rows: list[Row]
+    ratios: dict[str, float]
+    beyond: dict[str, float]
+    aim: str
+    ran: dict[str, str]
+    taken: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.target}, Triton {self.release}: {self.title}"
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What takes the space in an image: bytes by package."""
+
+    target: str
+    release: str
+    image: str
+    packages: dict[str, int]
+    taken: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.target}, Triton {self.release}"
+
+
+class Point(msgspec.Struct, frozen=True):
+    """How a conformance run came out: cases that passed, and cases that the target could pass."""
+
+    taken: str
+    passed: int
+    applicable: int
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Everything that the page shows.
+
+    Attributes:
+        machine: processor, number of processors, and system of the machine that wrote the report.
+        commit: this checkout's; "" without git. It ends with "+" if files differ from it.
+        locked: version and hash of each locked file, with the systems that have it, by kind and name.
+        changed: what differs in `locked` from the report before: (file, before, after).
+        history: the conformance runs of this report and of those before, by Run.key.
+    """
+
+    format: int
+    made: str
+    machine: str
+    commit: str
+    lock: str
+    locked: dict[str, str]
+    changed: list[tuple[str, str, str]]
+    runs: list[Run]
+    measurements: list[Measurement]
+    contents: list[Content]
+    history: dict[str, list[Point]]
+
+
+def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
+    """Read a folder of results.
+
+    Args:
+        folder: as build/results.
+        before: the last report, for what changed since then.
+
+    Raises:
+        FileError: a file of results is damaged.
+    """
+    runs = sorted([*_verdicts(folder), *_tests(folder / "test")], key=lambda each: each.key)
+    locked = _locked(lock)
+    return Report(
+        FORMAT,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        f"{_processor()}, {os.cpu_count()} processors, {platform.system()} {platform.release()}",
+        _commit(),
+        lock.digest,
+        locked,
+        differences(before.locked, locked) if before else [],
+        runs,
+        list(_measurements(folder)),
+        list(_contents(folder)),
+        _history(before.history if before else {}, runs),
+    )
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return (name, before, after) for each name whose text differs; "" where it is missing."""
+    names = sorted({*before, *after})
+    return [(name, before.get(name, ""), after.get(name, "")) for name in names if before.get(name) != after.get(name)]
+
+
+def _verdicts(folder: Path) -> Iterator[Run]:
+    for file in sorted(folder.glob("*/*/results.json")):
+        if not file.parent.parent.name.endswith(_BENCH):
+            yield _verdict(file, file.parent.parent.name, file.parent.name, "e2e")
+    for file in sorted(folder.glob("*/conformance/*/*/results.json")):
+        target, _, release, suite = file.relative_to(folder).parts[:4]
+        yield _verdict(file, target, release, f"conformance: {suite}")
+
+
+def _verdict(file: Path, name: str, release: str, kind: str) -> Run:
+    found, (target, mode) = _read(file), _named(name)
+    cases = found["cases"]
+    bad = [case for case in cases if case["failure"] is not None]
+    return Run(
+        target,
+        _release(release),
+        mode,
+        kind,
+        found["ran"],
+        dict(Counter(_outcome(case) for case in cases)),
+        sum(case.get("modelled") is not None for case in cases),
+        [(f"{case['suite']}: {case['name']}", _first_line(case["failure"])) for case in bad[:_SHOWN]],
+        found["faults"],
+        _date(file),
+    )
+
+
+def _outcome(case: Mapping[str, Any]) -> str:
+    return str(case.get("outcome") or (PASS if case["failure"] is None else "failed"))
+
+
+def _tests(folder: Path) -> Iterator[Run]:
+    """Read the JUnit files of the verb test, without those of e2e, which has its own results."""
+    for file in sorted(folder.glob("*.xml")):
+        kind, _, rest = file.stem.partition("-")
+        if kind == "e2e":
+            continue
+        name, _, release = rest.rpartition("-")
+        try:
+            cases = list(ElementTree.parse(file).getroot().iter("testcase"))
+        except ElementTree.ParseError as error:
+            raise FileError(f"{file} is damaged", why=str(error), next="./foundry test") from error
+        outcomes = [(case, _judged(case)) for case in cases]
+        bad = [
+            (f"{case.get('classname')}: {case.get('name')}", _first_line(str(case[0].get("message"))))
+            for case, outcome in outcomes
+            if outcome in _TESTS_BAD
+        ]
+        yield Run(
+            name or "this machine",
+            release,
+            OWN_PARTS,
+            "tests",
+            {},
+            dict(Counter(outcome for _, outcome in outcomes)),
+            0,
+            bad[:_SHOWN],
+            [],
+            _date(file),
+        )
+
+
+def _judged(case: ElementTree.Element) -> str:
+    found = {child.tag for child in case}
+    return next((name for tag, name in _TESTS.items() if tag in found), PASS)
+
+
+def _measurements(folder: Path) -> Iterator[Measurement]:
+    for file in sorted(folder.glob(f"*{_BENCH}/*/bench.json")):
+        found = _read(file)
+        for each in found["measurements"]:
+            yield Measurement(
+                file.parent.parent.name.removesuffix(_BENCH),
+                _release(file.parent.name),
+                each["title"],
+                each["unit"],
+                [
+                    Row(row["label"], (row["times"] or {}).get("median"), row["cycles"], row["rate"])
+                    for row in each["rows"]
+                ],
+                each["ratios"],
+                each["beyond"],
+                each["aim"],
+                found["ran"],
+                _date(file),
+            )
+
+
+def _contents(folder: Path) -> Iterator[Content]:
+    for file in sorted(folder.glob("*/*/sizes.json")):
+        found = _read(file)
+        release = _release(file.parent.name)
+        yield Content(file.parent.parent.name, release, found["image"], found["packages"], _date(file))
+
+
+def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, list[Point]]:
+    """Add the conformance runs to those of earlier reports; a run is added once."""
+    history = {key: list(points) for key, points in before.items()}
+    for each in runs:
+        if each.kind.startswith("conformance"):
+            applicable = sum(each.outcomes.values()) - each.outcomes.get("not applicable", 0)
+            point = Point(each.taken, each.passed, applicable)
+            points = history.setdefault(each.key, [])
+            if point not in points:
+                points.append(point)
+    return history
+
+
+def _named(folder: str) -> tuple[str, str]:
+    """Return the target and the mode of a folder's name, such as dpu-sdk; see proof.results_folder."""
+    for suffix in sorted(_MODES, key=len, reverse=True):
+        if folder.endswith(suffix):
+            return folder.removesuffix(suffix), _MODES[suffix]
+    return folder, OWN_PARTS
+
+
+def _release(folder: str) -> str:
+    """Return Triton's release for a folder's name, which has the number of our series of patches, too."""
+    return folder.partition("+")[0]
+
+
+def _locked(lock: Lock) -> dict[str, str]:
+    """Return for each locked file "VERSION (HASH): SYSTEMS", by "KIND NAME"; several versions are joined."""
+    having: dict[str, dict[str, list[str]]] = {}
+    for system in lock.systems():
+        for artifact in system.own():
+            versions = having.setdefault(f"{artifact.kind} {artifact.name}", {})
+            versions.setdefault(f"{artifact.version} ({artifact.sha256[:12]})", []).append(system.name)
+    for name, source in lock.sources.items():
+        having[f"source {name}"] = {source.commit or source.version: []}
+    return {
+        name: "; ".join(f"{version}: {', '.join(dict.fromkeys(systems))}" for version, systems in versions.items())
+        for name, versions in having.items()
+    }
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_bytes())
+    except ValueError as error:
+        raise FileError(f"{file} is damaged", why=str(error), next="run the verb that wrote it again") from error
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _date(file: Path) -> str:
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _commit() -> str:
+    """Return what git calls this checkout; "" if it is none, or if there is no git."""
+    words: list[str | Path] = [
+        "git",
+        "-C",
+        paths.ROOT,
+        "describe",
+        "--always",
+        "--abbrev=12",
+        "--dirty=+",
+        "--exclude=*",
+    ]
+    try:
+        done = run(words, log="git-describe", check=False)
+    except MissingToolError:
+        return ""
+    return done.stdout.strip() if done.status == 0 else ""
