@@ -71,7 +71,7 @@ def read(path: Path) -> Report:
         raise FileError(f"{path} cannot be read", why=str(error), next="./foundry report") from error
     found = _DATA.search(text)
     if found is None:
-        raise UsageError(f"{path} is no report", next="name a file that ./foundry report wrote")
+        raise UsageError(f"{path} is no report", next="name a page that the verb report wrote")
     try:
         if msgspec.json.decode(found[1])["format"] != FORMAT:
             raise UsageError(
