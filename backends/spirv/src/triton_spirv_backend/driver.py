@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from foundry_core.driver import SynchronousDriver
+from typing import TYPE_CHECKING
 
 from .roads import chosen
 
-SpirvDriver: type[SynchronousDriver] = chosen()
+if TYPE_CHECKING:
+    # Classes that derive from it have the interface of this road.
+    from .opencl import SpirvDriver
+else:
+    SpirvDriver = chosen()
 
 __all__ = ["SpirvDriver"]
