@@ -114,7 +114,7 @@ def build(c: Context, request: Request, sizes: bool = False) -> None:
     building.build(request, sizes=sizes)
 
 
-@verb(group="use", request=(*IMAGE, "sdk", *SOURCES), built=True)
+@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), built=True)
 def e2e(c: Context, request: Request, only: str = "") -> None:
     """Prove a target: build its image, run kernels in it, compare with NumPy.
 
@@ -166,7 +166,7 @@ def conformance(
     tests.conformance(request, suite=suite, only=only, timeout=seconds, table=table)
 
 
-@verb(group="use", request=(*IMAGE, "sdk"))
+@verb(group="use", request=(*IMAGE, "gpus", "sdk"))
 def bench(c: Context, request: Request, only: str = "") -> None:
     """Time a target against its peers, in an image that has them.
 
@@ -285,7 +285,7 @@ def run_packed(
     )
 
 
-@verb(group="use", request=(*IMAGE, "sdk", *SOURCES), passing=True)
+@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), passing=True)
 def run(c: Context, request: Request, script: str, with_: str = "", results: str = "", wheels: str = "") -> None:
     """Run a Python script of yours in a target's container.
 
@@ -309,7 +309,7 @@ def run(c: Context, request: Request, script: str, with_: str = "", results: str
     sys.exit(workplace.run_script(request, place, script_words.words()))
 
 
-@verb(group="use", request=(*IMAGE, "sdk", *SOURCES))
+@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES))
 def shell(c: Context, request: Request, with_: str = "", results: str = "", wheels: str = "") -> None:
     """Open a shell in a target's container, in a copy of your folder.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from toolchains.assembly import target_image
 from toolchains.config import components
+from toolchains.engine.gpus import Gpus
 from toolchains.fetch.store import Store
 from toolchains.fromsource import choice as sources
 from toolchains.fromsource.choice import SourceChoice, Sourced
@@ -36,6 +37,7 @@ class Request:
         offline: do not use the network.
         allow_drift: if the Debian archive no longer has a package as locked, take its current version.
         cache: use an image that exists.
+        gpus: the GPUs of the machine that the image's containers get.
     """
 
     target: LockedTarget
@@ -45,6 +47,7 @@ class Request:
     offline: bool = False
     allow_drift: bool = False
     cache: bool = True
+    gpus: Gpus | None = None
 
     @classmethod
     def read(
@@ -64,6 +67,7 @@ class Request:
         jobs: str = "",
         compiler_cache: str = "",
         built: bool = False,
+        gpus: str = "",
     ) -> Request:
         """Return the request for the values of a verb's options, which have the same names as on the command line.
 
@@ -72,11 +76,12 @@ class Request:
             triton: a pinned release; the target's default if empty.
             sdk: see selection.select_sdk; None for a verb without this option, which uses our own part.
             from_source, source, profile, compiler_cache: see choice.read.
+            gpus: see Gpus.read.
             built: if nothing is to be built from source, use parts that have been built already; "none" uses no part.
 
         Raises:
-            UsageError: there is no such target or release, the target takes no such SDK or project, or a value has the
-                wrong form.
+            UsageError: there is no such target or release, the target takes no such SDK, project or GPU, or a value has
+                the wrong form.
             PinError: there is a file for the target, but it is not in the lock.
         """
         locked = locked_target(target)
@@ -91,7 +96,15 @@ class Request:
             choice.check(locked)
         elif built and from_source is None:
             choice = sources.find_built(locked, release)
-        return cls(locked, release, given, choice, offline, allow_drift, cache=not no_cache)
+        handed = Gpus.read(gpus)
+        if handed and not components.target(target).gpus:
+            takers = [name for name in components.names() if components.target(name).gpus]
+            raise UsageError(
+                f"{target} takes no GPU",
+                why="its image has no driver of one",
+                next=f"take a target that does: {', '.join(takers)}",
+            )
+        return cls(locked, release, given, choice, offline, allow_drift, not no_cache, handed)
 
     def for_target(self, name: str) -> Request:
         """Return the same request for another target, such as a variant; a default release becomes that target's.
@@ -129,6 +142,7 @@ class Request:
             words.append(f"--sdk={self.given.option}")
         elif selection.is_named(self.target, os.environ):
             words.append(f"--sdk={selection.REFERENCE}")
+        words += [f"--gpus={self.gpus.text}"] if self.gpus else []
         return words + (self.choice.options if self.choice else [])
 
     def command(self, verb: str) -> str:

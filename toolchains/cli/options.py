@@ -34,6 +34,10 @@ OPTIONS = {
         "--allow-drift    take the current version of a locked package that the Debian archive no longer has", False
     ),
     "no_cache": Option(default=False),
+    "gpus": Option(
+        "--gpus=all       hand GPUs of this machine to the container, if the target takes them: all, a number or\n"
+        "                 device=NAME for NVIDIA's; /dev/dri for AMD's and Intel's"
+    ),
     "sdk": Option("--sdk=PATH       the vendor's SDK in place of our own part; see `build`"),
     "sdk_sha256": Option(),
     "sdk_version": Option(),

@@ -35,10 +35,12 @@ from toolchains.archives import folders as trees
 from toolchains.archives.tar_file import TarWriter
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
+from toolchains.config import components
 from toolchains.engine.container import Container
+from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import HOME, USER
 from toolchains.system import paths
-from toolchains.system.errors import CommandError, FoundryError, UnsafeArchiveError, UsageError
+from toolchains.system.errors import CommandError, EngineError, FoundryError, UnsafeArchiveError, UsageError
 
 WORK = f"{HOME}/work"
 _ENVIRONMENT = f"{HOME}/env"
@@ -84,6 +86,16 @@ with tarfile.open(changes / "files.tar", "w", format=tarfile.PAX_FORMAT) as tar:
             if asked["before"].get(name) != found:
                 tar.add(path, name, recursive=False)
 (changes / "left.json").write_text(json.dumps(sorted(left)))
+"""
+
+
+# Prints in the container the device that kernels run on, or why there is none.
+_DEVICE = """
+import sys, triton
+try:
+    print("kernels run on", triton.runtime.driver.active.ran())
+except Exception as error:
+    sys.exit(str(error))
 """
 
 
@@ -171,8 +183,16 @@ def open_shell(request: Request, place: Place) -> int:
 def _open_container(request: Request) -> Iterator[Container]:
     """Yield a container of the requested image, with the target's user folders."""
     docker, made = ensure.ensure_image(request)
-    with docker.sandbox(made.info.id, folders=container_files.writable_folders(request.target)) as container:
+    places = container_files.writable_folders(request.target)
+    with docker.sandbox(made.info.id, folders=places, gpus=request.gpus) as container:
         container_files.copy_user_folders(container, request.target)
+        if request.gpus:
+            done = container.run(["python", "-c", _DEVICE], cwd="/tmp")
+            if done.status != 0:
+                raise EngineError(f"--gpus={request.gpus.text}: no GPU can be used", why=done.stderr.strip())
+            print(done.stdout.strip(), file=sys.stderr, flush=True)
+        elif components.target(request.target.name).gpus and (note := unused(None)):
+            print(note, file=sys.stderr, flush=True)
         yield container
 
 

@@ -202,6 +202,9 @@ class VariantFile(File, frozen=True):
         replaces: components of that target, each with the component that replaces it.
         recipes: more native parts, folders in toolchains/recipes.
         build_components: more components that the recipes are built with, files in toolchains/pins.
+        bench: the module of bench/ with measurements in place of those of the target that it extends.
+        gpus: whether the image can use GPUs of the machine, so that --gpus is taken.
+        tests: files of tests that run in the image, paths below backends/, in place of all of the target's.
     """
 
     extends: Text
@@ -209,6 +212,9 @@ class VariantFile(File, frozen=True):
     replaces: Mapping[str, Text] = {}
     recipes: tuple[Text, ...] = ()
     build_components: tuple[Text, ...] = ()
+    bench: str = ""
+    gpus: bool = False
+    tests: tuple[Text, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.components or self.replaces or self.recipes or self.build_components):
@@ -294,6 +300,7 @@ class Target(System):
         recipes, sdk, plugins, upstreams, llvm_targets, user_folders, bench, peers, packing: see TargetFile. Only
             recipes and sdk are locked. The others need no resolution: they name files of this repository. The keys
             proof and refused are read in containers (e2e/settings.py).
+        gpus, tests: see VariantFile.
         build: components of the image in which the recipes are built; empty without recipes.
     """
 
@@ -307,6 +314,8 @@ class Target(System):
     bench: str = ""
     peers: tuple[str, ...] = ()
     packing: Packing | None = None
+    gpus: bool = False
+    tests: tuple[str, ...] = ()
 
     @property
     def builder(self) -> System | None:
@@ -389,6 +398,9 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
             pins=tuple(others.get(pin.name, pin) for pin in below.pins) + read(variant.components),
             recipes=(*below.recipes, *variant.recipes),
             build=below.build + read(variant.build_components),
+            bench=variant.bench or below.bench,
+            gpus=variant.gpus,
+            tests=variant.tests,
         )
     file: TargetFile = convert(table, TargetFile, path)
     return Target(

@@ -28,6 +28,7 @@ from toolchains.archives import docker_archive
 from toolchains.engine import diagnosis
 from toolchains.engine.container import BUILD_CAPABILITIES, OWNER_LABEL, Container
 from toolchains.engine.diagnosis import FAILURES, status_of
+from toolchains.engine.gpus import Gpus
 from toolchains.engine.image_build import BuildOutput
 from toolchains.engine.sandbox import HOME, Limits, Sandbox
 from toolchains.system import processes
@@ -262,20 +263,23 @@ class Engine:
         host = {"network_mode": network, "mounts": mounts, "security_opt": ["no-new-privileges"]}
         return Container(self._api, image, given | host | {"cap_drop": ["ALL"], "cap_add": list(BUILD_CAPABILITIES)})
 
-    def sandbox(self, image: str, *, folders: Sequence[str] = (), seconds: int | None = None) -> Sandbox:
+    def sandbox(
+        self, image: str, *, folders: Sequence[str] = (), seconds: int | None = None, gpus: Gpus | None = None
+    ) -> Sandbox:
         """Return a container for kernels, tests and users' programs, for a with statement; it exists only inside it.
 
         Args:
             image: tag or ID.
             folders: absolute paths that are writable in addition to /foundry and /tmp; they are created.
             seconds: the maximum lifetime of the container.
+            gpus: the GPUs that it gets.
         """
         try:
             info = self._api.info()
         except FAILURES as error:
             what = "the container engine does not answer"
             raise EngineError(what, why=str(error), next="./foundry doctor") from error
-        return Sandbox(self._api, image, Limits.of(info, seconds), (HOME, *folders))
+        return Sandbox(self._api, image, Limits.of(info, seconds), (HOME, *folders), gpus)
 
     def sweep(self) -> int:
         """Remove our containers that a killed process created and never started; return their number.

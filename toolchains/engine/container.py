@@ -85,7 +85,9 @@ class Container:
             with suppress(EngineError):
                 self._remove()
             if isinstance(error, FAILURES):
-                raise EngineError(f"cannot start a container of {self._image}", why=str(error)) from error
+                raise EngineError(
+                    f"cannot start a container of {self._image}", why=str(error), next=self._advice()
+                ) from error
             raise
         return self
 
@@ -106,6 +108,10 @@ class Container:
     def _settings(self) -> Mapping[str, Any]:
         """Return the engine's settings for the container's processes."""
         return {}
+
+    def _advice(self) -> str:
+        """Return what helps if the container cannot be started; "" if nothing is known."""
+        return ""
 
     def _prepare(self) -> None:
         """Prepare the container before its first use."""

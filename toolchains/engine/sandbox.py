@@ -16,6 +16,7 @@ import docker
 from toolchains.archives.folders import add_files
 from toolchains.archives.tar_file import TarWriter
 from toolchains.engine.container import LIFELINE, Container
+from toolchains.engine.gpus import Gpus
 from toolchains.system.errors import EngineError, LimitError
 
 # The user in a sandbox: any user but root. Images need no entry for it.
@@ -71,9 +72,12 @@ class Sandbox(Container):
     Its processes are not root, have no capability and cannot get one. Only /foundry, /tmp and the requested folders are
     writable, and they are removed with the container. It has no network, and limits on memory, processes and time.
     HOME is /foundry/home. Files that are copied into it belong to the user of its processes.
+
+    Args:
+        gpus: the GPUs that it gets; none if not given.
     """
 
-    def __init__(self, api: Any, image: str, limits: Limits, folders: Sequence[str]) -> None:
+    def __init__(self, api: Any, image: str, limits: Limits, folders: Sequence[str], gpus: Gpus | None = None) -> None:
         host = {
             "network_mode": "none",
             "cap_drop": ["ALL"],
@@ -87,10 +91,12 @@ class Sandbox(Container):
             "mem_limit": limits.memory,
             "memswap_limit": limits.memory,
             "pids_limit": limits.processes,
+            **(gpus.settings() if gpus else {}),
         }
         super().__init__(api, image, {key: value for key, value in host.items() if value is not None})
         self.limits = limits
         self._folders = folders
+        self._gpus = gpus
         self._end = math.inf
 
     def _first(self) -> Sequence[str]:
@@ -98,7 +104,10 @@ class Sandbox(Container):
         return ("timeout", "--signal=KILL", f"{seconds}", *LIFELINE) if seconds else LIFELINE
 
     def _settings(self) -> Mapping[str, Any]:
-        return {"user": f"{USER}:{USER}", "environment": dict(_IDENTITY)}
+        return {"user": f"{USER}:{USER}", "environment": _IDENTITY | dict(self._gpus.environment if self._gpus else {})}
+
+    def _advice(self) -> str:
+        return self._gpus.advice if self._gpus else ""
 
     def _prepare(self) -> None:
         self._end = time.monotonic() + (self.limits.seconds or math.inf)

@@ -19,6 +19,7 @@ from toolchains.assembly.target_image import Image
 from toolchains.config import components
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
+from toolchains.engine.gpus import Gpus, unused
 from toolchains.engine.sandbox import Sandbox
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -179,7 +180,10 @@ def _run(
         for peer in peers:
             _install(container, peer)
 
-    run_cases(docker, made, request.target, prepare, command, env, verdict)
+    run_cases(docker, made, request.target, prepare, command, env, verdict, gpus=request.gpus)
+    if components.target(request.target.name).gpus and (note := unused(request.gpus)):
+        print(note)
+        verdict.ran = {**verdict.ran, "GPUs": note}
     return verdict
 
 
@@ -195,6 +199,7 @@ def run_cases(
     seconds: int = _SECONDS,
     line: Callable[[str], None] = lambda text: print(text, flush=True),
     record: Callable[[str], None] | None = None,
+    gpus: Gpus | None = None,
 ) -> None:
     """Run a command that sends records in a container of an image, and judge the records.
 
@@ -208,9 +213,10 @@ def run_cases(
         seconds: the lifetime of the container.
         line: called with each line that is not a record.
         record: called with each record instead of `verdict.take`.
+        gpus: the GPUs that the container gets.
     """
     places = container_files.writable_folders(target)
-    with engine.sandbox(image.info.id, folders=places, seconds=seconds) as container:
+    with engine.sandbox(image.info.id, folders=places, seconds=seconds, gpus=gpus) as container:
         line(f"limits: {container.limits}")
         prepare(container)
         container_files.copy_user_folders(container, target)
