@@ -130,13 +130,22 @@ def allowed_error(a: npt.NDArray[Any], b: npt.NDArray[Any], exact: npt.NDArray[A
     return bound + np.maximum((np.abs(exact) + bound) * info.eps / 2, info.smallest_subnormal / 2)
 
 
-def refused_rightly(refused: LoweringError, block: tuple[int, int, int]) -> str:
+def refused_rightly(refused: LoweringError, block: tuple[int, int, int], itemsize: int) -> str:
     """Check that a device with little memory refused only a block that does not fit, and that the error has the sizes.
 
     A DPU has 64 KiB of WRAM for everything. Among the blocks above, the tiles of A, B and C in f32 take either at most
-    56 KiB, which leaves enough for the rest, or at least 64 KiB.
+    56 KiB, which leaves enough for the rest, or at least 64 KiB. A GPU keeps C in registers, and the tiles of A and B,
+    in their own type, in the workgroup memory that the error names.
+
+    Args:
+        itemsize: the size of an element of A and B.
     """
     m, n, k = block
+    if at := re.search(r"(\d+) bytes of tiles in workgroup memory, of which the device has (\d+)", str(refused)):
+        tiles, (needed, has) = itemsize * (m * k + k * n), map(int, at.groups())
+        assert tiles >= has, f"{tiles} bytes of tiles were refused: {refused}"
+        assert needed > has, f"refused with wrong numbers: {refused}"
+        return f"refused: {tiles >> 10} KiB of tiles"
     tiles = 4 * (m * k + k * n + m * n)
     numbers = [int(number) for number in re.findall(r"(\d+) bytes", str(refused))]
     assert tiles >= 64 << 10, f"{tiles} bytes of tiles were refused: {refused}"
@@ -170,7 +179,7 @@ def check(
     try:
         launch(a.array, b.array, c.array, (block_m, block_n, block_k), group)
     except LoweringError as refused:
-        return refused_rightly(refused, (block_m, block_n, block_k))
+        return refused_rightly(refused, (block_m, block_n, block_k), np.dtype(dtype_in).itemsize)
     c.check_fences("C")
     exact = a.array.astype(np.float64) @ b.array.astype(np.float64)
     allowed = allowed_error(a.array, b.array, exact, dtype_out)

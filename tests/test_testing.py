@@ -22,7 +22,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.children import run
-from toolchains.system.errors import CheckError, CommandError
+from toolchains.system.errors import CheckError, CommandError, PinError
 from toolchains.testing import distributions, planned, suites
 from toolchains.testing.parts import CheckPart, Line, run_parts
 
@@ -309,6 +309,29 @@ def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> N
     assert repeated(dpu, "3.9.0", first=True) == []
     assert repeated(vsi, "3.9.0") == ["anywhere"]
     assert repeated(vsi, "3.6.0") == repeated(torch, "3.2.0") == ["anywhere", "any_release"]
+
+
+def test_a_target_that_names_its_tests_runs_these_and_those_of_its_recipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("core/test_a.py", "core/test_b.py", "spirv/test_c.py", "part/test_d.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    locked, plain = replace(lock.load().targets["spirv"], recipes=("part",)), components.target("spirv")
+    folders = {name: tmp_path / name for name in ("core", "spirv", "part")}
+    assert suites.chosen_paths(locked, folders) == ["/foundry/test"]
+    named = replace(plain, tests=("core/test_b.py", "spirv/test_c.py"))
+    monkeypatch.setattr(components, "target", lambda name: named)
+    assert suites.chosen_paths(locked, folders) == [
+        f"/foundry/test/{inner}" for inner in ("core/test_b.py", "spirv/test_c.py", "part")
+    ]
+    assert suites.chosen_paths(locked, {"core": tmp_path / "core"}) == ["/foundry/test/core/test_b.py"]
+    # Nothing is repeated, and PoCL, which the image has too, is not what they run on.
+    assert suites._repeated(suites._Image(Request.read("spirv")), [locked], first=False) == []
+    assert not suites._runs_on_pocl(locked)
+    named = replace(plain, tests=("core/test_absent.py",))
+    with pytest.raises(PinError, match=r"there is no .*core/test_absent\.py"):
+        suites.chosen_paths(locked, folders)
 
 
 def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> None:

@@ -37,7 +37,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.children import run
-from toolchains.system.errors import CommandError, EngineError, UsageError
+from toolchains.system.errors import CommandError, EngineError, PinError, UsageError
 from toolchains.testing import distributions, planned, proof
 from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 
@@ -130,7 +130,7 @@ def _suites_in_images(images: Sequence[_Image]) -> Iterator[CheckPart]:
     targets = list({image.target.name: image.target for image in images}.values())
     chosen = choose_runs(targets)
     core = {"core": paths.BACKENDS / "core" / "tests"}
-    first_with_pocl = next(((target.name, target.default_triton) for target in targets if _has_pocl(target)), None)
+    first_with_pocl = next(((target.name, target.default_triton) for target in targets if _runs_on_pocl(target)), None)
     for image in images:
         name, release = image.target.name, image.release
         if (name, release) in chosen:
@@ -146,12 +146,42 @@ def _suites_in_images(images: Sequence[_Image]) -> Iterator[CheckPart]:
                     yield CheckPart(title, partial(image.tests, core, processor=processor), junit)
 
 
-def _has_pocl(target: LockedTarget) -> bool:
-    return any(deb.name == _POCL for deb in target.debs)
+def _runs_on_pocl(target: LockedTarget) -> bool:
+    """Return whether all tests run in a target's image, and on PoCL."""
+    return any(deb.name == _POCL for deb in target.debs) and not components.target(target.name).tests
+
+
+def chosen_paths(target: LockedTarget, folders: Mapping[str, Path]) -> list[str]:
+    """Return what pytest runs in a target's image: everything, or what the target's file names, and recipes' tests.
+
+    Args:
+        folders: see test_folders.
+
+    Raises:
+        PinError: a file that the target names does not exist.
+    """
+    named = components.target(target.name).tests
+    if not named:
+        return [_INSIDE]
+    plugins = [name for name in folders if name not in target.recipes]
+    found = [test for test in named if test.partition("/")[0] in plugins]
+    for test in found:
+        plugin, _, inner = test.partition("/")
+        if not (folders[plugin] / inner).exists():
+            raise PinError(
+                f"there is no {folders[plugin] / inner}",
+                next=f"correct tests in toolchains/targets/{target.name}.toml",
+            )
+    return [f"{_INSIDE}/{name}" for name in (*found, *(name for name in folders if name in target.recipes))]
 
 
 def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) -> list[str]:
-    """Return the marks of tests that already run in another image: the first image, or the first one of the backend."""
+    """Return the marks of tests that already run in another image: the first image, or the first one of the backend.
+
+    Where a target's file names the tests, all of them run.
+    """
+    if components.target(image.target.name).tests:
+        return []
     of_backend = next(target for target in targets if target.backend == image.target.backend)
     own = (image.target.name, image.release) == (of_backend.name, of_backend.default_triton)
     return ["anywhere"] * (not first) + ["any_release"] * (not own)
@@ -285,7 +315,7 @@ class _Image:
                     f"--junitxml={_INSIDE}/junit.xml",
                     "--ignore",
                     f"{_INSIDE}/pytest",
-                    _INSIDE,
+                    *chosen_paths(self.target, folders),
                 ],
                 env=env,
                 cwd="/tmp",
