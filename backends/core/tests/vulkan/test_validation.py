@@ -17,7 +17,7 @@ EMPTY = b"".join(word.to_bytes(4, "little") for word in (0x07230203, 0x00010600,
 def test_what_the_validation_layer_says_is_an_error_and_the_device_is_usable_after_it() -> None:
     assert os.environ["FOUNDRY_VULKAN_VALIDATION"] == "1"
     device = opened()
-    with pytest.raises(VulkanError, match="(?i)memory model|entry ?point"):
+    with pytest.raises(VulkanError, match=r"(?i)memory model|entry ?point"):
         Pipeline(device, EMPTY, "kernel", 0, device.properties.subgroup)
     assert Buffer(device, 64, of_host=True).address
 
