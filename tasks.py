@@ -517,12 +517,23 @@ def prune(c: Context, remove: bool = False) -> None:
 
 
 @verb(group="project")
-def ci(c: Context) -> None:
-    """Print the matrix of targets and releases for a CI system: one line of JSON.
+def ci(c: Context, write: str = "") -> None:
+    """Print the matrix of targets and releases for a CI system, or write the file of one.
 
-    ci/workflow.yml is an example that uses it.
+        ./foundry ci
+        ./foundry ci --write=github
+        ./foundry ci --write=gitlab
+
+    Without an option, this prints one line of JSON: each release of each target. The file of a system has a job for
+    each of them, one for .ci/run, and one that writes the report of all.
+
+    --write=SYSTEM   write ci/github.yml or ci/gitlab.yml from the targets as they are now; its first line says where
+                     the system looks for it
     """
     from toolchains.lockfile import lock
-    from toolchains.testing import matrix
+    from toolchains.testing import pipelines
 
-    print(matrix.matrix(lock.load()))
+    if write:
+        print(f"written to {pipelines.write(write, lock.load())}")
+    else:
+        print(pipelines.matrix(lock.load()))

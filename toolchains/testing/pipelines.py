@@ -1,0 +1,61 @@
+"""The verb ci: what CI systems run, made from the targets: a matrix, and whole files for GitHub and GitLab.
+
+The files have a job for each release of each proven target, one for .ci/run, and one that writes the report from the
+results of all. A target that is added to the lock is a job of the next files; tests/test_pipelines.py says when the
+files in ci/ are old.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+
+from toolchains.lockfile.lock import Lock
+from toolchains.system import durable, paths
+from toolchains.system.errors import UsageError, suggestion
+
+_FOLDER = paths.ROOT / "ci"
+_TEMPLATES = Path(__file__).with_name("pipelines")
+SYSTEMS = ("github", "gitlab")
+
+
+def matrix(lock: Lock) -> str:
+    """Return one line of JSON, {"include": [{"target": ..., "triton": ...}, ...]}."""
+    pairs = [{"target": target, "triton": release} for target, releases in _jobs(lock).items() for release in releases]
+    return json.dumps({"include": pairs})
+
+
+def text(system: str, lock: Lock) -> str:
+    """Return the file for a CI system.
+
+    Raises:
+        UsageError: there is no file for it.
+    """
+    if system not in SYSTEMS:
+        raise UsageError(
+            f"there is no file for {system}{suggestion(system, SYSTEMS)}",
+            why=f"there are files for {' and '.join(SYSTEMS)}",
+            next="let it run .ci/run, and `./foundry e2e TARGET --triton=RELEASE` for each pair of `./foundry ci`",
+        )
+    template = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    source = (_TEMPLATES / f"{system}.yml").read_text(encoding="utf-8")
+    return template.from_string(source).render(jobs=_jobs(lock))
+
+
+def place(system: str) -> Path:
+    """Return where a system's file is in this repository, as an example to copy."""
+    return _FOLDER / f"{system}.yml"
+
+
+def write(system: str, lock: Lock) -> Path:
+    """Write a system's file into ci/; return its path."""
+    durable.write(place(system), text(system, lock))
+    return place(system)
+
+
+def _jobs(lock: Lock) -> Mapping[str, Sequence[str]]:
+    """Return the releases of each target. Variants without their own parts are left out; see Lock.proven."""
+    return {target.name: list(target.tritons) for target in lock.proven()}
