@@ -25,7 +25,7 @@ from triton.backends.compiler import GPUTarget
 from .roads import refuse_two
 
 _ARCH = re.compile(
-    r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[01])-e(?P<exponentiates>[01])"
+    r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[0-9.]*)-e(?P<exponentiates>[01])"
     r"-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
 )
 
@@ -46,14 +46,14 @@ def is_vulkan(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f1-e1-d16-z16.32-n16.32-mf16.f32.16.16.16."""
-    denormals, special, nearest = (
+    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f32.64-e1-d16-z16-n16-mf16.f32.16.16.16."""
+    fuses, denormals, special, nearest = (
         ".".join(map(str, widths))
-        for widths in (device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
+        for widths in (device.fuses, device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
     )
     fragments = "_".join(".".join(map(str, fragment)) for fragment in device.fragments)
     arch = (
-        f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{device.fuses:d}-e{device.exponentiates:d}"
+        f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}-e{device.exponentiates:d}"
         f"-d{denormals}-z{special}-n{nearest}-m{fragments}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
@@ -68,8 +68,9 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
     arch = _ARCH.fullmatch(target.arch)
     if arch is None:
         raise ValueError(f"spirv has no target {target.arch!r}; see triton_spirv_backend.vulkan.target")
-    denormals, special, nearest = (
-        tuple(int(width) for width in arch[name].split(".") if width) for name in ("denormals", "special", "nearest")
+    fuses, denormals, special, nearest = (
+        tuple(int(width) for width in arch[name].split(".") if width)
+        for name in ("fuses", "denormals", "special", "nearest")
     )
     parts = [fragment.split(".") for fragment in arch["fragments"].split("_") if fragment]
     return SimtTarget(
@@ -77,7 +78,7 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         warps=warps,
         workgroup_bytes=int(arch["local"]),
         argument_bytes=int(arch["arguments"]),
-        fuses=arch["fuses"] == "1",
+        fuses=fuses,
         exponentiates=arch["exponentiates"] == "1",
         preserves_denormals=denormals,
         preserves_special=special,

@@ -242,20 +242,32 @@ class Device:
         return Buffer(self, 16, of_host=True)
 
     @functools.cached_property
-    def fuses(self) -> bool:
-        """Whether the device rounds a fused multiply and add once, found by trying: Vulkan lets it round twice."""
+    def fuses(self) -> tuple[int, ...]:
+        """The widths of floats whose fused multiply and add is rounded once, found by trying: Vulkan allows twice."""
+        known = {32: self._fuses(32), 64: bool(self.properties.float64) and self._fuses(64)}
+        return tuple(width for width, fuses in known.items() if fuses)
+
+    def _fuses(self, width: int) -> bool:
         group = ShaderWorkgroup(SimtTarget(self.properties.subgroup, 1))
         group.pointer()
         (base,) = group.begin()
-        x, y, z, _ = group.load(base, "f32", 4, 16)
-        group.store(base, [group.code.extended("fma", x, y, z)], 4)
+        size = width // 8
+        x, y, z = (
+            group.load(
+                group.code.binary("arith.addi", base, group.code.integer(at * size, "i64")), f"f{width}", 1, size
+            )[0]
+            for at in range(3)
+        )
+        group.store(base, [group.code.extended("fma", x, y, z)], size)
         pipeline = Pipeline(self, group.finish("fuses"), "fuses", 8, self.properties.subgroup)
-        buffer = Buffer(self, 16, of_host=True)
-        numbers = (ctypes.c_float * 4).from_address(buffer.mapped)
-        numbers[:] = [1 + 2.0**-12, 1 + 2.0**-12, -(1 + 2.0**-11), 0.0]
+        buffer = Buffer(self, 32, of_host=True)
+        numbers = ((ctypes.c_float if width == 32 else ctypes.c_double) * 3).from_address(buffer.mapped)
+        # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
+        little = 2.0**-12 if width == 32 else 2.0**-27
+        numbers[:] = [1 + little, 1 + little, -(1 + 2 * little)]
         self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(8, "little"))
         self.wait()
-        return numbers[0] == 2.0**-24
+        return numbers[0] == little**2
 
     def ran(self) -> Ran:
         """Return the description of this device for reports."""

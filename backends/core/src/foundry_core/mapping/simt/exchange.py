@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt
-from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import in_memory
-from .layouts import Layout
+from .layouts import Layout, arranged
 from .program import Program, statement
 from .runs import runs
 
@@ -164,19 +164,57 @@ class Rows:
 @statement(tt.ReduceOp)
 def _reduce(program: Program, op: tt.ReduceOp) -> None:
     axis = op.axis.value.data
-    source = program.layout(op.srcs[0])
-    stride = 1
-    for extent in source.shape[axis + 1 :]:
-        stride *= extent
-    along = (source.shape[axis] - 1) * stride
-    if any(basis & along and basis & ~along for basis in (*source.registers, *source.lanes, *source.warps)):
-        raise unsupported(op, "on a layout that mixes dimensions")
-    # The registers of this invocation: one row of partial results for each position beside the axis.
+    source, regs, bits = along_axis(program, op, axis, ordered=not _commutes(op))
+    along = sum(bits)
+    tile = {offset: [src[source.register_of[offset]] for src in regs] for offset in source.offsets}
+    rows = _unordered(program, op, tile, source, along) if _commutes(op) else _ordered(program, op, tile, source, bits)
+    for number, result in enumerate(op.res):
+        program.values[result] = _results(program, op, result, {k: v[number] for k, v in rows.items()}, source, axis)
+
+
+def along_axis(
+    program: Program, op: tt.ReduceOp | tt.ScanOp, axis: int, *, ordered: bool
+) -> tuple[Layout, list[Sequence[Reg]], list[int]]:
+    """Return the layout of the operands, their registers, and the bits of an index that are along an axis.
+
+    Each basis of the layout is along the axis or not; with `ordered`, those along it are single bits. Operands with
+    another layout are converted.
+    """
+    layout = program.layout(op.srcs[0])
+    stride = prod(layout.shape[axis + 1 :])
+    bits = [stride << bit for bit in range(layout.shape[axis].bit_length() - 1)]
+    along = sum(bits)
+    bases = (*layout.registers, *layout.lanes, *layout.warps)
+    regs = [program.values[src] for src in op.srcs]
+    if any(basis & along and (basis & ~along or (ordered and basis not in bits)) for basis in bases):
+        plain = arranged(layout)
+        return plain, [convert(program, op, each, layout, plain) for each in regs], bits
+    return layout, regs, bits
+
+
+# Operations for which the order of the operands does not matter.
+_COMMUTATIVE = (
+    *(arith.AddiOp, arith.AddfOp, arith.MuliOp, arith.MulfOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp),
+    *(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp),
+    *(arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp),
+)
+
+
+def _commutes(op: tt.ReduceOp) -> bool:
+    """Return whether elements may be combined in any order, as far as one operation tells."""
+    block = op.combine.block
+    first, last = block.first_op, block.last_op
+    assert first is not None and last is not None
+    return isinstance(first, _COMMUTATIVE) and first.next_op is last and set(first.operands) == set(block.args)
+
+
+def _unordered(
+    program: Program, op: tt.ReduceOp, tile: dict[int, list[Reg]], source: Layout, along: int
+) -> dict[int, list[Reg]]:
+    """Return a partial result for each position beside the axis that this invocation has, by its index."""
+    # The registers of this invocation.
     rows: dict[int, list[Reg]] = {}
-    for register, offset in enumerate(source.offsets):
-        if source.register_of[offset] != register:
-            continue
-        values = [program.values[src][register] for src in op.srcs]
+    for offset, values in tile.items():
         key = offset & ~along
         rows[key] = combine(program, op, rows[key], values) if key in rows else values
     # The other invocations of the subgroup.
@@ -185,10 +223,44 @@ def _reduce(program: Program, op: tt.ReduceOp) -> None:
             for key, values in rows.items():
                 others = [shuffled(program, value, mask=1 << bit) for value in values]
                 rows[key] = combine(program, op, values, others)
-    if any(basis & along for basis in source.warps):
-        rows = _across_warps(program, op, rows, source, along)
-    for number, result in enumerate(op.res):
-        program.values[result] = _results(program, op, result, {k: v[number] for k, v in rows.items()}, source, axis)
+    warps = sum({basis for basis in source.warps if basis & along})
+    return _across_warps(program, op, rows, source, warps, along) if warps else rows
+
+
+def _ordered(
+    program: Program, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, bits: Sequence[int]
+) -> dict[int, list[Reg]]:
+    """Do the same in the order of the axis, from its lowest bit: neighbours, then neighbouring pairs, and so on."""
+    t, reduced = program.code, 0
+    for number, basis in enumerate(bits):
+        if basis & reduced:
+            continue
+        if basis in source.registers:
+            rows = {
+                key: combine(program, op, values, rows[key | basis]) for key, values in rows.items() if not key & basis
+            }
+        elif basis in source.lanes:
+            bit = 1 << source.lanes.index(basis)
+            upper = t.compare(
+                "ne", t.binary("arith.andi", program.group.lane(), t.integer(bit, "i32")), t.integer(0, "i32")
+            )
+            for key, values in rows.items():
+                others = [shuffled(program, value, mask=bit) for value in values]
+                pairs = list(zip(values, others, strict=True))
+                first = [t.select(upper, other, mine) for mine, other in pairs]
+                second = [t.select(upper, mine, other) for mine, other in pairs]
+                rows[key] = combine(program, op, first, second)
+        else:
+            # All bits of warps that follow each other.
+            warps = 0
+            for other in bits[number:]:
+                if other not in source.warps:
+                    break
+                warps |= other
+            rows = _across_warps(program, op, rows, source, warps, reduced)
+            reduced |= warps
+        reduced |= basis
+    return rows
 
 
 def shuffled(program: Program, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
@@ -212,12 +284,17 @@ def combine(program: Program, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg],
 
 
 def _across_warps(
-    program: Program, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, along: int
+    program: Program, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, along: int, reduced: int
 ) -> dict[int, list[Reg]]:
-    """Combine the partial results of the warps along the axis, through workgroup memory."""
+    """Combine the partial results of the warps along the axis, through workgroup memory, in the order of the axis.
+
+    Args:
+        along: the bits of an index that these warps have.
+        reduced: the bits of an index along which lanes hold the same partial results.
+    """
     t, group = program.code, program.group
-    warps = [bit for bit, basis in enumerate(source.warps) if basis & along]
-    lanes = [bit for bit, basis in enumerate(source.lanes) if not basis & along and basis]
+    warps = sorted((bit for bit, basis in enumerate(source.warps) if basis & along), key=lambda bit: source.warps[bit])
+    lanes = [bit for bit, basis in enumerate(source.lanes) if basis and not basis & reduced]
     found: dict[int, list[Reg]] = {key: list(values) for key, values in rows.items()}
     # The place of a partial result: which lane beside the axis, which row, and which warp.
     lane = _gathered(program, group.lane(), lanes)

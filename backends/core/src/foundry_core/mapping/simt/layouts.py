@@ -67,6 +67,25 @@ class Layout:
         return tuple(reversed(found))
 
 
+def arranged(like: Layout, low: int = 0) -> Layout:
+    """Return the layout of a tile in which its row-major order is plain.
+
+    The lowest bits of an index are in the registers, as many as `low`; then come lanes, warps, and registers again.
+
+    Args:
+        like: a layout of the tile.
+    """
+    bits = [1 << bit for bit in range((prod(like.shape) - 1).bit_length())]
+    first, rest = bits[:low], bits[low:]
+    lanes, rest = rest[: len(like.lanes)], rest[len(like.lanes) :]
+    warps, rest = rest[: len(like.warps)], rest[len(like.warps) :]
+
+    def filled(bases: list[int], size: int) -> tuple[int, ...]:
+        return (*bases, *[0] * (size - len(bases)))
+
+    return Layout(like.shape, (*first, *rest), filled(lanes, len(like.lanes)), filled(warps, len(like.warps)))
+
+
 def _xor(bases: Sequence[int], number: int) -> int:
     found = 0
     for bit, basis in enumerate(bases):

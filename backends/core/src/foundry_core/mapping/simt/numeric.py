@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import math
 from xdsl.ir import Operation
 
 from ...dialects import tt
+from ...errors import unsupported
 from ...functions.registers import inline
 from ...scalars import Layout
 from ..base.mlir import Reg
@@ -64,6 +66,53 @@ class SimtNumeric(Numeric):
         subnormal = t.compare("ult", magnitude, self._int(1 << layout.mantissa, magnitude))
         return t.select(subnormal, t.cast("arith.bitcast", small, "i32"), normal)
 
+    def _to_f32(self, x: Reg) -> tuple[Reg, Reg]:
+        """Return the bits of the f32 that an f64 is rounded to, towards zero, and whether it was inexact.
+
+        This uses integers only: lavapipe takes an f64 that is converted to f32 and back for the f64 itself.
+        """
+        t = self.text
+
+        def constant(value: int) -> Reg:
+            return t.integer(value, "i64")
+
+        def select(condition: Reg, yes: Reg, no: Reg) -> Reg:
+            return t.select(condition, yes, no)
+
+        zero = constant(0)
+        bits = t.cast("arith.bitcast", x, "i64")
+        magnitude = t.binary("arith.andi", bits, constant((1 << 63) - 1))
+        # A number that is normal in f32 loses 29 bits. A smaller one loses one more for each step of its exponent.
+        normal = t.compare("uge", magnitude, constant(897 << 52))
+        moved = t.binary("arith.subi", t.binary("arith.shrui", magnitude, constant(29)), constant(896 << 23))
+        whole = t.binary("arith.andi", magnitude, constant((1 << 52) - 1))
+        whole = t.binary("arith.ori", whole, constant(1 << 52))
+        shift = t.binary("arith.subi", constant(926), t.binary("arith.shrui", magnitude, constant(52)))
+        shift = select(t.compare("slt", shift, constant(63)), shift, constant(63))
+        shift = select(normal, constant(29), shift)
+        small = t.binary("arith.shrui", whole, shift)
+        lost = t.compare("ne", t.binary("arith.shli", small, shift), whole)
+        lost = t.binary("arith.andi", lost, t.compare("ne", magnitude, zero))
+        found = select(normal, moved, small)
+        # Beyond f32 there is its largest number; infinities and NaNs stay what they are.
+        large = t.compare("uge", magnitude, constant(1151 << 52))
+        special = t.compare("uge", magnitude, constant(2047 << 52))
+        found = select(large, constant(0x7F7FFFFF), found)
+        found = select(special, constant(0x7F800000), found)
+        found = select(t.compare("ugt", magnitude, constant(2047 << 52)), constant(0x7FC00000), found)
+        inexact = t.binary("arith.ori", lost, large)
+        inexact = t.binary("arith.andi", inexact, t.binary("arith.xori", special, t.integer(1, "i1")))
+        sign = t.binary("arith.shli", t.binary("arith.shrui", bits, constant(63)), constant(31))
+        return t.cast("arith.trunci", t.binary("arith.ori", found, sign), "i32"), inexact
+
+    def remainder(self, x: Reg, y: Reg) -> Reg:
+        return self._function("fmod", [x, y])
+
+    def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
+        if args[0].elem == "f64" and 64 not in self._fuses:
+            raise unsupported(op, "on f64: this device rounds the product before it adds")
+        return super().fused(op, args)
+
     def divide(self, name: str, x: Reg, y: Reg) -> Reg:
         """Write an integer division; Vulkan defines the remainder of natural numbers only."""
         if name != "arith.remsi":
@@ -82,6 +131,10 @@ class SimtNumeric(Numeric):
                 return self.root(args[0])
         if name in ("exp", "exp2") and args[0].elem == "f32" and self._exponentiates:
             return self._exponential(name, args[0])
+        return self._function(name, args)
+
+    def _function(self, name: str, args: Sequence[Reg]) -> Reg:
+        """Write a function of foundry_core.functions."""
         elem = next(arg.elem for arg in args if arg.is_float)
         return inline(self.text, name, elem, args, self.root)  # type: ignore[arg-type]
 
@@ -118,7 +171,7 @@ class SimtNumeric(Numeric):
     def multiply_add(self, x: Reg, y: Reg, z: Reg) -> Reg:
         """Return x y + z, rounded once."""
         t = self.text
-        if self._fuses or x.elem == "f64":
+        if x.elem == "f64" or 32 in self._fuses:
             return t.extended("fma", x, y, z)
         # The product of two f32 is exact in f64. Rounding the sum to odd (Boldo and Melquiond, 2008) keeps what the
         # rounding to f32 must know.

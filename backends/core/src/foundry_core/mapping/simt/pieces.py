@@ -9,7 +9,7 @@ from ...dialects import tt
 from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
 from .exchange import Rows, convert
-from .layouts import Layout
+from .layouts import Layout, arranged
 from .memory import held_once
 from .program import Program, statement
 
@@ -103,17 +103,22 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
 
 @statement(tt.MapElementwiseOp)
 def _map(program: Program, op: tt.MapElementwiseOp) -> None:
-    if op.pack.value.data != 1:
-        raise unsupported(op, f"{op.pack.value.data} elements at a time")
-    if len(op.function.blocks) != 1:
-        raise unsupported(op, "a function with several returns")
-    block = op.function.block
+    pack, block = op.pack.value.data, op.function.block
     assert block.last_op is not None
-    rows = []
-    for regs in zip(*(program.values[src] for src in op.srcs), strict=True):
-        for argument, reg in zip(block.args, regs, strict=True):
+    layout = program.layout(op.srcs[0])
+    if prod(layout.shape) % pack or pack & (pack - 1):
+        raise unsupported(op, f"of {pack} elements at a time of a tensor with {prod(layout.shape)}")
+    # What the function takes at a time, neighbours in row-major order, is in neighbouring registers.
+    near = arranged(layout, pack.bit_length() - 1) if pack > 1 else layout
+    sources = [convert(program, op, program.values[src], layout, near) for src in op.srcs]
+    found: list[list[Reg]] = [[] for _ in op.res]
+    for first in range(0, near.size, pack):
+        taken = [reg for regs in sources for reg in regs[first : first + pack]]
+        for argument, reg in zip(block.args, taken, strict=True):
             program.values[argument] = [reg]
         program.block(block)
-        rows.append([program.scalar(value) for value in block.last_op.operands])
-    for number, result in enumerate(op.res):
-        program.values[result] = [row[number] for row in rows]
+        made = [program.scalar(value) for value in block.last_op.operands]
+        for number, regs in enumerate(found):
+            regs += made[number * pack : (number + 1) * pack]
+    for result, regs in zip(op.res, found, strict=True):
+        program.values[result] = convert(program, op, regs, near, program.layout(result))

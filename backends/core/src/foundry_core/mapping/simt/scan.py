@@ -9,29 +9,21 @@ commute.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from ...dialects import tt
-from ...errors import unsupported
 from ..base.mlir import Reg
-from .exchange import Rows, combine, shuffled
+from .exchange import Rows, along_axis, combine, convert, shuffled
 from .layouts import Layout
 from .program import Program, statement
 
 
 @statement(tt.ScanOp)
 def _scan(program: Program, op: tt.ScanOp) -> None:
-    axis = op.axis.value.data
-    layout = program.layout(op.srcs[0])
-    stride = prod(layout.shape[axis + 1 :])
-    bits = [stride << k for k in range(layout.shape[axis].bit_length() - 1)]
-    if any(basis & sum(bits) and basis not in bits for basis in (*layout.registers, *layout.lanes, *layout.warps)):
-        raise unsupported(op, "on a layout that mixes dimensions")
-    values = [list(program.values[src]) for src in op.srcs]
+    layout, values, bits = along_axis(program, op, op.axis.value.data, ordered=True)
     for number, basis in enumerate(bits):
-        values = _Step(program, op, layout, basis, bits[:number]).write(values)
+        values = [*_Step(program, op, layout, basis, bits[:number]).write(values)]
     for result, regs in zip(op.res, values, strict=True):
-        program.values[result] = regs
+        program.values[result] = convert(program, op, regs, layout, program.layout(result))
 
 
 class _Step:
