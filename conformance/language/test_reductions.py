@@ -70,7 +70,8 @@ def test_sums_of_integers_wrap_around(op: str, dtype: str) -> None:
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_extremes(op: str, axis: int, dtype: str) -> None:
     """NaN is ignored, as by fmax and fmin."""
-    x, out = operand(DTYPES[dtype], 1, M * N).reshape(M, N), poisoned((N, M)[axis], dtype=DTYPES[dtype])
+    x = operand(DTYPES[dtype], 1, M * N, moved=False).reshape(M, N)
+    out = poisoned((N, M)[axis], dtype=DTYPES[dtype])
     if dtype in FLOATS:
         x[x == 0] = 1
     launch(reduce_rows, (1,), x, out, OP=op, AXIS=axis, M=M, N=N)

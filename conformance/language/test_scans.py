@@ -98,18 +98,19 @@ def test_narrow_integers_are_summed_in_32_bits(dtype: str) -> None:
 
 
 @triton.jit
-def twice_less(a, b):
-    return a * 2 - b
+def affine(a, b):
+    # The composition of x -> p x + q and x -> r x + s, modulo 2^16, with p (or r) in the upper half.
+    return ((a >> 16) * (b >> 16) << 16) | ((a * (b >> 16) + b) & 0xFFFF)
 
 
 @triton.jit
-def approach(a, b):
+def last_odd(a, b):
     # The function of a scan takes scalars, so it may have branches, loops and several returns.
-    if a > b:
-        return a - b
+    if b % 2 != 0:
+        return b
     for _ in range(2):
-        b += a
-    return b
+        a = -a
+    return a
 
 
 @triton.jit
@@ -117,8 +118,8 @@ def scan_box(x, out, AXIS: tl.constexpr, REVERSE: tl.constexpr, A: tl.constexpr,
     i, j, k = tl.arange(0, A)[:, None, None], tl.arange(0, B)[None, :, None], tl.arange(0, C)[None, None, :]
     at, size = i * (B * C) + j * C + k, A * B * C
     v = tl.load(x + at)
-    tl.store(out + at, tl.associative_scan(v, AXIS, twice_less, reverse=REVERSE))
-    tl.store(out + size + at, tl.associative_scan(v, AXIS, approach, reverse=REVERSE))
+    tl.store(out + at, tl.associative_scan(v, AXIS, affine, reverse=REVERSE))
+    tl.store(out + size + at, tl.associative_scan(v, AXIS, last_odd, reverse=REVERSE))
 
 
 def folded(x: np.ndarray, axis: int, reverse: bool, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Array:
@@ -134,14 +135,14 @@ def folded(x: np.ndarray, axis: int, reverse: bool, combine: Callable[[np.ndarra
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_elements_are_combined_in_the_order_of_each_axis(shape: tuple[int, int, int], axis: int, reverse: bool) -> None:
-    """The functions are not associative, so the results depend on the order."""
-    x = np.random.default_rng(2).integers(-9, 10, shape).astype(np.int32)
+    """The functions are associative, as Triton demands, and do not commute."""
+    x = np.random.default_rng(2).integers(-(2**31), 2**31, shape).astype(np.int32)
     out = poisoned(2, *shape, dtype=np.int32)
     launch(scan_box, (1,), x, out, AXIS=axis, REVERSE=reverse, A=shape[0], B=shape[1], C=shape[2])
     with np.errstate(over="ignore"):
         expected = [
-            folded(x, axis, reverse, lambda a, b: a * 2 - b),
-            folded(x, axis, reverse, lambda a, b: np.where(a > b, a - b, 2 * a + b)),
+            folded(x, axis, reverse, lambda a, b: ((a >> 16) * (b >> 16) << 16) | ((a * (b >> 16) + b) & 0xFFFF)),
+            folded(x, axis, reverse, lambda a, b: np.where(b % 2 != 0, b, a)),
         ]
     check(out, np.array(expected))
 
@@ -163,7 +164,7 @@ def scan_of_four(x, low, count, flags, last, N: tl.constexpr):
 
 
 def test_a_scan_of_operands_of_four_types() -> None:
-    x = operand(np.float32, 3, 64)
+    x = operand(np.float32, 3, 64, moved=False)
     outs = [poisoned(64, dtype=dtype) for dtype in (np.float32, np.int8, np.int32, np.float16)]
     launch(scan_of_four, (1,), x, *outs, N=64)
     found = outs[0].array

@@ -60,7 +60,7 @@ def special(dtype: str) -> bool:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("down", [False, True])
 def test_sorts_of_each_type(dtype: str, down: bool) -> None:
-    x = operand(DTYPES[dtype], 1, 4 * 64, special=special(dtype)).reshape(1, 4, 64)
+    x = operand(DTYPES[dtype], 1, 4 * 64, special=special(dtype), moved=False).reshape(1, 4, 64)
     out = poisoned(*x.shape, dtype=DTYPES[dtype])
     launch(sort, (1,), x, out, DOWN=down, A=1, B=4, C=64)
     out.check_fences("the output")
@@ -109,7 +109,7 @@ def merge(x, out, DOWN: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
 @pytest.mark.parametrize("dtype", ["f16", "f32", "i64", "u8"])
 @pytest.mark.parametrize("down", [False, True])
 def test_merges_of_rows_that_rise_and_fall(dtype: str, down: bool) -> None:
-    x = operand(DTYPES[dtype], 4, 32)
+    x = operand(DTYPES[dtype], 4, 32, moved=False)
     x[x != x] = 3
     out = poisoned(1, 32, dtype=DTYPES[dtype])
     x = np.concatenate([np.sort(x[:20]), np.sort(x[20:])[::-1]]).reshape(1, 32)

@@ -58,6 +58,13 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     def inactive_reason(cls) -> str:
         """Return why is_active() is false, or "". A Triton with this project's patches prints it in its error."""
 
+    def flushed(self) -> frozenset[str]:
+        """Return the float types whose subnormal numbers may be zeros in arithmetic and comparisons, such as f32.
+
+        What only moves numbers keeps them: loads, stores, selections, conversions of layouts and bits.
+        """
+        return frozenset()
+
     def get_current_device(self) -> int:
         return 0
 

@@ -181,6 +181,9 @@ class VulkanDriver(SynchronousDriver):
     def inactive_reason(cls) -> str:
         return ""
 
+    def flushed(self) -> frozenset[str]:
+        return opened().flushed()
+
     def get_current_target(self) -> GPUTarget:
         return target(opened().target(4))
 

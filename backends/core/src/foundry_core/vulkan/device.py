@@ -269,10 +269,21 @@ class Device:
         self.wait()
         return numbers[0] == little**2
 
+    def flushed(self) -> frozenset[str]:
+        """Return the float types whose subnormal numbers the device may take for zeros in arithmetic."""
+        # A bf16 is an f32 in registers, with the same exponents.
+        types = {16: ("f16",), 32: ("f32", "bf16"), 64: ("f64",)}
+        return frozenset(name for width, names in types.items() for name in names * (not self._keeps(width)))
+
+    def _keeps(self, width: int) -> bool:
+        return bool(getattr(self.properties, f"denorm{width}"))
+
     def ran(self) -> Ran:
         """Return the description of this device for reports."""
         kind = Kind.CPU_VULKAN if self.properties.type == CPU else Kind.HARDWARE
-        return Ran(kind, self.name, self.properties.driver.decode(), "copied for each launch")
+        flushed = ", ".join(sorted(self.flushed()))
+        note = f"; subnormal numbers of {flushed} may be zeros" if flushed else ""
+        return Ran(kind, self.name, self.properties.driver.decode() + note, "copied for each launch")
 
 
 @cache
