@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from ...front.assertions import end_failed_programs
+from ...front.calls import inline
 from ...front.libdevice import replace_functions
 from ...front.records import replace_prints
 from ...front.returns import replace_returns
@@ -14,7 +15,7 @@ from ...front.writes import written
 from ...log import Site
 from ...parse import parse
 from ...pipeline import deep_expressions
-from . import atomic, dot, exchange, memory, pieces, record, scan  # noqa: F401  they register how operations are written
+from . import atomic, dot, exchange, memory, pieces, record, scaled, scan  # noqa: F401  they register how operations are written
 from .program import Program
 from .target import SimtTarget
 
@@ -72,7 +73,8 @@ def lower(ttgir: str, target: SimtTarget) -> Simt:
         LoweringError: the kernel needs more than the device has.
     """
     with deep_expressions():
-        module = parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target)))
+        # Triton leaves calls of functions with several returns in the function of a scan or a reduction.
+        module = inline(parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target))))
         stored = written(module)
         sites = replace_prints(module)
         function = kernel(module)
