@@ -18,6 +18,7 @@ mapped there (OpenCL 3.0, 3.3.3: memory that host and device share is consistent
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +31,7 @@ import pyopencl as cl
 
 from .failure import Failure
 from .log import Log
+from .mapping.simt.target import SimtTarget
 from .mapping.workitem.target import WorkItemTarget
 from .ran import Kind, Ran
 from .scalars import passed
@@ -134,6 +136,11 @@ def is_pocl(device: cl.Device) -> bool:
     return bool(device.platform.name == _POCL)
 
 
+def is_gpu(device: cl.Device) -> bool:
+    """Return whether the device says that it is a GPU."""
+    return bool(device.type & cl.device_type.GPU)
+
+
 def has_fma(device: cl.Device) -> bool:
     """Return whether the device has a fused multiply-add instruction, which rounds once."""
     return bool(device.single_fp_config & cl.device_fp_config.FMA)
@@ -209,6 +216,60 @@ class Device:
             driver=f"{self.cl.platform.name.strip()} {self.cl.driver_version.strip()} ({self.cl.version.strip()})",
             memory="zero-copy (system SVM)" if self.memory is Memory.SVM else "OpenCL buffers",
         )
+
+    def simt_target(self) -> SimtTarget:
+        """Return what the mapping to workgroups must know.
+
+        Raises:
+            DeviceError: the device lacks something that the mapping needs.
+        """
+        known = self.cl
+        if known.address_bits != 64 or not known.double_fp_config:
+            raise DeviceError(
+                f"{known.name.strip()} cannot execute a program by a workgroup",
+                why="the mapping needs pointers of 64 bits (CL_DEVICE_ADDRESS_BITS) and f64 (cl_khr_fp64)",
+                next="set FOUNDRY_SPIRV_MAPPING=workitem",
+            )
+        size, shuffles = self._lanes
+        return SimtTarget(
+            warp_size=size,
+            workgroup_bytes=known.local_mem_size,
+            argument_bytes=known.max_parameter_size,
+            # In f64, OpenCL requires the instruction.
+            fuses=(32, 64) if has_fma(known) else (64,),
+            flavour="kernel",
+            shuffles=shuffles,
+            halves="cl_khr_fp16" in known.extensions.split(),
+        )
+
+    @functools.cached_property
+    def _lanes(self) -> tuple[int, bool]:
+        """How many invocations execute the same instruction at once, a power of two; and whether they are a subgroup
+        in which each reads the registers of the others."""
+        most: int = self.cl.preferred_work_group_size_multiple
+        size = 1 << most.bit_length() - 1
+        needed = {"cl_khr_subgroup_shuffle", "cl_intel_required_subgroup_size"}
+        return size, needed <= {*self.cl.extensions.split()} and self._swaps(size)
+
+    def _swaps(self, size: int) -> bool:
+        """Find out by trying whether subgroups work: OpenCL has no query for what SPIR-V says of them."""
+        from .mapping.simt.kernel import swap_lanes
+
+        found = np.full(2 * size, -1, np.int32)
+        try:
+            kernel = cl.Kernel(self.build(swap_lanes(size)), "swap_lanes")
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            buffer = cl.Buffer(self.context, flags, hostbuf=found)
+            kernel(self.queue, (2 * size,), (2 * size,), buffer, *[np.int32(1)] * 3)
+            cl.enqueue_copy(self.queue, found, buffer)
+        except (BuildError, cl.Error):
+            return False
+        return bool((found == np.arange(2 * size) ^ (size - 1)).all())
+
+    @functools.cached_property
+    def spare(self) -> cl.Buffer:
+        """16 bytes that loads whose mask is not set may read."""
+        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, 16)
 
     def build(self, spirv: bytes) -> cl.Program:
         """Compile a SPIR-V module for the device.

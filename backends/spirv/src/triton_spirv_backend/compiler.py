@@ -1,4 +1,7 @@
-"""Compile Triton's IR to SPIR-V, in the stages that Triton's cache shows: ttir, tile, mlir, llir, spv."""
+"""Compile Triton's IR to SPIR-V, in the stages that Triton's cache shows: ttir, tile, mlir, llir, spv.
+
+Those are the stages where a program is one work-item. Where it is a workgroup, see simt.py.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
 
-from . import vulkan
+from . import simt
 
 
 @dataclass(frozen=True)
@@ -53,15 +56,15 @@ class SpirvBackend(ProgramBackend):
     options_type = SpirvOptions
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
-        if vulkan.is_vulkan(self.target):
-            return vulkan.VulkanOptions(
-                **given(vulkan.VulkanOptions, opts) | {"arch": self.target.arch, "warp_size": self.target.warp_size}
+        if simt.is_simt(self.target):
+            return simt.SimtOptions(
+                **given(simt.SimtOptions, opts) | {"arch": self.target.arch, "warp_size": self.target.warp_size}
             )
         return super().parse_options(opts)
 
     def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
-        if vulkan.is_vulkan(self.target):
-            vulkan.add_stages(stages, options, self.target)
+        if simt.is_simt(self.target):
+            simt.add_stages(stages, options, self.target)
             return
         stages["ttir"] = make_ttir
         stages["tile"] = make_tile

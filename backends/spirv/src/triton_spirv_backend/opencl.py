@@ -5,6 +5,8 @@ Environment:
         platform's name. Default: the first device that accepts SPIR-V.
     FOUNDRY_SPIRV_MEMORY: how kernels access the caller's arrays, `svm` or `buffer` (see foundry_core.opencl).
         Default: zero-copy if the device supports it, else buffers.
+    FOUNDRY_SPIRV_MAPPING: what executes a program: `workitem`, or `simt`, a workgroup (see simt.py). Default: `simt` on
+        a GPU, `workitem` on any other device.
 
 A launch returns when the kernel has finished. Arguments may be foundry_core.tensor.Tensor (NumPy), torch CPU tensors,
 or anything with `data_ptr`, `dtype` and `untyped_storage`.
@@ -20,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 from foundry_core.driver import OpenCLDriver
 from foundry_core.launches import Grid, SynchronousLauncher
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_pocl
+from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_gpu, is_pocl
 from triton.backends.compiler import GPUTarget
 
+from . import simt
 from .compiler import target
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 DEVICE_VARIABLE = "FOUNDRY_SPIRV_DEVICE"
 MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
+MAPPING_VARIABLE = "FOUNDRY_SPIRV_MAPPING"
+_MAPPINGS = ("workitem", "simt")
 
 
 def choose_device() -> cl.Device:
@@ -56,24 +61,44 @@ def open_device() -> Device:
     return Device(choose_device(), Memory(memory) if memory else None)
 
 
+def is_simt(device: cl.Device) -> bool:
+    """Return whether a workgroup executes each program.
+
+    Raises:
+        DeviceError: the environment names a mapping that there is not.
+    """
+    mapping = os.environ.get(MAPPING_VARIABLE) or _MAPPINGS[is_gpu(device)]
+    if mapping not in _MAPPINGS:
+        raise DeviceError(
+            f"{MAPPING_VARIABLE}={mapping} is not a mapping", why=f"the mappings are {' and '.join(_MAPPINGS)}"
+        )
+    return mapping == "simt"
+
+
 class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
     """Launches one compiled kernel on the OpenCL device."""
 
-    _launcher: Launcher | None = None
+    def __init__(self, src: Any, metadata: Any) -> None:
+        super().__init__(src, metadata)
+        self._launcher: Launcher | None = None
+        # A program is one work-item unless its compiler says otherwise.
+        self._threads = getattr(metadata, "threads", 1)
+        self._tables = getattr(metadata, "tables", int(self.log is not None))
 
     def prepare(self, function: tuple[Any, str]) -> None:
         if self._launcher is None:
             self._launcher = open_device().launcher(
                 *function,
                 self.parameters.types,
-                tables=1 if self.log is not None else 0,
+                threads=self._threads,
+                tables=self._tables,
                 addresses=self.addresses,
             )
 
     def launch(self, grid: Grid, function: tuple[Any, str], arguments: Sequence[Any]) -> None:
         assert self._launcher is not None
         with open_device().logging(self.log) as tables:
-            self._launcher(grid, arguments, tables)
+            self._launcher(grid, arguments, [*tables, *[open_device().spare] * (self._tables - len(tables))])
 
 
 class SpirvDriver(OpenCLDriver):
@@ -101,6 +126,8 @@ class SpirvDriver(OpenCLDriver):
         except DeviceError:
             # Triton calls this without a device only in compile-only mode. Any target will do then.
             return target(WorkItemTarget())
+        if is_simt(opened):
+            return simt.target(open_device().simt_target())
         vector_bytes = 4 * opened.native_vector_width_float
         # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
         intrinsics = is_pocl(opened) and has_fma(opened)

@@ -1,21 +1,12 @@
-"""The road through Vulkan: its stages, and how kernels are launched.
-
-Stages: ttir, ttgir, spv. A program is a workgroup of num_warps subgroups.
-"""
+"""Launch kernels on a Vulkan device, and describe the device to Triton."""
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
-from foundry_core.compiling import ProgramOptions, clean_up, inline_all, kernel_name
 from foundry_core.driver import SynchronousDriver, handles
-from foundry_core.gpu import make_ttgir
 from foundry_core.launches import Grid, SynchronousLauncher
-from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from foundry_core.ran import Ran
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
@@ -23,97 +14,7 @@ from foundry_core.vulkan.logging import logging
 from triton.backends.compiler import GPUTarget
 
 from .roads import refuse_two
-
-_ARCH = re.compile(
-    r"vulkan-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[0-9.]*)-e(?P<exponentiates>[01])"
-    r"-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
-)
-
-
-@dataclass(frozen=True)
-class VulkanOptions(ProgramOptions):
-    """Options that a launch may set by keyword."""
-
-    backend_name: str = "spirv"
-    num_warps: int = 4
-    num_stages: int = 2
-    warp_size: int = 32
-
-
-def is_vulkan(target: GPUTarget) -> bool:
-    """Return whether a target is a Vulkan device."""
-    return str(target.arch).startswith("vulkan")
-
-
-def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s32-l49152-a256-f32.64-e1-d16-z16-n16-mf16.f32.16.16.16."""
-    fuses, denormals, special, nearest = (
-        ".".join(map(str, widths))
-        for widths in (device.fuses, device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
-    )
-    fragments = "_".join(".".join(map(str, fragment)) for fragment in device.fragments)
-    arch = (
-        f"vulkan-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}-e{device.exponentiates:d}"
-        f"-d{denormals}-z{special}-n{nearest}-m{fragments}"
-    )
-    return GPUTarget("spirv", arch, device.warp_size)
-
-
-def device(target: GPUTarget, warps: int) -> SimtTarget:
-    """Invert `target`.
-
-    Raises:
-        ValueError: `target` is not a valid name.
-    """
-    arch = _ARCH.fullmatch(target.arch)
-    if arch is None:
-        raise ValueError(f"spirv has no target {target.arch!r}; see triton_spirv_backend.vulkan.target")
-    fuses, denormals, special, nearest = (
-        tuple(int(width) for width in arch[name].split(".") if width)
-        for name in ("fuses", "denormals", "special", "nearest")
-    )
-    parts = [fragment.split(".") for fragment in arch["fragments"].split("_") if fragment]
-    return SimtTarget(
-        warp_size=int(arch["warp"]),
-        warps=warps,
-        workgroup_bytes=int(arch["local"]),
-        argument_bytes=int(arch["arguments"]),
-        fuses=fuses,
-        exponentiates=arch["exponentiates"] == "1",
-        preserves_denormals=denormals,
-        preserves_special=special,
-        rounds_to_nearest=nearest,
-        fragments=tuple(Fragment(part[0], part[1], *map(int, part[2:])) for part in parts),
-    )
-
-
-def add_stages(stages: dict[str, Any], options: VulkanOptions, target: GPUTarget) -> None:
-    """Add the stages from TTIR to SPIR-V."""
-    known = device(target, options.num_warps)
-    stages["ttir"] = _make_ttir
-    stages["ttgir"] = functools.partial(
-        make_ttgir, warps=known.warps, warp_size=known.warp_size, stages=options.num_stages
-    )
-    stages["spv"] = functools.partial(_make_spirv, target=known)
-
-
-def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
-    inline_all(module)
-    return clean_up(module, metadata)
-
-
-def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget) -> bytes:
-    from foundry_core.mapping.simt.lower import lower
-
-    metadata["name"] = kernel_name(module)
-    found = lower(str(module), target)
-    metadata["written"] = found.written
-    metadata["shared"] = found.local_bytes
-    metadata["argument_offsets"] = found.offsets
-    metadata["argument_bytes"] = found.argument_bytes
-    metadata["sites"] = [asdict(site) for site in found.sites]
-    metadata["addresses"] = False
-    return found.module
+from .simt import target
 
 
 class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):

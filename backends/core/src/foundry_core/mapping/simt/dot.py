@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt, ttg
 from ...effects import writes
-from ..base.mlir import Reg
+from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element
 from .exchange import Rows
 from .program import Program, statement
@@ -181,7 +181,7 @@ def _step(program: Program, left: Reg, right: Reg, total: Reg) -> Reg:
     """Return left * right + total. Of floats, the product is rounded if the device has no fused instruction."""
     t = program.code
     if total.elem[0] == "f":
-        if program.target.fuses:
+        if WIDTHS[total.elem] in program.target.fuses:
             return program.numeric.multiply_add(left, right, total)
         return t.binary("arith.addf", t.binary("arith.mulf", left, right), total)
     return t.binary("arith.addi", t.binary("arith.muli", left, right), total)

@@ -221,7 +221,7 @@ def _unordered(
     for bit, basis in enumerate(source.lanes):
         if basis & along:
             for key, values in rows.items():
-                others = [shuffled(program, value, mask=1 << bit) for value in values]
+                others = [shuffled(program, op, value, mask=1 << bit) for value in values]
                 rows[key] = combine(program, op, values, others)
     warps = sum({basis for basis in source.warps if basis & along})
     return _across_warps(program, op, rows, source, warps, along) if warps else rows
@@ -245,7 +245,7 @@ def _ordered(
                 "ne", t.binary("arith.andi", program.group.lane(), t.integer(bit, "i32")), t.integer(0, "i32")
             )
             for key, values in rows.items():
-                others = [shuffled(program, value, mask=bit) for value in values]
+                others = [shuffled(program, op, value, mask=bit) for value in values]
                 pairs = list(zip(values, others, strict=True))
                 first = [t.select(upper, other, mine) for mine, other in pairs]
                 second = [t.select(upper, mine, other) for mine, other in pairs]
@@ -263,12 +263,29 @@ def _ordered(
     return rows
 
 
-def shuffled(program: Program, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
+def shuffled(program: Program, op: Operation, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
     """Return a register of another lane: of the one with this number, or that differs in the bits of a mask."""
     t, group = program.code, program.group
+    if not program.target.shuffles:
+        other = t.binary("arith.xori", group.lane(), t.integer(mask, "i32")) if lane is None else lane
+        return _through_places(program, op, value, other)
     wide = t.cast("arith.extui", value, "i32") if value.elem == "i1" else value
     moved = group.shuffle_xor(wide, mask) if lane is None else group.shuffle(wide, lane)
     return t.cast("arith.trunci", moved, "i1") if value.elem == "i1" else moved
+
+
+def _through_places(program: Program, op: Operation, value: Reg, lane: Reg) -> Reg:
+    """Return a register of another lane of this warp, through workgroup memory."""
+    t, group, target = program.code, program.group, program.target
+    rows = Rows((target.warps * target.warp_size,), value.elem)
+    first = t.binary("arith.muli", group.warp(), t.integer(target.warp_size, "i32"))
+    with program.arena.borrowed(op, rows.bytes) as low:
+        first = t.binary("arith.addi", first, rows.start(program, low))
+        group.barrier()
+        group.write_shared(t.binary("arith.addi", first, group.lane()), [program.numeric.to_memory(value, value.elem)])
+        group.barrier()
+        (read,) = group.read_shared(t.binary("arith.addi", first, lane), in_memory(value.elem))
+        return program.numeric.from_memory(read, value.elem)
 
 
 def combine(program: Program, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg], second: Sequence[Reg]) -> list[Reg]:

@@ -25,9 +25,9 @@ class Simt(NamedTuple):
 
     Attributes:
         module: the binary.
-        offsets: where each argument is in the block of arguments, in bytes. Behind those of the kernel there is the
-            address of the launch's log, if there are sites. If there is another one, it is the address of 16 bytes that
-            can always be read.
+        offsets: where each argument, and for Vulkan each table, is in the block of arguments, in bytes.
+        tables: how many tables the kernel takes: the launch's log, if there are sites, and 16 bytes that can always be
+            read, if it loads under a mask.
         argument_bytes: size of that block.
         written: the numbers of the arguments that the kernel may store through.
         local_bytes: workgroup memory that it uses.
@@ -36,6 +36,7 @@ class Simt(NamedTuple):
 
     module: bytes
     offsets: list[int]
+    tables: int
     argument_bytes: int
     written: list[int]
     local_bytes: int
@@ -84,4 +85,4 @@ def lower(ttgir: str, target: SimtTarget) -> Simt:
         program = Program(function, target)
         binary = program.write()
     group = program.group
-    return Simt(binary, group.argument_offsets, group.argument_bytes, stored, group.local_bytes, sites)
+    return Simt(binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites)

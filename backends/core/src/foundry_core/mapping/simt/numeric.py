@@ -35,25 +35,26 @@ class SimtNumeric(Numeric):
         super().__init__(code)  # type: ignore[arg-type]
         self._fuses = target.fuses
         self._exponentiates = target.exponentiates
+        self._halves = target.halves
         # The bits from which a register was made: a NaN that is only moved keeps its payload.
         self._bits: dict[str, Reg] = {}
 
     def from_memory(self, x: Reg, elem: str) -> Reg:
-        if elem != "f16":
+        if elem != "f16" or not self._halves:
             return super().from_memory(x, elem)
         found = self.text.cast("arith.extf", self.text.cast("arith.bitcast", x, "f16"), "f32")
         self._bits[found.name] = x
         return found
 
     def to_memory(self, x: Reg, elem: str) -> Reg:
-        if elem != "f16":
+        if elem != "f16" or not self._halves:
             return super().to_memory(x, elem)
         if x.name in self._bits:
             return self._bits[x.name]
         return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
 
     def rounded(self, x: Reg, elem: str) -> Reg:
-        if elem == "f16":
+        if elem == "f16" and self._halves:
             return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")
         return super().rounded(x, elem)
 

@@ -24,11 +24,14 @@ from ..base.mlir import Reg
 from ..base.numeric import element, in_memory, in_register
 from . import layouts
 from .arena import Arena
+from .kernel import KernelWorkgroup
 from .loops import write_loop
 from .numeric import SimtNumeric
 from .shader import ShaderWorkgroup
 from .target import SimtTarget
 from .workgroup import Workgroup
+
+_FLAVOURS: dict[str, Callable[[SimtTarget], Workgroup]] = {"shader": ShaderWorkgroup, "kernel": KernelWorkgroup}
 
 Statement = Callable[["Program", Any], None]
 STATEMENTS: dict[type[Operation], Statement] = {}
@@ -62,7 +65,7 @@ class Program:
     def __init__(self, function: tt.FuncOp, target: SimtTarget) -> None:
         self.function = function
         self.target = target
-        self.group: Workgroup = ShaderWorkgroup(target)
+        self.group = _FLAVOURS[target.flavour](target)
         self.code = self.group.code
         self.numeric = SimtNumeric(self.code, target)
         self.values: dict[SSAValue, Sequence[Reg]] = {}

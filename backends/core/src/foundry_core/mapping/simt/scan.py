@@ -90,7 +90,9 @@ class _Step:
             return [self._through_memory(regs) for regs in values]
         if any(basis in self._wanted for basis in layout.lanes):
             lane = self._moved(layout.lanes, group.lane())
-            moved = [{k: shuffled(self._program, regs[k], lane) for k in sorted(set(sources))} for regs in values]
+            moved = [
+                {k: shuffled(self._program, self._op, regs[k], lane) for k in sorted(set(sources))} for regs in values
+            ]
             return [[regs[k] for k in sources] for regs in moved]
         return [[regs[k] for k in sources] for regs in values]
 

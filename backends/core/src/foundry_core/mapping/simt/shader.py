@@ -35,6 +35,10 @@ class ShaderWorkgroup(Workgroup):
         for capability in ("Shader", "VulkanMemoryModel", "PhysicalStorageBufferAddresses", "Int64"):
             self.module.capability(capability)
 
+    def table(self) -> None:
+        super().table()
+        self.pointer()
+
     def begin(self) -> list[Reg]:
         m, code = self.module, self.code
         void = m.type("Void")

@@ -34,6 +34,10 @@ class SimtTarget:
         preserves_denormals, preserves_special, rounds_to_nearest: the widths of floats for which the device can be told
             to keep subnormals; to keep signed zeros, infinities and NaNs; to round to nearest, ties to even.
         fragments: the cooperative matrices that it multiplies.
+        flavour: how SPIR-V is written, by the capability that it declares: `shader` for Vulkan, `kernel` for OpenCL.
+        shuffles: whether invocations of a subgroup read each other's registers. If not, lanes and warps are parts of
+            the workgroup only, and exchange through its memory.
+        halves: whether it converts to and from f16.
     """
 
     warp_size: int = 32
@@ -46,3 +50,6 @@ class SimtTarget:
     preserves_special: tuple[int, ...] = ()
     rounds_to_nearest: tuple[int, ...] = ()
     fragments: tuple[Fragment, ...] = ()
+    flavour: str = "shader"
+    shuffles: bool = True
+    halves: bool = True

@@ -48,6 +48,7 @@ OP: Final = {
     "Load": 61,
     "Store": 62,
     "AccessChain": 65,
+    "PtrAccessChain": 67,
     "Decorate": 71,
     "MemberDecorate": 72,
     "VectorShuffle": 79,
@@ -151,6 +152,9 @@ OP: Final = {
 }
 CAPABILITY: Final = {
     "Shader": 1,
+    "Addresses": 4,
+    "Kernel": 6,
+    "SubgroupDispatch": 58,
     "StoragePushConstant16": 4435,
     "StoragePushConstant8": 4450,
     "WorkgroupMemoryExplicitLayoutKHR": 4428,
@@ -181,7 +185,14 @@ EXTENDED: Final = {
     "GLSL.std.450": {"rint": 2, "trunc": 3, "floor": 8, "ceil": 9, "exp2": 29, "sqrt": 31, "fma": 50},
     "OpenCL.std": {"ceil": 12, "exp2": 20, "floor": 25, "fma": 26, "rint": 53, "sqrt": 61, "trunc": 66},
 }
-STORAGE: Final = {"Input": 1, "Workgroup": 4, "Function": 7, "PushConstant": 9, "PhysicalStorageBuffer": 5349}
+STORAGE: Final = {
+    "Input": 1,
+    "Workgroup": 4,
+    "CrossWorkgroup": 5,
+    "Function": 7,
+    "PushConstant": 9,
+    "PhysicalStorageBuffer": 5349,
+}
 
 
 def _string(text: str) -> list[int]:

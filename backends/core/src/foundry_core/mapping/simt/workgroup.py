@@ -17,7 +17,7 @@ from .target import SimtTarget
 from .words import STORAGE, Module
 
 _BUILTIN = 11
-_SCOPE_DEVICE, _SCOPE_WORKGROUP, _SCOPE_SUBGROUP = 1, 2, 3
+SCOPE_DEVICE, SCOPE_WORKGROUP, SCOPE_SUBGROUP = 1, 2, 3
 # A vector of Vulkan's SPIR-V has no more components; one of OpenCL's has them with another capability.
 _COMPONENTS = 4
 
@@ -33,6 +33,7 @@ class Workgroup(ABC):
     Attributes:
         code: the body of the kernel.
         local_bytes: the workgroup memory that is used, in bytes.
+        tables: the number of tables, see `table`.
         aligned: memory operands of an access of global memory; the alignment follows.
         shared: memory operands of an access of workgroup memory.
         ordered: memory semantics of an atomic operation that comes before and after everything else.
@@ -53,7 +54,7 @@ class Workgroup(ABC):
         self._target = target
         self.module = module
         self.code = Code(module)
-        self.local_bytes = 0
+        self.local_bytes = self.tables = 0
         self._function = module.new()
         self._inputs: dict[int, int] = {}
         self._constants: dict[str, Reg] = {}
@@ -73,7 +74,7 @@ class Workgroup(ABC):
 
     def table(self) -> None:
         """Declare memory of ours that a launch passes after the arguments of the kernel."""
-        self.pointer()
+        self.tables += 1
 
     @property
     def argument_bytes(self) -> int:
@@ -170,7 +171,7 @@ class Workgroup(ABC):
             return ids[0]
         return self.module.result("CompositeConstruct", self._vector(values[0].elem, len(ids)), *ids)
 
-    def _scope(self, number: int) -> int:
+    def _constant(self, number: int) -> int:
         """Return the constant that names a scope, or memory semantics."""
         return self.code.id(self.code.integer(number, "i32"))
 
@@ -197,9 +198,9 @@ class Workgroup(ABC):
         m, code = self.module, self.code
         if value.elem == "i64":
             m.capability("Int64Atomics")
-        operands = [self._pointer(address, value.elem, 1), self._scope(_SCOPE_DEVICE), self._scope(self.ordered)]
+        operands = [self._pointer(address, value.elem, 1), self._constant(SCOPE_DEVICE), self._constant(self.ordered)]
         if compared is not None:
-            operands += [self._scope(self.ordered_unequal), code.id(value), code.id(compared)]
+            operands += [self._constant(self.ordered_unequal), code.id(value), code.id(compared)]
         else:
             operands.append(code.id(value))
         return Reg(f"%{m.result(name, code.type(value.elem), *operands)}", value.elem)
@@ -223,13 +224,13 @@ class Workgroup(ABC):
 
     def count_shared(self, index: Reg) -> None:
         """Add one to an i32 of workgroup memory in one step."""
-        operands = (self._place(index, "i32", 1), self._scope(_SCOPE_WORKGROUP), self._scope(0), self._scope(1))
+        operands = (self._place(index, "i32", 1), self._constant(SCOPE_WORKGROUP), self._constant(0), self._constant(1))
         self.module.result("AtomicIAdd", self.code.type("i32"), *operands)
 
     def barrier(self) -> None:
         """Wait for all invocations of the workgroup; what they wrote before is visible after it."""
-        scope = self._scope(_SCOPE_WORKGROUP)
-        self.module.do("ControlBarrier", scope, scope, self._scope(self.all_memory))
+        scope = self._constant(SCOPE_WORKGROUP)
+        self.module.do("ControlBarrier", scope, scope, self._constant(self.all_memory))
 
     # Subgroups.
 
@@ -244,7 +245,7 @@ class Workgroup(ABC):
     def _shuffled(self, name: str, x: Reg, other: Reg) -> Reg:
         m, code = self.module, self.code
         m.capability("GroupNonUniformShuffle")
-        operands = (self._scope(_SCOPE_SUBGROUP), code.id(x), code.id(other))
+        operands = (self._constant(SCOPE_SUBGROUP), code.id(x), code.id(other))
         return Reg(f"%{m.result(name, code.type(x.elem), *operands)}", x.elem)
 
     # The end.

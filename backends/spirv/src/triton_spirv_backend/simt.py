@@ -1,0 +1,118 @@
+"""The mapping to workgroups: its options, its stages, and how Triton names a device for it.
+
+Stages: ttir, ttgir, spv. A program is a workgroup of num_warps subgroups, on a Vulkan or an OpenCL device.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from foundry_core.compiling import ProgramOptions, clean_up, inline_all, kernel_name, uses_addresses
+from foundry_core.gpu import make_ttgir
+from foundry_core.mapping.simt.target import Fragment, SimtTarget
+from triton.backends.compiler import GPUTarget
+
+# The flavour of SPIR-V that an API takes.
+_FLAVOURS = {"vulkan": "shader", "opencl": "kernel"}
+_ARCH = re.compile(
+    r"(?P<api>vulkan|opencl)-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[0-9.]*)"
+    r"-e(?P<exponentiates>[01])-x(?P<shuffles>[01])-h(?P<halves>[01])-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)"
+    r"-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
+)
+
+
+@dataclass(frozen=True)
+class SimtOptions(ProgramOptions):
+    """Options that a launch may set by keyword."""
+
+    backend_name: str = "spirv"
+    num_warps: int = 4
+    num_stages: int = 2
+    warp_size: int = 32
+
+
+def is_simt(target: GPUTarget) -> bool:
+    """Return whether programs are workgroups on a target."""
+    return str(target.arch).startswith(tuple(_FLAVOURS))
+
+
+def target(device: SimtTarget) -> GPUTarget:
+    """Return Triton's name for a device, such as vulkan-s8-l32768-a256-f32.64-e1-x1-h1-d16-z16-n16-mf16.f32.8.8.8."""
+    fuses, denormals, special, nearest = (
+        ".".join(map(str, widths))
+        for widths in (device.fuses, device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
+    )
+    fragments = "_".join(".".join(map(str, fragment)) for fragment in device.fragments)
+    (api,) = (api for api, flavour in _FLAVOURS.items() if flavour == device.flavour)
+    arch = (
+        f"{api}-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}"
+        f"-e{device.exponentiates:d}-x{device.shuffles:d}-h{device.halves:d}-d{denormals}-z{special}-n{nearest}"
+        f"-m{fragments}"
+    )
+    return GPUTarget("spirv", arch, device.warp_size)
+
+
+def device(target: GPUTarget, warps: int) -> SimtTarget:
+    """Invert `target`.
+
+    Raises:
+        ValueError: `target` is not a valid name.
+    """
+    arch = _ARCH.fullmatch(target.arch)
+    if arch is None:
+        raise ValueError(f"spirv has no target {target.arch!r}; see triton_spirv_backend.simt.target")
+    fuses, denormals, special, nearest = (
+        tuple(int(width) for width in arch[name].split(".") if width)
+        for name in ("fuses", "denormals", "special", "nearest")
+    )
+    parts = [fragment.split(".") for fragment in arch["fragments"].split("_") if fragment]
+    return SimtTarget(
+        warp_size=int(arch["warp"]),
+        warps=warps,
+        workgroup_bytes=int(arch["local"]),
+        argument_bytes=int(arch["arguments"]),
+        fuses=fuses,
+        exponentiates=arch["exponentiates"] == "1",
+        preserves_denormals=denormals,
+        preserves_special=special,
+        rounds_to_nearest=nearest,
+        fragments=tuple(Fragment(part[0], part[1], *map(int, part[2:])) for part in parts),
+        flavour=_FLAVOURS[arch["api"]],
+        shuffles=arch["shuffles"] == "1",
+        halves=arch["halves"] == "1",
+    )
+
+
+def add_stages(stages: dict[str, Any], options: SimtOptions, target: GPUTarget) -> None:
+    """Add the stages from TTIR to SPIR-V."""
+    known = device(target, options.num_warps)
+    stages["ttir"] = _make_ttir
+    stages["ttgir"] = functools.partial(
+        make_ttgir, warps=known.warps, warp_size=known.warp_size, stages=options.num_stages
+    )
+    stages["spv"] = functools.partial(_make_spirv, target=known)
+
+
+def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
+    inline_all(module)
+    return clean_up(module, metadata)
+
+
+def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget) -> bytes:
+    from foundry_core.mapping.simt.lower import lower
+
+    metadata["name"] = kernel_name(module)
+    ttgir = str(module)
+    found = lower(ttgir, target)
+    metadata["written"] = found.written
+    metadata["shared"] = found.local_bytes
+    metadata["argument_offsets"] = found.offsets
+    metadata["tables"] = found.tables
+    metadata["argument_bytes"] = found.argument_bytes
+    metadata["sites"] = [asdict(site) for site in found.sites]
+    metadata["threads"] = target.warps * target.warp_size
+    metadata["addresses"] = uses_addresses(ttgir)
+    return found.module
