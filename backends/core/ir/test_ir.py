@@ -1,6 +1,6 @@
 """Check what each stage makes of the kernels in this folder, in text: no Triton, no device, no container.
 
-A file is a kernel in TTIR or in structured form, with filecheck's comments. A comment's prefix names the stage whose
+A file is a kernel in TTIR, in TTGIR or in structured form, with filecheck's comments. A comment's prefix names the stage whose
 output it is about; a stage without a comment is not run.
 
 | prefix | output |
@@ -10,6 +10,7 @@ output it is about; a stage without a comment is not run.
 | WORKITEM | MLIR for a work-item with vectors of 16 bytes |
 | WORKGROUP | MLIR for a work-group of 32 work-items |
 | TASKLET | MLIR for a tasklet of a DPU |
+| SIMT | SPIR-V for an invocation of Vulkan, in subgroups of 8, as spirv_text.py writes it; the file is TTGIR |
 
 A kernel that a stage refuses gives `refused: ` and the message. `python test_ir.py FILE STAGE` prints a stage's output.
 """
@@ -30,6 +31,8 @@ from filecheck.parser import Parser
 from foundry_core.errors import LoweringError
 from foundry_core.front.structured import kernel
 from foundry_core.mapping.base.plan import Plan, is_tile
+from foundry_core.mapping.simt.lower import lower
+from foundry_core.mapping.simt.target import SimtTarget
 from foundry_core.pipeline import (
     TaskletTarget,
     WorkGroupTarget,
@@ -40,6 +43,7 @@ from foundry_core.pipeline import (
     to_tasklet_mlir,
     to_work_group_mlir,
 )
+from spirv_text import disassembled
 
 FOLDER = Path(__file__).parent
 
@@ -53,12 +57,19 @@ def plan(structured: str) -> str:
     )
 
 
+def simt(ttgir: str) -> str:
+    warps = re.search(r'"ttg.num-warps" = (\d+)', ttgir)
+    assert warps is not None
+    return disassembled(lower(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=())).module)
+
+
 STAGES: dict[str, Callable[[str], str]] = {
     "TILE": lambda text: text,
     "PLAN": plan,
     "WORKITEM": lambda text: to_mlir(text, WorkItemTarget(vector_bytes=16)),
     "WORKGROUP": lambda text: to_work_group_mlir(text, WorkGroupTarget(vector_bytes=16, work_items=32)),
     "TASKLET": lambda text: to_tasklet_mlir(text, TaskletTarget()).text,
+    "SIMT": simt,
 }
 
 
@@ -66,7 +77,7 @@ def output(text: str, stage: str) -> str:
     """Return what a stage makes of a kernel, or its refusal."""
     text = re.sub(r"^ *//.*\n", "", text, flags=re.MULTILINE)
     try:
-        return STAGES[stage](text if " tile." in text else to_structured(text))
+        return STAGES[stage](text if " tile." in text or stage == "SIMT" else to_structured(text))
     except LoweringError as refusal:
         return f"refused: {refusal}\n"
 

@@ -163,8 +163,20 @@ def llvm_to_spirv(llvm: str) -> bytes:
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     # OpenCL allows 64-bit atomics by an extension (cl_khr_int64_base_atomics), which spirv-val does not know.
     environment = "spv1.2" if _INT64_ATOMICS in binary else "opencl2.2"
-    _run(binary, ("spirv-val", "--target-env", environment, "-"))
+    check_spirv(binary, environment)
     return binary
+
+
+def check_spirv(binary: bytes, environment: str) -> None:
+    """Check a module with spirv-val.
+
+    Args:
+        environment: what the module is for, as spirv-val calls it: opencl2.2, vulkan1.3.
+
+    Raises:
+        ToolError: spirv-val is missing, or does not accept the module.
+    """
+    _run(binary, ("spirv-val", "--target-env", environment, "-"))
 
 
 def _masked(function: str) -> str:

@@ -6,6 +6,7 @@ Stages: ttir, ttgir, spv. A program is a workgroup of num_warps subgroups, on a 
 from __future__ import annotations
 
 import functools
+import os
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from foundry_core.compiling import ProgramOptions, clean_up, inline_all, kernel_name, uses_addresses
 from foundry_core.gpu import make_ttgir
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
+from foundry_core.vulkan.device import VALIDATION_VARIABLE
 from triton.backends.compiler import GPUTarget
 
 # The flavour of SPIR-V that an API takes.
@@ -93,7 +95,7 @@ def add_stages(stages: dict[str, Any], options: SimtOptions, target: GPUTarget) 
     stages["ttgir"] = functools.partial(
         make_ttgir, warps=known.warps, warp_size=known.warp_size, stages=options.num_stages
     )
-    stages["spv"] = functools.partial(_make_spirv, target=known)
+    stages["spv"] = functools.partial(_make_spirv, target=known, named=options.debug)
 
 
 def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
@@ -101,12 +103,16 @@ def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
     return clean_up(module, metadata)
 
 
-def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget) -> bytes:
+def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool) -> bytes:
     from foundry_core.mapping.simt.lower import lower
 
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
-    found = lower(ttgir, target)
+    found = lower(ttgir, target, named=named)
+    if target.flavour == "shader" and os.environ.get(VALIDATION_VARIABLE) == "1":
+        from foundry_core.tools import check_spirv
+
+        check_spirv(found.module, "vulkan1.3")
     metadata["written"] = found.written
     metadata["shared"] = found.local_bytes
     metadata["argument_offsets"] = found.offsets

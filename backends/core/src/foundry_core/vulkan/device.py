@@ -2,7 +2,8 @@
 
 Environment:
     FOUNDRY_VULKAN_DEVICE: the device: its number, or a part of its name. Default: the first GPU, else the first device.
-    FOUNDRY_VULKAN_VALIDATION: 1 switches the validation layer on. A message of it is an error of the next call.
+    FOUNDRY_VULKAN_VALIDATION: 1 switches the validation layer on, and has spirv-val check each compiled kernel. A
+        message of the layer is an error of the next call.
     FOUNDRY_VULKAN_TIMEOUT: seconds after which a launch is given up. Default: 60.
 """
 

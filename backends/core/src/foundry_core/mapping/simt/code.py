@@ -97,7 +97,7 @@ _MOST = 1 << 30
 class Saved:
     """A point in a function: the length of its body, its block, and the results that can be used again."""
 
-    length: tuple[int, int]
+    length: tuple[int, int, int]
     block: int
     scopes: list[dict[Any, Reg]]
 
@@ -119,6 +119,7 @@ class Code:
         self._multiples: dict[str, int] = {}
         self._functions: dict[str, int] = {}
         self.block = 0
+        self._line: tuple[object, ...] = ()
 
     # Types and IDs.
 
@@ -361,6 +362,19 @@ class Code:
         self.block = id or self.module.new()
         self.module.do("Label", self.block)
         return self.block
+
+    def line(self, file: str, line: int, column: int) -> None:
+        """Say where in the kernel's source the instructions after this one come from."""
+        # A block begins without a line.
+        place = (file, line, column, self.block)
+        if place != self._line:
+            self._line = place
+            self.module.do("Line", self.module.string(file), line, column)
+
+    def name(self, x: Reg, text: str) -> None:
+        """Name a register for a person."""
+        if "+" not in x.name:
+            self.module.named.append((int(x.name[1:]), text))
 
     @contextmanager
     def _scope(self) -> Iterator[None]:

@@ -66,8 +66,11 @@ def balanced(ttgir: str, target: SimtTarget) -> str:
     return ttgir
 
 
-def lower(ttgir: str, target: SimtTarget) -> Simt:
+def lower(ttgir: str, target: SimtTarget, *, named: bool = False) -> Simt:
     """Translate one kernel.
+
+    Args:
+        named: whether registers have the names of values, for a person who reads the module.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -82,7 +85,7 @@ def lower(ttgir: str, target: SimtTarget) -> Simt:
         replace_returns(function)
         replace_functions(function.body.block)
         end_failed_programs(function)
-        program = Program(function, target)
+        program = Program(function, target, named=named)
         binary = program.write()
     group = program.group
     return Simt(binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites)

@@ -18,7 +18,7 @@ from ... import literals
 from ...dialects import tile, tt, ttg
 from ...dialects.arith import ConstantOp
 from ...dialects.llvm import AssumeOp
-from ...errors import unsupported
+from ...errors import LoweringError, UnsupportedOperation, source_line, unsupported
 from ...ops.elementwise import is_elementwise
 from ..base.mlir import Reg
 from ..base.numeric import element, in_memory, in_register
@@ -60,9 +60,12 @@ class Program:
             address of 16 bytes that can always be read, if it has masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
         layout: the layout of a tile.
+
+    Args:
+        named: whether registers have the names of values, for a person who reads the module.
     """
 
-    def __init__(self, function: tt.FuncOp, target: SimtTarget) -> None:
+    def __init__(self, function: tt.FuncOp, target: SimtTarget, *, named: bool = False) -> None:
         self.function = function
         self.target = target
         self.group = _FLAVOURS[target.flavour](target)
@@ -73,6 +76,7 @@ class Program:
         self.allocated: dict[SSAValue, int] = {}
         self.spare: Reg | None = None
         self.log: Reg | None = None
+        self._named = named
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -180,12 +184,27 @@ class Program:
                 self.operation(op)
 
     def operation(self, op: Operation) -> None:
-        if type(op) in STATEMENTS:
-            STATEMENTS[type(op)](self, op)
-        elif is_elementwise(op):
-            self.elementwise(op)
-        else:
-            raise unsupported(op)
+        place = source_line(op.location)
+        if place is not None:
+            self.code.line(place.filename.data, place.line.data, place.column.data)
+        try:
+            if type(op) in STATEMENTS:
+                STATEMENTS[type(op)](self, op)
+            elif is_elementwise(op):
+                self.elementwise(op)
+            else:
+                raise unsupported(op)
+        except UnsupportedOperation:
+            raise
+        except LoweringError as error:
+            raise unsupported(op, str(error)) from error
+        if self._named:
+            self._name(op)
+
+    def _name(self, op: Operation) -> None:
+        for result in op.results:
+            for number, reg in enumerate(self.values.get(result, ())):
+                self.code.name(reg, f"{result.name_hint or op.name}.{number}")
 
     def operands(self, op: Operation) -> list[Sequence[Reg]]:
         """Return the registers of the operands, as many of each as the result has; the condition may be a scalar."""

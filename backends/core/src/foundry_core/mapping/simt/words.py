@@ -210,6 +210,7 @@ class Module:
     Attributes:
         body: the instructions of the function that is being written.
         exact: results that must not be computed together with others, as a product and a sum in one instruction.
+        named: results of the function, with names for a person.
 
     Args:
         version: of SPIR-V, such as (1, 6).
@@ -226,6 +227,7 @@ class Module:
         self._extensions: dict[str, None] = {}
         self._imports: dict[str, int] = {}
         self._heads: list[int] = []
+        self._strings: list[int] = []
         self._names: list[int] = []
         self._decorations: list[int] = []
         self._decorated: set[tuple[int, ...]] = set()
@@ -235,6 +237,7 @@ class Module:
         self._late: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self.body: list[int] = []
         self.exact: list[int] = []
+        self.named: list[tuple[int, str]] = []
 
     def new(self) -> int:
         """Return an ID that nothing else has."""
@@ -275,7 +278,7 @@ class Module:
 
     def string(self, text: str) -> int:
         """Return the ID of a string, for OpLine."""
-        return self._once(("String", text), self._names, "String", None, _string(text))
+        return self._once(("String", text), self._strings, "String", None, _string(text))
 
     def decorate(self, *operands: int) -> None:
         if operands not in self._decorated:
@@ -350,14 +353,15 @@ class Module:
         body += (len(operands) + 3 << 16 | OP[name], type, found, *operands)
         return found
 
-    def length(self) -> tuple[int, int]:
+    def length(self) -> tuple[int, int, int]:
         """Return how much has been written of the function, for `cut`."""
-        return len(self.body), len(self.exact)
+        return len(self.body), len(self.exact), len(self.named)
 
-    def cut(self, length: tuple[int, int]) -> None:
+    def cut(self, length: tuple[int, int, int]) -> None:
         """Take back what was written since `length`."""
         del self.body[length[0] :]
         del self.exact[length[1] :]
+        del self.named[length[2] :]
 
     def finish_function(self) -> None:
         """Append the function that has been written to the module, and begin the next one."""
@@ -368,6 +372,9 @@ class Module:
         """Return the module in the binary form, in the byte order of this machine."""
         for write, arguments in self._late:
             write(*arguments)
+        # A register has the name of the value that it was made for.
+        for result, text in dict(reversed(self.named)).items():
+            self.name(result, text)
         major, minor = self._version
         head: list[int] = [_MAGIC, major << 16 | minor << 8, 0, self._bound, 0]
         for capability in sorted(self._capabilities):
@@ -378,5 +385,14 @@ class Module:
             self._instruction(head, "ExtInstImport", [found, *_string(name)])
         self._instruction(head, "MemoryModel", self._model)
         return array(
-            "I", [*head, *self._heads, *self._names, *self._decorations, *self._declarations, *self._functions]
+            "I",
+            [
+                *head,
+                *self._heads,
+                *self._strings,
+                *self._names,
+                *self._decorations,
+                *self._declarations,
+                *self._functions,
+            ],
         ).tobytes()

@@ -1,0 +1,41 @@
+// A sum is done in registers, then among the lanes of a subgroup, then among subgroups through workgroup memory. One
+// invocation stores the result.
+
+// SIMT: Load v4f32
+// SIMT: FAdd
+// SIMT: GroupNonUniformShuffleXor f32 3 %{{[0-9]+}} 1
+// SIMT-NEXT: FAdd
+// SIMT-NEXT: GroupNonUniformShuffleXor f32 3 %{{[0-9]+}} 2
+// SIMT-NEXT: FAdd
+// SIMT-NEXT: GroupNonUniformShuffleXor f32 3 %{{[0-9]+}} 4
+// SIMT-NEXT: FAdd
+// SIMT-NOT: Select
+// SIMT: ControlBarrier
+// SIMT: AccessChain Workgroup
+// SIMT: Store
+// SIMT: ControlBarrier
+// SIMT: Load f32
+// SIMT: Load f32
+// SIMT-NEXT: %[[SUM:[0-9]+]] = FAdd
+// SIMT: LogicalAnd
+// SIMT: BranchConditional
+// SIMT: Store %{{[0-9]+}} %[[SUM]] 34 4
+
+#blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [8], warpsPerCTA = [2], order = [0]}>
+#blocked1 = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [2], order = [0]}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, ttg.target = "hip:gfx942", "ttg.threads-per-warp" = 8 : i32} {
+  tt.func public @sums(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %out: !tt.ptr<f32> {tt.divisibility = 16 : i32}) attributes {noinline = false} {
+    %0 = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32, #blocked>
+    %1 = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>, #blocked>
+    %2 = tt.addptr %1, %0 : tensor<64x!tt.ptr<f32>, #blocked>, tensor<64xi32, #blocked>
+    %3 = tt.load %2 : tensor<64x!tt.ptr<f32>, #blocked>
+    %4 = tt.reshape %3 allow_reorder : tensor<64xf32, #blocked> -> tensor<64xf32, #blocked1>
+    %5 = "tt.reduce"(%4) <{axis = 0 : i32}> ({
+    ^bb0(%arg2: f32, %arg3: f32):
+      %6 = arith.addf %arg2, %arg3 : f32
+      tt.reduce.return %6 : f32
+    }) : (tensor<64xf32, #blocked1>) -> f32
+    tt.store %out, %5 : !tt.ptr<f32>
+    tt.return
+  }
+}

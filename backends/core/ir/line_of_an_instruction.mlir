@@ -1,0 +1,20 @@
+// Instructions say which line of the kernel they come from.
+
+// SIMT: Line "kernels.py" 5 3
+// SIMT-NEXT: ConvertUToPtr
+// SIMT-NEXT: Load f32
+// SIMT: Line "kernels.py" 7 9
+// SIMT-NEXT: FAdd
+// SIMT-NOT: Line
+// SIMT: Store
+
+module attributes {"ttg.num-warps" = 1 : i32} {
+  tt.func public @k(%p: !tt.ptr<f32>) {
+    %x = tt.load %p : !tt.ptr<f32> loc(#loc1)
+    %y = arith.addf %x, %x : f32 loc(#loc2)
+    tt.store %p, %y : !tt.ptr<f32> loc(#loc2)
+    tt.return
+  }
+}
+#loc1 = loc("kernels.py":5:3)
+#loc2 = loc("kernels.py":7:9)
