@@ -1,7 +1,7 @@
 """Check what each stage makes of the kernels in this folder, in text: no Triton, no device, no container.
 
-A file is a kernel in TTIR, in TTGIR or in structured form, with filecheck's comments. A comment's prefix names the stage whose
-output it is about; a stage without a comment is not run.
+A file is a kernel in TTIR, in TTGIR or in structured form, with filecheck's comments. A comment's prefix names the
+stage whose output it is about; a stage without a comment is not run.
 
 | prefix | output |
 |---|---|
