@@ -58,6 +58,12 @@ class Parameters:
         self._pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
         self._written = [i for i in self._pointers if written is None or i in written]
 
+    def positions(self) -> list[int] | None:
+        """Return where the passed arguments are in those of a launch; None if some are parts of one."""
+        if self._descriptors or any(len(path) > 1 for path in self._paths):
+            return None
+        return [position for (position,) in self._paths]
+
     def pick(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the arguments of a launch that are passed; a NumPy array becomes the Tensor over it.
 

@@ -20,7 +20,7 @@ Entry = TypeVar("Entry")
 
 
 # The ids of programs are int32. PoCL counts the programs of a launch in 32 bits.
-_MOST_PROGRAMS = 2**31 - 1
+MOST_PROGRAMS = 2**31 - 1
 
 
 class GridError(Failure, ValueError):
@@ -81,8 +81,8 @@ class SynchronousLauncher(Generic[Function]):
             x = y = z = -1
         if min(x, y, z) < 0:
             why = "a side is an int, and 0 or more"
-        elif x * y * z > _MOST_PROGRAMS or max(x, y, z) > _MOST_PROGRAMS:
-            why = f"a launch can have {_MOST_PROGRAMS} programs"
+        elif x * y * z > MOST_PROGRAMS or max(x, y, z) > MOST_PROGRAMS:
+            why = f"a launch can have {MOST_PROGRAMS} programs"
         else:
             return x, y, z
         shown = " x ".join(map(str, sides))

@@ -25,16 +25,19 @@ class Ran:
         device: the device's own name.
         driver: name and version of the software that drives it.
         memory: how a kernel reaches the caller's arrays, such as "zero-copy".
+        features: what the device has of what kernels may need; "" if kernels need nothing special.
     """
 
     kind: Kind
     device: str
     driver: str
     memory: str
+    features: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.device}; driver: {self.driver}; memory: {self.memory}"
+        features = f"; features: {self.features}" if self.features else ""
+        return f"{self.kind}: {self.device}; driver: {self.driver}; memory: {self.memory}{features}"
 
     def as_dict(self) -> dict[str, str]:
         """Return plain strings, for JSON and JUnit properties."""
-        return {name: str(value) for name, value in asdict(self).items()}
+        return {name: str(value) for name, value in asdict(self).items() if value}

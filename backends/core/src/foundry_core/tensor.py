@@ -234,6 +234,27 @@ class Tensor:
         """Return the number of elements."""
         return self._array.size
 
+    def is_contiguous(self) -> bool:
+        """Return whether the elements follow each other in row-major order, without gaps."""
+        return self._array.flags.c_contiguous
+
+    def reshape(self, *shape: int) -> Tensor:
+        """Return a view with other extents; one may be -1, and is computed.
+
+        Raises:
+            ValueError: the elements would have to be copied.
+        """
+        return self._alike(np.reshape(self._array, shape, copy=False))
+
+    def permute(self, *dims: int) -> Tensor:
+        """Return a view with the dimensions in another order."""
+        return self._alike(self._array.transpose(dims))
+
+    @property
+    def T(self) -> Tensor:
+        """A view with the dimensions in reverse order."""
+        return self._alike(self._array.T)
+
     def untyped_storage(self) -> Storage:
         """Return the allocation that the array is a view of. A kernel may reach all of it from `data_ptr`."""
         owner = self._array

@@ -21,8 +21,8 @@ from triton.backends.compiler import GPUTarget
 _FLAVOURS = {"vulkan": "shader", "opencl": "kernel"}
 _ARCH = re.compile(
     r"(?P<api>vulkan|opencl)-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[0-9.]*)"
-    r"-e(?P<exponentiates>[01])-x(?P<shuffles>[01])-h(?P<halves>[01])-d(?P<denormals>[0-9.]*)-z(?P<special>[0-9.]*)"
-    r"-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
+    r"-p(?P<parts>[01])-e(?P<exponentiates>[01])-x(?P<shuffles>[01])-h(?P<halves>[01])-d(?P<denormals>[0-9.]*)"
+    r"-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
 )
 
 
@@ -42,7 +42,7 @@ def is_simt(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s8-l32768-a256-f32.64-e1-x1-h1-d16-z16-n16-mf16.f32.8.8.8."""
+    """Return Triton's name for a device, such as vulkan-s8-l32768-a256-f32-p1-e1-x1-h1-d16-z16-n16-mf16.f32.8.8.8."""
     fuses, denormals, special, nearest = (
         ".".join(map(str, widths))
         for widths in (device.fuses, device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
@@ -51,7 +51,7 @@ def target(device: SimtTarget) -> GPUTarget:
     (api,) = (api for api, flavour in _FLAVOURS.items() if flavour == device.flavour)
     arch = (
         f"{api}-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}"
-        f"-e{device.exponentiates:d}-x{device.shuffles:d}-h{device.halves:d}-d{denormals}-z{special}-n{nearest}"
+        f"-p{device.in_parts:d}-e{device.exponentiates:d}-x{device.shuffles:d}-h{device.halves:d}-d{denormals}-z{special}-n{nearest}"
         f"-m{fragments}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
@@ -77,6 +77,7 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         workgroup_bytes=int(arch["local"]),
         argument_bytes=int(arch["arguments"]),
         fuses=fuses,
+        in_parts=arch["parts"] == "1",
         exponentiates=arch["exponentiates"] == "1",
         preserves_denormals=denormals,
         preserves_special=special,

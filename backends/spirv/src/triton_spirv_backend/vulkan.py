@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from foundry_core.driver import SynchronousDriver, handles
-from foundry_core.launches import Grid, SynchronousLauncher
+from foundry_core.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher
 from foundry_core.ran import Ran
+from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
 from foundry_core.vulkan.logging import logging
+from foundry_core.vulkan.timing import VulkanInterface
 from triton.backends.compiler import GPUTarget
 
 from .roads import refuse_two
@@ -24,6 +27,37 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         super().__init__(src, metadata)
         self._metadata = metadata
         self._launcher: Launcher | None = None
+        self._positions = self.parameters.positions() if self.log is None else None
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: tuple[bytes, str],
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Callable[[Any], None] | None,
+        exit_hook: Callable[[Any], None] | None,
+        *arguments: Any,
+    ) -> None:
+        # The way of most launches: no hooks, and arrays of the device only. Everything else takes the common way.
+        if (
+            self._launcher is not None
+            and self._positions is not None
+            and not _calls(enter_hook)
+            and not _calls(exit_hook)
+            and type(x) is type(y) is type(z) is int
+            and 0 < x <= self._most[0]
+            and 0 < y <= self._most[1]
+            and 0 < z <= self._most[2]
+            and x * y * z <= self._most[0]
+            and self._launcher.launch_on_device((x, y, z), [arguments[at] for at in self._positions])
+        ):
+            return
+        around = packed_metadata, launch_metadata, enter_hook, exit_hook
+        super().__call__(x, y, z, stream, function, *around, *arguments)
 
     def prepare(self, function: tuple[bytes, str]) -> None:
         if self._launcher is None:
@@ -32,11 +66,23 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
             pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup)
             types = [*self.parameters.types, *["u64"] * (self.log is not None)]
             self._launcher = Launcher(here, pipeline, types, known.argument_offsets, known.written)
+            self._most = (MOST_PROGRAMS, *here.properties.grid[1:])
 
     def launch(self, grid: Grid, function: tuple[bytes, str], arguments: Sequence[Any]) -> None:
         assert self._launcher is not None
+        if any(side > most for side, most in zip(grid, self._most, strict=True)):
+            raise GridError(
+                f"kernel {self._metadata.name} is launched on a grid of {' x '.join(map(str, grid))} programs",
+                why=f"{opened().name} takes {' x '.join(map(str, self._most))}",
+                next="use the first axis for the largest extent",
+            )
         with logging(opened(), self.log) as log:
             self._launcher(grid, [*arguments, *log])
+
+
+def _calls(hook: Any) -> bool:
+    """Return whether a hook calls anything: Triton passes a chain, which is empty in most launches."""
+    return hook is not None and bool(getattr(hook, "calls", True))
 
 
 class VulkanUtils:
@@ -87,6 +133,16 @@ class VulkanDriver(SynchronousDriver):
 
     def get_current_target(self) -> GPUTarget:
         return target(opened().target(4))
+
+    def get_device_interface(self) -> type[VulkanInterface]:
+        return VulkanInterface
+
+    def get_empty_cache_for_benchmark(self) -> DeviceTensor:
+        return DeviceTensor(self.cache_bytes() // 4, np.int32)
+
+    def cache_bytes(self) -> int:
+        # Vulkan does not tell. Triton's own drivers clear as much for any GPU.
+        return 256 << 20
 
     def ran(self) -> Ran:
         """Describe what launches run on, for reports."""

@@ -2,71 +2,250 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .device import Buffer, opened
-from .library import library
+from ..scalars import FP8
+from ..tensor import Device as Place
+from ..tensor import Storage, Tensor
+from .device import opened
+from .memory import Buffer
 
 
-class DeviceTensor:
-    """An array in the device's memory that can be passed to kernels; nothing is copied at a launch.
+class _Memory:
+    """Memory of the device as NumPy describes an array. Views of it are computed; its elements are never read."""
 
-        x = DeviceTensor.of(np.arange(8, dtype=np.float32))
+    def __init__(self, buffer: Buffer, size: int) -> None:
+        self._buffer = buffer
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (buffer.address, False),
+            "shape": (size,),
+            "typestr": "|u1",
+        }
+
+
+class DeviceStorage(Storage):
+    """The memory of the device that a DeviceTensor is a view of."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self, buffer: Buffer, size: int) -> None:
+        super().__init__(buffer.address, size, np.empty(0))
+        self._buffer = buffer
+
+    def cpu(self) -> Storage:
+        """Return a copy in the host's memory."""
+        found = np.empty(self._bytes, np.uint8)
+        opened().download(self._buffer, 0, found.ctypes.data, self._bytes)
+        return Storage(found.ctypes.data, self._bytes, found)
+
+    def copy_(self, source: Storage) -> Storage:
+        """Copy the bytes of a storage in the host's memory, in place."""
+        opened().upload(self._buffer, 0, source.data_ptr(), self._bytes)
+        return self
+
+
+class DeviceTensor(Tensor):
+    """An array in the device's memory that can be passed to kernels; a launch copies nothing and does not wait.
+
+        x = DeviceTensor.from_numpy(np.arange(8, dtype=np.float32))
         kernel[(1,)](x, ...)
         x.numpy()
 
-    Attributes:
-        shape, dtype: extents, and the NumPy type of the elements.
+    Indexing by integers and slices, reshape and permute return views of the same memory. Copies, fills and launches
+    happen in the order in which they are called; `numpy` waits for those before it.
+
+    Args:
+        shape: extents. The elements have any value; `poison_` makes them NaN.
+        dtype: NumPy's or ml_dtypes' type of the elements, or Triton's name of an fp8 type, such as "fp8e4nv".
+
+    Raises:
+        TypeError: Triton does not have the type.
+        DeviceMemoryError: the device has no memory left.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-        self._bytes = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
-        self._device = opened()
-        self._buffer = Buffer(self._device, max(self._bytes, 16), of_host=False)
-        self.device_address: int = self._buffer.address
+    __slots__ = ("_buffer", "_size", "address", "dense")
+
+    def __init__(self, shape: tuple[int, ...] | int, dtype: npt.DTypeLike = np.float32) -> None:
+        kind = dtype if isinstance(dtype, str) and dtype in FP8 else ""
+        element = np.dtype(np.uint8 if kind else dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self._size = int(np.prod(shape, dtype=np.int64)) * element.itemsize
+        self._buffer = Buffer(opened(), self._size, of_host=False)
+        memory = np.asarray(_Memory(self._buffer, self._size))
+        super().__init__(np.ndarray(shape, element, memory), kind)
+        self._note_place()
+
+    def _note_place(self) -> None:
+        # For launches: the address, and whether no two elements share memory because there are no gaps.
+        self.address: int = self._address
+        self.dense: bool = self._array.flags.forc
 
     @classmethod
-    def of(cls, array: npt.NDArray[Any]) -> DeviceTensor:
-        """Copy an array to the device."""
-        made = cls(array.shape, array.dtype)
-        staging = Buffer(made._device, max(made._bytes, 16), of_host=True)
-        data = np.ascontiguousarray(array)
-        ctypes.memmove(staging.mapped, data.ctypes.data, made._bytes)
-        made._copy(made._buffer, staging)
-        made._device.wait()
+    def from_numpy(cls, array: npt.ArrayLike, dtype: str = "") -> DeviceTensor:
+        """Copy an array to the device. An array of uint8 may have numbers of an fp8 type: dtype="fp8e4nv"."""
+        source = np.ascontiguousarray(array).reshape(np.shape(array))
+        made = cls(source.shape, dtype or source.dtype)
+        made._write(source)
         return made
 
-    def _copy(self, to: Buffer, source: Buffer) -> None:
-        if self._bytes:
-            number = library().copy(self._device.handle, to.handle, 0, source.handle, 0, self._bytes)
-            self._device.check(number, "a copy failed")
+    @classmethod
+    def zeros(cls, shape: tuple[int, ...] | int, dtype: npt.DTypeLike = np.float32) -> DeviceTensor:
+        return cls(shape, dtype).zero_()
+
+    @classmethod
+    def full(cls, shape: tuple[int, ...] | int, value: Any, dtype: npt.DTypeLike = np.float32) -> DeviceTensor:
+        return cls(shape, dtype).fill_(value)
+
+    def _alike(self, array: npt.NDArray[Any]) -> DeviceTensor:
+        """Return the tensor over a view of this one's memory."""
+        made = object.__new__(DeviceTensor)
+        Tensor.__init__(made, array, self._kind if self._array.dtype == np.uint8 else "")
+        made._buffer, made._size = self._buffer, self._size
+        made._note_place()
+        return made
+
+    @property
+    def device(self) -> Place:
+        """The location of the array: the device's memory."""
+        return Place("vulkan", 0)
+
+    # To and from the host. The bytes from the first to the last element of a view are copied.
+
+    def _span(self) -> tuple[int, int]:
+        """Return the place of the view's bytes in its buffer, and their number."""
+        if not self._array.size:
+            return 0, 0
+        low, high = np.lib.array_utils.byte_bounds(self._array)
+        return low - self._buffer.address, high - low
+
+    def _read(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
+        """Return a copy of the view's bytes, and the view as an array in that copy."""
+        at, size = self._span()
+        found = np.empty(size, np.uint8)
+        opened().download(self._buffer, at, found.ctypes.data, size)
+        first = self._address - self._buffer.address - at if size else 0
+        return found, np.ndarray(self.shape, self._array.dtype, found, first, self._array.strides)
 
     def numpy(self) -> npt.NDArray[Any]:
-        """Copy the elements to a new array of the host, after all launches so far."""
-        staging = Buffer(self._device, max(self._bytes, 16), of_host=True)
-        self._copy(staging, self._buffer)
-        self._device.wait()
-        found = np.empty(self.shape, self.dtype)
-        ctypes.memmove(found.ctypes.data, staging.mapped, self._bytes)
-        return found
+        """Return a copy of the elements in the host's memory, after all launches so far."""
+        _, view = self._read()
+        return view if view.flags.c_contiguous else view.copy()
 
-    def data_ptr(self) -> int:
-        """Return the address of the first element, as kernels see it."""
-        return self.device_address
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("a DeviceTensor becomes an array of the host only by a copy")
+        return np.asarray(self.numpy(), dtype)
 
-    def fill_word(self, word: int) -> DeviceTensor:
-        """Write a 32-bit word everywhere."""
-        size = -(-self._bytes // 4) * 4
-        number = library().fill(self._device.handle, self._buffer.handle, 0, size, word)
-        self._device.check(number, "a fill failed")
+    def _write(self, source: npt.NDArray[Any]) -> None:
+        """Copy an array of the same shape and type to the elements."""
+        at, size = self._span()
+        if self._array.flags.c_contiguous:
+            opened().upload(self._buffer, at, source.ctypes.data, size)
+            return
+        found, view = self._read()
+        view[...] = source
+        opened().upload(self._buffer, at, found.ctypes.data, size)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Assign to elements in place, with any index that NumPy accepts."""
+        if isinstance(value, Tensor):
+            value = value.numpy()
+        found, view = self._read()
+        view[key] = value
+        opened().upload(self._buffer, self._span()[0], found.ctypes.data, found.size)
+
+    def cpu(self) -> Tensor:
+        """Return a copy in the host's memory."""
+        return Tensor(self.numpy(), self._kind if self._array.dtype == np.uint8 else "")
+
+    def to(self, device: object) -> Tensor:
+        """Return this tensor, or a copy in the host's memory for `cpu`.
+
+        Raises:
+            ValueError: another device.
+        """
+        if str(device) == "cpu":
+            return self.cpu()
+        if str(device) != "vulkan":
+            raise ValueError(f"a DeviceTensor is in the memory of a Vulkan device, so it cannot go to {device!r}")
+        return self
+
+    def new_empty(self, *shape: int, device: object = "vulkan") -> Tensor:
+        """Return a tensor of the same type with its own, uninitialized memory."""
+        if str(device) == "cpu":
+            return Tensor(np.empty(shape, self._array.dtype), self._kind if self._array.dtype == np.uint8 else "")
+        return DeviceTensor(shape, self._kind or self._array.dtype)
+
+    def untyped_storage(self) -> DeviceStorage:
+        """Return the allocation that this tensor is a view of."""
+        return DeviceStorage(self._buffer, self._size)
+
+    # On the device.
+
+    def _fill(self, word: int) -> DeviceTensor:
+        """Write a 32-bit word everywhere; the size of an element divides that of a word, or words are all alike."""
+        at, size = self._span()
+        device = opened()
+        pattern = np.full(1, word, np.uint32).view(np.uint8)
+        head = min(-at % 4, size)
+        body = (size - head) // 4 * 4
+        if body:
+            device.fill(self._buffer, at + head, body, int(np.roll(pattern, -head).view(np.uint32)[0]))
+        for first, count in ((0, head), (head + body, size - head - body)):
+            part = np.roll(pattern, -first)[:count].copy()
+            device.upload(self._buffer, at + first, part.ctypes.data, count)
+        return self
+
+    def fill_(self, value: Any) -> DeviceTensor:
+        """Set every element to a number, in place."""
+        element = np.array(value, self._array.dtype)
+        words = np.frombuffer(element.tobytes() * (8 // element.itemsize), np.uint32)
+        if self.dense and words[0] == words[1]:
+            return self._fill(int(words[0]))
+        self._write(np.full(self.shape, element))
         return self
 
     def zero_(self) -> DeviceTensor:
         """Set every element to zero, in place."""
-        return self.fill_word(0)
+        return self.fill_(0)
+
+    def poison_(self) -> DeviceTensor:
+        """Set all bits of every element, in place: NaN as a float, -1 as an int. It shows what a kernel does not write.
+
+        Raises:
+            ValueError: a view with gaps, which are not to be changed.
+        """
+        if not self.dense:
+            raise ValueError("a view with gaps is not poisoned; poison the tensor that it is a view of")
+        return self._fill(0xFFFFFFFF)
+
+    def clone(self) -> DeviceTensor:
+        """Return a tensor with a copy of the elements."""
+        made = DeviceTensor(self.shape, self._kind or self._array.dtype)
+        return made.copy_(self)
+
+    def copy_(self, source: Any) -> DeviceTensor:
+        """Copy the values of a tensor or an array, in place."""
+        device = opened()
+        if (
+            isinstance(source, DeviceTensor)
+            and source.dtype == self.dtype
+            and source.shape == self.shape
+            and source._array.flags.c_contiguous
+            and self._array.flags.c_contiguous
+            and source._buffer is not self._buffer
+        ):
+            at, size = self._span()
+            if size:
+                device.copy(self._buffer, at, source._buffer, source._span()[0], size)
+        else:
+            values = source.numpy() if hasattr(source, "numpy") else np.asarray(source)
+            self._write(np.ascontiguousarray(np.broadcast_to(values, self.shape), self._array.dtype))
+        return self
+
+    def __repr__(self) -> str:
+        return f"DeviceTensor(shape={self.shape}, dtype={self.dtype}, device={self.device})"

@@ -5,26 +5,38 @@ Environment:
     FOUNDRY_VULKAN_VALIDATION: 1 switches the validation layer on, and has spirv-val check each compiled kernel. A
         message of the layer is an error of the next call.
     FOUNDRY_VULKAN_TIMEOUT: seconds after which a launch is given up. Default: 60.
+    FOUNDRY_VULKAN_MEMORY: how kernels reach arrays of the host: `import`, in place (VK_EXT_external_memory_host), or
+        `copy`. Default: in place on devices that share the host's memory, where they can.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import os
+from contextlib import suppress
+from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
 
+from ..launches import MOST_PROGRAMS
 from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import Fragment, SimtTarget
 from ..ran import Kind, Ran
+from . import store
 from .library import Messages, Properties, VulkanError, library
+from .memory import Buffer, Memory
 
 DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
 # A device's type, where it is no GPU but software on the CPU.
 CPU = 4
+_INTEGRATED = 1
+MEMORY_VARIABLE = "FOUNDRY_VULKAN_MEMORY"
+_WAIT = 100_000_000  # nanoseconds between looks at Python's signals
+_PIECE = 32 << 20  # bytes that are copied at once
 _NVIDIA = 0x10DE
 # What every kernel needs, and how a refusal names it.
 _NEEDED = {
@@ -35,7 +47,33 @@ _NEEDED = {
     "shuffle": "subgroup shuffles",
     "size_control": "subgroupSizeControl",
 }
+# What some kernels need, and how a report names it.
+_REPORTED = {
+    "int8": "shaderInt8",
+    "int16": "shaderInt16",
+    "float16": "shaderFloat16",
+    "float64": "shaderFloat64",
+    "buffer_atomics64": "shaderBufferInt64Atomics",
+    "float_atomics": "shaderBufferFloat32AtomicAdd",
+    "cooperative": "cooperativeMatrix",
+}
 _said: list[str] = []
+
+
+class Reach(StrEnum):
+    """How kernels reach arrays of the host."""
+
+    IMPORT = "import"
+    COPY = "copy"
+
+
+class _State(IntEnum):
+    """What foundry_vulkan_state returns."""
+
+    WELL = 0
+    LOST = 1
+    GIVEN_UP = 2
+    FORKED = 3
 
 
 def _say(text: bytes) -> None:
@@ -122,30 +160,6 @@ def choose() -> int:
     return min(fitting)[1]
 
 
-class Buffer:
-    """Memory that the device reaches; that of the host is mapped.
-
-    Attributes:
-        address: the address as kernels see it.
-        size: in bytes.
-    """
-
-    def __init__(self, device: Device, size: int, *, of_host: bool) -> None:
-        self._device = device
-        self.size = size
-        self.handle = device.check(
-            library().allocate(device.handle, size, of_host), f"{size} bytes cannot be allocated"
-        )
-        self.address = library().address(self.handle)
-        self.mapped = library().mapped(self.handle)
-
-    def __del__(self) -> None:
-        if (handle := getattr(self, "handle", None)) and self._device.handle:
-            # A launch in flight may use it.
-            self._device.wait()
-            library().free(self._device.handle, handle)
-
-
 class Pipeline:
     """A compiled kernel.
 
@@ -158,8 +172,16 @@ class Pipeline:
 
     def __init__(self, device: Device, spirv: bytes, name: str, argument_bytes: int, warp_size: int) -> None:
         self._device = device
-        made = library().pipeline(device.handle, spirv, len(spirv), name.encode(), argument_bytes, warp_size)
+        file = store.place(device.properties, spirv)
+        known = store.read(file)
+        made = library().pipeline(
+            device.handle, spirv, len(spirv), name.encode(), argument_bytes, warp_size, known, len(known)
+        )
         self.handle = device.check(made, f"{device.name} did not accept the kernel {name}")
+        data = ctypes.create_string_buffer(library().cache(device.handle, self.handle, None, 0))
+        size = library().cache(device.handle, self.handle, data, len(data))
+        if data.raw[:size] != known:
+            store.write(file, data.raw[:size])
 
     def describe(self) -> dict[str, float]:
         """Return what the driver's compiler says of the kernel, such as how many registers it uses; {} if nothing."""
@@ -175,15 +197,57 @@ class Device:
     Attributes:
         properties: what it says of itself.
         handle: its pointer, for library().
+        memory: what this process has of its memory.
+        reach: how kernels reach arrays of the host.
+        abandoned: what launches may still use that were given up.
     """
 
     def __init__(self, index: int) -> None:
         self._index = index
         self.properties = properties()[index]
         self.name = self.properties.name.decode()
+        self._seconds = float(os.environ.get(TIMEOUT_VARIABLE) or 60)
         self.handle = None
-        self.handle = self.check(library().open(index, None, 0), f"{self.name} cannot be opened")
-        self._timeout = round(float(os.environ.get(TIMEOUT_VARIABLE) or 60) * 1e9)
+        made = library().open(index, round(self._seconds * 1e9))
+        self.handle = self.check(made, f"{self.name} cannot be opened")
+        atexit.register(self._close)
+        self.memory = Memory(self)
+        self.reach = self._reach()
+        self.abandoned: list[Any] = []
+
+    def _close(self) -> None:
+        """Finish what was launched: a driver must not be at work while the process ends."""
+        with suppress(VulkanError):
+            self.wait()
+        library().close(self.handle)
+
+    def _reach(self) -> Reach:
+        wanted = os.environ.get(MEMORY_VARIABLE)
+        if wanted and wanted not in list(Reach):
+            raise VulkanError(f"{MEMORY_VARIABLE}={wanted} is not a memory mode", why=f"known: {', '.join(Reach)}")
+        # Arrays are seldom aligned, but the pages around them are the process's, too.
+        can = 0 < self.properties.host_alignment <= os.sysconf("SC_PAGE_SIZE")
+        if wanted == Reach.IMPORT and not can:
+            raise VulkanError(
+                f"{self.name} cannot use arrays of the host in place",
+                why="it has no VK_EXT_external_memory_host with the alignment of a page",
+                next=f"set {MEMORY_VARIABLE}={Reach.COPY}",
+            )
+        return Reach(wanted) if wanted else Reach.IMPORT if can and self.shares_memory else Reach.COPY
+
+    @property
+    def is_cpu(self) -> bool:
+        return bool(self.properties.type == CPU)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether a grid may have more programs along x than a dispatch."""
+        return bool(self.properties.grid[0] < MOST_PROGRAMS)
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether its memory is the host's: it is the CPU, or a GPU without memory of its own."""
+        return self.properties.type in (CPU, _INTEGRATED)
 
     def check(self, result: Any, what: str) -> Any:
         """Return a result that is not 0.
@@ -196,26 +260,93 @@ class Device:
             _said.clear()
             raise VulkanError("Vulkan is used wrongly: a defect of ours", why=messages)
         if not result:
-            raise VulkanError(what, why=library().why())
+            raise self._error(what, library().why())
         return result
 
-    def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], arguments: bytes) -> int:
-        """Put a launch into the queue; return its number."""
-        return int(self.check(library().launch(self.handle, pipeline.handle, *grid, arguments), "a launch failed"))
+    def _error(self, what: str, why: str) -> VulkanError:
+        state = library().state(self.handle) if self.handle else _State.WELL
+        if state == _State.LOST:
+            return VulkanError(
+                f"{self.name} was lost",
+                why=f"{why}. A driver resets a device if a kernel does not end or reaches memory outside its arrays",
+                next="start the process anew: its DeviceTensors and its kernels are gone",
+            )
+        if state == _State.GIVEN_UP:
+            return VulkanError(
+                f"{self.name} does not finish its launches",
+                why=f"{why}: it is slow, or never ends",
+                next=f"if it is slow, set {TIMEOUT_VARIABLE} to more seconds; if it never ends, start the process "
+                "anew: until the kernel ends, the device takes nothing else from this process",
+            )
+        if state == _State.FORKED:
+            return VulkanError(
+                f"{self.name} cannot be used in a child of fork()",
+                why=why,
+                next='start processes anew: multiprocessing.get_context("spawn")',
+            )
+        return VulkanError(what, why=why)
 
-    def wait(self) -> None:
-        """Wait for everything that is in the queue.
+    def check_state(self) -> None:
+        """Raise the error of a device that takes nothing more."""
+        if library().state(self.handle) != _State.WELL:
+            raise self._error("the device cannot be used", library().why())
+
+    def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], arguments: bytes) -> None:
+        """Launch a kernel behind everything that was launched before; return at once."""
+        number = library().launch(self.handle, pipeline.handle, *grid, arguments)
+        if not number or _said:
+            self.check(number, "a launch failed")
+
+    def wait(self, number: int = 0) -> None:
+        """Wait for the batch with this number and all before it; 0 for everything that was launched.
 
         Raises:
-            VulkanError: it takes too long, or the device was lost.
+            VulkanError: a launch takes too long, or the device was lost.
         """
-        number = library().submitted(self.handle)
-        if number and self.check(library().wait(self.handle, number, self._timeout), "the device was lost") < 0:
-            raise VulkanError(
-                f"a launch did not end within {self._timeout / 1e9:g} s",
-                why="the kernel does not end, or is slow",
-                next=f"set {TIMEOUT_VARIABLE} to more seconds",
-            )
+        while (found := library().wait(self.handle, number, _WAIT)) < 0:
+            pass
+        self.check(found, "the device cannot be waited for")
+
+    def copy(self, to: Buffer, at: int, source: Buffer, source_at: int, size: int) -> int:
+        """Copy bytes between buffers, in the order of launches; return the number of the batch."""
+        number = library().copy(self.handle, to.handle, to.offset + at, source.handle, source.offset + source_at, size)
+        return int(self.check(number, "a copy failed"))
+
+    def upload(self, to: Buffer, at: int, address: int, size: int) -> None:
+        """Copy bytes of the host to a buffer; they may be changed when this returns.
+
+        A buffer in the host's memory is written at once: no launch may use it.
+        """
+        if to.mapped is not None:
+            ctypes.memmove(to.mapped + at, address, size)
+            return
+        numbers: list[int] = []
+        for done in range(0, size, _PIECE):
+            if len(numbers) > 1:
+                self.wait(numbers[-2])
+            piece = min(_PIECE, size - done)
+            staging = Buffer(self, piece, of_host=True)
+            assert staging.mapped is not None
+            ctypes.memmove(staging.mapped, address + done, piece)
+            numbers.append(self.copy(to, at + done, staging, 0, piece))
+
+    def download(self, source: Buffer, at: int, address: int, size: int) -> None:
+        """Copy bytes of a buffer to the host, after everything that was launched."""
+        if source.mapped is not None:
+            self.wait()
+            ctypes.memmove(address, source.mapped + at, size)
+            return
+        for done in range(0, size, _PIECE):
+            piece = min(_PIECE, size - done)
+            staging = Buffer(self, piece, of_host=True)
+            assert staging.mapped is not None
+            self.wait(self.copy(staging, 0, source, at + done, piece))
+            ctypes.memmove(address + done, staging.mapped, piece)
+
+    def fill(self, to: Buffer, at: int, size: int, word: int) -> None:
+        """Write a 32-bit word everywhere, in the order of launches; place and size are multiples of 4."""
+        number = library().fill(self.handle, to.handle, to.offset + at, size, word)
+        self.check(number, "a fill failed")
 
     def target(self, warps: int) -> SimtTarget:
         """Return what the mapping must know."""
@@ -230,6 +361,7 @@ class Device:
             known.workgroup_bytes,
             known.push_bytes,
             self.fuses,
+            self.in_parts,
             known.vendor == _NVIDIA,
             widths("denorm"),
             widths("special"),
@@ -262,6 +394,7 @@ class Device:
         group.store(base, [group.code.extended("fma", x, y, z)], size)
         pipeline = Pipeline(self, group.finish("fuses"), "fuses", 8, self.properties.subgroup)
         buffer = Buffer(self, 32, of_host=True)
+        assert buffer.mapped is not None
         numbers = ((ctypes.c_float if width == 32 else ctypes.c_double) * 3).from_address(buffer.mapped)
         # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
         little = 2.0**-12 if width == 32 else 2.0**-27
@@ -281,10 +414,18 @@ class Device:
 
     def ran(self) -> Ran:
         """Return the description of this device for reports."""
-        kind = Kind.CPU_VULKAN if self.properties.type == CPU else Kind.HARDWARE
+        known = self.properties
+        kind = Kind.CPU_VULKAN if self.is_cpu else Kind.HARDWARE
+        memory = "in place (VK_EXT_external_memory_host)" if self.reach is Reach.IMPORT else "copied for each launch"
+        version = f"Vulkan {known.api >> 22}.{known.api >> 12 & 1023}.{known.api & 4095}"
+        limits = (
+            f"{known.subgroup} invocations a subgroup, {known.invocations} a workgroup, {known.workgroup_bytes} bytes "
+            f"of workgroup memory, {known.push_bytes} of push constants"
+        )
+        features = ", ".join(name for field, name in _REPORTED.items() if getattr(known, field))
         flushed = ", ".join(sorted(self.flushed()))
         note = f"; subnormal numbers of {flushed} may be zeros" if flushed else ""
-        return Ran(kind, self.name, self.properties.driver.decode() + note, "copied for each launch")
+        return Ran(kind, self.name, f"{known.driver.decode()}, {version}", memory, f"{limits}; {features}{note}")
 
 
 @cache

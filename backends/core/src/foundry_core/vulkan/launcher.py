@@ -1,24 +1,40 @@
-"""Launches a kernel on the caller's arrays, which are copied to the device and back."""
+"""Launches a kernel: on arrays of the device without waiting for it, on arrays of the host until they are written."""
 
 from __future__ import annotations
 
-import ctypes
+import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..scalars import passed
 from ..spans import reached
 from .array import DeviceTensor
-from .device import Buffer, Device, Pipeline
+from .device import Device, Pipeline, Reach
+from .library import VulkanError
+from .memory import Buffer, SharedMemory
+
+# A range of the host's memory, and the address of its first byte as the device sees it.
+Range = tuple[int, int, int]
+
+
+class _OnHost(Exception):
+    """An argument is no DeviceTensor."""
+
+
+def _address(tensor: Any) -> int:
+    if type(tensor) is not DeviceTensor:
+        raise _OnHost
+    return tensor.address
 
 
 class Launcher:
-    """One kernel with the types of its parameters: `launcher(grid, arguments)` runs it until it has finished.
+    """One kernel with the types of its parameters.
 
     Args:
         types: Triton's types of the kernel's parameters.
-        offsets: where each is in the block of arguments, in bytes.
+        offsets: where each is in the block of arguments, in bytes; see mapping.simt.lower.Simt.
         written: the numbers of the arguments that the kernel may store through.
     """
 
@@ -27,52 +43,124 @@ class Launcher:
     ) -> None:
         self._device, self._pipeline = device, pipeline
         self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
-        self._written = frozenset(written)
-        self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
+        self._written = [number for number in self._pointers if number in written]
+        self._convert = [_address if type.startswith("*") else passed(type).convert for type in types]
         letters = ["Q" if type.startswith("*") else passed(type).code for type in types]
-        # One argument more than the kernel has parameters is the address of the device's spare bytes.
-        self._more = [device.spare.address] if len(offsets) > len(types) else []
+        self._in_parts = device.in_parts
+        self._spare = [device.spare.address] * (len(offsets) - len(types) - 4 * self._in_parts)
         code, at = "<", 0
-        for letter, offset in zip([*letters, *["Q"] * len(self._more)], offsets, strict=True):
+        letters += ["Q"] * len(self._spare) + ["I"] * (4 * self._in_parts)
+        for letter, offset in zip(letters, offsets, strict=True):
             code += "x" * (offset - at) + letter
             at = offset + struct.calcsize(f"<{letter}")
-        self._struct = struct.Struct(code)
+        self._pack = struct.Struct(code).pack
+
+    def _packed(self, grid: tuple[int, int, int], values: Sequence[Any]) -> bytes:
+        if self._in_parts:
+            return self._pack(*values, *self._spare, *grid, 0)
+        return self._pack(*values, *self._spare)
+
+    def launch_on_device(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> bool:
+        """Launch if all arrays are of the device, and no written one overlaps itself; return whether they are."""
+        try:
+            values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
+        except _OnHost:
+            return False
+        for number in self._written:
+            if not arguments[number].dense:
+                return False
+        self._device.launch(self._pipeline, grid, self._packed(grid, values))
+        return True
 
     def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        """Run the kernel for every program of the grid, whose extents are at least 1."""
+        """Run the kernel for every program of the grid, whose extents are at least 1.
+
+        Raises:
+            VulkanError: an array is neither of this device nor of the host, or the launch failed.
+        """
         device = self._device
-        tensors = [arguments[number] for number in self._pointers if type(arguments[number]) is not DeviceTensor]
-        if not tensors:
-            values = [
-                argument.device_address if convert is None else convert(argument)
-                for convert, argument in zip(self._convert, arguments, strict=True)
-            ]
-            device.launch(self._pipeline, grid, self._struct.pack(*values, *self._more))
-            return
-        spans = reached(tensors, whole=True)
-        buffers = [Buffer(device, high - low, of_host=True) for low, high in spans]
-        for (low, high), buffer in zip(spans, buffers, strict=True):
-            ctypes.memmove(buffer.mapped, low, high - low)
-
-        def address(tensor: Any) -> int:
-            at = int(tensor.data_ptr())
-            if type(tensor) is DeviceTensor:
-                return at
-            for (low, high), buffer in zip(spans, buffers, strict=True):
-                if low <= at < high:
-                    return int(buffer.address + at - low)
-            return 0  # a tensor without elements
-
+        # triton.reinterpret wraps a tensor.
+        tensors = {number: getattr(arguments[number], "base", arguments[number]) for number in self._pointers}
+        hosts = {number: tensor for number, tensor in tensors.items() if type(tensor) is not DeviceTensor}
+        for tensor in hosts.values():
+            _refuse(tensor)
+        spans = reached(list(hosts.values()), whole=True)
+        written = [hosts[number].data_ptr() for number in self._written if number in hosts]
         values = [
-            address(argument) if convert is None else convert(argument)
-            for convert, argument in zip(self._convert, arguments, strict=True)
+            (0 if number in hosts else argument.data_ptr()) if number in tensors else self._convert[number](argument)
+            for number, argument in enumerate(arguments)
         ]
-        device.launch(self._pipeline, grid, self._struct.pack(*values, *self._more))
-        device.wait()
-        for number in self._written:
-            if type(arguments[number]) is DeviceTensor:
-                continue
-            at = arguments[number].data_ptr()
-            for (low, high), buffer in zip(spans, buffers, strict=True):
-                if low <= at < high:
-                    ctypes.memmove(low, buffer.mapped, high - low)
+        self._packed(grid, values)  # refuses numbers that are too large, before anything is lent to the device
+        with _on_device(device, spans, written) as ranges:
+            for number, tensor in hosts.items():
+                values[number] = _placed(tensor, ranges)
+            try:
+                device.launch(self._pipeline, grid, self._packed(grid, values))
+                if hosts:
+                    device.wait()
+            except BaseException:
+                # The kernel may still run, and write to them.
+                device.abandoned.append(list(hosts.values()))
+                raise
+
+
+def _refuse(tensor: Any) -> None:
+    """Refuse a tensor of another device, whose address means nothing to this one."""
+    kind = str(getattr(getattr(tensor, "device", None), "type", "cpu"))
+    if kind != "cpu":
+        raise VulkanError(
+            f"a Vulkan launch cannot take a tensor on {kind}",
+            why="Vulkan cannot use memory that CUDA allocated" if kind == "cuda" else "it is not in the host's memory",
+            next="pass tensor.cpu(), or DeviceTensor.from_numpy(tensor.cpu().numpy()), which stays on the device",
+        )
+
+
+def _placed(tensor: Any, ranges: Sequence[Range]) -> int:
+    at = tensor.data_ptr()
+    for low, high, address in ranges:
+        if low <= at < high:
+            return int(address + at - low)
+    return 0  # a tensor without elements
+
+
+@contextmanager
+def _on_device(device: Device, spans: Sequence[tuple[int, int]], written: Sequence[int]) -> Iterator[list[Range]]:
+    """Let the device reach memory of the host during a launch.
+
+    Args:
+        spans: what it reaches.
+        written: addresses in those spans that the launch writes to.
+    """
+    if device.reach is Reach.IMPORT:
+        page = os.sysconf("SC_PAGE_SIZE")
+        pages = _merged((low // page * page, -(-high // page) * page) for low, high in spans)
+        shared: list[SharedMemory] = []
+        try:
+            shared.extend(SharedMemory(device, low, high) for low, high in pages)
+        except VulkanError:
+            # Such as memory that is mapped from a file: it is copied.
+            for each in shared:
+                each.close()
+        else:
+            yield [(low, high, each.address) for (low, high), each in zip(pages, shared, strict=True)]
+            for each in shared:
+                each.close()
+            return
+    buffers = [Buffer(device, high - low, of_host=device.shares_memory) for low, high in spans]
+    for (low, high), buffer in zip(spans, buffers, strict=True):
+        device.upload(buffer, 0, low, high - low)
+    yield [(low, high, buffer.address) for (low, high), buffer in zip(spans, buffers, strict=True)]
+    for (low, high), buffer in zip(spans, buffers, strict=True):
+        if any(low <= at < high for at in written):
+            device.download(buffer, 0, low, high - low)
+
+
+def _merged(ranges: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges, in ascending order, with those joined that overlap: a device may refuse to share memory twice."""
+    merged: list[tuple[int, int]] = []
+    for low, high in ranges:
+        if merged and low < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(high, merged[-1][1])
+        else:
+            merged.append((low, high))
+    return merged

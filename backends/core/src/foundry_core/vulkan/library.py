@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import c_char, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import c_char, c_char_p, c_float, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -29,7 +29,8 @@ _NUMBERS = [
     *("invocations", "int8", "int16", "int64", "float16", "float64", "bfloat16", "memory_model", "explicit_layout"),
     *("cooperative", "float_atomics", "float_atomic_add64", "int64_atomics", "shuffle", "device_address", "push8"),
     *("push16", "storage8", "storage16", "size_control", "denorm16", "denorm32", "denorm64", "special16", "special32"),
-    *("special64", "nearest16", "nearest32", "nearest64", "timestamps", "buffer_atomics64"),
+    *("special64", "nearest16", "nearest32", "nearest64", "timestamps", "buffer_atomics64", "workgroup8"),
+    *("workgroup16", "driver_version", "allocations"),
 ]
 
 
@@ -44,6 +45,9 @@ class Properties(ctypes.Structure):
         ("timestamp_ns", c_float),
         ("memory_bytes", c_uint64),
         ("grid", c_uint64 * 3),
+        ("host_alignment", c_uint64),
+        ("most_buffer", c_uint64),
+        ("most_allocation", c_uint64),
     )
 
 
@@ -53,23 +57,26 @@ _FUNCTIONS = {
     "count": (c_int, []),
     "properties": (c_int, [c_int, ctypes.POINTER(Properties)]),
     "fragments": (c_int, [c_int, c_void_p, c_int]),
-    "open": (c_void_p, [c_int, c_char_p, c_size_t]),
+    "open": (c_void_p, [c_int, c_uint64]),
     "close": (None, [c_void_p]),
     "wait": (c_int, [c_void_p, c_uint64, c_uint64]),
+    "state": (c_int, [c_void_p]),
+    "recorded": (c_uint64, [c_void_p]),
     "submitted": (c_uint64, [c_void_p]),
+    "finished": (c_uint64, [c_void_p]),
     "allocate": (c_void_p, [c_void_p, c_uint64, c_int]),
+    "share": (c_void_p, [c_void_p, c_void_p, c_uint64]),
     "free": (None, [c_void_p, c_void_p]),
     "address": (c_uint64, [c_void_p]),
     "mapped": (c_void_p, [c_void_p]),
     "copy": (c_uint64, [c_void_p, c_void_p, c_uint64, c_void_p, c_uint64, c_uint64]),
     "fill": (c_uint64, [c_void_p, c_void_p, c_uint64, c_uint64, c_uint32]),
-    "pipeline": (c_void_p, [c_void_p, c_char_p, c_size_t, c_char_p, c_uint32, c_uint32]),
+    "pipeline": (c_void_p, [c_void_p, c_char_p, c_size_t, c_char_p, c_uint32, c_uint32, c_char_p, c_size_t]),
     "describe": (c_int, [c_void_p, c_void_p, c_char_p, c_int]),
-    "drop": (None, [c_void_p, c_void_p]),
+    "cache": (c_size_t, [c_void_p, c_void_p, c_char_p, c_size_t]),
     "launch": (c_uint64, [c_void_p, c_void_p, c_uint32, c_uint32, c_uint32, c_char_p]),
-    "stamp": (c_int64, [c_void_p]),
-    "read_stamp": (c_int, [c_void_p, c_int64, ctypes.POINTER(c_uint64)]),
-    "cache": (c_size_t, [c_void_p, c_void_p, c_size_t]),
+    "stamp": (c_uint64, [c_void_p, c_uint32]),
+    "read_stamp": (c_int, [c_void_p, c_uint32, ctypes.POINTER(c_uint64)]),
 }
 
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..log import FIRST_FAILURE, Log
-from .device import Buffer, Device
+from .device import Device
+from .memory import Buffer
 
 
 @contextmanager
@@ -25,6 +26,7 @@ def logging(device: Device, log: Log | None) -> Iterator[list[int]]:
         yield []
         return
     buffer = Buffer(device, log.bytes, of_host=True)
+    assert buffer.mapped is not None
     words = np.ctypeslib.as_array((ctypes.c_uint64 * (log.bytes // 8)).from_address(buffer.mapped))
     words[:FIRST_FAILURE] = log.header()
     yield [buffer.address]

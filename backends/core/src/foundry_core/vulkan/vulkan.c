@@ -1,19 +1,25 @@
 /* What a Triton launch needs of Vulkan, as one C library without Python in it.
  *
- * A launch on the hot path is one call: it records a command buffer that pushes the arguments and dispatches, and submits
- * it. Everything is submitted to one queue, in order. A timeline semaphore counts submissions; waiting for a number waits
- * for that submission and all before it. A Device is used by one thread at a time.
+ * A launch on the hot path is one call: it records the arguments and the dispatch into a command buffer, the open batch.
+ * vkQueueSubmit takes longer than that, so a thread of ours calls it: it submits the open batch as soon as fewer than
+ * IN_FLIGHT batches are on their way, and so takes more launches at once the busier the device is. Whoever waits submits
+ * the open batch itself. There is one queue; a barrier before each command makes them run in order. A timeline semaphore
+ * counts batches: waiting for a number waits for that batch and all before it.
+ *
+ * Any thread may call these functions; `lock` makes them take turns.
  *
  * The loader, libvulkan.so.1, is opened when a process first asks for devices, so that this library can be loaded where
  * there is none. Functions return 0 or a null pointer after an error; foundry_vulkan_error() then says what was wrong.
  */
 #define VK_NO_PROTOTYPES
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <vulkan/vulkan.h>
 
 /* Headers before 1.4.311 do not know it. */
@@ -28,8 +34,14 @@ typedef struct {
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-#define SLOTS 64
-#define STAMPS 256
+#define SLOTS 16
+#define IN_FLIGHT 4
+/* Commands in a batch, and bytes of arguments that are too many to be pushed. */
+#define MOST_COMMANDS 512
+#define MOST_ARGUMENTS (256 << 10)
+#define STAMPS 1024
+#define STAMP_POOLS 1024
+#define SECOND 1000000000ull
 
 static _Thread_local char error_text[1024];
 
@@ -79,8 +91,9 @@ static int bad(VkResult result, const char *what) {
     X(FreeMemory) X(BindBufferMemory) X(MapMemory) X(GetBufferDeviceAddress) X(BeginCommandBuffer) X(EndCommandBuffer) \
     X(CmdBindPipeline) X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
     X(QueueSubmit) X(WaitSemaphores) X(GetSemaphoreCounterValue) X(DeviceWaitIdle) X(CreateQueryPool) \
-    X(CmdResetQueryPool) X(GetPipelineExecutablePropertiesKHR) X(GetPipelineExecutableStatisticsKHR) X(CmdWriteTimestamp) X(GetQueryPoolResults) X(DestroyDevice) X(ResetCommandBuffer) \
-    X(DestroyPipelineLayout) X(DestroyCommandPool) X(DestroySemaphore) X(DestroyQueryPool) X(DestroyPipelineCache)
+    X(CmdResetQueryPool) X(CmdWriteTimestamp) X(GetQueryPoolResults) X(DestroyDevice) X(DestroyPipelineLayout) \
+    X(DestroyCommandPool) X(DestroySemaphore) X(DestroyQueryPool) X(DestroyPipelineCache) \
+    X(GetPipelineExecutablePropertiesKHR) X(GetPipelineExecutableStatisticsKHR) X(GetMemoryHostPointerPropertiesEXT)
 #define DECLARE(name) static PFN_vk##name vk##name;
 GLOBAL_FUNCTIONS(DECLARE)
 INSTANCE_FUNCTIONS(DECLARE)
@@ -159,9 +172,9 @@ typedef struct {
     uint32_t int8, int16, int64, float16, float64, bfloat16, memory_model, explicit_layout, cooperative, float_atomics,
         float_atomic_add64, int64_atomics, shuffle, device_address, push8, push16, storage8, storage16, size_control,
         denorm16, denorm32, denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps,
-        buffer_atomics64;
+        buffer_atomics64, workgroup8, workgroup16, driver_version, allocations;
     float timestamp_ns;
-    uint64_t memory_bytes, grid[3];
+    uint64_t memory_bytes, grid[3], host_alignment, most_buffer, most_allocation;
 } Properties;
 
 typedef struct {
@@ -223,7 +236,15 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
                                                    .pNext = &sizes};
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, .pNext = &subgroup};
     VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &id};
-    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
+    VkPhysicalDeviceMaintenance3Properties limit3 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+                                                     .pNext = &driver};
+    VkPhysicalDeviceMaintenance4Properties limit4 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES,
+                                                     .pNext = &limit3};
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT external = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT, .pNext = &limit4};
+    int imports = has_extension(physical, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                       .pNext = imports ? (void *)&external : (void *)&limit4};
     vkGetPhysicalDeviceProperties2(physical, &all);
     Features f;
     ask_features(physical, &f);
@@ -257,6 +278,11 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->special16 = floats.shaderSignedZeroInfNanPreserveFloat16, p->nearest16 = floats.shaderRoundingModeRTEFloat16;
     p->special32 = floats.shaderSignedZeroInfNanPreserveFloat32, p->nearest32 = floats.shaderRoundingModeRTEFloat32;
     p->special64 = floats.shaderSignedZeroInfNanPreserveFloat64, p->nearest64 = floats.shaderRoundingModeRTEFloat64;
+    p->workgroup8 = f.layout.workgroupMemoryExplicitLayout8BitAccess;
+    p->workgroup16 = f.layout.workgroupMemoryExplicitLayout16BitAccess;
+    p->driver_version = all.properties.driverVersion, p->allocations = limits->maxMemoryAllocationCount;
+    p->host_alignment = imports ? external.minImportedHostPointerAlignment : 0;
+    p->most_buffer = limit4.maxBufferSize, p->most_allocation = limit3.maxMemoryAllocationSize;
     p->timestamps = limits->timestampComputeAndGraphics, p->timestamp_ns = limits->timestampPeriod;
     for (uint32_t i = 0; i < memory.memoryHeapCount; i++)
         if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && memory.memoryHeaps[i].size > p->memory_bytes)
@@ -290,37 +316,86 @@ EXPORT int foundry_vulkan_fragments(int index, uint32_t (*shapes)[5], int most) 
 }
 
 typedef struct {
-    VkDevice device;
-    VkQueue queue;
-    VkPhysicalDeviceMemoryProperties memory;
-    VkCommandPool pool;
-    VkCommandBuffer slots[SLOTS];
-    VkSemaphore timeline;
-    VkPipelineCache cache;
-    VkQueryPool stamps;
-    uint64_t submitted, next_stamp;
-    int describes;
-} Device;
-
-typedef struct {
-    VkPipeline pipeline;
-    VkPipelineLayout layout;
-    uint32_t bytes;
-} Pipeline;
-
-typedef struct {
     VkBuffer buffer;
     VkDeviceMemory memory;
     uint64_t address, size;
     void *mapped;
 } Buffer;
 
+/* Commands that are submitted together. `arguments` is memory for those that are too many to be pushed. */
+typedef struct {
+    VkCommandBuffer commands;
+    Buffer *arguments;
+    uint32_t count, argument_bytes;
+} Batch;
+
+enum { WELL, LOST, GIVEN_UP, FORKED };
+
+typedef struct {
+    VkDevice device;
+    VkQueue queue;
+    VkPhysicalDeviceMemoryProperties memory;
+    VkCommandPool pool;
+    VkSemaphore timeline;
+    VkQueryPool stamps[STAMP_POOLS];
+    uint64_t stamp_mask, most_groups[3], host_alignment, timeout;
+    uint32_t push_bytes;
+    int describes;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    int threaded, ends;
+    /* The open batch has the number closed + 1. While `submitting`, the batch `closed` is with vkQueueSubmit. */
+    Batch batches[SLOTS];
+    int open, submitting;
+    uint64_t closed, submitted;
+    VkPipeline bound;
+    /* LOST, or GIVEN_UP: the batch `watched` did not end in time. It became the oldest at `since`. */
+    int state;
+    char reason[sizeof error_text];
+    uint64_t watched, since;
+} Device;
+
+typedef struct {
+    VkPipeline pipeline;
+    VkPipelineLayout layout;
+    VkPipelineCache cache;
+    uint32_t bytes;
+} Pipeline;
+
+static void *submit_batches(void *device);
+static int shut(Device *d);
+
+/* A child of fork() has neither our thread nor the driver's. */
+static int forked;
+
+static void note_fork(void) { forked = 1; }
+
+static int lives(void) {
+    if (forked) failed("this process was forked from one that had opened the device");
+    return !forked;
+}
+
+static int enter(Device *d) {
+    if (!lives()) return 0;
+    pthread_mutex_lock(&d->lock);
+    return 1;
+}
+
+/* Submit what is open and end our thread. The device stays, because others may still have its memory. */
 EXPORT void foundry_vulkan_close(Device *d) {
-    if (!d) return;
+    if (!enter(d)) return;
+    if (d->state == WELL) shut(d);
+    d->ends = 1;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (d->threaded) pthread_join(d->thread, NULL);
+    d->threaded = 0;
+}
+
+static void destroy(Device *d) {
     if (d->device) {
-        vkDeviceWaitIdle(d->device);
-        vkDestroyQueryPool(d->device, d->stamps, NULL);
-        vkDestroyPipelineCache(d->device, d->cache, NULL);
         vkDestroySemaphore(d->device, d->timeline, NULL);
         vkDestroyCommandPool(d->device, d->pool, NULL);
         vkDestroyDevice(d->device, NULL);
@@ -328,7 +403,8 @@ EXPORT void foundry_vulkan_close(Device *d) {
     free(d);
 }
 
-EXPORT Device *foundry_vulkan_open(int index, const void *cache, size_t cache_bytes) {
+/* Open a device. A batch whose commands take longer than `timeout` nanoseconds each is given up. */
+EXPORT Device *foundry_vulkan_open(int index, uint64_t timeout) {
     if (index < 0 || index >= (int)physical_count) return failed("there is no device %d", index), NULL;
     VkPhysicalDevice physical = physical_devices[index];
     uint32_t families = 16, family = UINT32_MAX;
@@ -344,10 +420,12 @@ EXPORT Device *foundry_vulkan_open(int index, const void *cache, size_t cache_by
     f.base.features.robustBufferAccess = VK_FALSE;
     const char *wanted[] = {VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
                             VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
-                            VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
-    const char *extensions[sizeof wanted / sizeof *wanted];
+                            VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
+                            VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME};
+    enum { WANTED = sizeof wanted / sizeof *wanted };
+    const char *extensions[WANTED];
     uint32_t count = 0;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    for (int i = 0; i < WANTED; i++)
         if (has_extension(physical, wanted[i])) extensions[count++] = wanted[i];
     float priority = 1;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -364,7 +442,12 @@ EXPORT Device *foundry_vulkan_open(int index, const void *cache, size_t cache_by
     if (bad(vkCreateDevice(physical, &info, NULL, &d->device), "the device")) return free(d), NULL;
 #define FIND_DEVICE(name) vk##name = (PFN_vk##name)vkGetDeviceProcAddr(d->device, "vk" #name);
     DEVICE_FUNCTIONS(FIND_DEVICE)
+    Properties known;
+    foundry_vulkan_properties(index, &known);
+    memcpy(d->most_groups, known.grid, sizeof known.grid);
+    d->push_bytes = known.push_bytes, d->host_alignment = known.host_alignment, d->timeout = timeout;
     d->describes = f.executables.pipelineExecutableInfo;
+    d->stamp_mask = queues[family].timestampValidBits < 64 ? (1ull << queues[family].timestampValidBits) - 1 : UINT64_MAX;
     vkGetDeviceQueue(d->device, family, 0, &d->queue);
     vkGetPhysicalDeviceMemoryProperties(physical, &d->memory);
     VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -373,48 +456,104 @@ EXPORT Device *foundry_vulkan_open(int index, const void *cache, size_t cache_by
     VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
     VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
-    VkPipelineCacheCreateInfo cached = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-                                        .initialDataSize = cache_bytes,
-                                        .pInitialData = cache};
-    VkQueryPoolCreateInfo stamps = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
-                                    .queryType = VK_QUERY_TYPE_TIMESTAMP,
-                                    .queryCount = STAMPS};
     VkCommandBufferAllocateInfo buffers = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                            .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                            .commandBufferCount = SLOTS};
+    VkCommandBuffer made[SLOTS];
     if (bad(vkCreateCommandPool(d->device, &pool, NULL, &d->pool), "the command pool") ||
-        bad(vkCreateSemaphore(d->device, &semaphore, NULL, &d->timeline), "the timeline") ||
-        bad(vkCreatePipelineCache(d->device, &cached, NULL, &d->cache), "the pipeline cache") ||
-        bad(vkCreateQueryPool(d->device, &stamps, NULL, &d->stamps), "the timestamps"))
-        return foundry_vulkan_close(d), NULL;
+        bad(vkCreateSemaphore(d->device, &semaphore, NULL, &d->timeline), "the timeline"))
+        return destroy(d), NULL;
     buffers.commandPool = d->pool;
-    if (bad(vkAllocateCommandBuffers(d->device, &buffers, d->slots), "the command buffers"))
-        return foundry_vulkan_close(d), NULL;
+    if (bad(vkAllocateCommandBuffers(d->device, &buffers, made), "the command buffers")) return destroy(d), NULL;
+    for (int i = 0; i < SLOTS; i++) d->batches[i].commands = made[i];
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    pthread_atfork(NULL, NULL, note_fork);
+    /* Without the thread, every command is submitted at once. */
+    d->threaded = !pthread_create(&d->thread, NULL, submit_batches, d);
     return d;
 }
 
-/* Wait for a submission and all before it. Returns 1, 0 after an error, or -1 if the time is over. */
-EXPORT int foundry_vulkan_wait(Device *d, uint64_t number, uint64_t nanoseconds) {
+/* Batches. `lock` is held in these functions; those that wait release it meanwhile. */
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+static int lost(Device *d, VkResult result, const char *what) {
+    if (!bad(result, what)) return 0;
+    if (d->state != LOST) memcpy(d->reason, error_text, sizeof error_text);
+    d->state = LOST;
+    return 1;
+}
+
+/* The number of the last batch that the device has finished. */
+static uint64_t finished(Device *d) {
+    uint64_t number = 0;
+    if (lost(d, vkGetSemaphoreCounterValue(d->device, d->timeline, &number), "the state of the device")) return 0;
+    return number;
+}
+
+/* Wait a moment for a batch that was submitted. Returns 1, 0 after an error, or -1 if it has not finished yet. */
+static int await(Device *d, uint64_t number, uint64_t nanoseconds) {
+    uint64_t done = finished(d);
+    if (d->state == LOST) return 0;
+    if (done >= number) return 1;
+    uint64_t oldest = done + 1, time = now();
+    if (d->watched != oldest) d->watched = oldest, d->since = time;
+    uint32_t count = d->batches[oldest % SLOTS].count;
+    uint64_t allowed = d->timeout * (count ? count : 1);
+    if (time - d->since >= allowed) {
+        d->state = GIVEN_UP;
+        return failed("a kernel did not end within %g s", (double)d->timeout / 1e9), 0;
+    }
+    uint64_t rest = allowed - (time - d->since);
+    if (nanoseconds > rest) nanoseconds = rest;
     VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                 .semaphoreCount = 1,
                                 .pSemaphores = &d->timeline,
-                                .pValues = &number};
+                                .pValues = &oldest};
+    pthread_mutex_unlock(&d->lock);
     VkResult result = vkWaitSemaphores(d->device, &wait, nanoseconds);
-    if (result == VK_TIMEOUT) return -1;
-    return !bad(result, "waiting for the device");
+    pthread_mutex_lock(&d->lock);
+    if (lost(d, result, "waiting for the device")) return 0;
+    return oldest == number && result == VK_SUCCESS ? 1 : -1;
 }
 
-EXPORT uint64_t foundry_vulkan_submitted(Device *d) { return d->submitted; }
+/* Return whether the device takes commands. One that was given up does again once it has finished after all. */
+static int usable(Device *d) {
+    if (d->state == WELL) return 1;
+    if (d->state == GIVEN_UP && finished(d) >= d->watched) {
+        d->state = WELL;
+        pthread_cond_broadcast(&d->changed);
+        return 1;
+    }
+    if (d->state == LOST) return failed("%s", d->reason), 0;
+    return failed("a kernel that did not end within %g s still runs", (double)d->timeout / 1e9), 0;
+}
 
-/* Begin a command buffer. Those that are in flight are left alone: with SLOTS of them, wait for the oldest. */
-static VkCommandBuffer begin(Device *d) {
-    uint64_t number = d->submitted + 1;
-    if (number > SLOTS && foundry_vulkan_wait(d, number - SLOTS, UINT64_MAX) != 1) return NULL;
-    VkCommandBuffer commands = d->slots[number % SLOTS];
-    VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                     .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-    if (bad(vkBeginCommandBuffer(commands, &info), "a command buffer")) return NULL;
-    /* In order: what was submitted before is finished, and what it wrote is visible. */
+/* Return the command buffer of the open batch, behind a barrier: what was recorded before is finished and visible. */
+static VkCommandBuffer record(Device *d) {
+    if (!usable(d)) return NULL;
+    while (!d->open) {
+        uint64_t number = d->closed + 1;
+        if (number > SLOTS) {
+            /* The batch that had this command buffer: at most the last but one, so it was submitted. */
+            int done = await(d, number - SLOTS, SECOND);
+            if (!done) return NULL;
+            if (done < 0 || d->open || d->closed + 1 != number) continue;
+        }
+        Batch *batch = &d->batches[number % SLOTS];
+        VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+        if (bad(vkBeginCommandBuffer(batch->commands, &info), "a command buffer")) return NULL;
+        batch->count = batch->argument_bytes = 0;
+        d->bound = VK_NULL_HANDLE;
+        d->open = 1;
+    }
+    VkCommandBuffer commands = d->batches[(d->closed + 1) % SLOTS].commands;
     VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
                                .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
@@ -423,9 +562,20 @@ static VkCommandBuffer begin(Device *d) {
     return commands;
 }
 
-static uint64_t submit(Device *d, VkCommandBuffer commands) {
-    if (bad(vkEndCommandBuffer(commands), "a command buffer")) return 0;
-    uint64_t number = d->submitted + 1;
+/* Close the open batch and submit it, after another thread has submitted the one before. Returns 0 after an error. */
+static int shut(Device *d) {
+    while (d->submitting) pthread_cond_wait(&d->changed, &d->lock);
+    if (!d->open || d->state == LOST) return d->state != LOST;
+    uint64_t number = ++d->closed;
+    VkCommandBuffer commands = d->batches[number % SLOTS].commands;
+    d->open = 0;
+    /* The host reads what was written once it has waited for the batch. */
+    VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                               .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
+                               .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
+    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                         VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    if (lost(d, vkEndCommandBuffer(commands), "a command buffer")) return 0;
     VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                               .signalSemaphoreValueCount = 1,
                                               .pSignalSemaphoreValues = &number};
@@ -435,9 +585,89 @@ static uint64_t submit(Device *d, VkCommandBuffer commands) {
                          .pCommandBuffers = &commands,
                          .signalSemaphoreCount = 1,
                          .pSignalSemaphores = &d->timeline};
-    if (bad(vkQueueSubmit(d->queue, 1, &info, VK_NULL_HANDLE), "a launch")) return 0;
-    return d->submitted = number;
+    d->submitting = 1;
+    pthread_mutex_unlock(&d->lock);
+    VkResult result = vkQueueSubmit(d->queue, 1, &info, VK_NULL_HANDLE);
+    pthread_mutex_lock(&d->lock);
+    d->submitting = 0;
+    pthread_cond_broadcast(&d->changed);
+    if (lost(d, result, "a launch")) return 0;
+    d->submitted = number;
+    return 1;
 }
+
+/* Count a command that was recorded, and release the lock. Returns the number of its batch. */
+static uint64_t recorded(Device *d) {
+    uint64_t number = d->closed + 1;
+    uint32_t count = ++d->batches[number % SLOTS].count;
+    int fine = 1;
+    if (!d->threaded || count == MOST_COMMANDS)
+        fine = shut(d);
+    else if (count == 1)
+        pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    return fine ? number : 0;
+}
+
+static uint64_t not_recorded(Device *d) {
+    pthread_mutex_unlock(&d->lock);
+    return 0;
+}
+
+static void *submit_batches(void *device) {
+    Device *d = device;
+    pthread_mutex_lock(&d->lock);
+    while (!d->ends) {
+        if (!d->open || d->submitting || d->state != WELL || !d->batches[(d->closed + 1) % SLOTS].count) {
+            pthread_cond_wait(&d->changed, &d->lock);
+        } else if (d->submitted >= IN_FLIGHT && finished(d) <= d->submitted - IN_FLIGHT) {
+            uint64_t awaited = d->submitted - IN_FLIGHT + 1;
+            VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                        .semaphoreCount = 1,
+                                        .pSemaphores = &d->timeline,
+                                        .pValues = &awaited};
+            pthread_mutex_unlock(&d->lock);
+            VkResult result = vkWaitSemaphores(d->device, &wait, SECOND / 10);
+            pthread_mutex_lock(&d->lock);
+            lost(d, result, "waiting for the device");
+        } else {
+            shut(d);
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* Submit everything, and wait a moment for a batch; for all of them if the number is 0.
+ * Returns 1, 0 after an error, or -1 if it has not finished yet: call again, until it is finished or given up. */
+EXPORT int foundry_vulkan_wait(Device *d, uint64_t number, uint64_t nanoseconds) {
+    if (!enter(d)) return 0;
+    int result = usable(d);
+    if (result && (!number || number > d->submitted)) result = shut(d);
+    if (result) result = await(d, number && number < d->submitted ? number : d->submitted, nanoseconds);
+    pthread_mutex_unlock(&d->lock);
+    return result;
+}
+
+/* The number of the last batch that has a command, of the last that was submitted, and of the last that has finished. */
+EXPORT uint64_t foundry_vulkan_recorded(Device *d) {
+    if (!enter(d)) return 0;
+    uint64_t number = d->closed + (d->open != 0);
+    pthread_mutex_unlock(&d->lock);
+    return number;
+}
+
+EXPORT uint64_t foundry_vulkan_submitted(Device *d) { return d->submitted; }
+
+EXPORT uint64_t foundry_vulkan_finished(Device *d) {
+    if (!enter(d)) return 0;
+    uint64_t number = finished(d);
+    pthread_mutex_unlock(&d->lock);
+    return number;
+}
+
+/* WELL; LOST; GIVEN_UP, if a kernel did not end in time; FORKED, in a child of the process that opened the device. */
+EXPORT int foundry_vulkan_state(Device *d) { return forked ? FORKED : d->state; }
 
 /* Memory. */
 
@@ -448,19 +678,43 @@ static int memory_type(const Device *d, uint32_t allowed, VkMemoryPropertyFlags 
 }
 
 EXPORT void foundry_vulkan_free(Device *d, Buffer *b) {
-    if (!b) return;
+    if (!b || forked) return;
     if (b->buffer) vkDestroyBuffer(d->device, b->buffer, NULL);
     if (b->memory) vkFreeMemory(d->device, b->memory, NULL);
     free(b);
 }
 
-/* Allocate memory of the device, or of the host where the device reaches it: then it is mapped. */
+static VkBufferCreateInfo buffer_info(uint64_t bytes) {
+    return (VkBufferCreateInfo){.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                .size = bytes,
+                                .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                         VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
+}
+
+/* Give a buffer its memory, of one of the allowed types. `next` says more of the allocation. */
+static int bind(Device *d, Buffer *b, uint64_t size, int type, const void *next) {
+    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                       .pNext = next,
+                                       .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                     .pNext = &flags,
+                                     .allocationSize = size,
+                                     .memoryTypeIndex = (uint32_t)type};
+    char what[64];
+    snprintf(what, sizeof what, "%llu bytes", (unsigned long long)size);
+    if (bad(vkAllocateMemory(d->device, &allocate, NULL, &b->memory), what) ||
+        bad(vkBindBufferMemory(d->device, b->buffer, b->memory, 0), what))
+        return 0;
+    VkBufferDeviceAddressInfo asked = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = b->buffer};
+    b->address = vkGetBufferDeviceAddress(d->device, &asked);
+    return 1;
+}
+
+/* Allocate memory of the device; of the host where the device reaches it, and mapped, if `of_host`. */
 EXPORT Buffer *foundry_vulkan_allocate(Device *d, uint64_t bytes, int of_host) {
+    if (!lives()) return NULL;
     Buffer *b = calloc(1, sizeof *b);
-    VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-                               .size = bytes ? bytes : 16,
-                               .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                        VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
+    VkBufferCreateInfo info = buffer_info(bytes);
     if (bad(vkCreateBuffer(d->device, &info, NULL, &b->buffer), "a buffer")) return foundry_vulkan_free(d, b), NULL;
     VkMemoryRequirements needed;
     vkGetBufferMemoryRequirements(d->device, b->buffer, &needed);
@@ -473,22 +727,37 @@ EXPORT Buffer *foundry_vulkan_allocate(Device *d, uint64_t bytes, int of_host) {
         type = memory_type(d, needed.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
     }
     if (type < 0) return failed("the device has no memory of this kind"), foundry_vulkan_free(d, b), NULL;
-    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-                                       .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
-    VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                     .pNext = &flags,
-                                     .allocationSize = needed.size,
-                                     .memoryTypeIndex = (uint32_t)type};
-    char what[64];
-    snprintf(what, sizeof what, "%llu bytes", (unsigned long long)bytes);
-    if (bad(vkAllocateMemory(d->device, &allocate, NULL, &b->memory), what) ||
-        bad(vkBindBufferMemory(d->device, b->buffer, b->memory, 0), what))
+    if (!bind(d, b, needed.size, type, NULL)) return foundry_vulkan_free(d, b), NULL;
+    if (of_host && bad(vkMapMemory(d->device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped), "memory of the host"))
         return foundry_vulkan_free(d, b), NULL;
-    if (of_host && bad(vkMapMemory(d->device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped), what))
-        return foundry_vulkan_free(d, b), NULL;
-    VkBufferDeviceAddressInfo asked = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = b->buffer};
-    b->address = vkGetBufferDeviceAddress(d->device, &asked);
     b->size = info.size;
+    return b;
+}
+
+/* Let the device see memory of the process. Address and size are multiples of the device's alignment for this. */
+EXPORT Buffer *foundry_vulkan_share(Device *d, void *pointer, uint64_t bytes) {
+    const VkExternalMemoryHandleTypeFlagBits kind = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+    if (!lives()) return NULL;
+    if (!d->host_alignment) return failed("the device has no VK_EXT_external_memory_host"), NULL;
+    VkMemoryHostPointerPropertiesEXT properties = {.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+    if (bad(vkGetMemoryHostPointerPropertiesEXT(d->device, kind, pointer, &properties), "memory of the process")) return NULL;
+    Buffer *b = calloc(1, sizeof *b);
+    VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+                                                 .handleTypes = kind};
+    VkBufferCreateInfo info = buffer_info(bytes);
+    info.pNext = &external;
+    if (bad(vkCreateBuffer(d->device, &info, NULL, &b->buffer), "a buffer")) return foundry_vulkan_free(d, b), NULL;
+    VkMemoryRequirements needed;
+    vkGetBufferMemoryRequirements(d->device, b->buffer, &needed);
+    /* Written by the host without a flush, and read without an invalidation. */
+    int type = memory_type(d, needed.memoryTypeBits & properties.memoryTypeBits, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+    if (type < 0 || needed.size > bytes)
+        return failed("the device has no coherent memory for arrays of the process"), foundry_vulkan_free(d, b), NULL;
+    VkImportMemoryHostPointerInfoEXT import = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+                                               .handleType = kind,
+                                               .pHostPointer = pointer};
+    if (!bind(d, b, bytes, type, &import)) return foundry_vulkan_free(d, b), NULL;
+    b->mapped = pointer, b->size = bytes;
     return b;
 }
 
@@ -497,43 +766,54 @@ EXPORT void *foundry_vulkan_mapped(const Buffer *b) { return b->mapped; }
 
 EXPORT uint64_t foundry_vulkan_copy(Device *d, Buffer *to, uint64_t to_offset, Buffer *from, uint64_t from_offset,
                                     uint64_t bytes) {
-    VkCommandBuffer commands = begin(d);
-    if (!commands) return 0;
+    if (!enter(d)) return 0;
+    VkCommandBuffer commands = record(d);
+    if (!commands) return not_recorded(d);
     VkBufferCopy region = {from_offset, to_offset, bytes};
     vkCmdCopyBuffer(commands, from->buffer, to->buffer, 1, &region);
-    return submit(d, commands);
+    return recorded(d);
 }
 
 /* Write one 32-bit word everywhere from an offset on; both are multiples of 4. */
 EXPORT uint64_t foundry_vulkan_fill(Device *d, Buffer *to, uint64_t offset, uint64_t bytes, uint32_t word) {
-    VkCommandBuffer commands = begin(d);
-    if (!commands) return 0;
+    if (!enter(d)) return 0;
+    VkCommandBuffer commands = record(d);
+    if (!commands) return not_recorded(d);
     vkCmdFillBuffer(commands, to->buffer, offset, bytes, word);
-    return submit(d, commands);
+    return recorded(d);
 }
 
 /* Kernels. */
 
-EXPORT void foundry_vulkan_drop(Device *d, Pipeline *p) {
+static void drop(Device *d, Pipeline *p) {
     if (!p) return;
     if (p->pipeline) vkDestroyPipeline(d->device, p->pipeline, NULL);
     if (p->layout) vkDestroyPipelineLayout(d->device, p->layout, NULL);
+    if (p->cache) vkDestroyPipelineCache(d->device, p->cache, NULL);
     free(p);
 }
 
+/* Compile a kernel. If its arguments are more than the device takes, it takes their address instead.
+ * `cache` is what foundry_vulkan_cache said of the same kernel on the same device, or null. */
 EXPORT Pipeline *foundry_vulkan_pipeline(Device *d, const uint32_t *words, size_t bytes, const char *entry,
-                                         uint32_t argument_bytes, uint32_t subgroup) {
+                                         uint32_t argument_bytes, uint32_t subgroup, const void *cache,
+                                         size_t cache_bytes) {
+    if (!lives()) return NULL;
     Pipeline *p = calloc(1, sizeof *p);
     p->bytes = argument_bytes;
-    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, argument_bytes};
+    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, argument_bytes > d->push_bytes ? 8 : argument_bytes};
     VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                          .pushConstantRangeCount = argument_bytes > 0,
                                          .pPushConstantRanges = &range};
     VkShaderModuleCreateInfo code = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = bytes, .pCode = words};
+    VkPipelineCacheCreateInfo cached = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                        .initialDataSize = cache_bytes,
+                                        .pInitialData = cache};
     VkShaderModule module = VK_NULL_HANDLE;
-    if (bad(vkCreatePipelineLayout(d->device, &layout, NULL, &p->layout), "the layout of a kernel's arguments") ||
+    if (bad(vkCreatePipelineCache(d->device, &cached, NULL, &p->cache), "the pipeline cache") ||
+        bad(vkCreatePipelineLayout(d->device, &layout, NULL, &p->layout), "the layout of a kernel's arguments") ||
         bad(vkCreateShaderModule(d->device, &code, NULL, &module), "the SPIR-V of a kernel"))
-        return foundry_vulkan_drop(d, p), NULL;
+        return drop(d, p), NULL;
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = subgroup};
@@ -547,9 +827,9 @@ EXPORT Pipeline *foundry_vulkan_pipeline(Device *d, const uint32_t *words, size_
                   .module = module,
                   .pName = entry},
         .layout = p->layout};
-    VkResult result = vkCreateComputePipelines(d->device, d->cache, 1, &info, NULL, &p->pipeline);
+    VkResult result = vkCreateComputePipelines(d->device, p->cache, 1, &info, NULL, &p->pipeline);
     vkDestroyShaderModule(d->device, module, NULL);
-    if (bad(result, "the driver's compiler")) return foundry_vulkan_drop(d, p), NULL;
+    if (bad(result, "the driver's compiler")) return drop(d, p), NULL;
     return p;
 }
 
@@ -581,35 +861,75 @@ EXPORT int foundry_vulkan_describe(Device *d, const Pipeline *p, char *text, int
     return at;
 }
 
-/* Launch a kernel; returns the number of the submission. */
-EXPORT uint64_t foundry_vulkan_launch(Device *d, const Pipeline *p, uint32_t x, uint32_t y, uint32_t z, const void *arguments) {
-    VkCommandBuffer commands = begin(d);
+/* The driver's compiled kernel, to keep on disk. With a null pointer, returns how many bytes there are. */
+EXPORT size_t foundry_vulkan_cache(Device *d, const Pipeline *p, void *data, size_t bytes) {
+    return bad(vkGetPipelineCacheData(d->device, p->cache, &bytes, data), "the pipeline cache") ? 0 : bytes;
+}
+
+/* Copy arguments to where the device reads them until the open batch has finished. Returns their address, or 0. */
+static uint64_t place_arguments(Device *d, const void *arguments, uint32_t bytes) {
+    Batch *batch = &d->batches[(d->closed + 1) % SLOTS];
+    if (!batch->arguments) batch->arguments = foundry_vulkan_allocate(d, MOST_ARGUMENTS, 1);
+    if (!batch->arguments) return 0;
+    uint64_t at = batch->argument_bytes;
+    memcpy((char *)batch->arguments->mapped + at, arguments, bytes);
+    batch->argument_bytes += (bytes + 15) & ~15u;
+    return batch->arguments->address + at;
+}
+
+/* Record one dispatch. Returns 0 after an error. */
+static int dispatch(Device *d, const Pipeline *p, uint32_t x, uint32_t y, uint32_t z, const void *arguments) {
+    int by_address = p->bytes > d->push_bytes;
+    if (by_address && d->open && d->batches[(d->closed + 1) % SLOTS].argument_bytes + p->bytes > MOST_ARGUMENTS && !shut(d))
+        return 0;
+    VkCommandBuffer commands = record(d);
     if (!commands) return 0;
-    vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->pipeline);
-    if (p->bytes) vkCmdPushConstants(commands, p->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, p->bytes, arguments);
+    uint64_t address = by_address ? place_arguments(d, arguments, p->bytes) : 0;
+    if (by_address && !address) return 0;
+    if (d->bound != p->pipeline) vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->pipeline);
+    d->bound = p->pipeline;
+    if (p->bytes)
+        vkCmdPushConstants(commands, p->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, by_address ? sizeof address : p->bytes,
+                           by_address ? &address : arguments);
     vkCmdDispatch(commands, x, y, z);
-    return submit(d, commands);
+    return 1;
 }
 
-/* Times. A stamp is taken when everything before it is finished; the last STAMPS of them can be read. */
-
-EXPORT int64_t foundry_vulkan_stamp(Device *d) {
-    VkCommandBuffer commands = begin(d);
-    if (!commands) return -1;
-    uint32_t slot = (uint32_t)(d->next_stamp % STAMPS);
-    vkCmdResetQueryPool(commands, d->stamps, slot, 1);
-    vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, d->stamps, slot);
-    return submit(d, commands) ? (int64_t)d->next_stamp++ : -1;
+/* Launch a kernel; returns the number of its batch. If the device takes fewer workgroups along x than a grid may have,
+ * the last argument is the number of the first one, an int32, and a large grid is launched in parts. */
+EXPORT uint64_t foundry_vulkan_launch(Device *d, const Pipeline *p, uint32_t x, uint32_t y, uint32_t z, void *arguments) {
+    if (p->bytes > MOST_ARGUMENTS) return failed("a kernel has %u bytes of arguments", p->bytes), 0;
+    if (!enter(d)) return 0;
+    uint32_t most = d->most_groups[0] < INT32_MAX ? (uint32_t)d->most_groups[0] : INT32_MAX;
+    for (uint32_t first = 0; first < x; first += most) {
+        if (first) memcpy((char *)arguments + p->bytes - sizeof first, &first, sizeof first);
+        if (!dispatch(d, p, x - first < most ? x - first : most, y, z, arguments)) return not_recorded(d);
+    }
+    return recorded(d);
 }
 
-EXPORT int foundry_vulkan_read_stamp(Device *d, int64_t stamp, uint64_t *ticks) {
-    if (stamp < 0 || (uint64_t)stamp >= d->next_stamp || d->next_stamp - (uint64_t)stamp > STAMPS)
-        return failed("this time is not kept any more"), 0;
-    return !bad(vkGetQueryPoolResults(d->device, d->stamps, (uint32_t)(stamp % STAMPS), 1, sizeof *ticks, ticks, sizeof *ticks,
-                                      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT), "a time");
+/* Times, in slots that the caller counts. A stamp is taken when everything before it has finished. */
+
+EXPORT uint64_t foundry_vulkan_stamp(Device *d, uint32_t slot) {
+    if (slot >= STAMPS * STAMP_POOLS) return failed("there are too many events"), 0;
+    if (!enter(d)) return 0;
+    VkQueryPool *pool = &d->stamps[slot / STAMPS];
+    VkQueryPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                  .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                  .queryCount = STAMPS};
+    if (!*pool && bad(vkCreateQueryPool(d->device, &info, NULL, pool), "the timestamps")) return not_recorded(d);
+    VkCommandBuffer commands = record(d);
+    if (!commands) return not_recorded(d);
+    vkCmdResetQueryPool(commands, *pool, slot % STAMPS, 1);
+    vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, *pool, slot % STAMPS);
+    return recorded(d);
 }
 
-/* The driver's compiled kernels, to keep on disk. With a null pointer, returns how many bytes there are. */
-EXPORT size_t foundry_vulkan_cache(Device *d, void *data, size_t bytes) {
-    return bad(vkGetPipelineCacheData(d->device, d->cache, &bytes, data), "the pipeline cache") ? 0 : bytes;
+/* Read a stamp whose batch has finished, in ticks. */
+EXPORT int foundry_vulkan_read_stamp(Device *d, uint32_t slot, uint64_t *ticks) {
+    VkResult result = vkGetQueryPoolResults(d->device, d->stamps[slot / STAMPS], slot % STAMPS, 1, sizeof *ticks, ticks,
+                                            sizeof *ticks, VK_QUERY_RESULT_64_BIT);
+    *ticks &= d->stamp_mask;
+    if (result == VK_NOT_READY) return failed("the device took no time"), 0;
+    return !bad(result, "a time");
 }

@@ -25,7 +25,8 @@ class Simt(NamedTuple):
 
     Attributes:
         module: the binary.
-        offsets: where each argument, and for Vulkan each table, is in the block of arguments, in bytes.
+        offsets: where each argument, and for Vulkan each table and what ShaderWorkgroup adds, is in the
+            block of arguments, in bytes.
         tables: how many tables the kernel takes: the launch's log, if there are sites, and 16 bytes that can always be
             read, if it loads under a mask.
         argument_bytes: size of that block.

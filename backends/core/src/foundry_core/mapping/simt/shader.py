@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..base.mlir import WIDTHS, Reg
 from .target import SimtTarget
 from .words import STORAGE, Module
@@ -20,7 +22,11 @@ _BUFFERS, _WORKGROUP, _AVAILABLE, _VISIBLE = 0x40, 0x100, 0x2000, 0x4000
 
 
 class ShaderWorkgroup(Workgroup):
-    """What invocations are to a Vulkan device. Arguments are push constants."""
+    """What invocations are to a Vulkan device.
+
+    Arguments are push constants. If they are more than the device takes, the only one is the address of a block that
+    has them. If a grid may be launched in parts, its extents and the number of the part's first program along x follow.
+    """
 
     aligned = _ALIGNED | _NON_PRIVATE
     shared = (_NON_PRIVATE,)
@@ -31,6 +37,8 @@ class ShaderWorkgroup(Workgroup):
     def __init__(self, target: SimtTarget) -> None:
         super().__init__(target, Module(_VERSION, _ADDRESSING, _MEMORY, "GLSL.std.450"))
         self._globals: list[int] = []
+        self._extents: list[Reg] = []
+        self._first: Reg | None = None
         self._views: dict[tuple[str, int], int] = {}
         for capability in ("Shader", "VulkanMemoryModel", "PhysicalStorageBufferAddresses", "Int64"):
             self.module.capability(capability)
@@ -44,30 +52,48 @@ class ShaderWorkgroup(Workgroup):
         void = m.type("Void")
         m.do("Function", void, self._function, 0, m.type("Function", void))
         code.label()
-        if not self._parameters:
+        for _ in range(4 * self._target.in_parts):
+            self.parameter("i32")
+        if self.argument_bytes <= self._target.argument_bytes:
+            found = self._pushed(self._parameters)
+        else:
+            (base,), found = self._pushed([("i64", 0)]), []
+            for elem, offset in self._parameters:
+                address = code.binary("arith.addi", base, code.integer(offset, "i64"))
+                found += self.load(address, elem, 1, max(1, WIDTHS[elem] // 8))
+        if self._target.in_parts:
+            *found, x, y, z, self._first = found
+            self._extents = [x, y, z]
+        return found
+
+    def _pushed(self, parameters: Sequence[tuple[str, int]]) -> list[Reg]:
+        """Read push constants of these types at these offsets."""
+        m, code = self.module, self.code
+        if not parameters:
             return []
-        types = [code.type(elem) for elem, _ in self._parameters]
-        for elem, _ in self._parameters:
+        types = [code.type(elem) for elem, _ in parameters]
+        for elem, _ in parameters:
             if elem in ("i8", "i16"):
                 m.capability({"i8": "StoragePushConstant8", "i16": "StoragePushConstant16"}[elem])
         block = m.type("Struct", *types, apart="arguments")
         m.decorate(block, _BLOCK)
-        for number, (_, offset) in enumerate(self._parameters):
+        for number, (_, offset) in enumerate(parameters):
             m.decorate_member(block, number, _OFFSET, offset)
         variable = m.variable(m.type("Pointer", STORAGE["PushConstant"], block), "PushConstant")
         self._globals.append(variable)
         found = []
-        for number, ((elem, _), type) in enumerate(zip(self._parameters, types, strict=True)):
+        for number, ((elem, _), type) in enumerate(zip(parameters, types, strict=True)):
             pointer = m.type("Pointer", STORAGE["PushConstant"], type)
             at = m.result("AccessChain", pointer, variable, code.id(code.integer(number, "i32")))
             found.append(Reg(f"%{m.result('Load', type, at)}", elem))
         return found
 
     def program_id(self, axis: int) -> Reg:
-        return self._component(_WORKGROUP_ID, "i32", axis)
+        number = self._component(_WORKGROUP_ID, "i32", axis)
+        return self.code.binary("arith.addi", number, self._first) if self._first and axis == 0 else number
 
     def num_programs(self, axis: int) -> Reg:
-        return self._component(_NUM_WORKGROUPS, "i32", axis)
+        return self._extents[axis] if self._extents else self._component(_NUM_WORKGROUPS, "i32", axis)
 
     def _lane(self) -> Reg:
         self.module.capability("GroupNonUniform")

@@ -30,6 +30,7 @@ class SimtTarget:
         workgroup_bytes: the workgroup memory that a program may use.
         argument_bytes: how many bytes of arguments a launch can pass.
         fuses: the widths of floats on which its fused multiply and add rounds once.
+        in_parts: whether a grid may have more programs along x than the device takes in a dispatch.
         exponentiates: whether its exp2 of an f32 errs by 2 units in the last place at most, as NVIDIA's does.
         preserves_denormals, preserves_special, rounds_to_nearest: the widths of floats for which the device can be told
             to keep subnormals; to keep signed zeros, infinities and NaNs; to round to nearest, ties to even.
@@ -45,6 +46,7 @@ class SimtTarget:
     workgroup_bytes: int = 48 << 10
     argument_bytes: int = 128
     fuses: tuple[int, ...] = (32, 64)
+    in_parts: bool = False
     exponentiates: bool = False
     preserves_denormals: tuple[int, ...] = ()
     preserves_special: tuple[int, ...] = ()

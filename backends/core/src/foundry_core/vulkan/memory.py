@@ -1,0 +1,180 @@
+"""Memory of a Vulkan device, and memory of the host that the device reaches, divided into blocks.
+
+vkAllocateMemory is slow, and a device allows a limited number of allocations, such as 4096. So small blocks are parts
+of slabs, and a block that is not used any more is kept for the next one of its size. The device works in order: its own
+memory is used again at once. Memory that the host writes to is used again when the device has finished with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import defaultdict, deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from .library import VulkanError, library
+
+if TYPE_CHECKING:
+    from .device import Device
+
+_SMALL = 1 << 20
+_SLAB = 8 << 20
+# Addresses are multiples of this; Triton wants 16 at least.
+_ALIGNMENT = 256
+
+
+class DeviceMemoryError(VulkanError):
+    """The device has no memory left, or cannot have so much at once."""
+
+
+class Block(NamedTuple):
+    """A part of a VkBuffer: `handle` for library(), and where it begins in it."""
+
+    handle: int
+    offset: int
+    size: int
+    address: int
+    mapped: int | None
+
+
+class Memory:
+    """What a process has of a device's memory.
+
+    Attributes:
+        held: bytes that are allocated, used or not.
+        allocations: how many of them there are.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._lock = threading.Lock()
+        # A destructor may run anywhere, also while the lock is held: it only appends here.
+        self._returned: deque[tuple[bool, Block]] = deque()
+        # By kind and size: blocks, each with the last batch that may use it.
+        self._free: dict[tuple[bool, int], deque[tuple[int, Block]]] = defaultdict(deque)
+        self._slabs: dict[bool, tuple[Block, int]] = {}
+        self.held = 0
+        self.allocations = 0
+
+    def take(self, size: int, *, of_host: bool) -> Block:
+        """Return a block of at least `size` bytes, with any content.
+
+        Raises:
+            DeviceMemoryError: there is no memory left.
+        """
+        rounded = _rounded(size)
+        if rounded > self._device.properties.most_buffer >= size:
+            rounded = size
+        with self._lock:
+            self._collect()
+            free = self._free[of_host, rounded]
+            if free and (not of_host or free[0][0] <= library().finished(self._device.handle)):
+                return free.popleft()[1]
+            if rounded > _SMALL:
+                return self._allocate(rounded, of_host)
+            slab, used = self._slabs.get(of_host, (None, _SLAB))
+            if slab is None or used + rounded > _SLAB:
+                slab, used = self._allocate(_SLAB, of_host), 0
+            self._slabs[of_host] = slab, used + rounded
+            mapped = slab.mapped and slab.mapped + used
+            return Block(slab.handle, used, rounded, slab.address + used, mapped)
+
+    def give(self, block: Block, *, of_host: bool) -> None:
+        """Take a block back that no later command uses."""
+        self._returned.append((of_host, block))
+
+    def _collect(self) -> None:
+        if not self._returned:
+            return
+        number = library().recorded(self._device.handle)
+        while self._returned:
+            of_host, block = self._returned.popleft()
+            self._free[of_host, block.size].append((number, block))
+
+    def _allocate(self, size: int, of_host: bool) -> Block:
+        known = self._device.properties
+        handle, why = None, "it is more than a buffer may have"
+        if size <= known.most_buffer:
+            handle = library().allocate(self._device.handle, size, of_host)
+            why = "" if handle else library().why()
+        if why and size <= known.most_buffer:
+            self._device.check_state()
+            self._release()
+            handle = library().allocate(self._device.handle, size, of_host)
+        if not handle:
+            raise DeviceMemoryError(
+                f"{size} bytes cannot be allocated on {self._device.name}",
+                why=f"{why}. This process holds {self.held} bytes in {self.allocations} allocations. The device has "
+                f"{known.memory_bytes} bytes; it allows {known.most_buffer} in a buffer, {known.most_allocation} in "
+                f"an allocation, and {known.allocations} allocations",
+                next="delete DeviceTensors that are not needed, use smaller arrays, or end other processes on it",
+            )
+        self.held += size
+        self.allocations += 1
+        return Block(handle, 0, size, library().address(handle), library().mapped(handle))
+
+    def _release(self) -> None:
+        """Free what is not used, except parts of slabs."""
+        gc.collect()
+        with suppress(VulkanError):
+            self._device.wait()
+            self._collect()
+            for (_, size), free in self._free.items():
+                while size > _SMALL and free:
+                    library().free(self._device.handle, free.popleft()[1].handle)
+                    self.held -= size
+                    self.allocations -= 1
+
+
+def _rounded(size: int) -> int:
+    """Return a size from 8 to each power of two, so that blocks fit later requests; at most an eighth is lost."""
+    step = max(_ALIGNMENT, 1 << max(0, size.bit_length() - 4))
+    return max(1, -(-size // step)) * step
+
+
+class Buffer:
+    """Memory that the device reaches.
+
+    Args:
+        of_host: whether it is memory of the host, which is mapped.
+
+    Attributes:
+        address: the address as kernels see it.
+        mapped: the address in the host's memory, or None.
+        handle, offset: its place for the copies of library().
+        size: in bytes.
+
+    Raises:
+        DeviceMemoryError: there is no memory left.
+    """
+
+    def __init__(self, device: Device, size: int, *, of_host: bool) -> None:
+        self._memory, self._of_host = device.memory, of_host
+        self._block = device.memory.take(size, of_host=of_host)
+        self.size = size
+        self.handle, self.offset, _, self.address, self.mapped = self._block
+
+    def __del__(self) -> None:
+        if block := getattr(self, "_block", None):
+            self._memory.give(block, of_host=self._of_host)
+
+
+class SharedMemory:
+    """Memory of the process that the device sees where it is, until `close`.
+
+    Args:
+        low, high: addresses; multiples of the device's host_alignment.
+
+    Raises:
+        VulkanError: the device does not take it.
+    """
+
+    def __init__(self, device: Device, low: int, high: int) -> None:
+        self._device = device
+        self.handle = device.check(library().share(device.handle, low, high - low), "arrays cannot be shared")
+        self.address = library().address(self.handle)
+
+    def close(self) -> None:
+        """Take it away from the device, which must have finished with it."""
+        library().free(self._device.handle, self.handle)
