@@ -171,3 +171,51 @@ def test_a_lock_keeps_programs_out_of_each_others_way() -> None:
     lock, total = np.zeros(1, np.int32), np.zeros(1, np.int32)
     launch(spin_lock, (64,), lock, total, 3)
     assert (lock[0], total[0]) == (0, 192)
+
+
+@triton.jit
+def change_tiles(out, x, OP: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i = tl.program_id(0) - 1
+    v = tl.load(x + i + 1) + tl.arange(0, M)[:, None].to(x.dtype.element_ty) + tl.zeros([M, N], x.dtype.element_ty)
+    a = tl.make_tensor_descriptor(out, shape=[ROWS, COLUMNS], strides=[COLUMNS, 1], block_shape=[M, N])
+    if OP == "add":
+        a.atomic_add([i * 2, i * 4], v)
+    elif OP == "max":
+        a.atomic_max([i * 2, i * 4], v)
+    elif OP == "min":
+        a.atomic_min([i * 2, i * 4], v)
+    elif OP == "and":
+        a.atomic_and([i * 2, i * 4], v)
+    elif OP == "or":
+        a.atomic_or([i * 2, i * 4], v)
+    else:
+        tl.static_assert(OP == "xor")
+        a.atomic_xor([i * 2, i * 4], v)
+
+
+# Those of CASES that the front end accepts of a descriptor.
+OF_DESCRIPTORS = [
+    (op, dtype)
+    for op, dtype in CASES
+    if (op == "add" and dtype not in ("i64", "f64")) or (op != "add" and dtype[0] in "iu")
+]
+
+
+@pytest.mark.operation("atomic_{op} of a descriptor")
+@pytest.mark.skipif(not hasattr(tl, "make_tensor_descriptor"), reason="this release of Triton has no descriptors")
+@pytest.mark.parametrize(("op", "dtype"), OF_DESCRIPTORS)
+def test_descriptors_change_tiles_that_overlap_and_reach_over_the_edges(op: str, dtype: str) -> None:
+    """Seven programs change tiles of 4 x 8 elements, each two rows and four columns after the one before."""
+    rows, columns, m, n = 10, 24, 4, 8
+    random = np.random.default_rng(17)
+    x = random.integers(0, 9, 7).astype(DTYPES[dtype])
+    out = poisoned(rows, columns, dtype=DTYPES[dtype])
+    reference = random.integers(0, 9, (rows, columns)).astype(DTYPES[dtype])
+    out.fill(reference)
+    launch(change_tiles, (7,), out, x, OP=op, ROWS=rows, COLUMNS=columns, M=m, N=n)
+    for program in range(7):
+        for i, j in np.ndindex(m, n):
+            at = 2 * (program - 1) + i, 4 * (program - 1) + j
+            if 0 <= at[0] < rows and 0 <= at[1] < columns:
+                reference[at] = OPERATIONS[op](reference[at], x[program] + x.dtype.type(i))
+    check(out, reference)

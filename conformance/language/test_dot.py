@@ -218,7 +218,7 @@ def unpacked(array: np.ndarray, axis: int) -> np.ndarray:
 @pytest.mark.parametrize("along_k", [(True, True), (False, True), (True, False), (False, False)])
 def test_products_of_scaled_e2m1(along_k: tuple[bool, bool]) -> None:
     """Two numbers in a byte are neighbours along K, or along the other dimension."""
-    m, n, k = 32, 16, 128
+    m, n, k = 16, 16, 64
     random = np.random.default_rng(11)
     a = random.integers(0, 256, (m, k // 2) if along_k[0] else (m // 2, k), np.uint8)
     b = random.integers(0, 256, (k // 2, n) if along_k[1] else (k, n // 2), np.uint8)

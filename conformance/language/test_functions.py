@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,6 +206,74 @@ def test_autotune_and_heuristics(n: int) -> None:
     tuned[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](Tensor(x), Tensor(out.array), n)
     with np.errstate(all="ignore"):
         check(out, x.astype(np.float64) + 1)
+
+
+@triton.jit
+def incremented(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+@pytest.mark.operation("JITFunction.warmup")
+def test_a_warm_up_compiles_and_launches_nothing() -> None:
+    from foundry_core.tensor import Tensor
+
+    x, out = operand(np.int32, 1, 64), poisoned(64, dtype=np.int32)
+    before = out.array.copy()
+    compiled = incremented.warmup(Tensor(x), Tensor(out.array), 64, BLOCK=32, grid=(2,))
+    np.testing.assert_array_equal(out.array, before)
+    assert incremented[(2,)](Tensor(x), Tensor(out.array), 64, BLOCK=32) is compiled
+    with np.errstate(over="ignore"):
+        check(out, x + 1)
+
+
+@triton.jit
+def its_block(out, n, BLOCK: tl.constexpr):
+    tl.store(out + tl.arange(0, 16), n + tl.full([16], BLOCK, tl.int32))
+
+
+def tune(**options: Any) -> tuple[list[int], int]:
+    """Tune a kernel that stores its block, where larger blocks count as faster.
+
+    Returns:
+        The blocks that were timed, and the one that was chosen.
+    """
+    from foundry_core.tensor import Tensor
+
+    out, timed = poisoned(16, dtype=np.int32), []
+
+    def bench(call: Callable[[], Any], quantiles: Any) -> list[float]:
+        call()
+        timed.append(int(out.array[0]))
+        return [1 / timed[-1]] * 3
+
+    configs = [triton.Config({"BLOCK": block}) for block in (16, 32, 64, 128)]
+    tuned = triton.autotune(configs=configs, key=["n"], do_bench=bench, **options)(its_block)
+    for _ in range(2):  # the second launch takes the choice of the first
+        tuned[(1,)](Tensor(out.array), 0)
+    check(out, np.full(16, tuned.best_config.kwargs["BLOCK"]))
+    return timed, int(out.array[0])
+
+
+@pytest.mark.operation("triton.autotune")
+def test_autotune_times_the_configurations_that_pruning_leaves() -> None:
+    def small(configs: list[Any], arguments: dict[str, Any], **_: Any) -> list[Any]:
+        return [each for each in configs if each.kwargs["BLOCK"] < 128 + arguments["n"]]
+
+    def slowest(BLOCK: int, **_: Any) -> float:
+        return float(BLOCK)
+
+    assert tune() == ([16, 32, 64, 128], 128)
+    assert tune(prune_configs_by={"early_config_prune": small}) == ([16, 32, 64], 64)
+    assert tune(prune_configs_by={"perf_model": slowest, "top_k": 2}) == ([16, 32], 32)
+
+
+@pytest.mark.operation("triton.autotune")
+@pytest.mark.skipif(not hasattr(triton, "knobs"), reason="this release of Triton keeps no results of autotune")
+def test_autotune_reads_its_results_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    assert tune(cache_results=True) == ([16, 32, 64, 128], 128)
+    assert tune(cache_results=True) == ([], 128)
 
 
 tuples_only = pytest.mark.skipif(not hasattr(tl, "tuple"), reason="this release of Triton has no tuples as arguments")

@@ -77,7 +77,7 @@ SPECIAL: dict[str, Any] = {
     "tl.ceil": np.ceil,
     "tl.abs": np.abs,
     "tl.sin": lambda x: np.where(np.isinf(x), np.nan, x),
-    "tl.cos": lambda x: np.where(np.isinf(x), np.nan, 1.0),
+    "tl.cos": lambda x: np.where(np.isfinite(x), 1.0, np.nan),
     "tl.erf": lambda x: np.where(np.isinf(x), np.copysign(1, x), x),
 }
 

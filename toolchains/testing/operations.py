@@ -135,7 +135,7 @@ def _column(kind: str) -> tuple[int, str]:
 
 
 def _code(operation: str) -> str:
-    return f"`{operation}`".replace("|", "\\|") if re.search(r"[^\w ,-]|_", operation) else operation
+    return f"`{operation}`".replace("|", "\\|") if re.search(r"[^\w ,-]|_| - ", operation) else operation
 
 
 def _shown(cell: Cell | None, notes: dict[tuple[str, ...], int]) -> str:

@@ -122,3 +122,44 @@ def test_the_code_of_a_sort_does_not_grow_with_the_tile() -> None:
     # One for the stages that sort in turns upwards and downwards, one for the last stage.
     assert text.count('tile.pairs"') == 2 and "tt.reduce" not in text
     assert len(to_mlir(text).splitlines()) < 200
+
+
+@triton.jit
+def swap_both(x, ids, flip, BIT: tl.constexpr):
+    shape: tl.constexpr = [x.numel // 2 // 2**BIT, 2, 2**BIT]
+    y, j, right = tl.reshape(x, shape), tl.reshape(ids, shape), tl.arange(0, 2)[None, :, None]
+    left_x = tl.reshape(tl.broadcast_to(tl.sum(y * (1 - right), 1)[:, None, :], shape).to(x.dtype), x.shape)
+    right_x = tl.reshape(tl.broadcast_to(tl.sum(y * right, 1)[:, None, :], shape).to(x.dtype), x.shape)
+    left_j = tl.reshape(tl.broadcast_to(tl.sum(j * (1 - right), 1)[:, None, :], shape), x.shape)
+    right_j = tl.reshape(tl.broadcast_to(tl.sum(j * right, 1)[:, None, :], shape), x.shape)
+    swap = (left_x > right_x) != flip
+    a, b, c = left_x.to(tl.int16, bitcast=True), right_x.to(tl.int16, bitcast=True), x.to(tl.int16, bitcast=True)
+    c ^= tl.where(swap, a ^ b, 0)
+    ids ^= tl.where(swap, left_j ^ right_j, 0)
+    return c.to(x.dtype, bitcast=True), ids
+
+
+@triton.jit
+def sort_with_index(x, out, index, M: tl.constexpr, STAGES: tl.constexpr):
+    N: tl.constexpr = 2**STAGES
+    i = tl.arange(0, N)[None, :]
+    at = tl.arange(0, M)[:, None] * N + i
+    v, ids = tl.load(x + at), at - at + i
+    for stage in tl.static_range(1, STAGES + 1):
+        for step in tl.static_range(stage):
+            v, ids = swap_both(v, ids, ((at >> stage) & 1 if stage < STAGES else at * 0) != 0, stage - 1 - step)
+    tl.store(out + at, v)
+    tl.store(index + at, ids)
+
+
+def test_a_users_sort_of_numbers_and_their_indices_becomes_one_operation() -> None:
+    m, n = 2, 16
+    x = np.stack([np.random.default_rng(4).permutation(n) for _ in range(m)]).astype(np.float16)
+    out, index = poisoned(m, n, dtype=x.dtype), poisoned(m, n, dtype=np.int32)
+    sort_with_index[(1,)](Tensor(x), Tensor(out), Tensor(index), M=m, STAGES=4)
+    np.testing.assert_array_equal(out, np.sort(x, 1))
+    np.testing.assert_array_equal(index, np.argsort(x, 1))
+    types = {"x": "*fp16", "out": "*fp16", "index": "*i32"}
+    text = structured(sort_with_index, types, {"M": m, "STAGES": 4})
+    # One for the stages that sort in turns upwards and downwards, one for the last stage.
+    assert text.count('tile.pairs"') == 2 and "tt.reduce" not in text

@@ -36,6 +36,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -193,26 +194,32 @@ class CheckOp(IRDLOperation):
 
 @irdl_op_definition
 class PairsOp(IRDLOperation):
-    """Steps that each replace all pairs of a tile's elements by the two results of a region.
+    """Steps that each replace all pairs of elements of one or several tiles by the results of a region.
 
     In a step, the elements of a pair are p and p + (1 << bit) in row-major order, where bit `bit` of p is 0. The
-    region's block takes both and a condition: bit `flip` of p, or false if `flip` is -1. The shape of the result may be
-    another one than that of the source.
+    region's block takes element p of each tile, then the other element of each tile, and a condition: bit `flip` of p,
+    or false if `flip` is -1. It returns the new elements in the same order. The shape of a result may be another one
+    than that of its source.
     """
 
     name = "tile.pairs"
-    src = operand_def(TensorType)
+    srcs = var_operand_def(TensorType)
     bits = prop_def(DenseArrayBase)
     flips = prop_def(DenseArrayBase)
     function = region_def("single_block")
-    result = result_def(TensorType)
+    res = var_result_def(TensorType)
     traits = traits_def(RecursiveMemoryEffect())
 
     def __init__(
-        self, src: SSAValue, bits: Sequence[int], flips: Sequence[int], function: Region, result: Attribute
+        self,
+        srcs: Sequence[SSAValue],
+        bits: Sequence[int],
+        flips: Sequence[int],
+        function: Region,
+        results: Sequence[Attribute],
     ) -> None:
         numbers = {"bits": DenseArrayBase.from_list(i64, bits), "flips": DenseArrayBase.from_list(i64, flips)}
-        super().__init__(operands=[src], properties=numbers, regions=[function], result_types=[result])
+        super().__init__(operands=[srcs], properties=numbers, regions=[function], result_types=[results])
 
     @property
     def steps(self) -> list[tuple[int, int]]:
@@ -222,7 +229,7 @@ class PairsOp(IRDLOperation):
 
 @irdl_op_definition
 class PairsReturnOp(IRDLOperation):
-    """The two new elements of a pair."""
+    """The new elements of a pair."""
 
     name = "tile.pairs_return"
     values = var_operand_def()

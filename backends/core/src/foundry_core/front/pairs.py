@@ -1,9 +1,10 @@
-"""Rewrites chains of steps that each combine the elements of a tile in pairs to one tile.pairs.
+"""Rewrites chains of steps that each combine the elements of tiles in pairs to one tile.pairs.
 
 A step computes a tile from another of as many elements, a power of two. Element p of the result depends only on
 elements p and p ^ (1 << i) of the source in row-major order, and on bits of p. Triton's library writes tl.sort,
 tl.topk, tl.bitonic_merge and tl.flip as such steps: reshapes to dimensions of extent 2, a reduction along one of them,
-and elementwise operations. Step by step, a sort of 256 elements would be 36 loops and as many tiles in memory.
+and elementwise operations. Step by step, a sort of 256 elements would be 36 loops and as many tiles in memory. A step
+may also compute several tiles from as many others: a sort of a user that moves indices along does.
 
 Nothing here knows a sort: each step becomes a function of two scalars and a condition, whatever it computes. Steps with
 the same function that follow each other become one operation, which a mapping writes as one nest of loops.
@@ -12,12 +13,13 @@ the same function that follow each other become one operation, which a mapping w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -28,8 +30,10 @@ from ..ops.elementwise import is_elementwise
 # Operations that only move elements.
 _MOVES = (tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp)
 _BITCASTS = (tt.BitcastOp, BitcastOp)
-# The operations of one step, at most. Triton's steps have about 20.
+# The operations of one step for each tile, at most. Triton's steps have about 20.
 _MOST = 64
+# The tiles of one step, at most: all orders of the results are tried.
+_TILES = 3
 # Where an element is: for each bit of its row-major index, from the highest, the number of the result's bit that it
 # equals, or one of these two constants.
 _ZERO, _ONE = -1, -2
@@ -46,7 +50,7 @@ def replace_pairs(body: Block) -> None:
                 _flatten(op)
         for op in block.ops:
             if isinstance(op, tile.PairsOp):
-                op.operands[0] = _reshaped(op.src)
+                op.operands = [_reshaped(src) for src in op.srcs]
 
 
 def _is_of_pairs(op: tt.ReduceOp) -> bool:
@@ -96,19 +100,19 @@ class _Step:
     """One step.
 
     Attributes:
-        source, result: the two tiles; as many elements of the same type.
-        nodes: the values between them, the result among them.
+        sources, results: the tiles before and after it, one of the same type for each; all have as many elements.
+        nodes: the values between them, the results among them.
         bit: which bit of the index differs between the elements of a pair.
         flip: the bit of the index that is the function's condition; -1 if it has none.
-        function: the expressions for the element whose bit is 0 and for the one whose bit is 1.
+        function: the expressions for each result's element whose bit is 0, and for those whose bit is 1.
     """
 
-    source: SSAValue
-    result: SSAValue
+    sources: tuple[SSAValue, ...]
+    results: tuple[SSAValue, ...]
     nodes: frozenset[SSAValue]
-    bit: int
-    flip: int
-    function: tuple[int, int]
+    bit: int = -1
+    flip: int = -1
+    function: tuple[int, ...] = ()
 
 
 class _Unfit(Exception):
@@ -173,16 +177,16 @@ class _Steps:
 
     def __init__(self, block: Block) -> None:
         self._order = {op: number for number, op in enumerate(block.ops)}
-        self._expressions = _Expressions()
+        self.expressions = _Expressions()
         self._leafless: dict[SSAValue, bool] = {}
 
     def replace(self) -> None:
         chains: list[list[_Step]] = []
         for step in self._found():
-            if chains and self._follows(chains[-1][-1], step):
-                chains[-1].append(step)
-            else:
+            if not chains or not self._extend(chains[-1], step):
                 chains.append([step])
+        for chain in chains:
+            self._complete(chain)
         # The last chain first: it may take the result of another one, which is replaced then.
         for chain in reversed(chains):
             self._write(chain)
@@ -200,58 +204,104 @@ class _Steps:
                     inner |= step.nodes
         return steps[::-1]
 
-    def _step(self, result: SSAValue) -> _Step | None:
-        found = self._between(result)
-        if found is None:
+    def _step(self, last: SSAValue) -> _Step | None:
+        """Return the step whose last value is given."""
+        size = _size(last)
+        if size < 2 or size & (size - 1):
             return None
-        source, nodes = found
-        size = _size(result)
-        if size < 2 or size & (size - 1) or _size(source) != size or _scalar(source.type) != _scalar(result.type):
+        results = {last}
+        while len(results) <= _TILES:
+            more = set[SSAValue]()
+            for sources, nodes in self._between(results):
+                more = self._others(nodes, last) - results
+                if more:
+                    break
+                found = self._made(sources, nodes)
+                if found is not None or len(sources) == 1:
+                    return found
+            if not more:
+                return None
+            results |= more
+        return None
+
+    def _made(self, sources: Sequence[SSAValue], nodes: frozenset[SSAValue]) -> _Step | None:
+        """Return the step between these tiles and those of the nodes that are used elsewhere."""
+        owners = self._owners(nodes)
+        results = [node for node in nodes if any(use.operation not in owners for use in node.uses)]
+        results.sort(key=self._place)
+        if len(results) != len(sources) or any(_size(each) != _size(sources[0]) for each in results):
             return None
+        step = _Step(tuple(sources), (), nodes)
+        orders = (self._with(step, order) for order in permutations(results))
+        return next((each for each in orders if each is not None), None)
+
+    def _with(self, step: _Step, results: tuple[SSAValue, ...]) -> _Step | None:
+        """Return a step with its results in an order, in which they have the types of the sources; None if unfit."""
+        if [_scalar(each.type) for each in step.sources] != [_scalar(each.type) for each in results]:
+            return None
+        size = _size(results[0])
         try:
-            bit = _Pairing(self._expressions, source, size).bit(result)
-            sides = [_Pairing(self._expressions, source, size, bit, side) for side in (_ZERO, _ONE)]
-            left, right = (side.of(result) for side in sides)
+            bit = _Pairing(self, step.sources, size).bit(results)
+            sides = [_Pairing(self, step.sources, size, bit, side) for side in (_ZERO, _ONE)]
+            function = tuple(side.of(each) for side in sides for each in results)
         except _Unfit:
             return None
         flips = {flip for side in sides for flip in side.flips}
         if len(flips) > 1:
             return None
-        return _Step(source, result, nodes, bit, flips.pop() if flips else -1, (left, right))
+        return replace(step, results=results, bit=bit, flip=flips.pop() if flips else -1, function=function)
 
-    def _between(self, result: SSAValue) -> tuple[SSAValue, frozenset[SSAValue]] | None:
-        """Return the one tile that a value is computed from by way of a reduction, and the values between them."""
-        waiting, nodes = {result}, set[SSAValue]()
-        is_reduced = False
-        while len(nodes) < _MOST:
+    def _between(self, results: set[SSAValue]) -> Iterator[tuple[list[SSAValue], frozenset[SSAValue]]]:
+        """Yield the tiles that values are computed from by way of reductions, nearest first, and the values between."""
+        waiting, nodes = set(results), set[SSAValue]()
+        size, is_reduced = _size(next(iter(results))), False
+        while len(nodes) < _MOST * len(results):
             value = max(waiting, key=self._place)
             waiting.remove(value)
             op = value.owner
             if not isinstance(op, Operation) or op not in self._order or len(op.results) != 1:
-                return None
+                return
             if not (is_elementwise(op) or isinstance(op, (*_MOVES, tt.ReduceOp))):
-                return None
-            if value is not result and any(use.operation not in self._owners(nodes) for use in value.uses):
-                return None
+                return
             nodes.add(value)
             is_reduced |= isinstance(op, tt.ReduceOp)
-            waiting |= {operand for operand in op.operands if not self._is_leafless(operand)}
-            if len(waiting) == 1 and is_reduced:
-                return waiting.pop(), frozenset(nodes)
+            waiting |= {operand for operand in op.operands if not self.is_leafless(operand)}
+            if not waiting:
+                return
+            # A tile, and a reshape of it, are one source. All sources come before the step, so that none depends on
+            # another one.
+            bases = {_reshaped(each): each for each in waiting}
+            if is_reduced and len(bases) <= _TILES and all(_size(each) == size for each in waiting):
+                sources, between = waiting, frozenset(nodes)
+                if len(bases) < len(waiting):
+                    sources, between = set(bases), between.union(*map(_reshapes, waiting))
+                if max(map(self._place, sources)) < min(map(self._place, between)):
+                    yield sorted(sources, key=self._place), between
             unary = all(isinstance(node.owner, (*_BITCASTS, tt.ReshapeOp)) for node in nodes)
-            if not waiting or (len(waiting) == 1 and not unary):
-                return None
-        return None
+            if len(waiting) == 1 and not is_reduced and not unary:
+                return
+
+    def _others(self, nodes: frozenset[SSAValue], last: SSAValue) -> set[SSAValue]:
+        """Return what else is computed from these values before the last one: other results of the step."""
+        owners, pending, found = self._owners(nodes), list(nodes), set[SSAValue]()
+        while pending:
+            for use in pending.pop().uses:
+                user = use.operation
+                if user not in owners and self._order.get(user, len(self._order)) < self._place(last):
+                    owners.add(user)
+                    found |= set(user.results)
+                    pending += user.results
+        return {value for value in found if any(use.operation not in owners for use in value.uses)}
 
     def _place(self, value: SSAValue) -> int:
         """Return the place of a value's operation in the block; -1 if it is in another one."""
         return self._order.get(value.owner, -1) if isinstance(value.owner, Operation) else -1
 
     @staticmethod
-    def _owners(values: set[SSAValue]) -> set[Operation | Block]:
-        return {value.owner for value in values}
+    def _owners(values: frozenset[SSAValue]) -> set[Operation]:
+        return {value.owner for value in values if isinstance(value.owner, Operation)}
 
-    def _is_leafless(self, value: SSAValue) -> bool:
+    def is_leafless(self, value: SSAValue) -> bool:
         """Return whether a value is a scalar, or depends on scalars and on the index only."""
         if value not in self._leafless:
             op = value.owner
@@ -259,42 +309,86 @@ class _Steps:
                 self._leafless[value] = True
             else:
                 moved = is_elementwise(op) or isinstance(op, _MOVES)
-                self._leafless[value] = moved and all(map(self._is_leafless, op.operands))  # type: ignore[union-attr]
+                self._leafless[value] = moved and all(map(self.is_leafless, op.operands))  # type: ignore[union-attr]
         return self._leafless[value]
 
-    @staticmethod
-    def _follows(before: _Step, step: _Step) -> bool:
-        """Return whether a step takes the result of the one before, and nothing else does."""
-        source, users = step.source, {node.owner for node in step.nodes}
-        while source is not before.result:
-            op = source.owner
-            if not isinstance(op, tt.ReshapeOp) or any(use.operation not in users for use in source.uses):
-                return False
-            source, users = op.src, {op}
-        moved = {use.operation for use in source.uses} - users
-        return not moved and before.function == step.function
+    def _extend(self, chain: list[_Step], step: _Step) -> bool:
+        """Append a step to a chain if it takes the chain's results, nothing else does, and its function is the same."""
+        before = chain[-1]
+        taken = self._taken(before, step)
+        if taken is None:
+            return False
+        # The order of the first step's results is not known before the second one: that of their sources.
+        for order in permutations(before.results) if len(chain) == 1 else (before.results,):
+            first = self._with(before, order)
+            if first is None:
+                continue
+            following = replace(step, sources=tuple(taken[result] for result in order))
+            for results in permutations(step.results):
+                second = self._with(following, results)
+                if second is not None and second.function == first.function:
+                    chain[-1:] = [first, second]
+                    return True
+        return False
+
+    def _complete(self, chain: list[_Step]) -> None:
+        """Add the step before a chain if one source of it depends on the index only, as indices to be sorted do."""
+        results = chain[0].sources
+        if len(results) < 2 or any(self._place(each) < 0 for each in results):
+            return
+        for sources, nodes in self._between(set(results)):
+            owners = self._owners(nodes)
+            used = {node for node in nodes if any(use.operation not in owners for use in node.uses)}
+            if used != set(results) or len(sources) != len(results) - 1:
+                continue
+            operands = {_reshaped(operand): None for operation in owners for operand in operation.operands}
+            for each in operands:
+                if not self.is_leafless(each) or _size(each) != _size(results[0]):
+                    continue
+                for order in permutations((*sources, each)):
+                    step = self._with(_Step(order, (), nodes), results)
+                    if step is not None and step.function == chain[0].function:
+                        chain.insert(0, step)
+                        return
+
+    def _taken(self, before: _Step, step: _Step) -> dict[SSAValue, SSAValue] | None:
+        """Return the source that each result of the step before is; None if something else takes a result."""
+        found = {}
+        for source in step.sources:
+            value, users = source, self._owners(step.nodes)
+            while value not in before.results:
+                op = value.owner
+                if not isinstance(op, tt.ReshapeOp) or any(use.operation not in users for use in value.uses):
+                    return None
+                value, users = op.src, {op}
+            if {use.operation for use in value.uses} - users:
+                return None
+            found[value] = source
+        return found if len(found) == len(before.results) else None
 
     def _write(self, chain: list[_Step]) -> None:
         """Write one operation for a chain of steps with the same function; a single step of few dimensions stays."""
         if len(chain) < 2 and all(len(_shape(node)) <= 3 for node in chain[0].nodes):
             return
-        last, source = chain[-1].result, chain[0].source
-        owner = last.owner
+        results, sources = chain[-1].results, chain[0].sources
+        owner = max(results, key=self._place).owner
         assert isinstance(owner, Operation)
-        region = self._region(chain[0].function, _scalar(last.type))
-        op = tile.PairsOp(source, [step.bit for step in chain], [step.flip for step in chain], region, last.type)
+        region = self._region(chain[0].function, [_scalar(each.type) for each in results])
+        bits, flips = [step.bit for step in chain], [step.flip for step in chain]
+        op = tile.PairsOp(sources, bits, flips, region, [each.type for each in results])
         op.location = owner.location
         Builder(InsertPoint.before(owner)).insert(op)
-        last.replace_all_uses_with(op.result)
+        for old, new in zip(results, op.results, strict=True):
+            old.replace_all_uses_with(new)
 
-    def _region(self, function: tuple[int, int], element: Attribute) -> Region:
-        block = Block(arg_types=[element, element, i1])
+    def _region(self, function: Sequence[int], elements: Sequence[Attribute]) -> Region:
+        block = Block(arg_types=[*elements, *elements, i1])
         builder = Builder(InsertPoint.at_end(block))
         values: dict[int, SSAValue] = {}
 
         def written(number: int) -> SSAValue:
             if number not in values:
-                values[number] = write(self._expressions.nodes[number])
+                values[number] = write(self.expressions.nodes[number])
             return values[number]
 
         def write(node: _Node) -> SSAValue:
@@ -317,7 +411,7 @@ class _Steps:
 
 
 class _Pairing:
-    """Reads a step: which element of its source each of its values needs.
+    """Reads a step: which elements of its sources each of its values needs.
 
     Args:
         bit, side: the bit that is fixed, and its value; without them, all bits of the index are open.
@@ -327,10 +421,16 @@ class _Pairing:
     """
 
     def __init__(
-        self, expressions: _Expressions, source: SSAValue, size: int, bit: int = -1, side: int = _ZERO
+        self,
+        steps: _Steps,
+        sources: Sequence[SSAValue],
+        size: int,
+        bit: int = -1,
+        side: int = _ZERO,
     ) -> None:
-        self._expressions = expressions
-        self._source = source
+        self._expressions = steps.expressions
+        self._is_leafless = steps.is_leafless
+        self._sources = sources
         self._places = range(size.bit_length() - 2, -1, -1)
         self._start = tuple(side if place == bit else place for place in self._places)
         self._bit = bit
@@ -338,9 +438,10 @@ class _Pairing:
         self._known: dict[tuple[SSAValue, _Place], int] = {}
         self.flips: set[int] = set()
 
-    def bit(self, result: SSAValue) -> int:
-        """Return the one bit in which the elements that an element depends on differ."""
-        self.of(result)
+    def bit(self, results: Sequence[SSAValue]) -> int:
+        """Return the one bit in which the elements that elements of results depend on differ."""
+        for result in results:
+            self.of(result)
         if len(self._fixed) != 1:
             raise _Unfit
         return self._fixed.pop()
@@ -357,26 +458,18 @@ class _Pairing:
 
     def _read(self, value: SSAValue, place: _Place) -> int:
         make = self._expressions
-        if value is self._source:
-            return self._element(value, place)
+        if value in self._sources:
+            return self._element(self._sources.index(value), place)
         op = value.owner
         match op:
             case ConstantOp():
                 return make.constant(op)
             case tt.SplatOp():
                 return self._scalar(op.src)
-            case tt.MakeRangeOp():
-                return self._range(op, place)
-            case tt.ExpandDimsOp() | tt.ReshapeOp():
-                return self._at(op.src, place)
-            case tt.BroadcastOp():
-                parts = _parts(place, value)
-                kept = [part for part, extent in zip(parts, _shape(op.src), strict=True) if extent > 1]
-                return self._at(op.src, tuple(bit for part in kept for bit in part))
-            case tt.TransOp():
-                parts, order = _parts(place, value), list(op.order.get_values())
-                turned = [parts[order.index(d)] for d in range(len(order))]
-                return self._at(op.src, tuple(bit for part in turned for bit in part))
+            case tt.ExpandDimsOp() | tt.ReshapeOp() | tt.BroadcastOp() | tt.TransOp():
+                return self._at(*_moved(op, place))
+            case _ if self._is_of_index(value) and (bits := _bits(value, place)) is not None:
+                return self._number(bits, _scalar(value.type))
             case tt.ReduceOp():
                 return self._reduced(op, place)
             case Operation() if is_elementwise(op):
@@ -387,14 +480,19 @@ class _Pairing:
                 return make.operation(op, arguments)
         raise _Unfit
 
+    def _is_of_index(self, value: SSAValue) -> bool:
+        """Return whether a value depends on the index only, and is not computed from a source that does."""
+        operands = value.owner.operands if isinstance(value.owner, Operation) else ()
+        return self._is_leafless(value) and not any(_reshaped(operand) in self._sources for operand in operands)
+
     def _scalar(self, value: SSAValue) -> int:
         op = value.owner
         if isinstance(op, ConstantOp):
             return self._expressions.constant(op)
         return self._expressions.number(_Node(("value", value), value.type))
 
-    def _element(self, value: SSAValue, place: _Place) -> int:
-        """Return an element of the source: the one whose bit is 0 or the one whose bit is 1."""
+    def _element(self, slot: int, place: _Place) -> int:
+        """Return an element of a source: the one whose bit is 0 or the one whose bit is 1."""
         side = 0
         for bit, wanted in zip(place, self._places, strict=True):
             if bit == wanted:
@@ -403,26 +501,23 @@ class _Pairing:
                 raise _Unfit
             self._fixed.add(wanted)
             side = int(bit == _ONE)
-        return self._expressions.number(_Node(("argument", side), _scalar(value.type)))
+        source = self._sources[slot]
+        return self._expressions.number(_Node(("argument", slot + side * len(self._sources)), _scalar(source.type)))
 
-    def _range(self, op: tt.MakeRangeOp, place: _Place) -> int:
-        start, total = op.start.value.data, 0
-        make, open_bits = self._expressions, set[int]()
-        weight = 0
-        for bit in place:
-            total, weight = 2 * total + (bit == _ONE), 2 * weight
-            if bit >= 0:
-                open_bits.add(bit)
-                weight += 1
+    def _number(self, bits: _Place, type: Attribute) -> int:
+        """Return an integer of which some bits are bits of the index: all the same one."""
+        make, open_bits = self._expressions, {bit for bit in bits if bit >= 0}
+        low, high = (
+            sum((bit in ones) << n for n, bit in enumerate(reversed(bits))) for ones in ((_ONE,), (_ONE, *open_bits))
+        )
         if not open_bits:
-            return make.integer(start + total, i32)
+            return make.integer(low, type)
         if self._bit != -1:
             if len(open_bits) > 1:
                 raise _Unfit
             self.flips |= open_bits
-        flip = make.number(_Node(("argument", 2), i1))
-        values = [make.integer(number, i32) for number in (start + total + weight, start + total)]
-        return make.number(_Node(SelectOp, i32, (flip, *values)))
+        flip = make.number(_Node(("argument", 2 * len(self._sources)), i1))
+        return make.number(_Node(SelectOp, type, (flip, make.integer(high, type), make.integer(low, type))))
 
     def _reduced(self, op: tt.ReduceOp, place: _Place) -> int:
         axis = op.axis.value.data
@@ -445,6 +540,82 @@ class _Pairing:
                 raise _Unfit
             known[inner.results[0]] = self._expressions.operation(inner, [number(arg) for arg in inner.operands])
         raise _Unfit
+
+
+def _moved(op: tt.ExpandDimsOp | tt.ReshapeOp | tt.BroadcastOp | tt.TransOp, place: _Place) -> tuple[SSAValue, _Place]:
+    """Return the operand of an operation that moves elements, and which of its elements is at this place."""
+    match op:
+        case tt.BroadcastOp():
+            parts = _parts(place, op.result)
+            kept = [part for part, extent in zip(parts, _shape(op.src), strict=True) if extent > 1]
+            return op.src, tuple(bit for part in kept for bit in part)
+        case tt.TransOp():
+            parts, order = _parts(place, op.result), list(op.order.get_values())
+            turned = [parts[order.index(d)] for d in range(len(order))]
+            return op.src, tuple(bit for part in turned for bit in part)
+    return op.src, place
+
+
+def _bits(value: SSAValue, place: _Place) -> _Place | None:
+    """Return the bits of an integer that consists of bits of the index, from the highest; None if it is another one."""
+    op, type = value.owner, _scalar(value.type)
+    if not isinstance(type, IntegerType) or not isinstance(op, Operation):
+        return None
+    width = type.width.data
+    if isinstance(op, _MOVES):
+        return _bits(*_moved(op, place))
+    if isinstance(op, tt.SplatOp):
+        return _bits(op.src, ())
+    if isinstance(op, ConstantOp):
+        return None if op.splat is None else tuple(_ONE if op.splat >> n & 1 else _ZERO for n in reversed(range(width)))
+    if isinstance(op, tt.MakeRangeOp):
+        start = op.start.value.data
+        if start & ((1 << len(place)) - 1):
+            return None
+        above = tuple(_ONE if start >> n & 1 else _ZERO for n in reversed(range(len(place), width)))
+        return above + place
+    if not isinstance(op, arith.AndIOp | arith.OrIOp | arith.AddiOp | arith.MuliOp | arith.ShRUIOp | arith.ShRSIOp):
+        return None
+    a, b = _bits(op.lhs, place), _bits(op.rhs, place)
+    if a is None or b is None:
+        return None
+    match op:
+        case arith.AndIOp():
+            return _merged(a, b, _ONE, _ZERO)
+        case arith.OrIOp():
+            return _merged(a, b, _ZERO, _ONE)
+        case arith.AddiOp():
+            # Nothing is carried where one of two bits is 0.
+            return _merged(a, b, _ZERO, _ONE) if all(_ZERO in pair for pair in zip(a, b, strict=True)) else None
+    by = _whole(b)
+    if isinstance(op, arith.MuliOp):
+        return None if by is None or b.count(_ONE) != 1 else a[by.bit_length() - 1 :] + (_ZERO,) * (by.bit_length() - 1)
+    return None if by is None or by >= width or a[0] != _ZERO else (_ZERO,) * by + a[: width - by]
+
+
+def _merged(a: _Place, b: _Place, kept: int, forced: int) -> _Place | None:
+    """Return the bits of `a and b`, or of `a or b`: `kept` leaves the other bit, and `forced` is the result."""
+    found = []
+    for one, other in zip(a, b, strict=True):
+        if forced in (one, other):
+            found.append(forced)
+        elif kept in (one, other) or one == other:
+            found.append(other if one == kept else one)
+        else:
+            return None
+    return tuple(found)
+
+
+def _whole(bits: _Place) -> int | None:
+    """Return the number of constant bits."""
+    return None if max(bits) >= 0 else sum((bit == _ONE) << n for n, bit in enumerate(reversed(bits)))
+
+
+def _reshapes(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield a value and what it is a reshape of, without the last one."""
+    while isinstance(value.owner, tt.ReshapeOp):
+        yield value
+        value = value.owner.src
 
 
 def _scalar(type: Attribute) -> Attribute:

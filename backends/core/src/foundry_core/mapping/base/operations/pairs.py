@@ -1,4 +1,4 @@
-"""tile.pairs: all steps in one buffer, in nested loops over the steps and over the pairs."""
+"""tile.pairs: all steps in one buffer for each tile, in nested loops over the steps and over the pairs."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def ladders(steps: Sequence[tuple[int, int]]) -> Iterator[Ladder]:
 @statement(tile.PairsOp)
 def _pairs(program: Program, op: tile.PairsOp) -> None:
     t = program.text
-    buffer = program.own_buffer(op.src, op)
-    elements = replace(buffer, extents=(math.prod(buffer.extents),), order=(0,))
+    buffers = [program.own_buffer(src, op) for src in op.srcs]
+    elements = [replace(buffer, extents=(math.prod(buffer.extents),), order=(0,)) for buffer in buffers]
     function = Combination(program, op.function.block)
     for ladder in ladders(op.steps):
         with ExitStack() as opened:
@@ -66,16 +66,17 @@ def _pairs(program: Program, op: tile.PairsOp) -> None:
             turn = opened.enter_context(t.loop(t.integer(0), count, 1))
             bit = t.binary("arith.subi", first, turn)
             _step(program, elements, function, bit, flip if ladder.flip >= 0 else None)
-    shape = extents(op.result)
-    program.tiles.buffers[op.result] = replace(buffer, extents=shape, order=tuple(range(len(shape))))
+    for result, buffer in zip(op.results, buffers, strict=True):
+        shape = extents(result)
+        program.tiles.buffers[result] = replace(buffer, extents=shape, order=tuple(range(len(shape))))
 
 
-def _step(program: Program, elements: Buffer, function: Combination, bit: Reg, flip: Reg | None) -> None:
+def _step(program: Program, elements: Sequence[Buffer], function: Combination, bit: Reg, flip: Reg | None) -> None:
     """Write the loop over all pairs."""
     t, private, one = program.text, program.tiles.private, program.text.integer(1)
     distance = t.binary("arith.shli", one, bit)
     below = t.binary("arith.subi", distance, one)
-    with program.tiles.space.each((elements.extents[0] // 2,), 0, 1) as point:
+    with program.tiles.space.each((elements[0].extents[0] // 2,), 0, 1) as point:
         # Insert a 0 at the bit.
         (pair,) = point.index
         low = t.binary("arith.andi", pair, below)
@@ -84,6 +85,7 @@ def _step(program: Program, elements: Buffer, function: Combination, bit: Reg, f
         condition = t.integer(0, "i1")
         if flip is not None:
             condition = t.compare("ne", t.binary("arith.andi", t.binary("arith.shrui", left, flip), one), t.integer(0))
-        old = [private.read(elements, place) for place in places]
-        for place, value in zip(places, function.write(old[:1], [old[1], condition]), strict=True):
-            private.write(elements, place, value)
+        old, partner = ([private.read(each, place) for each in elements] for place in places)
+        cells = [(each, place) for place in places for each in elements]
+        for (each, place), value in zip(cells, function.write(old, [*partner, condition]), strict=True):
+            private.write(each, place, value)
