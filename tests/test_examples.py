@@ -57,3 +57,13 @@ def test_torchs_tensors_are_taken(tmp_path: Path) -> None:
     said = run(f"--results={tmp_path}", "spirv-torch", paths.BACKENDS / "spirv" / "examples" / "softmax_torch.py")
     # A sum of 781 terms in f32: each addition rounds, and no value is above 1.
     assert float(said.rpartition(" ")[2]) < 781 * 2**-24
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("target", ["spirv", "spirv-vulkan"])
+@pytest.mark.parametrize("example", ["matmul", "attention"])
+def test_the_same_example_runs_on_opencl_and_on_vulkan(target: str, example: str, tmp_path: Path) -> None:
+    said = run(f"--results={tmp_path}", target, paths.BACKENDS / "spirv" / "examples" / f"{example}.py")
+    assert ("CPU Vulkan device" if target == "spirv-vulkan" else "CPU OpenCL device") in said
+    # The example prints its largest error as a part of what is allowed; NaN is not below 1.
+    assert float(said.rpartition(" ")[2]) < 1
