@@ -12,6 +12,7 @@ from foundry_core.ran import Ran
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
+from foundry_core.vulkan.library import VulkanError
 from foundry_core.vulkan.logging import logging
 from foundry_core.vulkan.timing import VulkanInterface
 from triton.backends.compiler import GPUTarget
@@ -76,8 +77,25 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
                 why=f"{opened().name} takes {' x '.join(map(str, self._most))}",
                 next="use the first axis for the largest extent",
             )
+        if self.addresses:
+            self._refuse_copies(arguments)
         with logging(opened(), self.log) as log:
             self._launcher(grid, [*arguments, *log])
+
+    def _refuse_copies(self, arguments: Sequence[Any]) -> None:
+        """Refuse arrays of the host for a kernel that makes pointers of numbers.
+
+        Raises:
+            VulkanError: an argument is such an array.
+        """
+        pointers = (a for a, type in zip(arguments, self.parameters.types, strict=True) if type.startswith("*"))
+        if any(not isinstance(argument, DeviceTensor) for argument in pointers):
+            raise VulkanError(
+                f"kernel {self._metadata.name} makes pointers of numbers, which {opened().name} cannot follow",
+                why="data_ptr() of an array of the host is an address of the host, and a launch copies the array",
+                next="pass each array as a separate argument, or all of them as DeviceTensor "
+                "(foundry_core.vulkan.array)",
+            )
 
 
 def _calls(hook: Any) -> bool:

@@ -1,0 +1,34 @@
+"""Pointers that a kernel makes of numbers are addresses of the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.tensor import Tensor
+from foundry_core.vulkan.array import DeviceTensor
+from foundry_core.vulkan.library import VulkanError
+
+
+@triton.jit
+def followed(pointers, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(tl.load(pointers + i % 2).to(tl.pointer_type(tl.float32)) + i))
+
+
+def test_a_kernel_follows_addresses_of_the_device() -> None:
+    x, y = (np.random.default_rng(seed).standard_normal(64).astype(np.float32) for seed in (1, 2))
+    arrays = [DeviceTensor.of(x), DeviceTensor.of(y)]
+    pointers = DeviceTensor.of(np.array([array.data_ptr() for array in arrays]))
+    out = DeviceTensor.of(np.full(64, np.nan, np.float32))
+    followed[(1,)](pointers, out, N=64)
+    np.testing.assert_array_equal(out.numpy(), np.where(np.arange(64) % 2, y, x))
+
+
+def test_addresses_of_the_host_are_refused() -> None:
+    x, out = np.ones(64, np.float32), np.full(64, np.nan, np.float32)
+    pointers = np.array([Tensor(x).data_ptr()] * 2)
+    with pytest.raises(VulkanError, match="kernel followed makes pointers of numbers"):
+        followed[(1,)](Tensor(pointers), Tensor(out), N=64)
+    assert np.isnan(out).all()
