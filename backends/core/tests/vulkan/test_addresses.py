@@ -19,9 +19,9 @@ def followed(pointers, out, N: tl.constexpr):
 
 def test_a_kernel_follows_addresses_of_the_device() -> None:
     x, y = (np.random.default_rng(seed).standard_normal(64).astype(np.float32) for seed in (1, 2))
-    arrays = [DeviceTensor.of(x), DeviceTensor.of(y)]
-    pointers = DeviceTensor.of(np.array([array.data_ptr() for array in arrays]))
-    out = DeviceTensor.of(np.full(64, np.nan, np.float32))
+    arrays = [DeviceTensor.from_numpy(x), DeviceTensor.from_numpy(y)]
+    pointers = DeviceTensor.from_numpy(np.array([array.data_ptr() for array in arrays]))
+    out = DeviceTensor.from_numpy(np.full(64, np.nan, np.float32))
     followed[(1,)](pointers, out, N=64)
     np.testing.assert_array_equal(out.numpy(), np.where(np.arange(64) % 2, y, x))
 
