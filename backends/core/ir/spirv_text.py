@@ -19,6 +19,7 @@ _STORAGES = {number: name for name, number in STORAGE.items()}
 _WITHOUT_RESULT = {
     "Store": "iin*",
     "ControlBarrier": "iii",
+    "MemoryBarrier": "ii",
     "LoopMerge": "iin",
     "SelectionMerge": "in",
     "Branch": "i",

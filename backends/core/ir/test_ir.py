@@ -11,6 +11,7 @@ stage whose output it is about; a stage without a comment is not run.
 | WORKGROUP | MLIR for a work-group of 32 work-items |
 | TASKLET | MLIR for a tasklet of a DPU |
 | SIMT | SPIR-V for an invocation of Vulkan, in subgroups of 8, as spirv_text.py writes it; the file is TTGIR |
+| KERNEL | the same for an invocation of OpenCL, on a device without subgroup shuffles |
 
 A kernel that a stage refuses gives `refused: ` and the message. `python test_ir.py FILE STAGE` prints a stage's output.
 """
@@ -22,6 +23,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filecheck.finput import FInput
@@ -57,10 +59,10 @@ def plan(structured: str) -> str:
     )
 
 
-def simt(ttgir: str) -> str:
+def simt(ttgir: str, **known: Any) -> str:
     warps = re.search(r'"ttg.num-warps" = (\d+)', ttgir)
     assert warps is not None
-    return disassembled(lower(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=())).module)
+    return disassembled(lower(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=(), **known)).module)
 
 
 STAGES: dict[str, Callable[[str], str]] = {
@@ -70,6 +72,7 @@ STAGES: dict[str, Callable[[str], str]] = {
     "WORKGROUP": lambda text: to_work_group_mlir(text, WorkGroupTarget(vector_bytes=16, work_items=32)),
     "TASKLET": lambda text: to_tasklet_mlir(text, TaskletTarget()).text,
     "SIMT": simt,
+    "KERNEL": lambda text: simt(text, flavour="kernel", shuffles=False, halves=False),
 }
 
 
@@ -77,7 +80,7 @@ def output(text: str, stage: str) -> str:
     """Return what a stage makes of a kernel, or its refusal."""
     text = re.sub(r"^ *//.*\n", "", text, flags=re.MULTILINE)
     try:
-        return STAGES[stage](text if " tile." in text or stage == "SIMT" else to_structured(text))
+        return STAGES[stage](text if " tile." in text or stage in ("SIMT", "KERNEL") else to_structured(text))
     except LoweringError as refusal:
         return f"refused: {refusal}\n"
 

@@ -230,7 +230,7 @@ class Device:
                 why="the mapping needs pointers of 64 bits (CL_DEVICE_ADDRESS_BITS) and f64 (cl_khr_fp64)",
                 next="set FOUNDRY_SPIRV_MAPPING=workitem",
             )
-        size, shuffles = self._lanes
+        size, shuffles = self.lanes
         return SimtTarget(
             warp_size=size,
             workgroup_bytes=known.local_mem_size,
@@ -243,7 +243,7 @@ class Device:
         )
 
     @functools.cached_property
-    def _lanes(self) -> tuple[int, bool]:
+    def lanes(self) -> tuple[int, bool]:
         """How many invocations execute the same instruction at once, a power of two; and whether they are a subgroup
         in which each reads the registers of the others."""
         most: int = self.cl.preferred_work_group_size_multiple
