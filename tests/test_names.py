@@ -12,8 +12,8 @@ MODULES = [
     for path in (paths.ROOT / "toolchains").rglob("*.py")
     if path.name != "__init__.py" and not path.is_relative_to(paths.RECIPES)
 ]
-# The verb `build`, and the module that builds an upstream project.
-SHARED = {"build"}
+# The verb `build`, and the module that builds an upstream project; the verb `wheel`, and the module that reads wheels.
+SHARED = {"build", "wheel"}
 
 
 def repeated(names: list[str]) -> set[str]:

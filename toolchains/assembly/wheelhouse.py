@@ -28,7 +28,7 @@ from toolchains.assembly import platform_wheel, target_image
 from toolchains.engine import host
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
-from toolchains.system import durable
+from toolchains.system import durable, paths
 from toolchains.system.errors import PinError, UsageError
 from toolchains.system.steps import step
 
@@ -37,22 +37,8 @@ RECIPE = "vulkan-runtime"
 LIBRARY = "libfoundry_vulkan.so"
 _IN_CORE = f"foundry_core/vulkan/{LIBRARY}"
 _ANY = "py3-none-any"
-README = """# Triton kernels on Vulkan GPUs
-
-Wheels of Triton Foundry's plugin triton-spirv-backend, and of what it requires. Needed: {platform}, Python 3.11 or
-newer, Triton 3.6.0 or 3.9.0, {own}, and a Vulkan 1.3 driver with its loader (Debian: libvulkan1).
-
-    pip install --no-index --find-links . --require-hashes -r requirements.txt
-    FOUNDRY_SPIRV_API=vulkan python -m triton_spirv_backend
-
-The second command lists the devices, runs a check, and exits with 0 if it passed. If Triton's CUDA backend is active
-on the machine, too, `import triton_spirv_backend; triton_spirv_backend.activate()` before the first launch chooses
-Vulkan. With Triton 3.9.0, `TRITON_DEFAULT_BACKEND=spirv` does it without a change of the script.
-
-| wheel | sha256 |
-|---|---|
-{rows}
-"""
+# In a backend's folder: the README.md of its wheels, with names in braces for what differs.
+_README = "WHEELS.md"
 
 
 @dataclass(frozen=True)
@@ -137,7 +123,8 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wh
         (work / "requirements.txt").write_text("".join(pins))
         rows = "\n".join(f"| {name} | {digest} |" for name, digest in sums.items())
         platform = f"x86-64 Linux with glibc {'.'.join(platform_wheel.tag(library).split('_')[1:3])} or newer"
-        (work / "README.md").write_text(README.format(platform=platform, own=", ".join(own), rows=rows))
+        readme = (paths.BACKENDS / target.backend / _README).read_text(encoding="utf-8")
+        (work / "README.md").write_text(readme.format(platform=platform, own=", ".join(own), rows=rows))
         for path in (work, *work.iterdir()):
             path.chmod(0o755 if path.is_dir() else 0o644)
         shutil.rmtree(folder, ignore_errors=True)

@@ -39,4 +39,4 @@ def wheel(request: Request, *, library: str) -> None:
         f"[bold]{place}[/] goes to the machine with the GPU, which has Triton, {', '.join(made.own)}. There:"
     )
     _console.print(f"  pip install --no-index --find-links {place} --require-hashes -r {place}/requirements.txt")
-    _console.print("  FOUNDRY_SPIRV_API=vulkan python -m triton_spirv_backend")
+    _console.print(f"{place / 'README.md'} says how to check it")

@@ -79,7 +79,7 @@ class Gpus:
             raise UsageError(
                 f"--gpus={self.text} needs an engine on this machine",
                 why=f"the engine is at {diagnosis.address()}, and the groups that may use its devices are not known",
-                next="run ./foundry on that machine",
+                next="run Foundry on that machine",
             )
         files = [Path(node) for node in self.nodes]
         if self.nodes == (_NODES,):
