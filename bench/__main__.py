@@ -1,11 +1,13 @@
 """Run all measurements of the active backend: `python bench [--only NAME]`.
 
 e2e/ must be on PYTHONPATH: its supervise.py runs and reports the measurements. Triton names the active backend
-(TRITON_DEFAULT_BACKEND, if several are installed). The key `bench` of the target's file names the module to measure.
+(TRITON_DEFAULT_BACKEND, if several are installed). The key `bench` of the target's file names the module to measure;
+that of a variant, which ./foundry passes in FOUNDRY_MEASUREMENTS, comes first.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib import import_module
@@ -13,6 +15,8 @@ from typing import Any
 
 from report import Case, run_script
 
+# The image of spirv-vulkan has it on; a layer that checks each call takes time.
+os.environ["FOUNDRY_VULKAN_VALIDATION"] = "0"
 # Seconds for one measurement, which launches several candidates many times.
 LIMIT = 3600
 
@@ -21,7 +25,8 @@ def cases() -> Iterator[Case]:
     import settings
 
     # The module needs packages that only the target's image has, so it is imported in workers only.
-    for name, measure in import_module(settings.load()["bench"]).MEASUREMENTS.items():
+    module = os.environ.get("FOUNDRY_MEASUREMENTS") or settings.load()["bench"]
+    for name, measure in import_module(module).MEASUREMENTS.items():
         yield Case("bench", name, lambda measure=measure: taken(measure))  # type: ignore[misc]
 
 

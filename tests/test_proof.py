@@ -20,6 +20,7 @@ from toolchains.artifacts import triton_wheel
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.config import components
+from toolchains.engine.gpus import Gpus
 from toolchains.engine.sandbox import Limits
 from toolchains.system import paths
 from toolchains.system.children import Completed
@@ -48,6 +49,7 @@ class FakeContainer:
     def __init__(self, records: Sequence[object], status: int | FoundryError) -> None:
         self.records = [record if isinstance(record, str) else json.dumps(record) for record in records]
         self.status = status
+        self.options: Mapping[str, object] = {}
         self.copied: list[str] = []
         self.called: list[tuple[str, Mapping[str, str]]] = []
         self.commands: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
@@ -98,7 +100,12 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
 
     def make(records: Sequence[object] | None = None, status: int | FoundryError = 0) -> FakeContainer:
         container = FakeContainer(whole() if records is None else records, status)
-        engine = types.SimpleNamespace(sandbox=lambda name, **_: container)
+
+        def sandbox(name: str, **options: object) -> FakeContainer:
+            container.options = options
+            return container
+
+        engine = types.SimpleNamespace(sandbox=sandbox)
 
         def have(request: Request) -> tuple[Any, Any]:
             return engine, types.SimpleNamespace(info=types.SimpleNamespace(id=request.target.name))
@@ -259,6 +266,29 @@ def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(s
     argv = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "built"]
     subprocess.run(argv, cwd=alone, env={**os.environ, **env}, check=True, capture_output=True)
     assert list((tmp_path / "built").glob("*.whl"))
+
+
+@pytest.mark.parametrize("given", ["", "all"])
+def test_a_run_with_gpus_hands_them_over_and_one_without_reports_those_it_does_not_use(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(proof, "unused", lambda gpus: "" if gpus else "/dev/nvidia0: not used")
+    container = start()
+    folder = proof.e2e(Request.read("spirv-vulkan", gpus=given))
+    assert container.options["gpus"] == Gpus.read(given)
+    said = ("/dev/nvidia0: not used" in capsys.readouterr().out, "GPUs" in (folder / "results.json").read_text())
+    assert said == (not given, not given)
+    assert ("/dev/nvidia0" in (folder / "junit.xml").read_text()) == (not given)
+    # A target that has no driver of them says nothing.
+    start()
+    assert "GPUs" not in (proof.e2e(Request.read("spirv")) / "results.json").read_text()
+
+
+def test_a_variant_has_measurements_of_its_own(start: Start, tmp_path: Path) -> None:
+    container = start()
+    assert proof.bench(Request.read("spirv-vulkan")).parent == tmp_path / "spirv-vulkan-bench"
+    assert container.commands[0][1]["FOUNDRY_MEASUREMENTS"] == "on_vulkan"
+    assert "layer-norm" in proof.measurements("spirv-vulkan") and "layer-norm" not in proof.measurements("spirv")
 
 
 def test_a_measurement_that_breaks_off_is_an_error(start: Start, tmp_path: Path) -> None:

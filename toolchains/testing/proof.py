@@ -97,8 +97,10 @@ def bench(request: Request, *, only: str = "") -> Path:
         )
     command = ["python", "bench", "--records", "--only", only]
     # bench/ measures the kernels that e2e/ checks.
-    peers = components.target(request.target.name).peers
-    env = {"PYTHONPATH": ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])}
+    wanted = components.target(request.target.name)
+    peers = wanted.peers
+    path = ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])
+    env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench}
     # A separate folder, so that it does not replace e2e's results.
     results = results_folder(request, f"{request.target.name.removesuffix(_BENCH)}{_BENCH}")
     verdict = _run(request, ["e2e", "bench"], command, env, results, peers=peers)
