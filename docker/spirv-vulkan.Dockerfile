@@ -3,6 +3,7 @@
 # Our C library for Vulkan.
 ADD parts/vulkan-runtime.tar /opt/foundry/vulkan/
 
-# Kernels are launched by Vulkan, and any message of the validation layer is an error.
-ENV FOUNDRY_SPIRV_API=vulkan FOUNDRY_VULKAN_VALIDATION=1 \
+# Kernels are launched by Vulkan, and any message of the validation layer is an error. On a busy machine, a launch on
+# lavapipe takes more than the minute that is enough for a GPU.
+ENV FOUNDRY_SPIRV_API=vulkan FOUNDRY_VULKAN_VALIDATION=1 FOUNDRY_VULKAN_TIMEOUT=300 \
     FOUNDRY_VULKAN_LIBRARY=/opt/foundry/vulkan/lib/libfoundry_vulkan.so
