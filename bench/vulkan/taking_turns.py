@@ -76,6 +76,13 @@ def calls_for(candidate: Candidate, milliseconds: float, *, host: bool) -> int:
     return max(3, min(2000, round(milliseconds / max(once, 1e-4))))
 
 
+def _work(candidate: Candidate, calls: int, seconds: float, *, host: bool) -> None:
+    """Keep the device busy, so that its clocks rise."""
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        turn(candidate, calls, host=host)
+
+
 def tune(measure: Measure, backend: Backend, arrays: dict[str, Any], plan: Plan) -> tuple[Candidate, dict[str, str]]:
     """Return the fastest of the measure's configurations on a backend, and what the others took or why they failed.
 
@@ -97,6 +104,8 @@ def tune(measure: Measure, backend: Backend, arrays: dict[str, Any], plan: Plan)
             first = time.perf_counter() - start
             candidate.compiled = backend.compiled(kernel)
             calls = calls_for(candidate, plan.batch, host=host)
+            if best is None:
+                _work(candidate, calls, plan.warm / 3, host=host)
             took = statistics.median(turn(candidate, calls, host=host) for _ in range(3))
         except Exception as failure:  # a configuration that a device refuses is not chosen
             log[label] = f"{type(failure).__name__}: {failure}"[:500]
