@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, TensorType, i32
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntAttr, StringAttr, TensorType, i32
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
+    attr_def,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -119,7 +120,7 @@ class LinearLayout(_Fields):
 
 @irdl_attr_definition
 class SharedLayout(_Fields):
-    """Elements in workgroup memory. We arrange them ourselves and read only `order`."""
+    """Elements in workgroup memory. We arrange them ourselves and read only `order`: the dimensions, fastest first."""
 
     name = "ttg.swizzled_shared"
     fields: DictionaryAttr
@@ -261,8 +262,27 @@ class MemoryIndexOp(IRDLOperation):
         return cls.create(operands=operands, result_types=[result])
 
 
+@irdl_op_definition
+class MemoryTransOp(IRDLOperation):
+    """The same tile in workgroup memory with its dimensions in another order."""
+
+    name = "ttg.memdesc_trans"
+    src = operand_def(MemoryType)
+    order = attr_def(DenseArrayBase)
+    result = result_def(MemoryType)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MemoryTransOp:
+        src = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        type, result = parse_conversion(parser)
+        operands = [parser.resolve_operand(src, type)]
+        return cls.create(operands=operands, result_types=[result], attributes=attributes)
+
+
 TTG = Dialect(
     "ttg",
-    [ConvertLayoutOp, LocalAllocOp, LocalLoadOp, LocalStoreOp, LocalDeallocOp, MemoryIndexOp],
+    [ConvertLayoutOp, LocalAllocOp, LocalLoadOp, LocalStoreOp, LocalDeallocOp, MemoryIndexOp, MemoryTransOp],
     [BlockedLayout, SliceLayout, DotOperandLayout, LinearLayout, SharedLayout, SharedMemory, MemoryType],
 )

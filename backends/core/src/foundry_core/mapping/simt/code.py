@@ -91,6 +91,7 @@ _COMPARED_FLOATS = _COMPARED | {
 _CAPABILITIES = {"i8": "Int8", "i16": "Int16", "i64": "Int64", "f16": "Float16", "f64": "Float64"}
 # No register is known to be a multiple of more than this.
 _MOST = 1 << 30
+_DONT_UNROLL = 0x2
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class Code:
 
     Attributes:
         module: where the instructions go.
+        opaque: the IDs of types that are not scalars, by the names that registers have for them.
     """
 
     index = "i32"
@@ -118,6 +120,7 @@ class Code:
         self._integers: dict[str, int] = {}
         self._multiples: dict[str, int] = {}
         self._functions: dict[str, int] = {}
+        self.opaque: dict[str, int] = {}
         self.block = 0
         self._line: tuple[object, ...] = ()
 
@@ -125,6 +128,8 @@ class Code:
 
     def type(self, elem: str) -> int:
         """Return the ID of a scalar type."""
+        if elem in self.opaque:
+            return self.opaque[elem]
         if elem == "i1":
             return self.module.type("Bool")
         if elem in _CAPABILITIES:
@@ -158,6 +163,10 @@ class Code:
         )
         self._scopes[-1][key] = found
         return found
+
+    def opaque_result(self, name: str, elem: str, *operands: Reg) -> Reg:
+        """Return the result of an instruction without effects, which has one of the types in `opaque`."""
+        return self._pure(name, elem, *operands)
 
     def save(self) -> Saved:
         """Return what `restore` needs to take back everything that is written from here on."""
@@ -426,12 +435,15 @@ class Code:
         test: Callable[[Sequence[Reg]], tuple[Reg, Sequence[Reg]]],
         body: Callable[[Sequence[Reg]], Sequence[Reg]],
         multiples: Sequence[int] = (),
+        *,
+        rolled: bool = False,
     ) -> list[Reg]:
         """Write a loop: while test(carried): carried = body(passed). Return what the test passes when it fails.
 
         Args:
             test: from what is carried, the condition and what is passed to the body, or out of the loop.
             multiples: a number that divides each carried integer in every iteration, as the caller knows.
+            rolled: ask the device's compiler not to write several iterations one after the other.
         """
         m = self.module
         starts = [self.id(reg) for reg in initial]
@@ -443,7 +455,7 @@ class Code:
             made = m.result("Phi", self.type(reg.elem), start, before, 0, turn)
             holes.append(len(m.body) - 2)
             carried.append(self._new(made, reg.elem, multiples[number] if multiples else 1))
-        m.do("LoopMerge", merge, turn, 0)
+        m.do("LoopMerge", merge, turn, _DONT_UNROLL if rolled else 0)
         m.do("Branch", checked)
         self.label(checked)
         self._scopes.append({})

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import tt, ttg
 from ...effects import writes
+from ...errors import LoweringError
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element
+from .cooperative import Fragments, Product
 from .exchange import Rows
+from .fragments import elements, fragments_of, matrices, to_fragments
+from .layouts import Layout
 from .program import Program, statement
 
 
@@ -22,22 +29,46 @@ def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
     return type.get_shape(), element(type, op)
 
 
-def _rows(value: SSAValue, op: Operation) -> Rows:
-    """Return how a tile in workgroup memory is arranged: several that are side by side have one extent more."""
-    shape, elem = _tile(value, op)
-    return Rows(shape, elem)
+class Stored:
+    """How a tile in workgroup memory is arranged: several that are side by side have one extent more.
+
+    Attributes:
+        dims: the dimensions of the tile, the slowest first.
+        rows: their arrangement in this order.
+    """
+
+    def __init__(self, value: SSAValue, op: Operation) -> None:
+        shape, elem = _tile(value, op)
+        assert isinstance(value.type, ttg.MemoryType)
+        layout = value.type.layout
+        if not isinstance(layout, ttg.SharedLayout):
+            raise LoweringError(f"a tile in workgroup memory has the layout {layout.name}")
+        order = layout.numbers("order")
+        beside = len(shape) - len(order)
+        self.dims = (*range(beside), *(beside + d for d in reversed(order)))
+        self.rows = Rows([shape[d] for d in self.dims], elem)
+
+    def write(self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
+        """Write a tile that begins at `start`, in elements."""
+        self.rows.write(program, layout.permuted(self.dims), start, regs)
+
+    def read(self, program: Program, layout: Layout, start: Reg, wanted: Sequence[int] | None = None) -> list[Reg]:
+        """Read a tile, or some registers of its layout."""
+        return self.rows.read(program, layout.permuted(self.dims), start, wanted)
 
 
 @statement(ttg.LocalAllocOp)
 def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
-    rows = _rows(op.result, op)
-    first = program.arena.take(op, rows.bytes)
+    if any(use.operation in program.plan.passed for use in op.result.uses):
+        return
+    stored = Stored(op.result, op)
+    first = program.arena.take(op, stored.rows.bytes)
     program.allocated[op.result] = first
-    start = rows.start(program, first)
+    start = stored.rows.start(program, first)
     program.values[op.result] = [start]
     if op.src is not None:
-        program.group.barrier()
-        rows.write(program, program.layout(op.src), start, program.values[op.src])
+        with _accessed(program, op.result):
+            stored.write(program, program.layout(op.src), start, program.values[op.src])
 
 
 @statement(ttg.LocalDeallocOp)
@@ -48,27 +79,112 @@ def _dealloc(program: Program, op: ttg.LocalDeallocOp) -> None:
 @statement(ttg.MemoryIndexOp)
 def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
     t = program.code
-    length = t.integer(_rows(op.result, op).length, "i32")
+    if _tile(op.src, op)[0][0] == 1:
+        program.values[op.result] = program.values[op.src]
+        return
+    length = t.integer(Stored(op.result, op).rows.length, "i32")
     moved = t.binary("arith.muli", program.scalar(op.index), length)
     program.values[op.result] = [t.binary("arith.addi", program.scalar(op.src), moved)]
 
 
+@statement(ttg.MemoryTransOp)
+def _transpose(program: Program, op: ttg.MemoryTransOp) -> None:
+    """The order of the dimensions is in the layout: nothing moves."""
+    program.values[op.result] = program.values[op.src]
+
+
 @statement(ttg.LocalStoreOp)
 def _local_store(program: Program, op: ttg.LocalStoreOp) -> None:
-    program.group.barrier()
-    rows = _rows(op.dst, op)
-    rows.write(program, program.layout(op.src), program.scalar(op.dst), program.values[op.src])
+    with _accessed(program, op.dst):
+        Stored(op.dst, op).write(program, program.layout(op.src), program.scalar(op.dst), program.values[op.src])
+
+
+@contextmanager
+def _accessed(program: Program, tile: SSAValue) -> Iterator[None]:
+    """Write a barrier before accesses of a tile in workgroup memory, if one is needed."""
+    _settle(program, tile)
+    with program.group.touching(*_bytes(program, tile) or _ANYWHERE):
+        yield
+
+
+def _settle(program: Program, tile: SSAValue) -> None:
+    found = _bytes(program, tile)
+    if found is None or not program.group.is_settled(*found):
+        program.group.barrier()
+
+
+def _bytes(program: Program, tile: SSAValue) -> tuple[int, int] | None:
+    """Return the range of workgroup memory that a tile is in; None if that is not known."""
+    (root, *others) = _roots(tile, set()) or {None}
+    if root is None or others or root not in program.allocated or not isinstance(root.owner, ttg.LocalAllocOp):
+        return None
+    first = program.allocated[root]
+    return first, first + Stored(root, root.owner).rows.bytes
+
+
+def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
+    """Return the allocations that a tile may be a part of."""
+    if tile in seen:
+        return set()
+    seen.add(tile)
+    owner = tile.owner
+    if isinstance(owner, (ttg.MemoryIndexOp, ttg.MemoryTransOp)):
+        return _roots(owner.src, seen)
+    loop = owner if isinstance(owner, Operation) else owner.parent_op()
+    if isinstance(loop, scf.ForOp):
+        assert isinstance(tile, (BlockArgument, OpResult))
+        number = tile.index - isinstance(tile, BlockArgument)
+        last = loop.body.block.last_op
+        assert last is not None
+        return _roots(loop.iter_args[number], seen) | _roots(last.operands[number], seen)
+    return {tile if isinstance(owner, ttg.LocalAllocOp) else None}
 
 
 @statement(ttg.LocalLoadOp)
 def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
-    program.group.barrier()
+    factor = program.plan.factors.get(op)
+    if op in program.plan.passed and factor is not None:
+        program.fragments[op.result] = _passed(program, op, program.plan.passed[op], factor)
+        return
+    _settle(program, op.src)
     if _is_only_multiplied(op):
         # The product reads what it needs when it needs it: all of it at once would not fit in registers.
         return
-    rows = _rows(op.src, op)
-    program.values[op.result] = rows.read(program, program.layout(op.result), program.scalar(op.src))
+    if factor is not None:
+        program.fragments[op.result] = _read_fragments(program, op, factor, range(factor.layout.size))
+    else:
+        program.values[op.result] = Stored(op.src, op).read(program, program.layout(op.result), program.scalar(op.src))
     _release(program, op)
+
+
+def _passed(program: Program, op: ttg.LocalLoadOp, source: SSAValue, factor: Fragments) -> Sequence[Reg]:
+    """Return fragments of a tile in registers; before the loops of a kernel, they are made once."""
+    key = (source, factor)
+    if key not in program.resident:
+        found = to_fragments(program, op, elements(program, op, source), program.layout(source), factor)
+        if op.parent_block() is not program.function.body.block:
+            return found
+        program.resident[key] = found
+    return program.resident[key]
+
+
+# All bytes of workgroup memory.
+_ANYWHERE = (0, 1 << 32)
+
+
+def _read_fragments(program: Program, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
+    """Read some fragments of a tile in workgroup memory."""
+    t, stored = program.code, Stored(load.src, load)
+    layout = factor.layout.permuted(stored.dims)
+    first = program.spread(layout.warps, program.group.warp())
+    found = []
+    for number in wanted:
+        index = t.binary("arith.addi", first, t.integer(layout.offset(number), "i32"))
+        place = t.binary("arith.addi", stored.rows.place(program, index), program.scalar(load.src))
+        turned = stored.dims == (1, 0)
+        with program.group.touching(*_bytes(program, load.src) or _ANYWHERE):
+            found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, turned=turned))
+    return found
 
 
 def _is_only_multiplied(op: ttg.LocalLoadOp) -> bool:
@@ -100,8 +216,16 @@ def _writes_before(op: Operation) -> bool:
 
 
 def _release(program: Program, load: ttg.LocalLoadOp) -> None:
-    if load.src in program.allocated and is_last_use(load, load.src):
-        program.arena.release(program.allocated.pop(load.src))
+    """Give back the workgroup memory of a tile after the last operation that reads it."""
+    tile: SSAValue = load.src
+    op: Operation = load
+    while is_last_use(op, tile):
+        if tile in program.allocated:
+            program.arena.release(program.allocated.pop(tile))
+        if not isinstance(tile.owner, ttg.MemoryTransOp):
+            return
+        op = tile.owner
+        tile = tile.owner.src
 
 
 # How many steps along K are read from workgroup memory at once.
@@ -131,8 +255,9 @@ class _Operand:
                 for number, at in enumerate(self._step)
                 if first <= at < first + _STEPS and self._layout.register_of[self._layout.offsets[number]] == number
             ]
-            rows = _rows(self._load.src, self._load)
-            read = rows.read(self._program, self._layout, self._program.scalar(self._load.src), wanted)
+            read = Stored(self._load.src, self._load).read(
+                self._program, self._layout, self._program.scalar(self._load.src), wanted
+            )
             self._regs.update(zip(wanted, read, strict=True))
         return self._regs[register]
 
@@ -157,6 +282,9 @@ def is_last_use(op: Operation, value: SSAValue) -> bool:
 
 @statement(tt.DotOp)
 def _dot(program: Program, op: tt.DotOp) -> None:
+    if op in program.plan.products:
+        _multiply_fragments(program, op, program.plan.products[op])
+        return
     t, numeric = program.code, program.numeric
     c = program.layout(op.c)
     *_, rows, depth = program.layout(op.a).shape
@@ -175,6 +303,49 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     a.close()
     b.close()
     program.values[op.result] = [numeric.rounded(total, element(op.c.type, op)) for total in totals]
+
+
+class _Factor:
+    """A factor of a cooperative product: its fragments, or workgroup memory from which each is read when needed."""
+
+    def __init__(self, program: Program, op: tt.DotOp, value: SSAValue, fragments: Fragments) -> None:
+        self._program, self._fragments, self._load = program, fragments, None
+        if value in program.fragments and value not in program.plan.fragments:
+            self._regs = dict(enumerate(program.fragments[value]))
+        elif value in program.values or value in program.plan.fragments:
+            made = to_fragments(program, op, elements(program, op, value), program.layout(value), fragments)
+            self._regs = dict(enumerate(made))
+        else:
+            assert isinstance(value.owner, ttg.LocalLoadOp)
+            self._load, self._regs = value.owner, {}
+
+    def at(self, number: int) -> Reg:
+        if number not in self._regs:
+            assert self._load is not None
+            (self._regs[number],) = _read_fragments(self._program, self._load, self._fragments, [number])
+        return self._regs[number]
+
+    def close(self) -> None:
+        if self._load is not None:
+            _release(self._program, self._load)
+
+
+def _multiply_fragments(program: Program, op: tt.DotOp, product: Product) -> None:
+    elem = element(op.c.type, op)
+    total, writer = product.total, matrices(program)
+    left, right = (_Factor(program, op, *pair) for pair in ((op.a, product.left), (op.b, product.right)))
+    regs = [writer.converted(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.of(elem))]
+    steps = product.depth // product.fragment.depth
+    across = product.columns // product.across // product.fragment.columns
+    signed = product.fragment.factor == "i8"
+    for step in range(steps):
+        for number, reg in enumerate(regs):
+            row, column = divmod(number, across)
+            a, b = left.at(row * steps + step), right.at(step * across + column)
+            regs[number] = writer.multiply_add(a, b, reg, signed=signed)
+    left.close()
+    right.close()
+    program.define(op, op.result, [writer.converted(reg, total.of(elem).matrix) for reg in regs])
 
 
 def _step(program: Program, left: Reg, right: Reg, total: Reg) -> Reg:

@@ -81,25 +81,34 @@ def _parts(
 
 
 class Rows:
-    """A tile in workgroup memory, in row-major order, with longer rows than it has."""
+    """A tile in workgroup memory, in row-major order, with longer rows than it has.
+
+    Attributes:
+        size: bytes of an element.
+        length, bytes: what the tile takes, in elements and in bytes.
+    """
 
     def __init__(self, shape: Sequence[int], elem: str) -> None:
         self._elem = elem
         self._kind = in_memory(elem)
-        self._size = WIDTHS[self._kind] // 8
+        self.size = WIDTHS[self._kind] // 8
         total = prod(shape)
         self._row = shape[-1] if shape else 1
         padded = len(shape) > 1 and total > self._row > 1
-        self._padding = _PADDING_BYTES // self._size if padded else 0
-        # In elements, and in bytes.
+        self._padding = _PADDING_BYTES // self.size if padded else 0
         self.length = total + total // max(1, self._row) * self._padding
-        self.bytes = self.length * self._size
+        self.bytes = self.length * self.size
+
+    @property
+    def stride(self) -> int:
+        """Return the distance of rows, in elements."""
+        return self._row + self._padding
 
     def start(self, program: Program, first: int) -> Reg:
         """Return where a tile begins that has its first byte there, in elements."""
-        return program.code.integer(first // self._size, "i32")
+        return program.code.integer(first // self.size, "i32")
 
-    def _place(self, program: Program, index: Reg) -> Reg:
+    def place(self, program: Program, index: Reg) -> Reg:
         """Return where an element of a layout is in the tile's memory, from its index in the tile."""
         t = program.code
         # The constant part of an index is made of other bits than the rest, so each part has a whole number of rows.
@@ -118,14 +127,14 @@ class Rows:
     def _places(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
         """Return where the elements of a layout's registers are, in an array that begins with workgroup memory."""
         t = program.code
-        return [t.binary("arith.addi", self._place(program, index), start) for index in program.indices(layout)]
+        return [t.binary("arith.addi", self.place(program, index), start) for index in program.indices(layout)]
 
     def _runs(self, program: Program, places: Sequence[Reg]) -> Iterator[tuple[list[int], Reg]]:
         """Divide registers into accesses; the index of each is that of a vector of its width."""
         t = program.code
         # One register for each place: where a layout repeats, several hold the same element.
         distinct = list({place.name: number for number, place in reversed(list(enumerate(places)))}.values())
-        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, _WIDEST // self._size):
+        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, _WIDEST // self.size):
             numbers = [distinct[k] for k in run]
             index = places[numbers[0]]
             if len(numbers) > 1:

@@ -66,6 +66,43 @@ class Layout:
             index //= extent
         return tuple(reversed(found))
 
+    def permuted(self, dims: Sequence[int]) -> Layout:
+        """Return the layout of the tile with its dimensions in another order; each element stays in its register."""
+        shape = tuple(self.shape[d] for d in dims)
+
+        def moved(index: int) -> int:
+            position, found = self.position(index), 0
+            for d in dims:
+                found = found * self.shape[d] + position[d]
+            return found
+
+        parts = (tuple(moved(basis) for basis in part) for part in (self.registers, self.lanes, self.warps))
+        return Layout(shape, *parts)
+
+    def without(self, mask: int) -> Layout:
+        """Return the layout of a part of the tile: the elements whose index has zeros in the bits of a mask.
+
+        The bits of the mask are no longer in the indices. Registers that move along them are left out; invocations
+        that do must not be told apart by them.
+        """
+
+        def squeezed(index: int) -> int:
+            found = place = 0
+            while index >> place:
+                low = mask & (1 << place) - 1
+                if index >> place & 1 and not mask >> place & 1:
+                    found |= 1 << place - low.bit_count()
+                place += 1
+            return found
+
+        shape, stride = [], 1
+        for extent in reversed(self.shape):
+            shape.append(extent >> (mask & (extent - 1) * stride).bit_count())
+            stride *= extent
+        registers = tuple(squeezed(basis) for basis in self.registers if not basis & mask)
+        lanes, warps = (tuple(squeezed(basis) for basis in part) for part in (self.lanes, self.warps))
+        return Layout(tuple(reversed(shape)), registers, lanes, warps)
+
 
 def arranged(like: Layout, low: int = 0) -> Layout:
     """Return the layout of a tile in which its row-major order is plain.

@@ -81,8 +81,12 @@ class _Carried:
         return changed
 
 
-def write_loop(program: Program, initial: Sequence[Reg], test: Test, body: Body) -> list[Reg]:
-    """Write a loop: while test(carried): carried = body(passed). Return what the test passes when it fails."""
+def write_loop(program: Program, initial: Sequence[Reg], test: Test, body: Body, *, rolled: bool = False) -> list[Reg]:
+    """Write a loop: while test(carried): carried = body(passed). Return what the test passes when it fails.
+
+    Args:
+        rolled: see Code.loop.
+    """
     code, carried = program.code, _Carried(program, initial)
     while True:
         saved, arena = code.save(), program.arena.save()
@@ -96,7 +100,7 @@ def write_loop(program: Program, initial: Sequence[Reg], test: Test, body: Body)
             results[:] = body(passed)
             return known.bases(results)
 
-        found = code.loop(carried.initial(), of_bases, to_bases, carried.multiples)
+        found = code.loop(carried.initial(), of_bases, to_bases, carried.multiples, rolled=rolled)
         if not carried.weaken(results):
             return list(found)
         code.restore(saved)

@@ -24,6 +24,7 @@ from ..base.mlir import Reg
 from ..base.numeric import element, in_memory, in_register
 from . import layouts
 from .arena import Arena
+from .cooperative import Fragments, plan
 from .kernel import KernelWorkgroup
 from .loops import write_loop
 from .numeric import SimtNumeric
@@ -33,6 +34,8 @@ from .workgroup import Workgroup
 
 _FLAVOURS: dict[str, Callable[[SimtTarget], Workgroup]] = {"shader": ShaderWorkgroup, "kernel": KernelWorkgroup}
 
+# They have fragments as results, and see to them themselves.
+_WITH_FRAGMENTS = (tt.DotOp, scf.ForOp, scf.IfOp)
 Statement = Callable[["Program", Any], None]
 STATEMENTS: dict[type[Operation], Statement] = {}
 
@@ -59,7 +62,10 @@ class Program:
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
             address of 16 bytes that can always be read, if it has masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
-        layout: the layout of a tile.
+        plan: what is kept in cooperative matrices.
+        fragments: the matrices of each value that is.
+        resident: fragments that were made before all loops, by the tile that they were made from.
+        scratch: where the workgroup memory begins that subgroups have for themselves, in bytes.
 
     Args:
         named: whether registers have the names of values, for a person who reads the module.
@@ -77,6 +83,10 @@ class Program:
         self.spare: Reg | None = None
         self.log: Reg | None = None
         self._named = named
+        self.plan = plan(function, target)
+        self.fragments: dict[SSAValue, Sequence[Reg]] = {}
+        self.resident: dict[tuple[SSAValue, Fragments], Sequence[Reg]] = {}
+        self.scratch = 0
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -104,6 +114,8 @@ class Program:
             if isinstance(divisor, IntegerAttr):
                 self.code.state_multiple(reg, divisor.value.data)
             self.values[argument] = [self.read_argument(argument, reg)]
+        if self.plan.scratch:
+            self.scratch = self.arena.take(next(iter(self.plan.products)), self.plan.scratch * self.target.warps)
         self.block(body)
         self.group.local_bytes = self.arena.most
         return self.group.finish(self.function.sym_name.data)
@@ -124,12 +136,13 @@ class Program:
     # Values.
 
     def layout(self, value: SSAValue) -> layouts.Layout:
-        type = value.type
-        assert isinstance(type, TensorType)
-        return layouts.layout(type.encoding, type.get_shape())
+        """Return the layout of a tile in registers."""
+        return self.plan.layout(value)
 
     def size(self, value: SSAValue) -> int:
-        """Return the number of registers of a value."""
+        """Return the number of registers of a value, which are matrices if it is kept in them."""
+        if value in self.plan.fragments:
+            return self.plan.fragments[value].layout.size
         return self.layout(value).size if isinstance(value.type, TensorType) else 1
 
     def scalar(self, value: SSAValue) -> Reg:
@@ -182,13 +195,19 @@ class Program:
         for op in block.ops:
             if op is not block.last_op:
                 self.operation(op)
+            if op is self.plan.last and self.plan.scratch:
+                self.arena.release(self.scratch)
 
     def operation(self, op: Operation) -> None:
         place = source_line(op.location)
         if place is not None:
             self.code.line(place.filename.data, place.line.data, place.column.data)
         try:
-            if type(op) in STATEMENTS:
+            if op.results and op.results[0] in self.plan.fragments and not isinstance(op, _WITH_FRAGMENTS):
+                from .fragments import combine_fragments
+
+                combine_fragments(self, op)
+            elif type(op) in STATEMENTS:
                 STATEMENTS[type(op)](self, op)
             elif is_elementwise(op):
                 self.elementwise(op)
@@ -221,17 +240,35 @@ class Program:
 
     # Control flow.
 
-    def results(self, op: Operation) -> list[Reg]:
-        """Return all registers of the operands of an operation that ends a block."""
-        return [reg for operand in op.operands for reg in self.values[operand]]
+    def carried(self, op: Operation, operands: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[Reg]:
+        """Return all registers of operands, as the values have them that they become."""
+        from .fragments import fragments_of
 
-    def bind(self, values: Sequence[SSAValue], regs: Sequence[Reg]) -> None:
-        """Divide registers among values."""
+        found: list[Reg] = []
+        for operand, value in zip(operands, values, strict=True):
+            kept = self.plan.fragments.get(value)
+            found += self.values[operand] if kept is None else fragments_of(self, op, operand, kept)
+        return found
+
+    def bind(self, op: Operation, values: Sequence[SSAValue], regs: Sequence[Reg]) -> None:
+        """Divide registers among values, which an operation makes."""
         at = 0
         for value in values:
             size = self.size(value)
-            self.values[value] = regs[at : at + size]
+            self.define(op, value, regs[at : at + size])
             at += size
+
+    def define(self, op: Operation, value: SSAValue, regs: Sequence[Reg]) -> None:
+        """Give a value its registers. If they are matrices and elements of it are needed, read these."""
+        from .fragments import to_registers
+
+        kept = self.plan.fragments.get(value)
+        if kept is None:
+            self.values[value] = regs
+            return
+        self.fragments[value] = regs
+        if value in self.plan.needed:
+            self.values[value] = to_registers(self, op, kept, regs, self.layout(value))
 
 
 def _any(bases: Sequence[int]) -> int:
@@ -311,22 +348,14 @@ def _transpose(program: Program, op: tt.TransOp) -> None:
     """Triton gives the result the layout in which each element stays in its register."""
     from .exchange import convert
 
-    source, order = program.layout(op.src), op.order.get_values()
-    shape = tuple(source.shape[d] for d in order)
-
-    def moved(index: int) -> int:
-        position = source.position(index)
-        return _index([position[d] for d in order], shape)
-
-    parts = (tuple(moved(basis) for basis in part) for part in (source.registers, source.lanes, source.warps))
-    made = layouts.Layout(shape, *parts)
+    made = program.layout(op.src).permuted(op.order.get_values())
     program.values[op.result] = convert(program, op, program.values[op.src], made, program.layout(op.result))
 
 
 @statement(tile.KeepOp)
 def _barrier(program: Program, op: tile.KeepOp) -> None:
     """A barrier between invocations, as tl.debug_barrier asks for."""
-    program.group.barrier()
+    program.group.barrier(of_all=True)
 
 
 @statement(AssumeOp)
@@ -342,9 +371,17 @@ def _unsplat(program: Program, op: tt.UnsplatOp) -> None:
 @statement(ttg.ConvertLayoutOp)
 def _convert(program: Program, op: ttg.ConvertLayoutOp) -> None:
     from .exchange import convert
+    from .fragments import elements, to_fragments, to_registers
 
     source, target = program.layout(op.src), program.layout(op.result)
-    program.values[op.result] = convert(program, op, program.values[op.src], source, target)
+    kept = program.plan.fragments.get(op.src)
+    factor = program.plan.factors.get(op)
+    if factor is not None:
+        program.fragments[op.result] = to_fragments(program, op, elements(program, op, op.src), source, factor)
+    elif kept is not None:
+        program.values[op.result] = to_registers(program, op, kept, program.fragments[op.src], target)
+    else:
+        program.values[op.result] = convert(program, op, program.values[op.src], source, target)
 
 
 @statement(scf.ForOp)
@@ -352,19 +389,22 @@ def _for(program: Program, op: scf.ForOp) -> None:
     t = program.code
     index, *arguments = op.body.block.args
     high, step, low = (program.scalar(value) for value in (op.ub, op.step, op.lb))
-    initial = [low, *(reg for value in op.iter_args for reg in program.values[value])]
+    initial = [low, *program.carried(op, op.iter_args, arguments)]
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
         return t.compare("slt", regs[0], high), regs
 
     def body(regs: Sequence[Reg]) -> Sequence[Reg]:
         program.values[index] = regs[:1]
-        program.bind(arguments, regs[1:])
+        program.bind(op, arguments, regs[1:])
         program.block(op.body.block)
-        assert op.body.block.last_op is not None
-        return [t.binary("arith.addi", regs[0], step), *program.results(op.body.block.last_op)]
+        last = op.body.block.last_op
+        assert last is not None
+        return [t.binary("arith.addi", regs[0], step), *program.carried(last, last.operands, arguments)]
 
-    program.bind(op.results, write_loop(program, initial, test, body)[1:])
+    # A product is many instructions already: more of them do not fit into the device's cache of instructions.
+    rolled = any(inner in program.plan.products for inner in op.body.walk())
+    program.bind(op, op.results, write_loop(program, initial, test, body, rolled=rolled)[1:])
 
 
 @statement(scf.IfOp)
@@ -374,12 +414,13 @@ def _if(program: Program, op: scf.IfOp) -> None:
             if not region.blocks:
                 return []
             program.block(region.block)
-            return program.results(region.block.last_op)
+            last = region.block.last_op
+            return program.carried(last, last.operands, op.results)
 
         return write
 
     found = program.code.when(program.scalar(op.cond), path(op.true_region), path(op.false_region))
-    program.bind(op.results, found)
+    program.bind(op, op.results, found)
 
 
 @statement(scf.WhileOp)
@@ -387,7 +428,7 @@ def _while(program: Program, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
-        program.bind(before.args, regs)
+        program.bind(op, before.args, regs)
         program.block(before)
         condition = before.last_op
         assert condition is not None
@@ -395,10 +436,10 @@ def _while(program: Program, op: scf.WhileOp) -> None:
         return program.scalar(condition.operands[0]), passed
 
     def body(regs: Sequence[Reg]) -> Sequence[Reg]:
-        program.bind(after.args, regs)
+        program.bind(op, after.args, regs)
         program.block(after)
         assert after.last_op is not None
-        return program.results(after.last_op)
+        return program.carried(after.last_op, after.last_op.operands, before.args)
 
     initial = [reg for value in op.arguments for reg in program.values[value]]
-    program.bind(op.results, write_loop(program, initial, test, body))
+    program.bind(op, op.results, write_loop(program, initial, test, body))

@@ -8,7 +8,8 @@ is here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 from ..base.mlir import WIDTHS, Reg
@@ -56,6 +57,8 @@ class Workgroup(ABC):
         self.code = Code(module)
         self.local_bytes = self.tables = 0
         self._function = module.new()
+        # The block of the last barrier, and the bytes that have been touched since; -1 if any may have been.
+        self._touched: tuple[int, tuple[tuple[int, int], ...]] = (-1, ())
         self._inputs: dict[int, int] = {}
         self._constants: dict[str, Reg] = {}
         self._parameters: list[tuple[str, int]] = []
@@ -207,6 +210,11 @@ class Workgroup(ABC):
 
     # Workgroup memory, one range of bytes that is read and written as any type.
 
+    def place(self, index: Reg, elem: str, lanes: int) -> int:
+        """Return a pointer to an element of workgroup memory, as an array of vectors, for an access."""
+        self._touched = (-1, ())
+        return self._place(index, elem, lanes)
+
     @abstractmethod
     def _place(self, index: Reg, elem: str, lanes: int) -> int:
         """Return a pointer to an element of workgroup memory, as an array of vectors."""
@@ -214,21 +222,41 @@ class Workgroup(ABC):
     def read_shared(self, index: Reg, elem: str, lanes: int = 1) -> list[Reg]:
         """Read workgroup memory as an array of vectors of `lanes` elements."""
         kind, count = _form(elem, lanes)
-        place = self._place(index, kind, count)
+        place = self.place(index, kind, count)
         return self._unpacked(self.module.result("Load", self._vector(kind, count), place, *self.shared), elem, lanes)
 
     def write_shared(self, index: Reg, values: Sequence[Reg]) -> None:
         """Write workgroup memory as an array of vectors."""
         value, kind, count = self._packed(values)
-        self.module.do("Store", self._place(index, kind, count), value, *self.shared)
+        self.module.do("Store", self.place(index, kind, count), value, *self.shared)
 
     def count_shared(self, index: Reg) -> None:
         """Add one to an i32 of workgroup memory in one step."""
-        operands = (self._place(index, "i32", 1), self._constant(SCOPE_WORKGROUP), self._constant(0), self._constant(1))
+        operands = (self.place(index, "i32", 1), self._constant(SCOPE_WORKGROUP), self._constant(0), self._constant(1))
         self.module.result("AtomicIAdd", self.code.type("i32"), *operands)
 
-    def barrier(self) -> None:
-        """Wait for all invocations of the workgroup; what they wrote before is visible after it."""
+    def is_settled(self, low: int, high: int) -> bool:
+        """Return whether no invocation has touched bytes of workgroup memory since the last barrier."""
+        block, ranges = self._touched
+        return block == self.code.block and not any(first < high and low < last for first, last in ranges)
+
+    @contextmanager
+    def touching(self, low: int, high: int) -> Iterator[None]:
+        """Record that accesses of workgroup memory touch these bytes, and no others."""
+        before, self._touched = self._touched, (-1, ())
+        yield
+        block, ranges = before
+        self._touched = (block, (*ranges, (low, high))) if block == self.code.block else (-1, ())
+
+    def barrier(self, *, of_all: bool = False) -> None:
+        """Wait for all invocations of the workgroup; what they wrote before is visible after it.
+
+        Nothing is written if workgroup memory has not been touched since the last one, except if the barrier is one of
+        all memory.
+        """
+        if not of_all and self._touched == (self.code.block, ()):
+            return
+        self._touched = (self.code.block, ())
         scope = self._constant(SCOPE_WORKGROUP)
         self.module.do("ControlBarrier", scope, scope, self._constant(self.all_memory))
 

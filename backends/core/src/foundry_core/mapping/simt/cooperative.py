@@ -1,0 +1,489 @@
+"""Matrix products by cooperative matrices: which values are kept in them, and how these exchange elements with others.
+
+`plan` decides before anything is written. A product of f16, bf16 or i8 whose extents are multiples of those of a
+fragment (what the device multiplies) is cooperative: each subgroup computes some fragments of the result. The result is
+kept in fragments through loops and operations that treat all elements alike. Registers for its elements are only made
+where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks for.
+
+Of products whose left factor is made from another product, as in attention, each subgroup computes whole rows, and the
+blocked layout of the first is replaced by one in which a subgroup has the same rows. Then the way through workgroup
+memory stays within a subgroup: it needs no barrier of the workgroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+
+from ...dialects import tt, ttg
+from ...dialects.arith import ConstantOp, SelectOp
+from ..base.numeric import element
+from . import layouts
+from .layouts import Layout
+from .matrices import Matrix, Use
+from .target import Fragment, SimtTarget
+
+# The operations that are one instruction on matrices, by the type of the result.
+PAIRS = {
+    "f32": {"arith.addf": "FAdd", "arith.subf": "FSub", "arith.mulf": "FMul"},
+    "i32": {"arith.addi": "IAdd", "arith.subi": "ISub"},
+}
+_CONVERSIONS = {("arith.truncf", "f32", "f16"), ("arith.extf", "f16", "f32")}
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """How the subgroups of a program divide a tile.
+
+    Attributes:
+        matrix: the type of one fragment.
+        layout: the first element of each fragment. A register is a fragment; there are no lanes.
+    """
+
+    matrix: Matrix
+    layout: Layout
+
+    def of(self, elem: str) -> Fragments:
+        """Return the same division of a tile of elements of another type."""
+        return Fragments(Matrix(self.matrix.use, elem, self.matrix.rows, self.matrix.columns), self.layout)
+
+
+def _doublings(first: int, count: int) -> tuple[int, ...]:
+    """Return `first` doubled again and again, to reach `count` places."""
+    return tuple(first << bit for bit in range(count.bit_length() - 1))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A cooperative product of a tile of `rows` x `depth` and one of `depth` x `columns`.
+
+    Attributes:
+        fragment: what the device multiplies.
+        down, across: how many subgroups there are along the result's rows and columns.
+        warps: all subgroups. If there are more, they compute the same.
+    """
+
+    fragment: Fragment
+    rows: int
+    columns: int
+    depth: int
+    down: int
+    across: int
+    warps: int
+
+    def _divided(self, use: Use, elem: str) -> Fragments:
+        f = self.fragment
+        by_use = {
+            Use.LEFT: (self.rows, self.depth, f.rows, f.depth, self.down, 1),
+            Use.RIGHT: (self.depth, self.columns, f.depth, f.columns, 1, self.across),
+            Use.TOTAL: (self.rows, self.columns, f.rows, f.columns, self.down, self.across),
+        }
+        rows, columns, height, width, down, across = by_use[use]
+        registers = _doublings(width, columns // across // width)
+        registers += tuple(columns * step for step in _doublings(height, rows // down // height))
+        of_columns = _doublings(columns // across, across) if across > 1 else (0,) * (self.across.bit_length() - 1)
+        of_rows = tuple(columns * step for step in _doublings(rows // down, down))
+        warps = of_columns + (of_rows if down > 1 else (0,) * (self.down.bit_length() - 1))
+        warps += (0,) * (self.warps.bit_length() - 1 - len(warps))
+        return Fragments(Matrix(use, elem, height, width), Layout((rows, columns), registers, (), warps))
+
+    @property
+    def left(self) -> Fragments:
+        return self._divided(Use.LEFT, self.fragment.factor)
+
+    @property
+    def right(self) -> Fragments:
+        return self._divided(Use.RIGHT, self.fragment.factor)
+
+    @property
+    def total(self) -> Fragments:
+        return self._divided(Use.TOTAL, self.fragment.total)
+
+
+def choose(op: tt.DotOp, target: SimtTarget, by_rows: bool) -> Product | None:
+    """Return how a product is divided among subgroups; None if it is no product for cooperative matrices.
+
+    Args:
+        by_rows: a subgroup gets whole rows of the result.
+    """
+    assert isinstance(op.a.type, TensorType) and isinstance(op.result.type, TensorType)
+    if len(op.a.type.get_shape()) != 2:
+        return None
+    (rows, depth), (_, columns) = op.a.type.get_shape(), op.result.type.get_shape()
+    factor, right, total = (element(value.type, op) for value in (op.a, op.b, op.c))
+    # A sum of f16 is kept in f32 while it is computed, as the other road does.
+    wide = {("f16", "f32"): "f32", ("f16", "f16"): "f32", ("bf16", "f32"): "f32", ("i8", "i32"): "i32"}
+    if factor != right or (factor, total) not in wide:
+        return None
+    fitting = [
+        each
+        for each in target.fragments
+        if (each.factor, each.total) == (factor, wide[factor, total])
+        and not (rows % each.rows or columns % each.columns or depth % each.depth)
+        and (total != "f16" or each._replace(total="f16") in target.fragments)
+    ]
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda each: (each.rows * each.columns * each.depth, each.rows))
+    high, wide_count = rows // best.rows, columns // best.columns
+    ways = [
+        (down, across)
+        for down in _powers(min(high, target.warps))
+        for across in _powers(min(wide_count, target.warps // down))
+        if across == 1 or not by_rows
+    ]
+    # As many subgroups as possible, then squares: they read least of the factors.
+    down, across = max(ways, key=lambda way: (way[0] * way[1], -(rows // way[0] + columns // way[1]), way[0]))
+    return Product(best, rows, columns, depth, down, across, target.warps)
+
+
+def _powers(most: int) -> list[int]:
+    return [1 << bit for bit in range(most.bit_length())]
+
+
+@dataclass
+class Plan:
+    """What is cooperative in a kernel.
+
+    Attributes:
+        products: the cooperative products.
+        fragments: the values that are kept as fragments of totals.
+        needed: those of them whose elements are needed in registers, too.
+        factors: loads and conversions whose result is only a factor of products: its fragments.
+        passed: loads among them that are not made from workgroup memory, and what they load: the operand of an
+            allocation, which is not made either.
+        scratch: bytes of workgroup memory that each subgroup has for itself.
+        last: the last operation of the kernel's block that may use them.
+        arranged: layouts that are replaced.
+    """
+
+    products: dict[Operation, Product] = field(default_factory=dict)
+    fragments: dict[SSAValue, Fragments] = field(default_factory=dict)
+    needed: set[SSAValue] = field(default_factory=set)
+    factors: dict[Operation, Fragments] = field(default_factory=dict)
+    passed: dict[Operation, SSAValue] = field(default_factory=dict)
+    arranged: dict[Attribute, Attribute] = field(default_factory=dict)
+    scratch: int = 0
+    last: Operation | None = None
+
+    def layout(self, value: SSAValue) -> Layout:
+        """Return the layout of a tile in registers."""
+        type = value.type
+        assert isinstance(type, TensorType)
+        return layouts.layout(self._encoding(type.encoding), type.get_shape())
+
+    def _encoding(self, encoding: Attribute) -> Attribute:
+        if encoding in self.arranged or not self.arranged:
+            return self.arranged.get(encoding, encoding)
+        found = encoding
+        if isinstance(encoding, (ttg.SliceLayout, ttg.DotOperandLayout)):
+            fields = dict(encoding.fields.data)
+            fields["parent"] = self._encoding(fields["parent"])
+            found = type(encoding)(DictionaryAttr(fields))
+        self.arranged[encoding] = found
+        return found
+
+
+def plan(function: tt.FuncOp, target: SimtTarget) -> Plan:
+    """Decide what is cooperative. Moves what is the same in all iterations of a loop before it."""
+    made = Plan()
+    _join_selects(function)
+    dots = [op for op in function.body.walk() if isinstance(op, tt.DotOp)] if target.fragments else []
+    able = {op for op in dots if choose(op, target, False) is not None}
+    chained: set[Operation] = set()
+    for op in able:
+        sources = able & _makers(op.a)
+        chained |= sources | ({op} if sources else set())
+    for op in able:
+        assert isinstance(op, tt.DotOp)
+        product = choose(op, target, op in chained)
+        assert product is not None
+        made.products[op] = product
+        if op in chained and product.down == target.warps:
+            assert isinstance(op.result.type, TensorType)
+            made.arranged[op.result.type.encoding] = _by_rows(product, target)
+    if made.products:
+        _keep(function, made)
+        _load(function, made)
+        made.last = _last(function, made)
+    return made
+
+
+def _last(function: tt.FuncOp, made: Plan) -> Operation | None:
+    """Return the last operation of a kernel in which there are fragments."""
+
+    def touches(op: Operation) -> bool:
+        return op in made.factors or any(value in made.fragments for value in (*op.operands, *op.results))
+
+    ops = [op for op in function.body.block.ops if any(touches(inner) for inner in op.walk())]
+    return ops[-1] if ops else None
+
+
+def _join_selects(function: tt.FuncOp) -> None:
+    """Let a branch give what a selection makes of its result under the same condition.
+
+    Pipelined loops end in select(c, if c {x} else {y}, z). Where y is replaced by z, the tile z is not kept beside x.
+    """
+    for op in list(function.body.walk()):
+        if not isinstance(op, SelectOp) or isinstance(op.operands[0].type, TensorType):
+            continue
+        condition, chosen, other = op.operands
+        branch = chosen.owner
+        if not isinstance(branch, scf.IfOp) or branch.cond is not condition or len(_users(chosen)) != 1:
+            continue
+        if branch.parent_block() is not op.parent_block():
+            continue
+        assert isinstance(chosen, OpResult)
+        if not _is_before(other, branch) or not branch.false_region.blocks:
+            continue
+        last = branch.false_region.block.last_op
+        assert last is not None
+        last.operands[chosen.index] = other
+        op.results[0].replace_all_uses_with(chosen)
+        block = op.parent_block()
+        assert block is not None
+        block.erase_op(op)
+
+
+def _is_before(value: SSAValue, op: Operation) -> bool:
+    """Return whether a value that is known later in the block of an operation is known before it, too."""
+    if isinstance(value, BlockArgument):
+        return True
+    assert isinstance(value, OpResult)
+    return value.op.parent_block() is not op.parent_block() or value.op.is_before_in_block(op)
+
+
+def _makers(value: SSAValue) -> set[Operation]:
+    """Return the operations that a value is made by, up to the block arguments it depends on."""
+    found: set[Operation] = set()
+    open_values = [value]
+    while open_values:
+        owner = open_values.pop().owner
+        if not isinstance(owner, Operation) or owner in found or isinstance(owner, (scf.ForOp, scf.WhileOp)):
+            continue
+        found.add(owner)
+        open_values += owner.operands
+        if isinstance(owner, scf.IfOp):
+            open_values += [operand for _, last in _yields(owner) for operand in last.operands]
+    return found
+
+
+def _yields(op: scf.IfOp | scf.ForOp) -> Iterator[tuple[int, Operation]]:
+    """Return the operations that end the regions of a branch or a loop."""
+    for number, region in enumerate(op.regions):
+        if region.blocks and (last := region.block.last_op) is not None:
+            yield number, last
+
+
+def _by_rows(product: Product, target: SimtTarget) -> ttg.BlockedLayout:
+    """Return the blocked layout in which a subgroup has the rows that it computes, and an invocation as much of a row
+    as there is."""
+    rows = product.rows // target.warps
+    high = min(rows, target.warp_size)
+    wide = target.warp_size // high
+    each = max(1, min(8, product.columns // wide))
+    fields = {
+        "sizePerThread": (rows // high, each),
+        "threadsPerWarp": (high, wide),
+        "warpsPerCTA": (target.warps, 1),
+        "order": (0, 1),
+    }
+    return ttg.BlockedLayout(
+        DictionaryAttr({name: ArrayAttr([IntAttr(number) for number in numbers]) for name, numbers in fields.items()})
+    )
+
+
+def _users(value: SSAValue) -> list[Operation]:
+    return [use.operation for use in value.uses]
+
+
+def is_splat(value: SSAValue) -> bool:
+    """Return whether all elements of a tile are one number."""
+    owner = value.owner
+    return isinstance(owner, tt.SplatOp) or (isinstance(owner, ConstantOp) and owner.splat is not None)
+
+
+def repeated(value: SSAValue) -> tuple[SSAValue, int] | None:
+    """Return the column or row that a tile repeats, and the dimension along which it does; None if it does not."""
+    owner = value.owner
+    if not isinstance(owner, tt.BroadcastOp) or not isinstance(owner.src.type, TensorType):
+        return None
+    shape = owner.src.type.get_shape()
+    if len(shape) != 2 or shape.count(1) != 1:
+        return None
+    return owner.src, shape.index(1)
+
+
+def _combination(op: Operation, made: Plan) -> Fragments | None:
+    """Return what the result of an operation is if it is computed on fragments; None if it cannot be."""
+    if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
+        return None
+    kept = [made.fragments[operand] for operand in op.operands if operand in made.fragments]
+    if not kept or any(each.layout != kept[0].layout for each in kept):
+        return None
+    elem = element(op.results[0].type, op)
+    if isinstance(op, SelectOp):
+        same = not isinstance(op.operands[0].type, TensorType) and len(kept) == 2
+        return kept[0] if same and kept[0] == kept[1] else None
+    if len(op.operands) == 1:
+        found = (op.name, kept[0].matrix.elem, elem) in _CONVERSIONS
+        return kept[0].of(elem) if found else None
+    if op.name not in PAIRS.get(elem, {}):
+        return None
+    others = [operand for operand in op.operands if operand not in made.fragments]
+    return kept[0] if all(is_splat(each) or repeated(each) for each in others) else None
+
+
+def _keep(function: tt.FuncOp, made: Plan) -> None:
+    """Find the values that are kept as fragments, and which of them are needed in registers."""
+    for op, product in made.products.items():
+        made.fragments[op.results[0]] = product.total.of(element(op.results[0].type, op))
+    operations = list(function.body.walk())
+    changed = True
+    while changed:
+        before = len(made.fragments)
+        for op in operations:
+            if isinstance(op, (scf.ForOp, scf.IfOp)):
+                _keep_yielded(op, made)
+            elif not any(result in made.fragments for result in op.results):
+                found = _combination(op, made)
+                if found is not None and _pays(op, made):
+                    made.fragments[op.results[0]] = found
+        changed = len(made.fragments) > before
+    for value, fragments in made.fragments.items():
+        if not all(_takes(use.operation, use.index, fragments, made) for use in value.uses):
+            made.needed.add(value)
+
+
+def _keep_yielded(op: scf.ForOp | scf.IfOp, made: Plan) -> None:
+    for _, last in _yields(op):
+        for number, operand in enumerate(last.operands):
+            if operand in made.fragments and op.results[number] not in made.fragments:
+                made.fragments[op.results[number]] = made.fragments[operand]
+                if isinstance(op, scf.ForOp):
+                    made.fragments[op.body.block.args[number + 1]] = made.fragments[operand]
+
+
+def _pays(op: Operation, made: Plan) -> bool:
+    """Return whether to compute an operation on fragments, and not on registers that are there anyway."""
+    if isinstance(op, SelectOp):
+        return True
+    if all(len(_users(operand)) == 1 for operand in op.operands if operand in made.fragments):
+        return True
+    users = _users(op.results[0])
+    return any(user in made.products and user.operands[2] is op.results[0] for user in users)
+
+
+def _takes(user: Operation, index: int, fragments: Fragments, made: Plan) -> bool:
+    """Return whether an operation takes an operand as fragments."""
+    if user in made.products:
+        return index == 2 and made.products[user].total.layout == fragments.layout
+    if isinstance(user, scf.ForOp):
+        wanted = made.fragments.get(user.results[index - 3]) if index >= 3 else None
+        return wanted == fragments
+    if isinstance(user, scf.YieldOp):
+        parent = user.parent_op()
+        return isinstance(parent, (scf.ForOp, scf.IfOp)) and made.fragments.get(parent.results[index]) == fragments
+    if isinstance(user, ttg.ConvertLayoutOp):
+        return True
+    return len(user.results) == 1 and user.results[0] in made.fragments
+
+
+def _load(function: tt.FuncOp, made: Plan) -> None:
+    """Find what is read as fragments of factors, and what is written to workgroup memory for that only."""
+    for op in list(function.body.walk()):
+        if isinstance(op, (ttg.LocalLoadOp, ttg.ConvertLayoutOp)):
+            fragments = _factor(op.result, made)
+            if fragments is not None:
+                made.factors[op] = fragments
+                if isinstance(op, ttg.ConvertLayoutOp):
+                    _passes(op.src, fragments, made)
+    for op in list(function.body.walk()):
+        if isinstance(op, ttg.LocalAllocOp) and op.src is not None:
+            loads = _users(op.result)
+            divisions = {made.factors.get(load) for load in loads if isinstance(load, ttg.LocalLoadOp)}
+            fragments = next(iter(divisions), None)
+            if fragments is None or len(divisions) > 1 or not all(load in made.factors for load in loads):
+                continue
+            # In this order, the allocation comes before its loads.
+            for each in (*loads, op):
+                _move_out(each, op.src)
+            known = op.src in made.passed.values()
+            if _passes(op.src, fragments, made) or known or any(_is_kept(load) for load in loads):
+                made.passed.update(dict.fromkeys(loads, op.src))
+
+
+def _passes(source: SSAValue, fragments: Fragments, made: Plan) -> bool:
+    """Return whether fragments are made from a tile within each subgroup; see that there is memory for it."""
+    local = fragments.matrix.use is Use.LEFT and is_local(made.layout(source), fragments)
+    if local:
+        made.scratch = max(made.scratch, scratch_bytes(fragments))
+    return local
+
+
+def _move_out(op: Operation, source: SSAValue) -> None:
+    """Move an operation out of the loops in which its source does not change, to where the source is made.
+
+    There is more workgroup memory there than before the loop, where tiles that the loop reads are allocated.
+    """
+    loop = op.parent_op()
+    if not isinstance(loop, scf.ForOp) or loop.is_ancestor(_definer(source)) or not isinstance(source, OpResult):
+        return
+    own, block = op.parent_block(), source.op.parent_block()
+    assert own is not None and block is not None
+    own.detach_op(op)
+    block.insert_op_after(op, source.op)
+
+
+def _is_kept(load: Operation) -> bool:
+    """Return whether a loop uses what is loaded before it."""
+    for user in _users(load.results[0]):
+        parent = user.parent_op()
+        while parent is not None and parent is not load.parent_op():
+            if isinstance(parent, (scf.ForOp, scf.WhileOp)):
+                return True
+            parent = parent.parent_op()
+    return False
+
+
+def _definer(value: SSAValue) -> Operation:
+    """Return the operation inside of which a value is defined."""
+    if isinstance(value, OpResult):
+        return value.op
+    assert isinstance(value, BlockArgument)
+    parent = value.block.parent_op()
+    assert parent is not None
+    return parent
+
+
+def _factor(value: SSAValue, made: Plan) -> Fragments | None:
+    """Return the fragments in which all uses of a value take it as a factor; None if they differ."""
+    found: set[Fragments] = set()
+    for use in value.uses:
+        product = made.products.get(use.operation)
+        if product is None or use.index > 1:
+            return None
+        found.add(product.left if use.index == 0 else product.right)
+    return found.pop() if len(found) == 1 else None
+
+
+def is_local(layout: Layout, fragments: Fragments) -> bool:
+    """Return whether each subgroup has the same elements in a layout as in fragments, and no other subgroup has them.
+
+    Single bits of the index tell the subgroups apart.
+    """
+    warps = fragments.layout.warps
+    alone = not any(basis & sum(warps) for basis in (*layout.registers, *layout.lanes))
+    return alone and layout.warps == warps and 0 not in warps and all(basis & basis - 1 == 0 for basis in warps)
+
+
+def scratch_bytes(fragments: Fragments) -> int:
+    """Return the workgroup memory through which the part of one subgroup passes."""
+    from .exchange import Rows
+
+    own = fragments.layout.without(sum(fragments.layout.warps))
+    return Rows(own.shape, fragments.matrix.elem).bytes

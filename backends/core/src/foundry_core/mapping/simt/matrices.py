@@ -1,0 +1,149 @@
+"""Cooperative matrices, in SPIR-V for Vulkan: values that the invocations of a subgroup hold together.
+
+Which invocation holds which element is the driver's secret. So there are loads and stores of whole matrices, products,
+and operations that treat all elements alike. A register of one has a type such as `matrix2.f32.16x16`: its use, its
+elements and its extents.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from ..base.mlir import WIDTHS, Reg
+from .workgroup import Workgroup
+
+_SCOPE_SUBGROUP = 3
+_ROW_MAJOR, _COLUMN_MAJOR = 0, 1
+# All operands and the result of a product are signed.
+_SIGNED = 0x1 | 0x2 | 0x4 | 0x8
+_BFLOAT16 = 0
+# Acquire and release, of workgroup memory, made available and visible.
+_ORDERED_IN_WORKGROUP = 0x8 | 0x100 | 0x2000 | 0x4000
+# The most bytes of one element of workgroup memory, as loads and stores see it.
+_WIDEST = 16
+
+
+class Use(enum.IntEnum):
+    """What a matrix is in a product, as SPIR-V numbers it."""
+
+    LEFT = 0
+    RIGHT = 1
+    TOTAL = 2
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The type of a cooperative matrix."""
+
+    use: Use
+    elem: str
+    rows: int
+    columns: int
+
+    @property
+    def name(self) -> str:
+        return f"matrix{self.use.value}.{self.elem}.{self.rows}x{self.columns}"
+
+
+class Matrices:
+    """Writes instructions on cooperative matrices."""
+
+    def __init__(self, group: Workgroup) -> None:
+        self._group, self._module, self._code = group, group.module, group.code
+
+    def type(self, matrix: Matrix) -> str:
+        """Return the name of a type, which is declared at its first use."""
+        m, code = self._module, self._code
+        if matrix.name not in code.opaque:
+            m.capability("CooperativeMatrixKHR", "SPV_KHR_cooperative_matrix")
+            if matrix.elem == "bf16":
+                m.capability("BFloat16TypeKHR", "SPV_KHR_bfloat16")
+                m.capability("BFloat16CooperativeMatrixKHR")
+                elem = m.type("Float", 16, _BFLOAT16)
+            else:
+                elem = code.type(matrix.elem)
+            numbers = (_SCOPE_SUBGROUP, matrix.rows, matrix.columns, matrix.use.value)
+            operands = [code.id(code.integer(number, "i32")) for number in numbers]
+            code.opaque[matrix.name] = m.type("CooperativeMatrixKHR", elem, *operands)
+        return matrix.name
+
+    def barrier(self) -> None:
+        """Wait for the invocations of the subgroup; what they wrote to workgroup memory before is visible after it."""
+        scope, order = (self._code.id(self._code.integer(n, "i32")) for n in (_SCOPE_SUBGROUP, _ORDERED_IN_WORKGROUP))
+        self._module.do("ControlBarrier", scope, scope, order)
+
+    def filled(self, matrix: Matrix, x: Reg, *, constant: bool) -> Reg:
+        """Return a matrix whose elements are all the same number."""
+        m, code, elem = self._module, self._code, self.type(matrix)
+        if constant:
+            return Reg(f"%{m.composite(code.type(elem), code.id(x))}", elem)
+        return Reg(f"%{m.result('CompositeConstruct', code.type(elem), code.id(x))}", elem)
+
+    def _view(self, index: Reg, elem: str, strides: tuple[int, ...]) -> tuple[int, int]:
+        """Return a pointer to an element of workgroup memory, and how many elements are one of its array.
+
+        Args:
+            strides: distances, in elements, that the array must be able to express.
+        """
+        code, size = self._code, WIDTHS[elem] // 8
+        base, step = code.parts(index)
+        count = _WIDEST // size
+        while any(number % count for number in (*strides, step, code.multiple(base))):
+            count //= 2
+        shift = code.integer(count.bit_length() - 1, "i32")
+        place = base if count == 1 else code.binary("arith.shrui", base, shift)
+        place = code.binary("arith.addi", place, code.integer(step // count, "i32"))
+        lanes = count * size // 4
+        if lanes == 0:
+            return self._group.place(place, f"i{8 * size * count}", 1), count
+        return self._group.place(place, "i32", lanes), count
+
+    def load(self, matrix: Matrix, index: Reg, stride: int, *, turned: bool = False) -> Reg:
+        """Read a matrix from workgroup memory.
+
+        Args:
+            index: where it begins, in elements.
+            stride: the distance of its rows, in elements; of its columns if `turned`.
+        """
+        m, code, elem = self._module, self._code, self.type(matrix)
+        extent = matrix.rows if turned else matrix.columns
+        pointer, count = self._view(index, _stored(matrix.elem), (stride, extent))
+        order = code.integer(_COLUMN_MAJOR if turned else _ROW_MAJOR, "i32")
+        operands = (pointer, code.id(order), code.id(code.integer(stride // count, "i32")), *self._group.shared)
+        return Reg(f"%{m.result('CooperativeMatrixLoadKHR', code.type(elem), *operands)}", elem)
+
+    def store(self, matrix: Matrix, x: Reg, index: Reg, stride: int) -> None:
+        """Write a matrix to workgroup memory; see `load`."""
+        m, code = self._module, self._code
+        pointer, count = self._view(index, _stored(matrix.elem), (stride, matrix.columns))
+        order, distance = code.integer(_ROW_MAJOR, "i32"), code.integer(stride // count, "i32")
+        m.do(
+            "CooperativeMatrixStoreKHR",
+            pointer,
+            code.id(x),
+            code.id(order),
+            code.id(distance),
+            *self._group.shared,
+        )
+
+    def multiply_add(self, left: Reg, right: Reg, total: Reg, *, signed: bool) -> Reg:
+        """Return left * right + total."""
+        m, code = self._module, self._code
+        operands = [code.id(x) for x in (left, right, total)]
+        found = m.result("CooperativeMatrixMulAddKHR", code.type(total.elem), *operands, *([_SIGNED] if signed else []))
+        return Reg(f"%{found}", total.elem)
+
+    def combined(self, name: str, x: Reg, y: Reg) -> Reg:
+        """Return the result of an instruction on each pair of elements, such as FMul."""
+        return self._code.opaque_result(name, x.elem, x, y)
+
+    def converted(self, x: Reg, matrix: Matrix) -> Reg:
+        """Return a matrix of floats with elements of another type."""
+        elem = self.type(matrix)
+        return x if elem == x.elem else self._code.opaque_result("FConvert", elem, x)
+
+
+def _stored(elem: str) -> str:
+    """Return the integer type that has the size of an element."""
+    return f"i{16 if elem == 'bf16' else WIDTHS[elem]}"
