@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from ...dialects import tt
 from ...errors import unsupported
 from ...functions.registers import inline
-from ...scalars import Layout
+from ...scalars import LAYOUTS, Layout
 from ..base.mlir import Reg
 from ..base.numeric import Numeric, element
 from .code import Code
@@ -36,6 +36,8 @@ class SimtNumeric(Numeric):
         self._fuses = target.fuses
         self._exponentiates = target.exponentiates
         self._halves = target.halves
+        # A conversion to f16 is Triton's: ties to even, and subnormal results.
+        self._rounds_halves = target.halves and 16 in target.rounds_to_nearest and 16 in target.preserves_denormals
         # The bits from which a register was made: a NaN that is only moved keeps its payload.
         self._bits: dict[str, Reg] = {}
 
@@ -57,6 +59,11 @@ class SimtNumeric(Numeric):
         if elem == "f16" and self._halves:
             return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")
         return super().rounded(x, elem)
+
+    def narrowed(self, x: Reg, layout: Layout, rounding: str = "rtne") -> Reg:
+        if layout is LAYOUTS["f16"] and x.elem == "f32" and rounding == "rtne" and self._rounds_halves:
+            return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
+        return super().narrowed(x, layout, rounding)
 
     def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
         """Return the bits of an f32, without a subnormal f32 on the way, which the device may take for zero."""
