@@ -119,6 +119,9 @@ class _Text:
                 return f"{self.of(words[0])}[{self.of(words[1])}]"
             case "Struct" | "Function":
                 return f"{kind.lower()}({','.join(map(self.of, words))})"
+            case "CooperativeMatrix":
+                elem, _, rows, columns, use = map(self.of, words)
+                return f"matrix{use}.{elem}.{rows}x{columns}"
         return kind.lower()
 
 

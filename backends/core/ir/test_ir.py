@@ -11,6 +11,7 @@ stage whose output it is about; a stage without a comment is not run.
 | WORKGROUP | MLIR for a work-group of 32 work-items |
 | TASKLET | MLIR for a tasklet of a DPU |
 | SIMT | SPIR-V for an invocation of Vulkan, in subgroups of 8, as spirv_text.py writes it; the file is TTGIR |
+| MATRIX | the same on a device that multiplies matrices of 8 x 8 elements of f16, in f32 and f16 |
 | KERNEL | the same for an invocation of OpenCL, on a device without subgroup shuffles |
 
 A kernel that a stage refuses gives `refused: ` and the message. `python test_ir.py FILE STAGE` prints a stage's output.
@@ -34,7 +35,7 @@ from foundry_core.errors import LoweringError
 from foundry_core.front.structured import kernel
 from foundry_core.mapping.base.plan import Plan, is_tile
 from foundry_core.mapping.simt.lower import lower
-from foundry_core.mapping.simt.target import SimtTarget
+from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from foundry_core.pipeline import (
     TaskletTarget,
     WorkGroupTarget,
@@ -72,6 +73,7 @@ STAGES: dict[str, Callable[[str], str]] = {
     "WORKGROUP": lambda text: to_work_group_mlir(text, WorkGroupTarget(vector_bytes=16, work_items=32)),
     "TASKLET": lambda text: to_tasklet_mlir(text, TaskletTarget()).text,
     "SIMT": simt,
+    "MATRIX": lambda text: simt(text, fragments=tuple(Fragment("f16", total, 8, 8, 8) for total in ("f16", "f32"))),
     "KERNEL": lambda text: simt(text, flavour="kernel", shuffles=False, halves=False),
 }
 
@@ -80,7 +82,7 @@ def output(text: str, stage: str) -> str:
     """Return what a stage makes of a kernel, or its refusal."""
     text = re.sub(r"^ *//.*\n", "", text, flags=re.MULTILINE)
     try:
-        return STAGES[stage](text if " tile." in text or stage in ("SIMT", "KERNEL") else to_structured(text))
+        return STAGES[stage](text if " tile." in text or stage in ("SIMT", "MATRIX", "KERNEL") else to_structured(text))
     except LoweringError as refusal:
         return f"refused: {refusal}\n"
 

@@ -65,7 +65,7 @@ class Matrices:
                 elem = code.type(matrix.elem)
             numbers = (_SCOPE_SUBGROUP, matrix.rows, matrix.columns, matrix.use.value)
             operands = [code.id(code.integer(number, "i32")) for number in numbers]
-            code.opaque[matrix.name] = m.type("CooperativeMatrixKHR", elem, *operands)
+            code.opaque[matrix.name] = m.type("CooperativeMatrix", elem, *operands)
         return matrix.name
 
     def barrier(self) -> None:
@@ -111,7 +111,7 @@ class Matrices:
         pointer, count = self._view(index, _stored(matrix.elem), (stride, extent))
         order = code.integer(_COLUMN_MAJOR if turned else _ROW_MAJOR, "i32")
         operands = (pointer, code.id(order), code.id(code.integer(stride // count, "i32")), *self._group.shared)
-        return Reg(f"%{m.result('CooperativeMatrixLoadKHR', code.type(elem), *operands)}", elem)
+        return Reg(f"%{m.result('CooperativeMatrixLoad', code.type(elem), *operands)}", elem)
 
     def store(self, matrix: Matrix, x: Reg, index: Reg, stride: int) -> None:
         """Write a matrix to workgroup memory; see `load`."""
@@ -119,7 +119,7 @@ class Matrices:
         pointer, count = self._view(index, _stored(matrix.elem), (stride, matrix.columns))
         order, distance = code.integer(_ROW_MAJOR, "i32"), code.integer(stride // count, "i32")
         m.do(
-            "CooperativeMatrixStoreKHR",
+            "CooperativeMatrixStore",
             pointer,
             code.id(x),
             code.id(order),
@@ -131,12 +131,15 @@ class Matrices:
         """Return left * right + total."""
         m, code = self._module, self._code
         operands = [code.id(x) for x in (left, right, total)]
-        found = m.result("CooperativeMatrixMulAddKHR", code.type(total.elem), *operands, *([_SIGNED] if signed else []))
+        found = m.result("CooperativeMatrixMulAdd", code.type(total.elem), *operands, *([_SIGNED] if signed else []))
         return Reg(f"%{found}", total.elem)
 
     def combined(self, name: str, x: Reg, y: Reg) -> Reg:
         """Return the result of an instruction on each pair of elements, such as FMul."""
-        return self._code.opaque_result(name, x.elem, x, y)
+        found = self._code.opaque_result(name, x.elem, x, y)
+        if name[0] == "F":
+            self._module.exact.append(self._code.id(found))
+        return found
 
     def converted(self, x: Reg, matrix: Matrix) -> Reg:
         """Return a matrix of floats with elements of another type."""

@@ -144,10 +144,10 @@ OP: Final = {
     "GroupNonUniformBroadcast": 337,
     "GroupNonUniformShuffle": 345,
     "GroupNonUniformShuffleXor": 346,
-    "CooperativeMatrixLoadKHR": 4457,
-    "CooperativeMatrixStoreKHR": 4458,
-    "CooperativeMatrixMulAddKHR": 4459,
-    "TypeCooperativeMatrixKHR": 4456,
+    "CooperativeMatrixLoad": 4457,
+    "CooperativeMatrixStore": 4458,
+    "CooperativeMatrixMulAdd": 4459,
+    "TypeCooperativeMatrix": 4456,
     "AtomicFAdd": 6035,
 }
 CAPABILITY: Final = {
