@@ -110,6 +110,7 @@ class Cuda(Backend):
             raise RuntimeError("torch has no CUDA device")
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         self.torch = torch
         self.driver = backends["nvidia"].driver()
 

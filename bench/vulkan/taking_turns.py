@@ -140,15 +140,21 @@ def take(measure: Measure, ours: Vulkan, peer: Backend | None, plan: Plan) -> di
             failed[backend.name] = f"{type(failure).__name__}: {failure}"[:2000]
     arrays = placed[0][1]
     arrays[measure.output] = ours.poisoned(*measure.result())
-    ours.use()
-    for name, call in measure.others(ours, arrays).items():
-        call()
-        candidates.append(Candidate(name, ours, call, error=measure.error(ours.numpy(arrays[measure.output]))))
+    more: list[tuple[str, Backend, Callable[[], Any]]] = []
+    try:
+        more += [(name, ours, call) for name, call in measure.others(ours, arrays).items()]
+    except Exception as failure:
+        failed["others"] = f"{type(failure).__name__}: {failure}"[:2000]
     if isinstance(peer, Cuda):
-        for name, call in measure.torch(peer.torch, placed[1][1]).items():
-            candidate = Candidate(name, peer, call)
-            candidate.error = measure.error(peer.numpy(call()))
-            candidates.append(candidate)
+        more += [(name, peer, call) for name, call in measure.torch(peer.torch, placed[1][1]).items()]
+    for name, backend, call in more:
+        try:
+            backend.use()
+            # torch's candidates return their result, ours write it.
+            result = call() if backend is peer else (call(), arrays[measure.output])[1]
+            candidates.append(Candidate(name, backend, call, error=measure.error(backend.numpy(result))))
+        except Exception as failure:
+            failed[name] = f"{type(failure).__name__}: {failure}"[:2000]
     host = isinstance(measure, EmptyLaunch)
     calls = {each.name: calls_for(each, plan.batch, host=host) for each in candidates}
     start = time.perf_counter()
