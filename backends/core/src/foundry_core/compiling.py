@@ -274,8 +274,10 @@ def _keep_loops(module: Any) -> None:
     module.walk(keep)
 
 
-def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
+def clean_up(module: Any, metadata: dict[str, Any], *, block_pointers: bool = False) -> Any:
     """Run the passes that Triton's other backends run on TTIR, as the first stage of every backend.
+
+    With `block_pointers`, Triton also rewrites them to tensors of pointers; without, that is left to the lowering.
 
     A device that this process has opened starts its own compiler meanwhile. Triton runs stages only for a kernel that
     is not in its cache.
@@ -290,6 +292,8 @@ def clean_up(module: Any, metadata: dict[str, Any]) -> Any:
         _set_to_one(module, ones)
     manager = _passes(module)
     passes.common.add_inliner(manager)
+    if block_pointers and hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # 3.9 has no block pointers
+        passes.ttir.add_rewrite_tensor_pointer(manager)
     if hasattr(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"):  # 3.2 has no descriptors
         passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
     passes.common.add_canonicalizer(manager)

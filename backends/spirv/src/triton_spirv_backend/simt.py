@@ -101,7 +101,7 @@ def add_stages(stages: dict[str, Any], options: SimtOptions, target: GPUTarget) 
 
 def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
     inline_all(module)
-    return clean_up(module, metadata)
+    return clean_up(module, metadata, block_pointers=True)
 
 
 def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool) -> bytes:
