@@ -53,7 +53,7 @@ class Launcher:
         for letter, offset in zip(letters, offsets, strict=True):
             code += "x" * (offset - at) + letter
             at = offset + struct.calcsize(f"<{letter}")
-        self._pack = struct.Struct(code).pack
+        self._pack = struct.Struct(code + "x" * (-at % 4)).pack
 
     def _packed(self, grid: tuple[int, int, int], values: Sequence[Any]) -> bytes:
         if self._in_parts:
