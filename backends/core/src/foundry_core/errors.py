@@ -27,6 +27,19 @@ class UnsupportedOperation(LoweringError):
         self.why = why
 
 
+class TooLarge(UnsupportedOperation):
+    """A kernel needs more of a resource at once than the device has.
+
+    Args:
+        required, limit: in bytes.
+    """
+
+    def __init__(self, operation: str, place: str, why: str, required: int, limit: int) -> None:
+        super().__init__(operation, place, why)
+        self.required = required
+        self.limit = limit
+
+
 class ToolError(LoweringError):
     """mlir-opt, mlir-translate, llc or spirv-val failed on what we gave it: a defect of the lowering."""
 

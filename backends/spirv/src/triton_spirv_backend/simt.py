@@ -23,6 +23,7 @@ _ARCH = re.compile(
     r"(?P<api>vulkan|opencl)-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[0-9.]*)"
     r"-p(?P<parts>[01])-e(?P<exponentiates>[01])-x(?P<shuffles>[01])-h(?P<halves>[01])-d(?P<denormals>[0-9.]*)"
     r"-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
+    r"-k(?P<lacks>[0-9A-Za-z.]*)"
 )
 
 
@@ -42,7 +43,7 @@ def is_simt(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s8-l32768-a256-f32-p1-e1-x1-h1-d16-z16-n16-mf16.f32.8.8.8."""
+    """Return Triton's name for a device, such as vulkan-s8-l32768-a256-f32-p1-e1-x1-h1-d16-z16-n16-mf16.f32.8.8.8-k."""
     fuses, denormals, special, nearest = (
         ".".join(map(str, widths))
         for widths in (device.fuses, device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
@@ -52,7 +53,7 @@ def target(device: SimtTarget) -> GPUTarget:
     arch = (
         f"{api}-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}"
         f"-p{device.in_parts:d}-e{device.exponentiates:d}-x{device.shuffles:d}-h{device.halves:d}-d{denormals}-z{special}-n{nearest}"
-        f"-m{fragments}"
+        f"-m{fragments}-k{'.'.join(device.lacks)}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
 
@@ -86,6 +87,7 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         flavour=_FLAVOURS[arch["api"]],
         shuffles=arch["shuffles"] == "1",
         halves=arch["halves"] == "1",
+        lacks=tuple(name for name in arch["lacks"].split(".") if name),
     )
 
 
@@ -105,11 +107,17 @@ def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
 
 
 def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool) -> bytes:
+    from foundry_core.errors import TooLarge
     from foundry_core.mapping.simt.lower import lower
+    from triton.runtime.errors import OutOfResources
 
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
-    found = lower(ttgir, target, named=named)
+    try:
+        found = lower(ttgir, target, named=named)
+    except TooLarge as error:
+        # Triton's own error: its autotuner takes another configuration.
+        raise OutOfResources(error.required, error.limit, f"workgroup memory ({error})") from error
     if target.flavour == "shader" and os.environ.get(VALIDATION_VARIABLE) == "1":
         from foundry_core.tools import check_spirv
 

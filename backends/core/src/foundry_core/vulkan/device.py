@@ -22,7 +22,7 @@ from typing import Any
 
 from ..launches import MOST_PROGRAMS
 from ..mapping.simt.shader import ShaderWorkgroup
-from ..mapping.simt.target import Fragment, SimtTarget
+from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
 from ..ran import Kind, Ran
 from . import store
 from .library import Messages, Properties, VulkanError, library
@@ -47,15 +47,19 @@ _NEEDED = {
     "shuffle": "subgroup shuffles",
     "size_control": "subgroupSizeControl",
 }
-# What some kernels need, and how a report names it.
-_REPORTED = {
-    "int8": "shaderInt8",
-    "int16": "shaderInt16",
-    "float16": "shaderFloat16",
-    "float64": "shaderFloat64",
-    "buffer_atomics64": "shaderBufferInt64Atomics",
-    "float_atomics": "shaderBufferFloat32AtomicAdd",
-    "cooperative": "cooperativeMatrix",
+# The fields of Properties that say whether a device has the capabilities of FEATURES.
+_CAPABILITIES = {
+    "Float16": "float16",
+    "Float64": "float64",
+    "Int8": "int8",
+    "Int16": "int16",
+    "Int64Atomics": "buffer_atomics64",
+    "StorageBuffer8BitAccess": "storage8",
+    "StorageBuffer16BitAccess": "storage16",
+    "StoragePushConstant8": "push8",
+    "StoragePushConstant16": "push16",
+    "WorkgroupMemoryExplicitLayout8BitAccessKHR": "workgroup8",
+    "WorkgroupMemoryExplicitLayout16BitAccessKHR": "workgroup16",
 }
 _said: list[str] = []
 
@@ -177,7 +181,11 @@ class Pipeline:
         made = library().pipeline(
             device.handle, spirv, len(spirv), name.encode(), argument_bytes, warp_size, known, len(known)
         )
-        self.handle = device.check(made, f"{device.name} did not accept the kernel {name}")
+        self.handle = device.check(
+            made,
+            f"the driver of {device.name} did not compile the kernel {name}",
+            "give each invocation less to keep: smaller blocks, or a larger num_warps=",
+        )
         data = ctypes.create_string_buffer(library().cache(device.handle, self.handle, None, 0))
         size = library().cache(device.handle, self.handle, data, len(data))
         if data.raw[:size] != known:
@@ -249,8 +257,8 @@ class Device:
         """Whether its memory is the host's: it is the CPU, or a GPU without memory of its own."""
         return self.properties.type in (CPU, _INTEGRATED)
 
-    def check(self, result: Any, what: str) -> Any:
-        """Return a result that is not 0.
+    def check(self, result: Any, what: str, next: str = "") -> Any:
+        """Return a result that is not 0; what failed otherwise, and what to do, is for the message.
 
         Raises:
             VulkanError: it is 0, or the validation layer has said something.
@@ -260,10 +268,11 @@ class Device:
             _said.clear()
             raise VulkanError("Vulkan is used wrongly: a defect of ours", why=messages)
         if not result:
-            raise self._error(what, library().why())
+            raise self.error(what, library().why(), next)
         return result
 
-    def _error(self, what: str, why: str) -> VulkanError:
+    def error(self, what: str, why: str, next: str = "") -> VulkanError:
+        """Return the error of a call that failed; if the device takes nothing more, that is said instead."""
         state = library().state(self.handle) if self.handle else _State.WELL
         if state == _State.LOST:
             return VulkanError(
@@ -284,12 +293,12 @@ class Device:
                 why=why,
                 next='start processes anew: multiprocessing.get_context("spawn")',
             )
-        return VulkanError(what, why=why)
+        return VulkanError(what, why=why, next=next)
 
     def check_state(self) -> None:
         """Raise the error of a device that takes nothing more."""
         if library().state(self.handle) != _State.WELL:
-            raise self._error("the device cannot be used", library().why())
+            raise self.error("the device cannot be used", library().why())
 
     def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], arguments: bytes) -> None:
         """Launch a kernel behind everything that was launched before; return at once."""
@@ -367,6 +376,7 @@ class Device:
             widths("special"),
             widths("nearest"),
             fragments(self._index),
+            lacks=tuple(name for name, field in _CAPABILITIES.items() if not getattr(known, field)),
         )
 
     @functools.cached_property
@@ -422,7 +432,8 @@ class Device:
             f"{known.subgroup} invocations a subgroup, {known.invocations} a workgroup, {known.workgroup_bytes} bytes "
             f"of workgroup memory, {known.push_bytes} of push constants"
         )
-        features = ", ".join(name for field, name in _REPORTED.items() if getattr(known, field))
+        has = [FEATURES[name] for name, field in _CAPABILITIES.items() if getattr(known, field)]
+        features = ", ".join(has + ["cooperativeMatrix"] * bool(known.cooperative))
         flushed = ", ".join(sorted(self.flushed()))
         note = f"; subnormal numbers of {flushed} may be zeros" if flushed else ""
         return Ran(kind, self.name, f"{known.driver.decode()}, {version}", memory, f"{limits}; {features}{note}")

@@ -97,11 +97,11 @@ class Memory:
         handle, why = None, "it is more than a buffer may have"
         if size <= known.most_buffer:
             handle = library().allocate(self._device.handle, size, of_host)
-            why = "" if handle else library().why()
-        if why and size <= known.most_buffer:
-            self._device.check_state()
-            self._release()
-            handle = library().allocate(self._device.handle, size, of_host)
+            if not handle:
+                self._device.check_state()
+                self._release()
+                handle = library().allocate(self._device.handle, size, of_host)
+                why = library().why()
         if not handle:
             raise DeviceMemoryError(
                 f"{size} bytes cannot be allocated on {self._device.name}",

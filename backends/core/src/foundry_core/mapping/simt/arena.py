@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
-from ...errors import unsupported
+from ...errors import TooLarge, unsupported
 
 # Every place is a multiple of this, so that it is one of an array of any type.
 _ALIGNMENT = 16
@@ -34,7 +35,7 @@ class Arena:
         """Return the first byte of the lowest range that is free.
 
         Raises:
-            UnsupportedOperation: the device has not so much workgroup memory.
+            TooLarge: the device has not so much workgroup memory.
         """
         at = 0
         for low, high in sorted(self._used):
@@ -42,10 +43,19 @@ class Arena:
                 break
             at = -(-high // _ALIGNMENT) * _ALIGNMENT
         if at + size > self._size:
-            raise unsupported(
-                op,
+            tiles = dict.fromkeys(
+                "x".join(map(str, (*value.type.get_shape(), value.type.element_type)))
+                for value in (*op.operands, *op.results)
+                if isinstance(value.type, TensorType)
+            )
+            refusal = unsupported(op)
+            raise TooLarge(
+                refusal.operation,
+                refusal.place,
                 f"keeps {at + size} bytes of tiles in workgroup memory, of which the device has {self._size}; "
-                "use smaller blocks",
+                f"make its tiles smaller: {', '.join(tiles)}",
+                at + size,
+                self._size,
             )
         self._used.append((at, at + size))
         self.most = max(self.most, at + size)

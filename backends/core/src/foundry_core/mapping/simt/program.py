@@ -97,7 +97,10 @@ class Program:
         logs = any(isinstance(op, tile.RecordOp | tile.CheckOp) for op in body.walk())
         for _ in range(masked + logs):
             self.group.table()
-        arguments = self.group.begin()
+        try:
+            arguments = self.group.begin()
+        except LoweringError as error:
+            raise unsupported(self.function, f"a parameter {error}") from error
         # Used everywhere, so read where everything follows.
         self.group.lane()
         self.group.warp()

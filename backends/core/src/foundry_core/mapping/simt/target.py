@@ -20,6 +20,22 @@ class Fragment(NamedTuple):
     depth: int
 
 
+# The capabilities of SPIR-V that some kernels need and not every device has, by Vulkan's name of the feature.
+FEATURES = {
+    "Float16": "shaderFloat16",
+    "Float64": "shaderFloat64",
+    "Int8": "shaderInt8",
+    "Int16": "shaderInt16",
+    "Int64Atomics": "shaderBufferInt64Atomics",
+    "StorageBuffer8BitAccess": "storageBuffer8BitAccess",
+    "StorageBuffer16BitAccess": "storageBuffer16BitAccess",
+    "StoragePushConstant8": "storagePushConstant8",
+    "StoragePushConstant16": "storagePushConstant16",
+    "WorkgroupMemoryExplicitLayout8BitAccessKHR": "workgroupMemoryExplicitLayout8BitAccess",
+    "WorkgroupMemoryExplicitLayout16BitAccessKHR": "workgroupMemoryExplicitLayout16BitAccess",
+}
+
+
 @dataclass(frozen=True)
 class SimtTarget:
     """A device whose workgroups consist of subgroups of invocations.
@@ -39,6 +55,7 @@ class SimtTarget:
         shuffles: whether invocations of a subgroup read each other's registers. If not, lanes and warps are parts of
             the workgroup only, and exchange through its memory.
         halves: whether it converts to and from f16.
+        lacks: the capabilities among FEATURES that it does not have.
     """
 
     warp_size: int = 32
@@ -55,3 +72,4 @@ class SimtTarget:
     flavour: str = "shader"
     shuffles: bool = True
     halves: bool = True
+    lacks: tuple[str, ...] = ()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
+
+from ...errors import LoweringError
 
 _MAGIC = 0x07230203
 
@@ -223,6 +225,7 @@ class Module:
         self._model = (addressing, memory)
         self._set = functions
         self._bound = 1
+        self.lacks: Mapping[str, str] = {}
         self._capabilities: dict[int, None] = {}
         self._extensions: dict[str, None] = {}
         self._imports: dict[str, int] = {}
@@ -254,7 +257,13 @@ class Module:
     # The head of the module.
 
     def capability(self, name: str, extension: str = "") -> None:
-        """Declare that the module uses a capability, and the extension that it comes with."""
+        """Declare that the module uses a capability, and the extension that it comes with.
+
+        Raises:
+            LoweringError: it is among `lacks`.
+        """
+        if name in self.lacks:
+            raise LoweringError(f"needs {self.lacks[name]} (capability {name}), which the device does not have")
         self._capabilities[CAPABILITY[name]] = None
         if extension:
             self._extensions[extension] = None

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ..base.mlir import WIDTHS, Reg
 from .code import Code
-from .target import SimtTarget
+from .target import FEATURES, SimtTarget
 from .words import STORAGE, Module
 
 _BUILTIN = 11
@@ -54,6 +54,7 @@ class Workgroup(ABC):
     def __init__(self, target: SimtTarget, module: Module) -> None:
         self._target = target
         self.module = module
+        module.lacks = {name: FEATURES[name] for name in target.lacks}
         self.code = Code(module)
         self.local_bytes = self.tables = 0
         self._function = module.new()
