@@ -135,3 +135,17 @@ def test_bytes_may_have_an_fp8_type_by_either_name() -> None:
     for wrong, name in ((array.view(np.int8), "fp8e4nv"), (array, "fp32"), (array, "fp8")):
         with pytest.raises(TypeError, match="fp8e4b15"):
             Tensor(wrong, dtype=name)
+
+
+def test_reshape_and_permute_return_views_or_nothing() -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensor = Tensor(array)
+    for view, expected in (
+        (tensor.T, array.T),
+        (tensor.permute(1, 0), array.T),
+        (tensor.reshape(3, -1), array.reshape(3, 2)),
+    ):
+        assert view.data_ptr() == tensor.data_ptr() and np.array_equal(view.numpy(), expected)
+    assert tensor.is_contiguous() and not tensor.T.is_contiguous()
+    with pytest.raises(ValueError, match="copy"):
+        tensor.T.reshape(6)

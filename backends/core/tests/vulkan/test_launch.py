@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from foundry_core.vulkan import store
 from foundry_core.vulkan.array import DeviceTensor
-from foundry_core.vulkan.device import Pipeline, Reach, opened
+from foundry_core.vulkan.device import Device, Pipeline, Reach, opened
 from foundry_core.vulkan.library import library
 from foundry_core.vulkan.timing import Event
 
@@ -128,15 +128,16 @@ def many_kernel(
     tl.store(out_ptr + offsets, total, mask=mask)
 
 
-@pytest.fixture(params=list(Reach))
-def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Reach:
-    """Run a test in both ways to reach arrays of the host."""
-    monkeypatch.setattr(opened(), "reach", request.param)
-    return Reach(request.param)
+@pytest.fixture(params=[(Reach.IMPORT, True), (Reach.COPY, True), (Reach.COPY, False)], ids=["import", "copy", "stage"])
+def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test in each way to reach arrays of the host; the last is that of a GPU with memory of its own."""
+    reach, shares = request.param
+    monkeypatch.setattr(opened(), "reach", reach)
+    monkeypatch.setattr(Device, "shares_memory", shares)
 
 
 @pytest.mark.parametrize("skipped", [0, 1, 3])
-def test_results_arrive_in_arrays_of_the_host_at_any_address(reach: Reach, skipped: int) -> None:
+def test_results_arrive_in_arrays_of_the_host_at_any_address(reach: None, skipped: int) -> None:
     x = np.arange(1000 + skipped, dtype=np.float32)[skipped:]
     whole = np.full(1010, np.nan, np.float32)
     y = whole[skipped : skipped + 1000]
@@ -145,14 +146,14 @@ def test_results_arrive_in_arrays_of_the_host_at_any_address(reach: Reach, skipp
     assert np.isnan(whole[:skipped]).all() and np.isnan(whole[skipped + 1000 :]).all()
 
 
-def test_a_read_only_file_is_an_argument(reach: Reach, tmp_path: Path) -> None:
+def test_a_read_only_file_is_an_argument(reach: None, tmp_path: Path) -> None:
     np.arange(100, dtype=np.float32).tofile(tmp_path / "x")
     x, y = np.memmap(tmp_path / "x", np.float32, "r"), np.full(100, np.nan, np.float32)
     scale_kernel[(1,)](np.asarray(x), y, 100, 3.0, BLOCK=256)
     assert np.array_equal(y, 3 * np.arange(100))
 
 
-def test_arrays_of_the_host_and_of_the_device_mix(reach: Reach) -> None:
+def test_arrays_of_the_host_and_of_the_device_mix(reach: None) -> None:
     x, y = np.arange(100, dtype=np.float32), DeviceTensor(100).poison_()
     scale_kernel[(1,)](x, y, 100, 2.0, BLOCK=256)
     z = np.full(100, np.nan, np.float32)
@@ -160,7 +161,7 @@ def test_arrays_of_the_host_and_of_the_device_mix(reach: Reach) -> None:
     assert np.array_equal(z, 4 * x)
 
 
-def test_a_number_that_does_not_fit_is_refused_and_the_array_is_free_afterwards(reach: Reach) -> None:
+def test_a_number_that_does_not_fit_is_refused_and_the_array_is_free_afterwards(reach: None) -> None:
     x = np.zeros(4, np.float32)
     scale_kernel[(1,)](x, x, 4, 2.0, BLOCK=256)
     with pytest.raises(Exception, match=r"(?i)range|int|argument"):

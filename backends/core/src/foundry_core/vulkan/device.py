@@ -382,7 +382,7 @@ class Device:
     @functools.cached_property
     def spare(self) -> Buffer:
         """16 bytes that loads whose mask is not set may read."""
-        return Buffer(self, 16, of_host=True)
+        return Buffer(self, 16, of_host=False)
 
     @functools.cached_property
     def fuses(self) -> tuple[int, ...]:
