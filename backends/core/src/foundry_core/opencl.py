@@ -245,13 +245,13 @@ class Device:
     @functools.cached_property
     def lanes(self) -> tuple[int, bool]:
         """How many invocations execute the same instruction at once, a power of two; and whether they are a subgroup
-        in which each reads the registers of the others."""
+        in which each reads the registers of the others. PoCL 6 reads wrong ones in branches of a loop."""
         most: int = self.cl.preferred_work_group_size_multiple
         size = 1 << most.bit_length() - 1
         needed = {"cl_khr_subgroup_shuffle", "cl_intel_required_subgroup_size"}
-        return size, needed <= {*self.cl.extensions.split()} and self._swaps(size)
+        return size, not is_pocl(self.cl) and needed <= {*self.cl.extensions.split()} and self.swaps(size)
 
-    def _swaps(self, size: int) -> bool:
+    def swaps(self, size: int) -> bool:
         """Find out by trying whether subgroups work: OpenCL has no query for what SPIR-V says of them."""
         from .mapping.simt.kernel import swap_lanes
 

@@ -417,6 +417,37 @@ class Code:
             made.append(self._new(m.result("Phi", self.type(x.elem), a, left, b, right), x.elem, multiple))
         return made
 
+    def when_in_turn(
+        self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]
+    ) -> list[Reg]:
+        """Write what `when` writes as two branches with one path each, the second under the opposite condition."""
+        inverted = self._pure("LogicalNot", "i1", condition)
+        return self._or_before(inverted, otherwise, self._or_before(condition, then, None))
+
+    def _or_before(self, condition: Reg, path: Callable[[], Sequence[Reg]], before: Sequence[Reg] | None) -> list[Reg]:
+        """Write a branch without an else; return what its path gives, or else what there was before it."""
+        m, head = self.module, self.block
+        yes, merge = m.new(), m.new()
+        m.do("SelectionMerge", merge, 0)
+        m.do("BranchConditional", self.id(condition), yes, merge)
+        self.label(yes)
+        with self._scope():
+            results = [(reg, self.id(reg)) for reg in path()]
+        end = self.block
+        m.do("Branch", merge)
+        self.label(merge)
+        made = []
+        for number, (reg, id) in enumerate(results):
+            type = self.type(reg.elem)
+            multiple = self.multiple(reg) if reg.elem[0] == "i" else 1
+            if before is None:
+                other = m.undefined(type)
+            else:
+                other = self.id(before[number])
+                multiple = min(multiple, self.multiple(before[number])) if reg.elem[0] == "i" else 1
+            made.append(self._new(m.result("Phi", type, id, end, other, head), reg.elem, multiple))
+        return made
+
     def do_when(self, condition: Reg, then: Callable[[], None]) -> None:
         """Write instructions that are executed under a condition only."""
         m = self.module

@@ -422,7 +422,9 @@ def _if(program: Program, op: scf.IfOp) -> None:
 
         return write
 
-    found = program.code.when(program.scalar(op.cond), path(op.true_region), path(op.false_region))
+    # PoCL 6 loses stores behind barriers in an if and an else of a loop.
+    write = program.code.when_in_turn if program.target.flavour == "kernel" else program.code.when
+    found = write(program.scalar(op.cond), path(op.true_region), path(op.false_region))
     program.bind(op, op.results, found)
 
 

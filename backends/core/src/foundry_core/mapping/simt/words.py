@@ -332,6 +332,10 @@ class Module:
     def null(self, type: int) -> int:
         return self._once(("Null", type), self._declarations, "ConstantNull", type, ())
 
+    def undefined(self, type: int) -> int:
+        """Return any value of a type."""
+        return self._once(("Undef", type), self._declarations, "Undef", type, ())
+
     def variable(self, type: int, storage: str) -> int:
         """Return a new global variable of a pointer type."""
         found = self.new()
