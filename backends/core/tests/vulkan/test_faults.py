@@ -172,6 +172,7 @@ def test_a_kernel_that_does_not_end_is_given_up_and_the_device_is_usable_once_it
         """
         import numpy as np
         from foundry_core.vulkan.array import DeviceTensor
+        from foundry_core.vulkan.device import opened
         from foundry_core.vulkan.library import VulkanError
         from waiting import wait_kernel
 
@@ -180,11 +181,13 @@ def test_a_kernel_that_does_not_end_is_given_up_and_the_device_is_usable_once_it
             try:
                 use()
             except VulkanError as error:
-                print(error)
+                print(error, len(opened().abandoned))
         flag[0] = 1  # the host lets it end: its array is used in place
         for _ in range(1000):
             try:
-                print(seen.numpy()[0])
+                value = seen.numpy()[0]
+                opened().wait()
+                print(value, opened().abandoned)
                 break
             except VulkanError:
                 pass
@@ -195,8 +198,10 @@ def test_a_kernel_that_does_not_end_is_given_up_and_the_device_is_usable_once_it
     said = done.stdout
     assert "a kernel did not end within 1 s" in said, done.stderr
     assert "a kernel that did not end within 1 s still runs" in said
+    assert said.count("takes nothing else from this process 1\n") == 2
     assert "set FOUNDRY_VULKAN_TIMEOUT to more seconds; if it never ends, start the process anew" in said
-    assert said.splitlines()[-1] == "1"
+    # What it used is kept until it has ended.
+    assert said.splitlines()[-1] == "1 []"
 
 
 def test_a_process_with_a_kernel_that_never_ends_can_end() -> None:

@@ -315,6 +315,8 @@ class Device:
         while (found := library().wait(self.handle, number, _WAIT)) < 0:
             pass
         self.check(found, "the device cannot be waited for")
+        if not number:
+            self.abandoned.clear()
 
     def copy(self, to: Buffer, at: int, source: Buffer, source_at: int, size: int) -> int:
         """Copy bytes between buffers, in the order of launches; return the number of the batch."""
