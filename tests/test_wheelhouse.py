@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from toolchains.archives.wheel_file import WheelWriter
+from toolchains.artifacts import native
 from toolchains.assembly import platform_wheel, wheelhouse
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -147,3 +149,18 @@ def test_what_is_required_and_not_locked_is_an_error(
 def test_a_backend_whose_kernels_need_programs_of_its_image_has_no_wheels() -> None:
     with pytest.raises(UsageError, match="there are no wheels of dpu"):
         wheelhouse.source(lock.load(), lock.load().targets["dpu"])
+
+
+def test_the_library_comes_out_of_the_part_that_is_built(
+    library: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "vulkan-runtime.tar"
+    with tarfile.open(packed, "w") as file:
+        file.add(library, "lib/libfoundry_vulkan.so")
+    monkeypatch.setattr(wheelhouse.native, "fetch_if_needed", lambda names, builder, store: builder)
+    monkeypatch.setattr(wheelhouse.native, "part", lambda name, *_, **__: native.NativePart(name, packed, "0"))
+    monkeypatch.setattr(wheelhouse.host, "ensure_engine", lambda: None)
+    (tmp_path / "work").mkdir()
+    target = wheelhouse.source(lock.load(), lock.load().targets["spirv"])
+    assert target.name == "spirv-vulkan"
+    assert wheelhouse.library(target, store, tmp_path / "work").read_bytes() == library.read_bytes()

@@ -36,7 +36,7 @@ def verdict_of(written: int, difference: float = 0.0) -> check.Verdict:
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=600
     )
 
 
