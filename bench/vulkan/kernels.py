@@ -29,13 +29,14 @@ def layer_norm(x, weight, bias, out, n, eps, BLOCK: tl.constexpr):
     tl.store(out + row * n + i, d * scale * tl.load(weight + i, mask=m) + tl.load(bias + i, mask=m), mask=m)
 
 
-def partial_sums(x, out, n, BLOCK: tl.constexpr):
-    """One sum a program, of every num_programs-th block."""
+def partial_sums(x, out, n, BLOCK: tl.constexpr, LOOP: tl.constexpr):
+    """One sum a program: of one block, or of every num_programs-th block."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, n, tl.num_programs(0) * BLOCK):
-        i = first + at
-        total += tl.load(x + i, mask=i < n, other=0.0)
+    total = tl.load(x + at, mask=at < n, other=0.0)
+    if LOOP:
+        for first in range(tl.num_programs(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+            i = first + at
+            total += tl.load(x + i, mask=i < n, other=0.0)
     tl.store(out + tl.program_id(0), tl.sum(total, 0))
 
 

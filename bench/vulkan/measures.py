@@ -187,6 +187,12 @@ class LayerNorm(Rows):
 
 
 class Sum(Measure):
+    """The sums of blocks, then their sum.
+
+    Args:
+        options: elements of a block, warps, and programs; 0 programs for one a block.
+    """
+
     def __init__(self, n: int, *options: tuple[int, int, int]) -> None:
         configs = [dict(zip(("BLOCK", "num_warps", "programs"), each, strict=True)) for each in options]
         super().__init__(f"sum f32, {n}", 4.0 * n, "GB/s", 1e9, configs, [Aim("torch", 0.95, 1.0)])
@@ -199,13 +205,16 @@ class Sum(Measure):
         return (1,), np.float32
 
     def place(self, backend: Backend) -> Arrays:
-        return {**super().place(backend), "partial": backend.poisoned((4096,), np.float32)}
+        return {**super().place(backend), "partial": backend.poisoned((1 << 15,), np.float32)}
 
     def launch(self, backend: Backend, arrays: Arrays, config: Config) -> Any:
-        add, programs = backend.jit(kernels.partial_sums), config["programs"]
-        options = {"BLOCK": config["BLOCK"], "num_warps": config["num_warps"]}
+        add = backend.jit(kernels.partial_sums)
+        programs = config["programs"] or self.n // config["BLOCK"]
+        options = {"BLOCK": config["BLOCK"], "num_warps": config["num_warps"], "LOOP": config["programs"] > 0}
         kernel = add[(programs,)](arrays["x"], arrays["partial"], self.n, **options)
-        add[(1,)](arrays["partial"], arrays["out"], programs, BLOCK=min(1024, programs), num_warps=4)
+        block = triton.next_power_of_2(programs)
+        warps = 16 if block > 4096 else 4
+        add[(1,)](arrays["partial"], arrays["out"], programs, BLOCK=block, num_warps=warps, LOOP=False)
         return kernel
 
     def torch(self, torch: Any, arrays: Arrays) -> dict[str, Launch]:
@@ -213,8 +222,7 @@ class Sum(Measure):
 
     def error(self, found: npt.NDArray[Any]) -> float:
         exact = self.inputs["x"].sum(dtype=np.float64)
-        # Positive terms: each of at most n / (512 * 4096) = 128 additions of a lane, and of 40 levels of the trees,
-        # rounds its sum once.
+        # Positive terms: each addition rounds once. A lane adds less than 128, and the trees have less than 40 levels.
         return float(abs(found.reshape(-1)[0] - exact) / (256 * HALF_ULP * exact))
 
 
@@ -344,6 +352,8 @@ _F32 = _tiles(
     (128, 128, 16, 8, 2),
     (128, 128, 16, 8, 3),
     (128, 128, 32, 8, 2),
+    # CUDA's products have a depth of at least 16.
+    (128, 128, 8, 8, 2),
     (128, 64, 16, 4, 2),
     (64, 128, 16, 4, 3),
     (64, 64, 16, 4, 3),
@@ -389,9 +399,9 @@ def measures(*, tiny: bool) -> dict[str, Measure]:
         "vec_add": Addition(1 << 10 if tiny else 1 << 28),
         "softmax": Softmax(8, 512) if tiny else Softmax(32768, 4096),
         "layer-norm": LayerNorm(8, 512) if tiny else LayerNorm(32768, 4096),
-        "sum": Sum(1 << 14, (256, 4, 64))
+        "sum": Sum(1 << 14, (256, 4, 0), (256, 4, 16))
         if tiny
-        else Sum(1 << 28, (4096, 8, 2048), (8192, 8, 1024), (4096, 4, 2048), (4096, 8, 512)),
+        else Sum(1 << 28, (16384, 8, 0), (8192, 8, 0), (8192, 8, 1056), (4096, 8, 1056)),
         "launch": EmptyLaunch(),
         "matmul-f32-2048": Product(sizes[1], np.float32, f32, [Aim(_CUDA, 0.9, 1.02)]),  # type: ignore[arg-type]
         "matmul-f32-ragged": Product(sizes[2], np.float32, f32, [Aim(_CUDA, 0.9, 1.02)]),  # type: ignore[arg-type]
