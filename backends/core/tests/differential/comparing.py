@@ -17,8 +17,9 @@ from .process import Worker
 from .program import SIZE, Dataset, Kernel
 from .values import Array, Value, differences
 
-# The interpreter broadcasts a scalar comparison as integers, and then refuses the result as a mask.
-_INTERPRETER_REFUSES = ("mask has unsupported dtype",)
+# The interpreter broadcasts a scalar comparison as integers, and then refuses the result as a mask. In 3.6 it
+# makes an array of one element of a scalar, which NumPy 2.4 does not take for a loop's bound.
+_INTERPRETER_REFUSES = ("mask has unsupported dtype", "only 0-dimensional arrays can be converted to Python scalars")
 
 
 class Difference(AssertionError):

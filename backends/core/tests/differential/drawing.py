@@ -116,6 +116,8 @@ class _Builder:
         """Add a load. Its addresses are safe and within the array, and its mask is safe."""
         array = self.pick(list(self.types))
         kind = self.types[array]
+        if _has_descriptors(kind, self.tile) and self.draw(st.integers(0, 3)) == 3:
+            return self.described(array)
         offset, shape, index, uses = self.address()
         masks = self.masks(shape)
         kinds = ["none", "none", "n", "n"] + ["variable"] * bool(masks)
@@ -144,6 +146,47 @@ class _Builder:
         text = f"tl.load({array} + {offset}, mask={mask.name}{other})"
         defined = literal is not None
         return self.add(kind, shape, text, [*uses, mask], masked, safe=defined, exact=True, arrays=(array,))
+
+    def described(self, array: str) -> Variable:
+        """Add a load by a descriptor of a part of an array; elements outside of the part are zeros or NaN."""
+        kind, starts = self.types[array], [self.start(extent) for extent in self.tile]
+        # The interpreter refuses a row that does not start at a multiple of 16 bytes.
+        plain = starts[-1][3] * kind.bits % 128 == 0
+        shape = tuple(self.pick([1, 5, 40]) for _ in self.tile)
+        text, strides = _descriptor(kind, shape, self.tile, self.pick([0, 1]))
+        nan = kind.kind == "f" and self.flag()
+        other = np.array(np.nan if nan else 0, kind.numpy)
+
+        def loaded(known: Context) -> Value:
+            index, inside = _tile(self.tile, shape, strides, [start(known) for _, start, _, _ in starts])
+            return Value(kind, np.where(inside, known.inputs[array][np.where(inside, index, 0)], other))
+
+        offsets, padding = ", ".join(text for text, _, _, _ in starts), ', padding_option="nan"'
+        return self.add(
+            kind,
+            self.tile,
+            f"tl.make_tensor_descriptor({array}, {text}{padding * nan}).load([{offsets}])",
+            [each for _, _, used, _ in starts for each in used],
+            loaded,
+            safe=True,
+            exact=True,
+            arrays=(array,),
+            plain=plain,
+        )
+
+    def start(self, extent: int) -> tuple[str, Callable[[Context], int], list[Variable], int]:
+        """Return the offset of a tile along one dimension: text, meaning, variables, a number that divides it."""
+        scalars = [each for each in self.known if each.type == I32 and each.safe and not each.shape]
+        match self.pick(["zero", "number", "pid", "scalar"]):
+            case "number":
+                number = self.pick([3, -2, extent])
+                return str(number), lambda _: number, [], number
+            case "pid":
+                return f"pid * {extent}", lambda known: int(_at(known, "pid")) * extent, [], extent
+            case "scalar":
+                each = self.pick(scalars)
+                return f"({each.name} & 31) - 9", lambda known: (int(_at(known, each.name)) & 31) - 9, [each], 1
+        return "0", lambda _: 0, [], 0
 
     def mask(self, kind: str, masks: Sequence[Variable], shape: Shape) -> Variable | None:
         """Return a mask for tiles of this shape, or None."""
@@ -512,6 +555,8 @@ class _Builder:
                 text, other, uses = b.name, (lambda known: known.variables[b.name]), [b]
                 shape, safe = _joined(a, b), a.safe and b.safe
             written = f"tl.umulhi({a.name}, {text})"
+            # The interpreter of 3.6 extends the sign.
+            plain = plain and kind.kind == "u"
         elif name == "%" and kind.kind == "f":
             function = values.fractional_remainder
         compute = partial(_two, function, a.name, other)
@@ -702,6 +747,27 @@ class _Builder:
         return result
 
 
+def _has_descriptors(kind: Type, tile: Shape) -> bool:
+    """Return whether Triton has descriptors of tiles of this type: their rows have at least 16 bytes."""
+    return kind.kind != "b" and tile[-1] * kind.bits >= 128
+
+
+def _descriptor(kind: Type, shape: Shape, tile: Shape, gap: int) -> tuple[str, Shape]:
+    """Return the arguments of a descriptor, and the strides: rows are multiples of 16 bytes apart, with a gap."""
+    least = 128 // kind.bits
+    strides = ((shape[-1] + least - 1) // least * least + gap * least, 1)[2 - len(shape) :]
+    return f"shape={list(shape)}, strides={list(strides)}, block_shape={list(tile)}", strides
+
+
+def _tile(tile: Shape, shape: Shape, strides: Shape, starts: Sequence[int]) -> tuple[Array, Array]:
+    """Return the index of each element of a descriptor's tile, and which of them exist."""
+    index, inside = np.zeros(tile, np.int64), np.ones(tile, bool)
+    for places, extent, stride, start in zip(np.indices(tile), shape, strides, starts, strict=True):
+        index += (places + start) * stride
+        inside &= (places + start >= 0) & (places + start < extent)
+    return index, inside
+
+
 def _at(known: Context, name: str) -> Array:
     return known.variables[name].data.astype(np.int64)
 
@@ -761,7 +827,7 @@ def _joined(*variables: Variable) -> Shape:
     return np.broadcast_shapes(*(each.shape for each in variables))
 
 
-def _section(draw: Draw, limits: Limits, tile: Shape, types: dict[str, Type], number: int) -> Section:
+def _section(draw: Draw, limits: Limits, tile: Shape, types: dict[str, Type], number: int, programs: int) -> Section:
     known = [Variable(name, I32, (), safe=True) for name in ("m", "n", "pid")]
     known.append(Variable("f", F32, (), exact=True, safe=True))
     if len(tile) == 2:
@@ -796,18 +862,64 @@ def _section(draw: Draw, limits: Limits, tile: Shape, types: dict[str, Type], nu
     whole = builder.variable(lambda each: _is_atomic(each, limits) and each.name.startswith(builder.prefix))
     offset, length, atomic, returned = offsets[layout], 2 * size if layout == "spread" else size, "", False
     if whole is not None and draw(st.sampled_from(kinds)) == "atomic":
-        value, atomic, returned = whole, draw(st.sampled_from(list(ATOMICS))), draw(st.booleans())
+        value, returned = whole, draw(st.booleans())
+        atomic = draw(st.sampled_from(_atomics(whole.type) + ["xchg"] * (returned and whole.type.bits >= 32)))
         bins = draw(st.sampled_from([1, 3, 8]))
         if not returned:
             # The indices of all programs; `length` counts elements for each program.
             offset, length = (f"i % {bins}", lambda known: _at(known, "i") % bins), bins
+    elif (
+        (layout, mask, value.shape) == ("linear", None, tile)
+        and _has_descriptors(value.type, tile)
+        and draw(st.integers(0, 2)) == 2
+    ):
+        return _described_store(builder, value, programs)
     wanted = [value.name] + ([] if mask is None else [mask.name])
     return Section(live(builder.steps, wanted), value, offset, mask, length, atomic, returned)
 
 
+def _described_store(builder: _Builder, value: Variable, programs: int) -> Section:
+    """Return a section that stores a tile, or changes one by an atomic operation, by way of a descriptor."""
+    tile, kind, cut = builder.tile, value.type, builder.pick([0, 1])
+    # Tiles of all programs follow each other along the first dimension. The last one may reach over the edge.
+    shape = (tile[0] * programs, *tile[1:])
+    shape = tuple(max(extent - cut, 1) for extent in shape)
+    text, strides = _descriptor(kind, shape, tile, builder.pick([0, 1]))
+    shift = builder.pick([0, -1, 1]) * 128 // kind.bits if len(tile) == 2 else 0
+
+    def place(known: Context) -> tuple[Array, Array]:
+        return _tile(tile, shape, strides, [int(_at(known, "pid")) * tile[0], shift][: len(tile)])
+
+    atomics = _descriptor_atomics(kind) if _is_atomic(value, builder.limits) else []
+    return Section(
+        live(builder.steps, [value.name]),
+        value,
+        ("", lambda known: place(known)[0]),
+        None,
+        tile[0] * strides[0],
+        builder.pick(["", "", *atomics]),
+        descriptor=(text, f"[pid * {tile[0]}, {shift}]" if len(tile) == 2 else f"[pid * {tile[0]}]"),
+        inside=lambda known: place(known)[1],
+    )
+
+
 def _is_atomic(variable: Variable, limits: Limits) -> bool:
+    """Return whether there are atomic operations on a type."""
     kind = variable.type
-    return kind.kind in "iu" and kind.bits >= 32 and f"atomic{kind.bits}" not in limits.without
+    return (kind.kind == "f" or (kind.kind in "iu" and kind.bits >= 32)) and f"atomic{kind.bits}" not in limits.without
+
+
+def _atomics(kind: Type) -> list[str]:
+    if kind.kind == "f":
+        return ["add", "max", "min"] if kind.bits >= 32 else ["add"]
+    return list(ATOMICS)
+
+
+def _descriptor_atomics(kind: Type) -> list[str]:
+    """Return the atomic operations that Triton's descriptors have on a type."""
+    if kind.kind == "f":
+        return ["add"] if kind.bits < 64 else []
+    return [name for name in ATOMICS if name != "add" or kind.name != "i64"]
 
 
 @st.composite
@@ -824,7 +936,7 @@ def kernels(draw: Draw, limits: Limits) -> Kernel:
     types = {f"{name}_{kind.name}": kind for name in names if (kind := draw(st.sampled_from(allowed)))}
     count = draw(st.integers(1, limits.sections))
     programs = draw(st.sampled_from([1, 2, 3]))
-    sections = tuple(_section(draw, limits, tile, types, number) for number in range(count))
+    sections = tuple(_section(draw, limits, tile, types, number, programs) for number in range(count))
     size = int(np.prod(tile)) * programs
     datasets = st.builds(
         Dataset,

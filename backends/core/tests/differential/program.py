@@ -10,7 +10,7 @@ import numpy as np
 
 from .data import fill
 from .job import POISON
-from .values import Array, Type, Value, arithmetic, integral
+from .values import Array, Type, Value, accumulated, arithmetic, integral
 
 # Elements of each input array. Addresses stay within it.
 SIZE = 4096
@@ -172,7 +172,7 @@ def less(a, b):
 def linear(a, b, c, d):
     return a * c, b * c + d"""
 
-# Atomic operations on integers whose order does not matter.
+# Atomic operations on integers whose order does not matter. The order matters to the rounding of floats.
 ATOMICS: dict[str, Any] = {
     "add": np.add,
     "max": np.maximum,
@@ -181,6 +181,9 @@ ATOMICS: dict[str, Any] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+
+
+_PARTS = ("data", "error", "fused", "open")
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,8 @@ class Section:
         atomic: the atomic operation on the output, whose elements may have several indices alike; "" for a store.
         returned: whether what the atomic operation returns is stored, in another half of the output. No two indices
             are alike then.
+        descriptor: the arguments of the output's descriptor, and the offsets of the tile; () without a descriptor.
+        inside: which elements are within the described part of the output.
     """
 
     steps: tuple[Any, ...]
@@ -202,6 +207,8 @@ class Section:
     length: int
     atomic: str = ""
     returned: bool = False
+    descriptor: tuple[str, ...] = ()
+    inside: Callable[[Context], Array] | None = None
 
     def size(self, programs: int) -> int:
         """Return the number of output elements."""
@@ -209,6 +216,10 @@ class Section:
 
     def lines(self, out: str, programs: int) -> list[str]:
         """Return the text that writes to the output."""
+        if self.descriptor:
+            arguments, starts = self.descriptor
+            verb = f"atomic_{self.atomic}" if self.atomic else "store"
+            return [f"tl.make_tensor_descriptor({out}, {arguments}).{verb}({starts}, {self.value.name})"]
         mask = "" if self.mask is None else f", mask={self.mask.name}"
         place = f"{out} + {self.offset[0]}"
         if not self.atomic:
@@ -219,7 +230,11 @@ class Section:
     @property
     def plain(self) -> bool:
         """Whether the interpreter computes the whole section as the compiler does."""
-        return all(step.plain for step in inner(self.steps))
+        # The interpreter stores bf16 as integers, has no atomic operations on f16, and exchanges integers only.
+        kind = self.value.type
+        known = not self.atomic or kind.kind != "f" or (kind.bits > 16 and self.atomic != "xchg")
+        known = known and not (self.atomic and self.descriptor)
+        return known and all(step.plain for step in inner(self.steps))
 
 
 @dataclass(frozen=True)
@@ -294,12 +309,16 @@ class Kernel:
             poison = np.full(size * kind.numpy.itemsize, POISON, np.uint8).view(kind.numpy)
             out = Value(kind, poison, np.zeros(size), np.zeros(size), np.zeros(size, bool))
             written = np.zeros(size, bool)
+            changes: list[tuple[Array, Value]] = []
             for pid in range(self.programs):
                 context = Context(self.leaves(pid, dataset), inputs)
                 with np.errstate(all="ignore"):
                     for step in section.steps:
                         step.run(context)
-                    _store(section, context, out, written)
+                    _store(section, context, out, written, changes)
+            if changes:
+                with np.errstate(all="ignore"):
+                    _change(section, out, changes)
             results.append((out, written))
         return results
 
@@ -318,26 +337,53 @@ class Kernel:
         return found
 
 
-def _store(section: Section, context: Context, out: Value, written: Array) -> None:
+def _store(section: Section, context: Context, out: Value, written: Array, changes: list[tuple[Array, Value]]) -> None:
+    """Store a program's value, or note the operands of its atomic operations, whose order is open."""
     where = section.offset[1](context)
     value = context.variables[section.value.name]
-    mask = np.ones(where.shape, bool)
+    mask = np.ones(where.shape, bool) if section.inside is None else section.inside(context)
     if section.mask is not None:
         mask = np.broadcast_to(context.variables[section.mask.name].data, where.shape)
     index = where[mask]
+    parts = {name: np.broadcast_to(getattr(value, name), where.shape)[mask] for name in _PARTS}
     if section.atomic:
-        found = np.broadcast_to(value.data, where.shape)[mask]
+        changes.append((index, Value(value.type, **parts)))
+        written[index] = True
         if section.returned:
             before = index + out.data.size // 2
             out.data[before], written[before] = out.data[index], True
-        ATOMICS[section.atomic].at(out.data, index, found)
-        np.logical_or.at(out.open, index, np.broadcast_to(value.open, where.shape)[mask])
-        written[index] = True
         return
     assert not written[index].any() and np.unique(index).size == index.size
-    for name in ("data", "error", "fused", "open"):
-        getattr(out, name)[index] = np.broadcast_to(getattr(value, name), where.shape)[mask]
+    for name, part in parts.items():
+        getattr(out, name)[index] = part
     written[index] = True
+
+
+def _change(section: Section, out: Value, changes: list[tuple[Array, Value]]) -> None:
+    """Execute the atomic operations of all programs."""
+    kind = out.type
+    index = np.concatenate([where for where, _ in changes])
+    parts = {name: np.concatenate([getattr(value, name) for _, value in changes]) for name in _PARTS}
+    if kind.kind != "f" and section.atomic != "xchg":
+        ATOMICS[section.atomic].at(out.data, index, parts["data"])
+        np.logical_or.at(out.open, index, parts["open"])
+        return
+    places, counts = np.unique(index, return_counts=True)
+    if counts.max(initial=1) == 1:
+        old, new = Value(kind, out.data[index]), Value(kind, **parts)
+        if section.atomic == "add":
+            new = arithmetic("+", old, new)
+        elif section.atomic != "xchg":
+            rows = {name: np.stack([old.full(name), new.full(name)]) for name in _PARTS}
+            new = accumulated(section.atomic, Value(kind, **rows))
+        for name in _PARTS:
+            getattr(out, name)[index] = new.full(name)
+        return
+    for place in places:
+        rows = {name: np.append(getattr(out, name)[place], part[index == place]) for name, part in parts.items()}
+        new = accumulated(section.atomic, Value(kind, **{name: part[:, None] for name, part in rows.items()}))
+        for name in _PARTS:
+            getattr(out, name)[place] = new.full(name)[0]
 
 
 def binary(sign: str, a: Value, b: Value) -> Value:

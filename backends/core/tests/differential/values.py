@@ -439,6 +439,14 @@ def _extreme(name: str, a: Value, axis: int, open: Array) -> Value:
     return Value(a.type, data.astype(a.type.numpy), error, open=open)
 
 
+def accumulated(name: str, a: Value) -> Value:
+    """Return what atomic operations on floats leave in an element: `add`, `max` or `min` of all rows, in any order."""
+    found = reduced("sum" if name == "add" else name, a, 0)
+    # Triton compares the bits of floats, so a NaN may be larger or smaller than a number.
+    open = np.any(np.isnan(wide(a)), axis=0, keepdims=True) & (name != "add")
+    return Value(a.type, found.data[0], found.full("error")[0], open=(found.open | open)[0])
+
+
 def combined(name: str, a: Value, axis: int, reverse: bool, *, keep: bool) -> Value:
     """Return a scan of integers, or of pairs (a, a + 1) of which the second result is taken.
 

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
-    Float64Type,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -22,9 +21,9 @@ from xdsl.dialects.llvm import LLVMArrayType, LLVMStructType
 from xdsl.ir import Attribute
 
 from ..errors import LoweringError
+from ..literals import width
 from . import types
 
-_WIDTHS: dict[type[Attribute], int] = {Float16Type: 16, BFloat16Type: 16, Float32Type: 32, Float64Type: 64}
 _LETTERS: dict[type[Attribute], str] = {Float16Type: "H", BFloat16Type: "R"}
 
 
@@ -37,8 +36,8 @@ def constant(value: Attribute, of: Attribute) -> str:
     match value:
         case IntegerAttr() if isinstance(of, IntegerType):
             return _integer(value.value.data, of.width.data)
-        case IntegerAttr() if type(of) in _WIDTHS:
-            return _float(value.value.data & (1 << _WIDTHS[type(of)]) - 1, of)
+        case IntegerAttr() if types.is_float(of):
+            return _float(value.value.data & (1 << width(of)) - 1, of)
         case StringAttr():
             return _string(value.data.encode())
         case BytesAttr():
@@ -60,7 +59,7 @@ def zero(of: Attribute) -> str:
         return "null"
     if isinstance(of, IntegerType):
         return _integer(0, of.width.data)
-    return _float(0, of) if type(of) in _WIDTHS else "zeroinitializer"
+    return _float(0, of) if types.is_float(of) else "zeroinitializer"
 
 
 def _integer(value: int, width: int) -> str:
@@ -90,11 +89,10 @@ def _string(data: bytes) -> str:
 def _dense(value: DenseIntOrFPElementsAttr, of: Attribute) -> str:
     """Write an array or vector with the dimensions of its type; the attribute has the elements in row-major order."""
     scalar, count = of, 1
-    while not isinstance(scalar, IntegerType) and type(scalar) not in _WIDTHS:
+    while not isinstance(scalar, IntegerType) and not types.is_float(scalar):
         count *= scalar.size.data if isinstance(scalar, LLVMArrayType) else _length(scalar)
         scalar = types.element(scalar)
-    width = scalar.width.data if isinstance(scalar, IntegerType) else _WIDTHS[type(scalar)]
-    data, size = value.data.data, -(-width // 8)
+    data, size = value.data.data, -(-width(scalar) // 8)
     items = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
     items *= count if len(items) == 1 else 1
     if len(items) != count:
@@ -107,7 +105,7 @@ def _dense(value: DenseIntOrFPElementsAttr, of: Attribute) -> str:
 def _nested(items: Iterator[int], of: Attribute) -> str:
     if isinstance(of, IntegerType):
         return _integer(next(items), of.width.data)
-    if type(of) in _WIDTHS:
+    if types.is_float(of):
         return _float(next(items), of)
     array = isinstance(of, LLVMArrayType)
     part = types.element(of)

@@ -6,10 +6,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     IntAttr,
     IntegerType,
     VectorType,
@@ -18,13 +14,8 @@ from xdsl.ir import Attribute
 
 from ..errors import LoweringError
 
-# The type in LLVM's text, and in the suffix of an overloaded intrinsic's name.
-_FLOATS: dict[type[Attribute], tuple[str, str]] = {
-    Float16Type: ("half", "f16"),
-    BFloat16Type: ("bfloat", "bf16"),
-    Float32Type: ("float", "f32"),
-    Float64Type: ("double", "f64"),
-}
+# MLIR's names of floats, which are also those in the suffix of an overloaded intrinsic, and LLVM's.
+_FLOATS = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}
 
 
 def text(of: Attribute) -> str:
@@ -50,8 +41,8 @@ def text(of: Attribute) -> str:
             if of.get_num_dims() != 1 or of.get_num_scalable_dims() or is_pointer(of.element_type):
                 raise LoweringError(f"a vector {of}")
             return f"<{of.get_shape()[0]} x {text(of.element_type)}>"
-    if type(of) in _FLOATS:
-        return _FLOATS[type(of)][0]
+    if is_float(of):
+        return _FLOATS[of.name]
     raise LoweringError(f"the type {of}")
 
 
@@ -61,6 +52,10 @@ def pointer(pointee: str, space: int) -> str:
 
 def function(result: str, parameters: Sequence[str], variadic: bool = False) -> str:
     return f"{result} ({', '.join([*parameters, '...'] if variadic else parameters)})"
+
+
+def is_float(of: Attribute) -> bool:
+    return of.name in _FLOATS
 
 
 def is_pointer(of: Attribute) -> bool:
@@ -82,8 +77,8 @@ def suffix(of: Attribute) -> str:
             return f"p{space(of)}i8"
         case VectorType():
             return f"v{of.get_shape()[0]}{suffix(of.element_type)}"
-    if type(of) in _FLOATS:
-        return _FLOATS[type(of)][1]
+    if is_float(of):
+        return of.name
     raise LoweringError(f"an intrinsic on {of}")
 
 

@@ -74,10 +74,6 @@ class Mapping(Protocol):
         """Return a pointer to the launch's log (foundry_core/log.py), which becomes the kernel's last parameter."""
         ...
 
-    def claim(self, counter: str) -> Reg:
-        """Add 1 to the 64-bit counter at an address, among all programs; return its old value, an i32."""
-        ...
-
     def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
         """Write c += a b for tiles (M, K), (K, N) and (M, N) in memory; b and c are row-major."""
         ...

@@ -300,6 +300,11 @@ class Memory:
                 found = self._change_now(op.kind.data, elem, address, value, compare)
         return self._numeric.from_memory(found, elem)
 
+    def claim(self, counter: str) -> Reg:
+        """Add 1 to the 64-bit counter at an address, among all programs; return its old value, an i32."""
+        # Not all devices change 64 bits as one step. The lower half comes first, and never overflows.
+        return self._change_now("add", "i32", counter, self._text.integer(1, "i32"), None)
+
     def _fence(self, order: str) -> None:
         """Keep other accesses before (release) or behind (acquire) this position."""
         self._text.fence(order)

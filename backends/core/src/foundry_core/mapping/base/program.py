@@ -70,10 +70,6 @@ class Program(ABC):
         return f"{_LOG.name}: {_LOG.type}"
 
     @abstractmethod
-    def claim(self, counter: str) -> Reg:
-        """See mapping.Mapping."""
-
-    @abstractmethod
     def program_id(self, axis: int) -> Reg:
         """See mapping.Mapping."""
 

@@ -20,7 +20,7 @@ from ...ops.elementwise import is_elementwise
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
 from ..base.memory import is_unit
-from ..base.mlir import GLOBAL, WIDTHS, Conventions, Reg, Text
+from ..base.mlir import WIDTHS, Conventions, Reg, Text
 from ..base.numeric import element, in_memory, in_register
 from ..base.operations.reduce import Reduction
 from ..base.plan import Plan
@@ -28,7 +28,7 @@ from ..base.program import Program
 from ..base.space import Point, extents
 from ..base.target import Target
 from ..base.tiles import Tiles
-from .memory import LOCK, UNLOCK, StagedMemory
+from .memory import StagedMemory
 from .numeric import TaskletNumeric
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
 
@@ -321,14 +321,6 @@ class TaskletProgram(Program):
 
     def log_parameter(self) -> str:
         return f"{super().log_parameter()} {{foundry.elem = i64}}"
-
-    def claim(self, counter: str) -> Reg:
-        t = self.text
-        t.run(LOCK)
-        count = t.load(counter, "i64", 1, GLOBAL)
-        t.store(t.binary("arith.addi", count, t.integer(1, "i64")), counter, GLOBAL)
-        t.run(UNLOCK)
-        return t.cast("arith.trunci", count, "i32")
 
     def program_id(self, axis: int) -> Reg:
         return self.text.call("__triton_program_id", [self.text.integer(axis, "i32")], "i32")

@@ -11,7 +11,7 @@ from ...dialects import tt
 from ...errors import LoweringError
 from ...front.structured import kernel
 from ..base.mapping import Mapping
-from ..base.mlir import GLOBAL, Reg, Text
+from ..base.mlir import Reg, Text
 from ..base.plan import Plan
 from ..base.program import Program
 from ..base.tiles import Tiles
@@ -52,10 +52,6 @@ class WorkItem(Program):
 
     def more_parameters(self) -> list[str]:
         return [f"{reg.name}: i32" for reg in self._grid]
-
-    def claim(self, counter: str) -> Reg:
-        one = self.text.integer(1, "i32")
-        return self.text.op(f"llvm.atomicrmw add {counter}, {one.name} monotonic : {GLOBAL}, i32", "i32")
 
     def program_id(self, axis: int) -> Reg:
         group = self.text.call("_Z12get_group_idj", [self.text.integer(axis, "i32")], "i64")

@@ -60,7 +60,7 @@ def _write(
     """Write the record of one element, if there is room for it."""
     t, space, log = program.text, program.tiles.space, program.log()
     counter, limit, first = words
-    number = program.claim(t.shifted(log.name, counter, _WORD, GLOBAL))
+    number = program.tiles.memory.claim(t.shifted(log.name, counter, _WORD, GLOBAL))
     capacity = t.cast("arith.trunci", t.load(t.shifted(log.name, limit, _WORD, GLOBAL), _WORD, 1, GLOBAL), "i32")
     with t.nested(f"scf.if {t.compare('ult', number, capacity).name} {{"):
         index = t.integer(0)
