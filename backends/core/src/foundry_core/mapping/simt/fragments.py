@@ -38,7 +38,8 @@ class _Way:
     """The way of a tile through workgroup memory, a part at a time.
 
     Attributes:
-        parts: for each part, the numbers of its fragments and of its registers.
+        parts: for each part, the numbers of its fragments and of its registers, and which invocations have it; None
+            if all do.
         fragments, layout: what both sides have of a part.
         rows: how a part is arranged.
     """
@@ -50,7 +51,7 @@ class _Way:
         for self._local in (True, False) if local else (False,):
             mine = sum(source.warps) if self._local else 0
             limit = program.plan.scratch if self._local else program.arena.free
-            cut, bits = 0, sorted(_cuts(source, layout))
+            cut, bits = 0, [*sorted(_cuts_of_invocations(source, layout)), *sorted(_cuts(source, layout))]
             self.rows = Rows(source.without(mine).shape, fragments.matrix.elem)
             while self.rows.bytes > limit and bits:
                 cut |= bits.pop()
@@ -64,11 +65,25 @@ class _Way:
                 "use smaller blocks",
             )
         self.fragments, self.layout = source.without(mine | cut), layout.without(mine | cut)
-        numbers: dict[int, tuple[list[int], list[int]]] = {}
-        for side, offsets in enumerate((source.offsets, layout.offsets)):
-            for number, offset in enumerate(offsets):
-                numbers.setdefault(offset & cut, ([], []))[side].append(number)
-        self.parts = list(numbers.values())
+        of_registers = sum(bit for bit in source.registers if cut & bit and bit in layout.registers)
+        self.parts = []
+        for part in sorted({offset & cut for offset in source.offsets}):
+            sources = [number for number, offset in enumerate(source.offsets) if offset & cut == part]
+            wanted = part & of_registers
+            targets = [number for number, offset in enumerate(layout.offsets) if offset & of_registers == wanted]
+            self.parts.append((sources, targets, self._having(layout, cut & ~of_registers, part)))
+
+    def _having(self, layout: Layout, mask: int, part: int) -> Reg | None:
+        """Return whether this invocation's elements have the bits of a part where a mask has some."""
+        t, group = self._program.code, self._program.group
+        found = None
+        for bases, number in ((layout.lanes, group.lane()), (layout.warps, group.warp())):
+            bits = [(1 << place, basis) for place, basis in enumerate(bases) if basis & mask]
+            if bits:
+                own = t.binary("arith.andi", number, t.integer(sum(bit for bit, _ in bits), "i32"))
+                same = t.compare("eq", own, t.integer(sum(bit for bit, basis in bits if basis & part), "i32"))
+                found = same if found is None else t.binary("arith.andi", found, same)
+        return found
 
     @contextmanager
     def part(self) -> Iterator[tuple[Reg, Callable[[], None]]]:
@@ -106,19 +121,34 @@ def _cuts(fragments: Layout, layout: Layout) -> list[int]:
     return [bit for bit in fragments.registers if bit in layout.registers and not bit & taken]
 
 
+def _cuts_of_invocations(fragments: Layout, layout: Layout) -> list[int]:
+    """Return the bits of an index that the registers of fragments have, and that tell invocations apart in a layout."""
+    bases = (*layout.lanes, *layout.warps)
+    mixed = [basis for basis in (*bases, *layout.registers) if basis & basis - 1]
+    return [
+        bit
+        for bit in fragments.registers
+        if bases.count(bit) == 1 and bit not in layout.registers and not any(basis & bit for basis in mixed)
+    ]
+
+
 def to_registers(
     program: Program, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
 ) -> list[Reg]:
     """Return the elements of fragments in the registers of a layout."""
-    writer, way = matrices(program), _Way(program, op, fragments, layout)
+    writer, way, t = matrices(program), _Way(program, op, fragments, layout), program.code
     found: dict[int, Reg] = {}
-    for sources, targets in way.parts:
+    for sources, targets, condition in way.parts:
         with way.part() as (start, barrier):
             barrier()
             for number, at in zip(sources, way.places(start), strict=True):
                 writer.store(fragments.matrix, regs[number], at, way.rows.stride)
             barrier()
-            found.update(zip(targets, way.rows.read(program, way.layout, start), strict=True))
+            for number, reg in zip(targets, way.rows.read(program, way.layout, start), strict=True):
+                # An invocation that has none of this part reads something, and another part replaces it.
+                if condition is not None and number in found:
+                    reg = t.select(condition, reg, found[number])
+                found[number] = reg
     return [found[number] for number in range(layout.size)]
 
 
@@ -128,10 +158,17 @@ def to_fragments(
     """Return the fragments of a tile that is in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
     found: dict[int, Reg] = {}
-    for targets, sources in way.parts:
+    for targets, sources, condition in way.parts:
         with way.part() as (start, barrier):
+
+            def write(start: Reg = start, sources: Sequence[int] = sources) -> None:
+                way.rows.write(program, way.layout, start, [regs[number] for number in sources])
+
             barrier()
-            way.rows.write(program, way.layout, start, [regs[number] for number in sources])
+            if condition is None:
+                write()
+            else:
+                program.code.do_when(condition, write)
             barrier()
             for number, at in zip(targets, way.places(start), strict=True):
                 found[number] = writer.load(fragments.matrix, at, way.rows.stride)
