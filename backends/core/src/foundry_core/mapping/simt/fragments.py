@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.arith import ConstantOp, SelectOp
-from ...errors import unsupported
 from ..base.mlir import Reg
 from ..base.numeric import element
 from .cooperative import PAIRS, Fragments, is_local, is_splat, repeated
@@ -58,12 +57,7 @@ class _Way:
                 self.rows = Rows(source.without(mine | cut).shape, fragments.matrix.elem)
             if self.rows.bytes <= limit:
                 break
-        else:
-            raise unsupported(
-                op,
-                f"passes {self.rows.bytes} bytes of a product through workgroup memory, of which {limit} are left; "
-                "use smaller blocks",
-            )
+        # If the smallest parts do not fit, the arena refuses them.
         self.fragments, self.layout = source.without(mine | cut), layout.without(mine | cut)
         of_registers = sum(bit for bit in source.registers if cut & bit and bit in layout.registers)
         self.parts = []
