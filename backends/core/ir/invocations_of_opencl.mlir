@@ -10,7 +10,7 @@
 // KERNEL: ConvertUToPtr CrossWorkgroup*v4f32
 // KERNEL-NEXT: Load v4f32 %{{[0-9]+}} 2 16
 // KERNEL: %[[OTHER:[0-9]+]] = BitwiseXor i32 %[[LANE:[0-9]+]] 1
-// KERNEL: ControlBarrier 2 2 776
+// KERNEL-NOT: ControlBarrier
 // KERNEL: PtrAccessChain Workgroup*f32
 // KERNEL-NEXT: Store
 // KERNEL-NEXT: ControlBarrier 2 2 776
@@ -19,6 +19,8 @@
 // KERNEL-NEXT: PtrAccessChain Workgroup*f32 %{{[0-9]+}} %[[PLACE]]
 // KERNEL-NEXT: Load f32
 // KERNEL-NEXT: FAdd
+// KERNEL: ControlBarrier 2 2 776
+// KERNEL: Store
 // KERNEL: MemoryBarrier 1 520
 // KERNEL: AtomicIAdd i32 %{{[0-9]+}} 1 520
 // KERNEL-NEXT: MemoryBarrier 1 520

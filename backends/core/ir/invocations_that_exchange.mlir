@@ -1,7 +1,8 @@
 // Another layout through workgroup memory: rows of 8 elements are written with 16 bytes each, and are 4 elements longer
-// than the tile's.
+// than the tile's. One barrier is between writing and reading.
 
-// SIMT: ControlBarrier
+// SIMT: Load v4f32
+// SIMT-NOT: ControlBarrier
 // SIMT: %[[ROW:[0-9]+]] = ShiftRightLogical i32 %[[INDEX:[0-9]+]] 3
 // SIMT-NEXT: %[[MORE:[0-9]+]] = IMul i32 %[[ROW]] 4
 // SIMT-NEXT: IAdd i32 %[[INDEX]] %[[MORE]]

@@ -1,5 +1,5 @@
-// A sum is done in registers, then among the lanes of a subgroup, then among subgroups through workgroup memory. One
-// invocation stores the result.
+// A sum is done in registers, then among the lanes of a subgroup, then among subgroups through workgroup memory, with one
+// barrier: its place is not the one that was read last. The partial sums are read as one vector. One invocation stores the result.
 
 // SIMT: Load v4f32
 // SIMT: FAdd
@@ -9,14 +9,14 @@
 // SIMT-NEXT: FAdd
 // SIMT-NEXT: GroupNonUniformShuffleXor f32 3 %{{[0-9]+}} 4
 // SIMT-NEXT: FAdd
-// SIMT-NOT: Select
-// SIMT: ControlBarrier
+// SIMT-NOT: = Select
+// SIMT-NOT: ControlBarrier
 // SIMT: AccessChain Workgroup
-// SIMT: Store
+// SIMT-NEXT: Store
 // SIMT: ControlBarrier
-// SIMT: Load f32
-// SIMT: Load f32
-// SIMT-NEXT: %[[SUM:[0-9]+]] = FAdd
+// SIMT: Load v2f32
+// SIMT-NOT: ControlBarrier
+// SIMT: %[[SUM:[0-9]+]] = FAdd
 // SIMT: LogicalAnd
 // SIMT: BranchConditional
 // SIMT: Store %{{[0-9]+}} %[[SUM]] 34 4

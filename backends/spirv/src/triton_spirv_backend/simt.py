@@ -22,7 +22,7 @@ _FLAVOURS = {"vulkan": "shader", "opencl": "kernel"}
 _ARCH = re.compile(
     r"(?P<api>vulkan|opencl)-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[0-9.]*)"
     r"-p(?P<parts>[01])-e(?P<exponentiates>[01])-x(?P<shuffles>[01])-h(?P<halves>[01])-d(?P<denormals>[0-9.]*)"
-    r"-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
+    r"-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-t(?P<adds>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
     r"-k(?P<lacks>[0-9A-Za-z.]*)"
 )
 
@@ -43,17 +43,20 @@ def is_simt(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as vulkan-s8-l32768-a256-f32-p1-e1-x1-h1-d16-z16-n16-mf16.f32.8.8.8-k."""
-    fuses, denormals, special, nearest = (
+    """Return Triton's name for a device: vulkan-s8-l32768-a256-f32-p1-e1-x1-h1-d16-z16-n16-t32-mf16.f32.8.8.8-k."""
+    fuses, denormals, special, nearest, adds = (
         ".".join(map(str, widths))
-        for widths in (device.fuses, device.preserves_denormals, device.preserves_special, device.rounds_to_nearest)
+        for widths in (
+            *(device.fuses, device.preserves_denormals, device.preserves_special, device.rounds_to_nearest),
+            device.atomic_adds,
+        )
     )
     fragments = "_".join(".".join(map(str, fragment)) for fragment in device.fragments)
     (api,) = (api for api, flavour in _FLAVOURS.items() if flavour == device.flavour)
     arch = (
         f"{api}-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}"
         f"-p{device.in_parts:d}-e{device.exponentiates:d}-x{device.shuffles:d}-h{device.halves:d}-d{denormals}-z{special}-n{nearest}"
-        f"-m{fragments}-k{'.'.join(device.lacks)}"
+        f"-t{adds}-m{fragments}-k{'.'.join(device.lacks)}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
 
@@ -67,9 +70,9 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
     arch = _ARCH.fullmatch(target.arch)
     if arch is None:
         raise ValueError(f"spirv has no target {target.arch!r}; see triton_spirv_backend.simt.target")
-    fuses, denormals, special, nearest = (
+    fuses, denormals, special, nearest, adds = (
         tuple(int(width) for width in arch[name].split(".") if width)
-        for name in ("fuses", "denormals", "special", "nearest")
+        for name in ("fuses", "denormals", "special", "nearest", "adds")
     )
     parts = [fragment.split(".") for fragment in arch["fragments"].split("_") if fragment]
     return SimtTarget(
@@ -87,6 +90,7 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         flavour=_FLAVOURS[arch["api"]],
         shuffles=arch["shuffles"] == "1",
         halves=arch["halves"] == "1",
+        atomic_adds=adds,
         lacks=tuple(name for name in arch["lacks"].split(".") if name),
     )
 

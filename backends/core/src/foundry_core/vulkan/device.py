@@ -378,6 +378,7 @@ class Device:
             widths("special"),
             widths("nearest"),
             fragments(self._index),
+            atomic_adds=(32,) * bool(known.float_atomics) + (64,) * bool(known.float_atomic_add64),
             lacks=tuple(name for name, field in _CAPABILITIES.items() if not getattr(known, field)),
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from ...errors import TooLarge, unsupported
+from .accesses import Span
 
 # Every place is a multiple of this, so that it is one of an array of any type.
 _ALIGNMENT = 16
@@ -23,7 +24,7 @@ class Arena:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._used: list[tuple[int, int]] = []
+        self._used: list[Span] = []
         self.most = 0
 
     @property
@@ -31,17 +32,18 @@ class Arena:
         """Return the bytes behind everything that is in use."""
         return self._size - max((-(-high // _ALIGNMENT) * _ALIGNMENT for _, high in self._used), default=0)
 
-    def take(self, op: Operation, size: int) -> int:
+    def take(self, op: Operation, size: int, avoided: Sequence[Span] = ()) -> int:
         """Return the first byte of the lowest range that is free.
+
+        Args:
+            avoided: ranges that are used only if there is no other place.
 
         Raises:
             TooLarge: the device has not so much workgroup memory.
         """
-        at = 0
-        for low, high in sorted(self._used):
-            if at + size <= low:
-                break
-            at = -(-high // _ALIGNMENT) * _ALIGNMENT
+        at = self._first(size, [*self._used, *avoided])
+        if at + size > self._size:
+            at = self._first(size, self._used)
         if at + size > self._size:
             tiles = dict.fromkeys(
                 "x".join(map(str, (*value.type.get_shape(), value.type.element_type)))
@@ -61,15 +63,24 @@ class Arena:
         self.most = max(self.most, at + size)
         return at
 
+    @staticmethod
+    def _first(size: int, used: Sequence[Span]) -> int:
+        at = 0
+        for low, high in sorted(used):
+            if at + size <= low:
+                break
+            at = max(at, -(-high // _ALIGNMENT) * _ALIGNMENT)
+        return at
+
     def release(self, low: int) -> None:
         """Free a range that begins at this byte."""
         self._used = [each for each in self._used if each[0] != low]
 
-    def save(self) -> list[tuple[int, int]]:
+    def save(self) -> list[Span]:
         """Return what is in use, for `restore`."""
         return list(self._used)
 
-    def restore(self, used: list[tuple[int, int]]) -> None:
+    def restore(self, used: list[Span]) -> None:
         self._used = list(used)
 
     @contextmanager

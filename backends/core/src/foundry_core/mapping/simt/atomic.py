@@ -109,6 +109,8 @@ def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
             bits = f"i{WIDTHS[value.elem]}"
             old = group.atomic(_INSTRUCTIONS[kind], address, t.cast("arith.bitcast", value, bits))
             return t.cast("arith.bitcast", old, value.elem)
+        if kind == "fadd" and elem in ("f32", "f64") and WIDTHS[elem] in program.target.atomic_adds:
+            return group.atomic("AtomicFAdd", address, value)
 
         def changed(bits: Reg) -> Reg:
             return numeric.to_memory(_changed(program, op, numeric.from_memory(bits, elem), values[number]), elem)

@@ -6,7 +6,8 @@ ops/elementwise.py and the functions of foundry_core/functions write SPIR-V thro
 It computes nothing twice: an instruction without effects whose operands and scope are those of an earlier one gives the
 earlier result. A sum of a register and a constant stays in this form (`%7+3`) until an instruction needs it. So
 registers that hold neighbouring elements are known to be neighbours: their base is the same and their constants follow
-each other. Of each integer it knows a power of two that divides it. memory.py makes accesses of 16 bytes from both.
+each other. Of each integer it knows a power of two that divides it, and of some the bounds. memory.py makes accesses of
+16 bytes from these.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.mlir import _ORDERS_OF_BOOLEANS, WIDTHS, Reg
+from .accesses import Accesses, Span
 from .words import Module
 
 _INTEGERS = {
@@ -91,16 +93,19 @@ _COMPARED_FLOATS = _COMPARED | {
 _CAPABILITIES = {"i8": "Int8", "i16": "Int16", "i64": "Int64", "f16": "Float16", "f64": "Float64"}
 # No register is known to be a multiple of more than this.
 _MOST = 1 << 30
-_DONT_UNROLL = 0x2
+# What a loop may ask of the device's compiler.
+_UNROLL, _DONT_UNROLL = 0x1, 0x2
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A point in a function: the length of its body, its block, and the results that can be used again."""
+    """A point in a function: the length of its body, its block, the results that can be used again, and the accesses of
+    workgroup memory."""
 
     length: tuple[int, int, int]
     block: int
     scopes: list[dict[Any, Reg]]
+    accesses: set[tuple[Span, bool]]
 
 
 class Code:
@@ -108,6 +113,7 @@ class Code:
 
     Attributes:
         module: where the instructions go.
+        accesses: the accesses of workgroup memory on the way here.
         opaque: the IDs of types that are not scalars, by the names that registers have for them.
     """
 
@@ -119,9 +125,11 @@ class Code:
         self._scopes: list[dict[Any, Reg]] = [{}]
         self._integers: dict[str, int] = {}
         self._multiples: dict[str, int] = {}
+        self._bounds: dict[str, tuple[int, int]] = {}
         self._functions: dict[str, int] = {}
         self.opaque: dict[str, int] = {}
         self.block = 0
+        self.accesses = Accesses()
         self._line: tuple[object, ...] = ()
 
     # Types and IDs.
@@ -170,13 +178,15 @@ class Code:
 
     def save(self) -> Saved:
         """Return what `restore` needs to take back everything that is written from here on."""
-        return Saved(self.module.length(), self.block, [dict(scope) for scope in self._scopes])
+        scopes = [dict(scope) for scope in self._scopes]
+        return Saved(self.module.length(), self.block, scopes, self.accesses.save())
 
     def restore(self, saved: Saved) -> None:
         """Take back what was written since `save`. Declarations and definitions of functions stay."""
         self.module.cut(saved.length)
         self.block = saved.block
         self._scopes = [dict(scope) for scope in saved.scopes]
+        self.accesses.restore(saved.accesses)
 
     # What is known of integers.
 
@@ -204,6 +214,44 @@ class Code:
         if lowest > self.multiple(x) and "+" not in x.name:
             self._multiples[x.name] = min(lowest, _MOST)
 
+    def bounds(self, x: Reg) -> tuple[int, int] | None:
+        """Return the least and the greatest value that a signed integer may have, if they are known."""
+        base, step = self.parts(x)
+        known = self.value(base)
+        low, high = (known, known) if known is not None else self._bounds.get(base.name, (1, 0))
+        limit = 1 << WIDTHS[x.elem] - 1
+        return (low + step, high + step) if low <= high and -limit <= low + step <= high + step < limit else None
+
+    def bounded(self, x: Reg, low: int, high: int) -> Reg:
+        """Return a signed integer, of which the caller knows the bounds."""
+        if "+" not in x.name:
+            self._bounds[x.name] = (low, high)
+        return x
+
+    def _with_bounds(self, name: str, found: Reg, x: Reg, y: Reg) -> Reg:
+        """Record the bounds of the result of an operation on integers."""
+        base, step = self.parts(found)
+        if base.name in self._bounds or self.value(base) is not None:
+            return found
+        a, b = self.bounds(x), self.bounds(y)
+        if a is None or b is None:
+            return found
+        limit = 1 << WIDTHS[x.elem] - 1
+        match name:
+            case "arith.addi":
+                low, high = a[0] + b[0], a[1] + b[1]
+            case "arith.muli" if a[0] >= 0 and b[0] >= 0:
+                low, high = a[0] * b[0], a[1] * b[1]
+            case "arith.andi" if a[0] >= 0 and b[0] >= 0:
+                low, high = 0, min(a[1], b[1])
+            case "arith.shrui" if a[0] >= 0 and b[0] >= 0:
+                low, high = 0, a[1]
+            case _:
+                return found
+        if -limit <= low <= high < limit:
+            self._bounds[base.name] = (low - step, high - step)
+        return found
+
     def _sum(self, base: Reg, step: int) -> Reg:
         width = WIDTHS[base.elem]
         step = (step + (1 << width - 1)) % (1 << width) - (1 << width - 1)
@@ -224,7 +272,7 @@ class Code:
             return self._pure(_BOOLEANS[name], "i1", x, y)
         if x.is_float:
             return self._float(_INTEGERS[name], x, y)
-        return self._integer(name, x, y)
+        return self._with_bounds(name, self._integer(name, x, y), x, y)
 
     def _float(self, name: str, x: Reg, y: Reg) -> Reg:
         found = self._pure(name, x.elem, x, y)
@@ -260,9 +308,17 @@ class Code:
                 if b is None or not step:
                     return self._pure("IMul", x.elem, x, y, multiple=self.multiple(x) * self.multiple(y))
                 return self._sum(self._integer(name, base, y), step * b)
+            case "arith.andi" if b == 0:
+                return y
             case "arith.shli" if b is not None and 0 <= b < WIDTHS[x.elem]:
                 return self._integer("arith.muli", x, self.integer(1 << b, x.elem))
-        multiple = min(self.multiple(x), self.multiple(y)) if name == "arith.subi" else 1
+        multiple = 1
+        if name == "arith.subi":
+            multiple = min(self.multiple(x), self.multiple(y))
+        elif name == "arith.andi":
+            multiple = max(self.multiple(x), self.multiple(y))
+        elif name == "arith.shrui" and b is not None and 0 <= b < WIDTHS[x.elem]:
+            multiple = max(1, self.multiple(x) >> b)
         return self._pure(_INTEGERS[name], x.elem, x, y, multiple=multiple)
 
     def cast(self, name: str, x: Reg, elem: str) -> Reg:
@@ -277,11 +333,19 @@ class Code:
             return self.integer(value % (1 << WIDTHS[x.elem]) if name == "arith.extui" else value, elem)
         if name in ("arith.extsi", "arith.extui"):
             base, step = self.parts(x)
-            # The sum does not carry beyond the bits that are zero in the base, so its extension is the sum of both.
-            if 0 < step < self.multiple(base):
+            within, known = self.bounds(x), self.bounds(base)
+            if step and within and known and (name == "arith.extsi" or min(within[0], known[0]) >= 0):
                 return self._sum(self.cast(name, base, elem), step)
+            # The low bits of the sum do not carry beyond those that are zero in the base: their extension is added.
+            low = step % self.multiple(base)
+            if low:
+                return self._sum(self.cast(name, self._sum(base, step - low), elem), low)
         kept = self.multiple(x) if name != "arith.bitcast" and elem[0] == "i" and x.elem[0] == "i" else 1
-        return self._pure(_CASTS[name], elem, x, multiple=kept)
+        found = self._pure(_CASTS[name], elem, x, multiple=kept)
+        within = self.bounds(x) if name in ("arith.extsi", "arith.extui") else None
+        if within and (name == "arith.extsi" or within[0] >= 0):
+            self.bounded(found, *within)
+        return found
 
     def _from_boolean(self, name: str, x: Reg, elem: str) -> Reg:
         true = -1 if name in ("arith.extsi", "arith.sitofp") else 1
@@ -298,13 +362,11 @@ class Code:
         # base + step < n is the same for all steps of a block, if the base and n are multiples of its size: the mask of
         # neighbouring elements is one register.
         if predicate in ("slt", "sge", "ult", "uge") and not more:
-            block = min(self.multiple(base), self.multiple(other))
-            if 0 < step < block:
-                x = base
+            low = step % min(self.multiple(base), self.multiple(other))
+            x = self._sum(base, step - low)
         elif predicate in ("sgt", "sle", "ugt", "ule") and not step:
-            block = min(self.multiple(base), self.multiple(other))
-            if 0 < more < block:
-                y = other
+            low = more % min(self.multiple(base), self.multiple(other))
+            y = self._sum(other, more - low)
         return self._pure(_COMPARED[predicate], "i1", x, y)
 
     def _compare_booleans(self, predicate: str, x: Reg, y: Reg) -> Reg:
@@ -400,13 +462,17 @@ class Code:
         m.do("SelectionMerge", merge, 0)
         m.do("BranchConditional", self.id(condition), yes, no)
         found = []
+        before, after = self.accesses.save(), set()
         for label, path in ((yes, then), (no, otherwise)):
             self.label(label)
+            self.accesses.restore(before)
             with self._scope():
                 results = [(reg, self.id(reg)) for reg in path()]
             found.append((results, self.block))
+            after |= self.accesses.save()
             m.do("Branch", merge)
         self.label(merge)
+        self.accesses.restore(after)
         (first, left), (second, right) = found
         made = []
         for (x, a), (y, b) in zip(first, second, strict=True):
@@ -449,13 +515,13 @@ class Code:
         return made
 
     def do_when(self, condition: Reg, then: Callable[[], None]) -> None:
-        """Write instructions that are executed under a condition only."""
+        """Write instructions that are executed under a condition only, which invocations need not agree on."""
         m = self.module
         yes, merge = m.new(), m.new()
         m.do("SelectionMerge", merge, 0)
         m.do("BranchConditional", self.id(condition), yes, merge)
         self.label(yes)
-        with self._scope():
+        with self._scope(), self.accesses.under_condition():
             then()
         m.do("Branch", merge)
         self.label(merge)
@@ -476,6 +542,17 @@ class Code:
             multiples: a number that divides each carried integer in every iteration, as the caller knows.
             rolled: ask the device's compiler not to write several iterations one after the other.
         """
+        with self.accesses.repeated():
+            return self._loop(initial, test, body, multiples, _DONT_UNROLL if rolled else 0)
+
+    def _loop(
+        self,
+        initial: Sequence[Reg],
+        test: Callable[[Sequence[Reg]], tuple[Reg, Sequence[Reg]]],
+        body: Callable[[Sequence[Reg]], Sequence[Reg]],
+        multiples: Sequence[int],
+        control: int,
+    ) -> list[Reg]:
         m = self.module
         starts = [self.id(reg) for reg in initial]
         before, header, checked, inside, turn, merge = self.block, *(m.new() for _ in range(5))
@@ -486,7 +563,7 @@ class Code:
             made = m.result("Phi", self.type(reg.elem), start, before, 0, turn)
             holes.append(len(m.body) - 2)
             carried.append(self._new(made, reg.elem, multiples[number] if multiples else 1))
-        m.do("LoopMerge", merge, turn, _DONT_UNROLL if rolled else 0)
+        m.do("LoopMerge", merge, turn, control)
         m.do("Branch", checked)
         self.label(checked)
         self._scopes.append({})
@@ -503,6 +580,23 @@ class Code:
         self._scopes.pop()
         self.label(merge)
         return list(passed)
+
+    def unrolled(
+        self, count: int, values: Sequence[Reg], body: Callable[[Reg, Sequence[Reg]], Sequence[Reg]]
+    ) -> list[Reg]:
+        """Write a loop that carries registers for `count` iterations, which the device's compiler shall unroll.
+
+        It gets the number of the iteration, and may read workgroup memory that is not written meanwhile.
+        """
+        one, limit = self.integer(1, "i32"), self.integer(count, "i32")
+
+        def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
+            return self.compare("slt", regs[0], limit), regs
+
+        def turn(regs: Sequence[Reg]) -> Sequence[Reg]:
+            return [self.binary("arith.addi", regs[0], one), *body(regs[0], regs[1:])]
+
+        return self._loop([self.integer(0, "i32"), *values], test, turn, (), _UNROLL)[1:]
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
         """Write a loop that carries registers for `count` iterations; return their final values."""

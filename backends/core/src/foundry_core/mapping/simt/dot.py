@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
@@ -32,18 +33,23 @@ def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
 class Stored:
     """How a tile in workgroup memory is arranged: several that are side by side have one extent more.
 
+    Left operands of products in f32 are transposed: a step along K needs a column of them. In rows of memory, an
+    invocation reads its part of it in vectors, and the parts of neighbours are in different banks.
+
     Attributes:
         dims: the dimensions of the tile, the slowest first.
         rows: their arrangement in this order.
     """
 
-    def __init__(self, value: SSAValue, op: Operation) -> None:
+    def __init__(self, program: Program, value: SSAValue, op: Operation) -> None:
         shape, elem = _tile(value, op)
         assert isinstance(value.type, ttg.MemoryType)
         layout = value.type.layout
         if not isinstance(layout, ttg.SharedLayout):
             raise LoweringError(f"a tile in workgroup memory has the layout {layout.name}")
         order = layout.numbers("order")
+        if _roots(value, set()) <= _turned(program):
+            order = tuple(reversed(order))
         beside = len(shape) - len(order)
         self.dims = (*range(beside), *(beside + d for d in reversed(order)))
         self.rows = Rows([shape[d] for d in self.dims], elem)
@@ -52,16 +58,61 @@ class Stored:
         """Write a tile that begins at `start`, in elements."""
         self.rows.write(program, layout.permuted(self.dims), start, regs)
 
-    def read(self, program: Program, layout: Layout, start: Reg, wanted: Sequence[int] | None = None) -> list[Reg]:
-        """Read a tile, or some registers of its layout."""
-        return self.rows.read(program, layout.permuted(self.dims), start, wanted)
+    def read(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
+        """Read a tile."""
+        return self.rows.read(program, layout.permuted(self.dims), start)
+
+    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
+        """Return where the elements of some registers are."""
+        return self.rows.places(program, layout.permuted(self.dims), start, registers)
+
+    def stride(self, dimension: int) -> int:
+        """Return the distance of neighbours along one of the last two dimensions, in elements."""
+        return 1 if dimension == self.dims[-1] else self.rows.stride
+
+
+def _turned(program: Program) -> frozenset[SSAValue | None]:
+    """Return the allocations that hold left operands of products in f32 only."""
+    if program.turned is None:
+        columns: set[SSAValue | None] = set()
+        others: set[SSAValue | None] = set()
+        for op in program.function.walk():
+            if isinstance(op, ttg.LocalLoadOp):
+                columns_or_others = columns if _is_left_operand(op) else others
+                columns_or_others |= _roots(op.src, set())
+        program.turned = frozenset() if None in columns | others else frozenset(columns - others)
+    return program.turned
+
+
+def _is_left_operand(load: ttg.LocalLoadOp) -> bool:
+    assert isinstance(load.result.type, TensorType) and isinstance(load.src.type, ttg.MemoryType)
+    shape, elem = _tile(load.src, load)
+    layout, memory = load.result.type.encoding, load.src.type.layout
+    return (
+        len(shape) == 2
+        and elem == "f32"
+        and isinstance(layout, ttg.DotOperandLayout)
+        and layout.number("opIdx") == 0
+        and isinstance(memory, ttg.SharedLayout)
+        and memory.numbers("order") == (1, 0)
+    )
+
+
+def _start(program: Program, tile: SSAValue) -> Reg:
+    """Return where a tile begins: a constant, if it is the only one of its allocation."""
+    (root, *others) = _roots(tile, set())
+    if root is None or others or root not in program.values:
+        return program.scalar(tile)
+    assert isinstance(root.owner, Operation)
+    alone = prod(_tile(root, root.owner)[0]) == prod(_tile(tile, root.owner)[0])
+    return program.scalar(root if alone else tile)
 
 
 @statement(ttg.LocalAllocOp)
 def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
     if any(use.operation in program.plan.passed for use in op.result.uses):
         return
-    stored = Stored(op.result, op)
+    stored = Stored(program, op.result, op)
     first = program.arena.take(op, stored.rows.bytes)
     program.allocated[op.result] = first
     start = stored.rows.start(program, first)
@@ -82,7 +133,7 @@ def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
     if _tile(op.src, op)[0][0] == 1:
         program.values[op.result] = program.values[op.src]
         return
-    length = t.integer(Stored(op.result, op).rows.length, "i32")
+    length = t.integer(Stored(program, op.result, op).rows.length, "i32")
     moved = t.binary("arith.muli", program.scalar(op.index), length)
     program.values[op.result] = [t.binary("arith.addi", program.scalar(op.src), moved)]
 
@@ -96,7 +147,9 @@ def _transpose(program: Program, op: ttg.MemoryTransOp) -> None:
 @statement(ttg.LocalStoreOp)
 def _local_store(program: Program, op: ttg.LocalStoreOp) -> None:
     with _accessed(program, op.dst):
-        Stored(op.dst, op).write(program, program.layout(op.src), program.scalar(op.dst), program.values[op.src])
+        Stored(program, op.dst, op).write(
+            program, program.layout(op.src), _start(program, op.dst), program.values[op.src]
+        )
 
 
 @contextmanager
@@ -119,7 +172,7 @@ def _bytes(program: Program, tile: SSAValue) -> tuple[int, int] | None:
     if root is None or others or root not in program.allocated or not isinstance(root.owner, ttg.LocalAllocOp):
         return None
     first = program.allocated[root]
-    return first, first + Stored(root, root.owner).rows.bytes
+    return first, first + Stored(program, root, root.owner).rows.bytes
 
 
 def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
@@ -146,14 +199,18 @@ def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
     if op in program.plan.passed and factor is not None:
         program.fragments[op.result] = _passed(program, op, program.plan.passed[op], factor)
         return
-    _settle(program, op.src)
-    if _is_only_multiplied(op):
+    multiplied = _is_only_multiplied(op)
+    if not multiplied or any(use.operation in program.plan.products for use in op.result.uses):
+        _settle(program, op.src)
+    if multiplied:
         # The product reads what it needs when it needs it: all of it at once would not fit in registers.
         return
     if factor is not None:
         program.fragments[op.result] = _read_fragments(program, op, factor, range(factor.layout.size))
     else:
-        program.values[op.result] = Stored(op.src, op).read(program, program.layout(op.result), program.scalar(op.src))
+        program.values[op.result] = Stored(program, op.src, op).read(
+            program, program.layout(op.result), _start(program, op.src)
+        )
     _release(program, op)
 
 
@@ -174,13 +231,13 @@ _ANYWHERE = (0, 1 << 32)
 
 def _read_fragments(program: Program, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
     """Read some fragments of a tile in workgroup memory."""
-    t, stored = program.code, Stored(load.src, load)
+    t, stored = program.code, Stored(program, load.src, load)
     layout = factor.layout.permuted(stored.dims)
     first = program.spread(layout.warps, program.group.warp())
     found = []
     for number in wanted:
         index = t.binary("arith.addi", first, t.integer(layout.offset(number), "i32"))
-        place = t.binary("arith.addi", stored.rows.place(program, index), program.scalar(load.src))
+        place = t.binary("arith.addi", stored.rows.place(program, index), _start(program, load.src))
         turned = stored.dims == (1, 0)
         with program.group.touching(*_bytes(program, load.src) or _ANYWHERE):
             found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, turned=turned))
@@ -228,36 +285,69 @@ def _release(program: Program, load: ttg.LocalLoadOp) -> None:
         tile = tile.owner.src
 
 
-# How many steps along K are read from workgroup memory at once.
+# How many steps along K are read from workgroup memory at once, if K is along its rows.
 _STEPS = 4
 
 
 class _Operand:
-    """An operand of a product: its registers, or workgroup memory from which they are read in steps along K."""
+    """An operand of a product: its registers, or workgroup memory from which they are read in steps along K.
+
+    Attributes:
+        is_read: whether it is in workgroup memory.
+        steps: how many steps along K are read at once.
+    """
 
     def __init__(self, program: Program, value: SSAValue, axis: int) -> None:
         self._program = program
         self._layout = program.layout(value)
         self._regs = dict(enumerate(program.values.get(value, ())))
         self._load = value.owner if value not in program.values else None
-        extents = self._layout.shape
-        stride = 1 if axis == len(extents) - 1 else extents[-1]
-        self._step = [offset // stride % extents[axis] for offset in self._layout.offsets]
+        self.is_read, self.steps = isinstance(self._load, ttg.LocalLoadOp), 1
+        if isinstance(self._load, ttg.LocalLoadOp):
+            source = self._load.src
+            self._stored, self._start = Stored(program, source, self._load), _start(program, source)
+            extents = self._layout.shape
+            # Memory is read in vectors, of several steps if K is along its rows.
+            self._stride = self._stored.stride(axis)
+            if self._stride == 1:
+                self.steps = min(_STEPS, extents[axis])
+            along = prod(extents[axis + 1 :])
+            self._wanted: dict[int, list[int]] = {}
+            for number in self._layout.distinct:
+                at = self._layout.offsets[number] // along % extents[axis]
+                self._wanted.setdefault(at // self.steps, []).append(number)
+
+    def _places(self, registers: Sequence[int]) -> list[Reg]:
+        return self._stored.places(self._program, self._layout, self._start, registers)
+
+    def prepare(self, steps: int) -> None:
+        """Prepare to read `steps` steps in each iteration of a loop."""
+        # Loads of global memory that come before a product stay before it: their results are needed after it only, and
+        # by then they have come. A device's compiler that saves registers would move them there.
+        span = self._stored.rows.span(self._program, self._start)
+        self._program.group.order(span, writes=False, pins=True)
+        self._moved = steps * self._stride
+        self._vectors = []
+        for each in range(steps // self.steps):
+            wanted = self._wanted[each]
+            vectors = self._stored.rows.vectors(self._program, self._places(wanted), self._moved)
+            self._vectors += [([wanted[k] for k in numbers], index) for numbers, index in vectors]
+
+    def read(self, iteration: Reg) -> None:
+        """Read the steps of an iteration in the place of those of the first one."""
+        t = self._program.code
+        moved = []
+        for numbers, index in self._vectors:
+            distance = t.integer(self._moved // len(numbers), "i32")
+            moved.append((numbers, t.binary("arith.addi", index, t.binary("arith.muli", iteration, distance))))
+        self._regs = dict(self._stored.rows.read_vectors(self._program, moved, self._start))
 
     def at(self, index: int, step: int) -> Reg:
         """Return the register of an element, which is at a step along K."""
         register = self._layout.register_of[index]
         if register not in self._regs:
-            assert isinstance(self._load, ttg.LocalLoadOp)
-            first = step // _STEPS * _STEPS
-            wanted = [
-                number
-                for number, at in enumerate(self._step)
-                if first <= at < first + _STEPS and self._layout.register_of[self._layout.offsets[number]] == number
-            ]
-            read = Stored(self._load.src, self._load).read(
-                self._program, self._layout, self._program.scalar(self._load.src), wanted
-            )
+            wanted = self._wanted[step // self.steps]
+            read = self._stored.rows.read_places(self._program, self._places(wanted), self._start)
             self._regs.update(zip(wanted, read, strict=True))
         return self._regs[register]
 
@@ -290,16 +380,36 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     *_, rows, depth = program.layout(op.a).shape
     columns = c.shape[-1]
     a, b = (_Operand(program, value, len(c.shape) - 1 - k) for k, value in enumerate((op.a, op.b)))
-    totals = list(program.values[op.c])
     signed = element(op.a.type, op) == "i8"
-    for k in range(depth):
-        for number, offset in enumerate(c.offsets):
-            batch, row, column = offset // (rows * columns), offset // columns % rows, offset % columns
-            left = a.at((batch * rows + row) * depth + k, k)
-            right = b.at((batch * depth + k) * columns + column, k)
-            if signed:
-                left, right = (t.cast("arith.extsi", reg, "i32") for reg in (left, right))
-            totals[number] = _step(program, left, right, totals[number])
+    # Row by row, so that an element of the left operand is used as often as possible in a row.
+    order = sorted(range(c.size), key=lambda number: c.offsets[number])
+
+    def added(totals: Sequence[Reg], steps: int) -> list[Reg]:
+        totals = list(totals)
+        for k in range(steps):
+            for number in order:
+                offset = c.offsets[number]
+                batch, row, column = offset // (rows * columns), offset // columns % rows, offset % columns
+                left = a.at((batch * rows + row) * depth + k, k)
+                right = b.at((batch * depth + k) * columns + column, k)
+                if signed:
+                    left, right = (t.cast("arith.extsi", reg, "i32") for reg in (left, right))
+                totals[number] = _step(program, left, right, totals[number])
+        return totals
+
+    steps = max(a.steps, b.steps)
+    if a.is_read and b.is_read and steps < depth:
+
+        def iteration(number: Reg, totals: Sequence[Reg]) -> list[Reg]:
+            a.read(number)
+            b.read(number)
+            return added(totals, steps)
+
+        for operand in (a, b):
+            operand.prepare(steps)
+        totals = t.unrolled(depth // steps, program.values[op.c], iteration)
+    else:
+        totals = added(program.values[op.c], depth)
     a.close()
     b.close()
     program.values[op.result] = [numeric.rounded(total, element(op.c.type, op)) for total in totals]

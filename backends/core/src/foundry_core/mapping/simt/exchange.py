@@ -12,10 +12,13 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import tt
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import in_memory
+from .accesses import EVERYTHING, Span
 from .layouts import Layout, arranged
 from .program import Program, statement
 from .runs import runs
 
+# An access: the numbers of the registers, and the index of a vector of as many elements.
+Vector = tuple[list[int], Reg]
 # The most bytes of one access.
 _WIDEST = 16
 # Rows of workgroup memory are this much longer than a tile's, so that a column is in different banks.
@@ -30,17 +33,13 @@ def convert(program: Program, op: Operation, regs: Sequence[Reg], source: Layout
 
 
 def _through_memory(program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout) -> list[Reg]:
-    group = program.group
     elem = regs[0].elem
     found: dict[int, Reg] = {}
     for of_source, of_target, part, elsewhere in _parts(program, source, target, elem):
         rows = Rows(part.shape, elem)
         with program.arena.borrowed(op, rows.bytes) as first:
-            # What other invocations still read of an earlier exchange must not be overwritten.
-            group.barrier()
             start = rows.start(program, first)
             rows.write(program, part, start, [regs[number] for number in of_source])
-            group.barrier()
             found.update(zip(of_target, rows.read(program, elsewhere, start), strict=True))
     return [found[number] for number in range(target.size)]
 
@@ -108,6 +107,11 @@ class Rows:
         """Return where a tile begins that has its first byte there, in elements."""
         return program.code.integer(first // self.size, "i32")
 
+    def span(self, program: Program, start: Reg) -> Span:
+        """Return the bytes of a tile that begins there."""
+        first = program.code.value(start)
+        return EVERYTHING if first is None else (first * self.size, first * self.size + self.bytes)
+
     def place(self, program: Program, index: Reg) -> Reg:
         """Return where an element of a layout is in the tile's memory, from its index in the tile."""
         t = program.code
@@ -118,56 +122,88 @@ class Rows:
 
     def _anywhere(self, program: Program, index: Reg) -> Reg:
         """Return where an element is, from an index that may be any number."""
+        t = program.code
         if not self._padding:
             return index
-        t = program.code
         above = t.binary("arith.shrui", index, t.integer(self._row.bit_length() - 1, "i32"))
         return t.binary("arith.addi", index, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
 
-    def _places(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
-        """Return where the elements of a layout's registers are, in an array that begins with workgroup memory."""
-        t = program.code
-        return [t.binary("arith.addi", self.place(program, index), start) for index in program.indices(layout)]
+    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
+        """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
 
-    def _runs(self, program: Program, places: Sequence[Reg]) -> Iterator[tuple[list[int], Reg]]:
-        """Divide registers into accesses; the index of each is that of a vector of its width."""
+        Args:
+            registers: their numbers. Default: all.
+        """
+        t, indices = program.code, program.indices(layout, registers)
+        return [t.binary("arith.addi", self.place(program, index), start) for index in indices]
+
+    def vectors(self, program: Program, places: Sequence[Reg], multiple: int = 0) -> list[Vector]:
+        """Divide registers into accesses.
+
+        Args:
+            multiple: in elements; all places may be moved by multiples of it.
+        """
         t = program.code
         # One register for each place: where a layout repeats, several hold the same element.
         distinct = list({place.name: number for number, place in reversed(list(enumerate(places)))}.values())
-        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, _WIDEST // self.size):
+        widest = min(_WIDEST // self.size, multiple & -multiple or _WIDEST)
+        found = []
+        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, widest):
             numbers = [distinct[k] for k in run]
-            index = places[numbers[0]]
+            # Both parts of the place are multiples of the vector's width. The index of a vector is a sum too, so that
+            # its constant part becomes one of the instruction that reads or writes.
+            base, step = t.parts(places[numbers[0]])
             if len(numbers) > 1:
-                index = t.binary("arith.shrui", index, t.integer(len(numbers).bit_length() - 1, "i32"))
-            yield numbers, index
+                width = t.integer(len(numbers).bit_length() - 1, "i32")
+                base, step = t.binary("arith.shrui", base, width), step // len(numbers)
+            found.append((numbers, t.binary("arith.addi", base, t.integer(step, "i32"))))
+        return found
 
     def write(self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
-        """Write a tile.
+        """Write a tile, after a barrier if other invocations may still read what was there.
 
         Args:
             start: where it begins in workgroup memory, in elements.
         """
-        bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
-        for numbers, index in self._runs(program, self._places(program, layout, start)):
-            program.group.write_shared(index, [bits[k] for k in numbers])
+        span = self.span(program, start)
+        program.group.order(span, writes=True)
+        self._write(program, self.places(program, layout, start), regs, span)
 
-    def read(self, program: Program, layout: Layout, start: Reg, wanted: Sequence[int] | None = None) -> list[Reg]:
-        """Read a tile, or some registers of its layout."""
-        places = self._places(program, layout, start)
-        return self._read(program, places if wanted is None else [places[k] for k in wanted])
+    def write_at(self, program: Program, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
+        """Write the elements at some indices of the tile; the caller writes the barriers."""
+        self._write(program, self._at(program, indices, start), regs, self.span(program, start))
+
+    def _at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+        return [program.code.binary("arith.addi", self._anywhere(program, at), start) for at in indices]
+
+    def _write(self, program: Program, places: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
+        bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
+        for numbers, index in self.vectors(program, places):
+            program.group.write_shared(index, [bits[k] for k in numbers], span)
+
+    def read(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
+        """Read a tile, after a barrier if it may have been written just now."""
+        return self.read_places(program, self.places(program, layout, start), start)
 
     def read_at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
         """Read the elements at some indices of the tile, in row-major order."""
-        t = program.code
-        return self._read(program, [t.binary("arith.addi", self._anywhere(program, at), start) for at in indices])
+        return self.read_places(program, self._at(program, indices, start), start)
 
-    def _read(self, program: Program, places: Sequence[Reg]) -> list[Reg]:
+    def read_places(self, program: Program, places: Sequence[Reg], start: Reg) -> list[Reg]:
+        """Read what is at places in the tile's memory."""
+        program.group.order(self.span(program, start), writes=False)
         found: dict[str, Reg] = {}
-        for numbers, index in self._runs(program, places):
-            regs = program.group.read_shared(index, self._kind, len(numbers))
-            for k, reg in zip(numbers, regs, strict=True):
-                found[places[k].name] = program.numeric.from_memory(reg, self._elem)
+        for number, reg in self.read_vectors(program, self.vectors(program, places), start):
+            found[places[number].name] = reg
         return [found[place.name] for place in places]
+
+    def read_vectors(self, program: Program, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
+        """Read registers of the tile; the caller writes barriers. Yields the number of each place, and its register."""
+        span = self.span(program, start)
+        for numbers, index in vectors:
+            regs = program.group.read_shared(index, self._kind, len(numbers), span)
+            for number, reg in zip(numbers, regs, strict=True):
+                yield number, program.numeric.from_memory(reg, self._elem)
 
 
 @statement(tt.ReduceOp)
@@ -322,50 +358,46 @@ def _across_warps(
     warps = sorted((bit for bit, basis in enumerate(source.warps) if basis & along), key=lambda bit: source.warps[bit])
     lanes = [bit for bit, basis in enumerate(source.lanes) if basis and not basis & reduced]
     found: dict[int, list[Reg]] = {key: list(values) for key, values in rows.items()}
-    # The place of a partial result: which lane beside the axis, which row, and which warp.
+    # The place of a partial result: which row, which lane beside the axis, and which warp.
     lane = _gathered(program, group.lane(), lanes)
-    count = 1 << len(lanes)
-    sizes = [WIDTHS["i32" if regs.elem == "i1" else regs.elem] // 8 for regs in next(iter(rows.values()))]
-    places = [program.arena.take(op, len(rows) * program.target.warps * count * size) for size in sizes]
-    starts = [place // size for place, size in zip(places, sizes, strict=True)]
+    count, all_warps = 1 << len(lanes), program.target.warps
+    kinds = [regs.elem for regs in next(iter(rows.values()))]
+    tiles = [Rows((len(rows) * count * all_warps,), elem) for elem in kinds]
+    # Not where something has been read since the last barrier: writing there would need another one.
+    firsts = [program.arena.take(op, tile.bytes, t.accesses.spans) for tile in tiles]
+    starts = [tile.start(program, first) for tile, first in zip(tiles, firsts, strict=True)]
 
-    def place(number: int, row: int, warp: Reg) -> Reg:
-        at = t.binary("arith.addi", t.binary("arith.muli", warp, t.integer(count, "i32")), lane)
-        return t.binary("arith.addi", at, t.integer(starts[number] + row * program.target.warps * count, "i32"))
+    def place(row: int, warp: Reg) -> Reg:
+        at = t.binary("arith.addi", t.binary("arith.muli", lane, t.integer(all_warps, "i32")), warp)
+        return t.binary("arith.addi", at, t.integer(row * count * all_warps, "i32"))
 
-    group.barrier()
+    for tile, start in zip(tiles, starts, strict=True):
+        group.order(tile.span(program, start), writes=True)
     # One lane of those that hold the same partial result writes it.
     same = sum(1 << bit for bit in range(len(source.lanes)) if bit not in lanes)
 
     def write() -> None:
-        for row, values in enumerate(rows.values()):
-            for number, value in enumerate(values):
-                stored = t.cast("arith.extui", value, "i32") if value.elem == "i1" else value
-                group.write_shared(place(number, row, group.warp()), [stored])
+        mine = [place(row, group.warp()) for row in range(len(rows))]
+        for number, (tile, start) in enumerate(zip(tiles, starts, strict=True)):
+            tile.write_at(program, mine, start, [values[number] for values in rows.values()])
 
     if same:
         bits = t.binary("arith.andi", group.lane(), t.integer(same, "i32"))
         t.do_when(t.compare("eq", bits, t.integer(0, "i32")), write)
     else:
         write()
-    group.barrier()
-    mask = sum(1 << bit for bit in warps)
-    mine = t.binary("arith.andi", group.warp(), t.integer(((1 << len(source.warps)) - 1) & ~mask, "i32"))
-    for row, (key, values) in enumerate(rows.items()):
-        total: list[Reg] | None = None
-        for other in range(1 << len(warps)):
-            beside = sum(1 << warps[k] for k in range(len(warps)) if other >> k & 1)
-            warp = t.binary("arith.addi", mine, t.integer(beside, "i32"))
-            read = []
-            for number, value in enumerate(values):
-                kind = "i32" if value.elem == "i1" else value.elem
-                (reg,) = group.read_shared(place(number, row, warp), kind)
-                read.append(t.cast("arith.trunci", reg, "i1") if value.elem == "i1" else reg)
-            total = read if total is None else combine(program, op, total, read)
-        assert total is not None
-        found[key] = total
-    for at in places:
-        program.arena.release(at)
+    along_warps = [sum(1 << bit for k, bit in enumerate(warps) if other >> k & 1) for other in range(1 << len(warps))]
+    mine = t.binary("arith.andi", group.warp(), t.integer((all_warps - 1) & ~along_warps[-1], "i32"))
+    others = [t.binary("arith.addi", mine, t.integer(beside, "i32")) for beside in along_warps]
+    for row, key in enumerate(rows):
+        places = [place(row, warp) for warp in others]
+        read = [tile.read_at(program, places, start) for tile, start in zip(tiles, starts, strict=True)]
+        total, *more = zip(*read, strict=True)
+        for values in more:
+            total = tuple(combine(program, op, total, values))
+        found[key] = list(total)
+    for first in firsts:
+        program.arena.release(first)
     return found
 
 

@@ -100,7 +100,9 @@ def place(program: Program, op: Operation, rows: Rows, *, local: bool) -> Iterat
     if local:
         own = t.integer(program.plan.scratch // rows.size, "i32")
         start = t.binary("arith.addi", t.binary("arith.muli", group.warp(), own), rows.start(program, program.scratch))
-        yield start, matrices(program).barrier
+        high = program.scratch + program.plan.scratch * program.target.warps
+        with t.accesses.unordered(), group.touching(program.scratch, high):
+            yield start, matrices(program).barrier
         return
     with program.arena.borrowed(op, rows.bytes) as first:
         yield rows.start(program, first), group.barrier

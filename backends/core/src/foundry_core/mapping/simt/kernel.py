@@ -34,6 +34,7 @@ class KernelWorkgroup(Workgroup):
     ordered = _ACQUIRE_RELEASE | _CROSS_WORKGROUP
     ordered_unequal = _ACQUIRE | _CROSS_WORKGROUP
     all_memory = _ACQUIRE_RELEASE | _CROSS_WORKGROUP | _WORKGROUP
+    workgroup_memory = _ACQUIRE_RELEASE | _WORKGROUP
 
     def __init__(self, target: SimtTarget) -> None:
         version = _VERSION_OF_SUBGROUPS if target.shuffles else _VERSION

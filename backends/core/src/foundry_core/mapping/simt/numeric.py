@@ -151,16 +151,20 @@ class SimtNumeric(Numeric):
         t = self.text
         if name == "exp2":
             return t.extended("exp2", x)
-        # x log2(e) in two parts. The second, with what the product lost, enters as a factor close to 1.
-        upper, lower = t.floating(1.4426950216293335, "f32"), t.floating(1.9259629911266175e-08, "f32")
-        product = t.binary("arith.mulf", x, upper)
-        lost = t.extended("fma", x, upper, t.unary("arith.negf", product))
-        lost = t.extended("fma", x, lower, lost)
+        # What the product loses enters as a factor close to 1: e^x = 2^p e^(x - p ln 2), where p is near x log2(e).
+        product = t.binary("arith.mulf", x, t.floating(1.4426950216293335, "f32"))
+        lost = t.extended("fma", product, t.floating(-0.693147182464599609375, "f32"), x)
+        lost = t.extended("fma", product, t.floating(1.904654323148236e-09, "f32"), lost)
         power = t.extended("exp2", product)
-        factor = t.extended("fma", lost, t.floating(0.6931471805599453, "f32"), t.floating(1.0, "f32"))
         # Beyond these bounds the result is 0 or infinity, and what was lost may be NaN.
-        near = t.compare("olt", self.absolute(x), t.floating(200.0, "f32"))
-        return t.binary("arith.mulf", power, t.select(near, factor, t.floating(1.0, "f32")))
+        near = t.compare("olt", t.extended("fabs", x), t.floating(200.0, "f32"))
+        return t.select(near, t.extended("fma", power, lost, power), power)
+
+    def pick_number(self, predicate: str, x: Reg, y: Reg) -> Reg:
+        # In f32 the device's instruction may take a subnormal number for zero, as its comparison does.
+        if x.elem == "f32":
+            return self.text.extended({"ogt": "fmax", "olt": "fmin"}[predicate], x, y)
+        return super().pick_number(predicate, x, y)
 
     def root(self, x: Reg) -> Reg:
         """Return a square root, correctly rounded: that of an f32 is never so close to the middle of two as f64

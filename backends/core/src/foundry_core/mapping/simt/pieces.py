@@ -43,7 +43,7 @@ def _split(program: Program, op: tt.SplitOp) -> None:
 
 @statement(tt.GatherOp)
 def _gather(program: Program, op: tt.GatherOp) -> None:
-    t, group = program.code, program.group
+    t = program.code
     axis = op.axis.value.data
     source, wanted = program.layout(op.src), program.layout(op.indices)
     extent, stride = source.shape[axis], prod(source.shape[axis + 1 :])
@@ -60,9 +60,7 @@ def _gather(program: Program, op: tt.GatherOp) -> None:
         places.append(t.binary("arith.addi", place, t.binary("arith.muli", along, t.integer(stride, "i32"))))
     with program.arena.borrowed(op, rows.bytes) as first:
         start = rows.start(program, first)
-        group.barrier()
         rows.write(program, source, start, program.values[op.src])
-        group.barrier()
         found = rows.read_at(program, places, start)
     program.values[op.result] = convert(program, op, found, wanted, program.layout(op.result))
 

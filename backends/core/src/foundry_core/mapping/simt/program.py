@@ -62,6 +62,7 @@ class Program:
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
             address of 16 bytes that can always be read, if it has masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
+        turned: the allocations whose tiles are transposed; None until dot.py has decided.
         plan: what is kept in cooperative matrices.
         fragments: the matrices of each value that is.
         resident: fragments that were made before all loops, by the tile that they were made from.
@@ -80,6 +81,7 @@ class Program:
         self.values: dict[SSAValue, Sequence[Reg]] = {}
         self.arena = Arena(target.workgroup_bytes)
         self.allocated: dict[SSAValue, int] = {}
+        self.turned: frozenset[SSAValue | None] | None = None
         self.spare: Reg | None = None
         self.log: Reg | None = None
         self._named = named
@@ -184,12 +186,13 @@ class Program:
         warps = self.spread(layout.warps, self.group.warp())
         return self.apart(lanes, warps, layout.lanes, layout.warps)
 
-    def indices(self, layout: layouts.Layout) -> list[Reg]:
-        """Return the row-major index of each register's element, an i32."""
+    def indices(self, layout: layouts.Layout, registers: Sequence[int] | None = None) -> list[Reg]:
+        """Return the row-major index of the elements of some registers, an i32. Default: of all."""
         t, first = self.code, self.first_index(layout)
         shared = _any(layout.registers) & (_any(layout.lanes) | _any(layout.warps))
         name = "arith.xori" if shared else "arith.addi"
-        return [t.binary(name, first, t.integer(offset, "i32")) for offset in layout.offsets]
+        offsets = layout.offsets if registers is None else [layout.offsets[number] for number in registers]
+        return [t.binary(name, first, t.integer(offset, "i32")) for offset in offsets]
 
     # Operations.
 

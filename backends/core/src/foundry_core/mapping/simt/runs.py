@@ -17,7 +17,10 @@ def runs(code: Code, places: Sequence[Reg], others: Sequence[object], size: int,
         size: the distance of neighbours.
         widest: the most registers of one access.
     """
-    parts = [code.parts(address) for address in places]
+    parts = []
+    for place in places:
+        known = code.value(place)
+        parts.append(code.parts(place) if known is None else (code.integer(0, place.elem), known))
     order = sorted(range(len(places)), key=lambda k: (parts[k][0].name, parts[k][1]))
     at = 0
     while at < len(order):

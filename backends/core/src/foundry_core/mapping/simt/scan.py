@@ -105,7 +105,5 @@ class _Step:
         indices = [t.binary("arith.ori", t.binary("arith.andi", index, keep), add) for index in program.indices(layout)]
         with program.arena.borrowed(self._op, rows.bytes) as first:
             start = rows.start(program, first)
-            program.group.barrier()
             rows.write(program, layout, start, regs)
-            program.group.barrier()
             return rows.read_at(program, indices, start)

@@ -33,6 +33,7 @@ class ShaderWorkgroup(Workgroup):
     ordered = _ACQUIRE_RELEASE | _BUFFERS | _AVAILABLE | _VISIBLE
     ordered_unequal = _ACQUIRE | _BUFFERS | _VISIBLE
     all_memory = ordered | _WORKGROUP
+    workgroup_memory = _ACQUIRE_RELEASE | _WORKGROUP | _AVAILABLE | _VISIBLE
 
     def __init__(self, target: SimtTarget) -> None:
         super().__init__(target, Module(_VERSION, _ADDRESSING, _MEMORY, "GLSL.std.450"))
@@ -112,6 +113,8 @@ class ShaderWorkgroup(Workgroup):
 
     def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
         self.module.capability("VulkanMemoryModelDeviceScope")
+        if name == "AtomicFAdd":
+            self.module.capability(f"AtomicFloat{WIDTHS[value.elem]}AddEXT", "SPV_EXT_shader_atomic_float_add")
         return super().atomic(name, address, value, compared)
 
     def _view(self, elem: str, lanes: int) -> int:

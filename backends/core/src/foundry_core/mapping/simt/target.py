@@ -55,6 +55,7 @@ class SimtTarget:
         shuffles: whether invocations of a subgroup read each other's registers. If not, lanes and warps are parts of
             the workgroup only, and exchange through its memory.
         halves: whether it converts to and from f16.
+        atomic_adds: the widths of floats that it adds to memory in one step.
         lacks: the capabilities among FEATURES that it does not have.
     """
 
@@ -72,4 +73,5 @@ class SimtTarget:
     flavour: str = "shader"
     shuffles: bool = True
     halves: bool = True
+    atomic_adds: tuple[int, ...] = ()
     lacks: tuple[str, ...] = ()

@@ -181,11 +181,35 @@ CAPABILITY: Final = {
     "VulkanMemoryModelDeviceScope": 5346,
     "PhysicalStorageBufferAddresses": 5347,
     "CooperativeMatrixKHR": 6022,
+    "AtomicFloat32AddEXT": 6033,
+    "AtomicFloat64AddEXT": 6034,
 }
 # Sets of extended instructions. An instruction has the name that OpenCL gives it.
 EXTENDED: Final = {
-    "GLSL.std.450": {"rint": 2, "trunc": 3, "floor": 8, "ceil": 9, "exp2": 29, "sqrt": 31, "fma": 50},
-    "OpenCL.std": {"ceil": 12, "exp2": 20, "floor": 25, "fma": 26, "rint": 53, "sqrt": 61, "trunc": 66},
+    "GLSL.std.450": {
+        "rint": 2,
+        "trunc": 3,
+        "floor": 8,
+        "ceil": 9,
+        "exp2": 29,
+        "sqrt": 31,
+        "fma": 50,
+        "fabs": 4,
+        "fmin": 79,
+        "fmax": 80,
+    },
+    "OpenCL.std": {
+        "ceil": 12,
+        "exp2": 20,
+        "floor": 25,
+        "fma": 26,
+        "rint": 53,
+        "sqrt": 61,
+        "trunc": 66,
+        "fabs": 23,
+        "fmax": 27,
+        "fmin": 28,
+    },
 }
 STORAGE: Final = {
     "Input": 1,

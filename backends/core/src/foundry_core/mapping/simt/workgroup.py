@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from ..base.mlir import WIDTHS, Reg
+from .accesses import EVERYTHING, Span
 from .code import Code
 from .target import FEATURES, SimtTarget
 from .words import STORAGE, Module
@@ -39,7 +40,7 @@ class Workgroup(ABC):
         shared: memory operands of an access of workgroup memory.
         ordered: memory semantics of an atomic operation that comes before and after everything else.
         ordered_unequal: the same for a comparison that finds another value, so that nothing is exchanged.
-        all_memory: memory semantics of a barrier.
+        all_memory, workgroup_memory: memory semantics of a barrier.
 
     Args:
         module: an empty module of the flavour.
@@ -50,6 +51,7 @@ class Workgroup(ABC):
     ordered: ClassVar[int]
     ordered_unequal: ClassVar[int]
     all_memory: ClassVar[int]
+    workgroup_memory: ClassVar[int]
 
     def __init__(self, target: SimtTarget, module: Module) -> None:
         self._target = target
@@ -58,8 +60,8 @@ class Workgroup(ABC):
         self.code = Code(module)
         self.local_bytes = self.tables = 0
         self._function = module.new()
-        # The block of the last barrier, and the bytes that have been touched since; -1 if any may have been.
-        self._touched: tuple[int, tuple[tuple[int, int], ...]] = (-1, ())
+        # What the next accesses of workgroup memory touch, and whether they write.
+        self._touched, self._writes = EVERYTHING, True
         self._inputs: dict[int, int] = {}
         self._constants: dict[str, Reg] = {}
         self._parameters: list[tuple[str, int]] = []
@@ -122,13 +124,13 @@ class Workgroup(ABC):
     def lane(self) -> Reg:
         """Return the number of this invocation in its subgroup, an i32."""
         if "lane" not in self._constants:
-            self._constants["lane"] = self._lane()
+            self._constants["lane"] = self.code.bounded(self._lane(), 0, self._target.warp_size - 1)
         return self._constants["lane"]
 
     def warp(self) -> Reg:
         """Return the number of this subgroup in the workgroup, an i32."""
         if "warp" not in self._constants:
-            self._constants["warp"] = self._warp()
+            self._constants["warp"] = self.code.bounded(self._warp(), 0, self._target.warps - 1)
         return self._constants["warp"]
 
     @abstractmethod
@@ -198,7 +200,10 @@ class Workgroup(ABC):
         self.module.do("Store", self._pointer(address, kind, count), value, self.aligned, alignment)
 
     def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
-        """Change an i32 or i64 of global memory in one step, before and after everything else; return the old one."""
+        """Change a number of global memory in one step, before and after everything else; return the old one.
+
+        It has 32 or 64 bits. A float can be added if the device does that (SimtTarget.atomic_adds).
+        """
         m, code = self.module, self.code
         if value.elem == "i64":
             m.capability("Int64Atomics")
@@ -213,23 +218,30 @@ class Workgroup(ABC):
 
     def place(self, index: Reg, elem: str, lanes: int) -> int:
         """Return a pointer to an element of workgroup memory, as an array of vectors, for an access."""
-        self._touched = (-1, ())
+        self.code.accesses.add(self._touched, writes=self._writes)
         return self._place(index, elem, lanes)
 
     @abstractmethod
     def _place(self, index: Reg, elem: str, lanes: int) -> int:
         """Return a pointer to an element of workgroup memory, as an array of vectors."""
 
-    def read_shared(self, index: Reg, elem: str, lanes: int = 1) -> list[Reg]:
-        """Read workgroup memory as an array of vectors of `lanes` elements."""
+    def read_shared(self, index: Reg, elem: str, lanes: int = 1, span: Span = EVERYTHING) -> list[Reg]:
+        """Read workgroup memory as an array of vectors of `lanes` elements.
+
+        Args:
+            span: bytes that include these.
+        """
         kind, count = _form(elem, lanes)
-        place = self.place(index, kind, count)
+        with self.touching(*span, writes=False):
+            place = self.place(index, kind, count)
         return self._unpacked(self.module.result("Load", self._vector(kind, count), place, *self.shared), elem, lanes)
 
-    def write_shared(self, index: Reg, values: Sequence[Reg]) -> None:
+    def write_shared(self, index: Reg, values: Sequence[Reg], span: Span = EVERYTHING) -> None:
         """Write workgroup memory as an array of vectors."""
         value, kind, count = self._packed(values)
-        self.module.do("Store", self.place(index, kind, count), value, *self.shared)
+        with self.touching(*span):
+            place = self.place(index, kind, count)
+        self.module.do("Store", place, value, *self.shared)
 
     def count_shared(self, index: Reg) -> None:
         """Add one to an i32 of workgroup memory in one step."""
@@ -238,16 +250,17 @@ class Workgroup(ABC):
 
     def is_settled(self, low: int, high: int) -> bool:
         """Return whether no invocation has touched bytes of workgroup memory since the last barrier."""
-        block, ranges = self._touched
-        return block == self.code.block and not any(first < high and low < last for first, last in ranges)
+        return not self.code.accesses.conflict((low, high), writes=True)
 
     @contextmanager
-    def touching(self, low: int, high: int) -> Iterator[None]:
+    def touching(self, low: int, high: int, *, writes: bool = True) -> Iterator[None]:
         """Record that accesses of workgroup memory touch these bytes, and no others."""
-        before, self._touched = self._touched, (-1, ())
+        before = self._touched, self._writes
+        self._writes = writes
+        if (low, high) != EVERYTHING:
+            self._touched = low, high
         yield
-        block, ranges = before
-        self._touched = (block, (*ranges, (low, high))) if block == self.code.block else (-1, ())
+        self._touched, self._writes = before
 
     def barrier(self, *, of_all: bool = False) -> None:
         """Wait for all invocations of the workgroup; what they wrote before is visible after it.
@@ -255,11 +268,24 @@ class Workgroup(ABC):
         Nothing is written if workgroup memory has not been touched since the last one, except if the barrier is one of
         all memory.
         """
-        if not of_all and self._touched == (self.code.block, ()):
-            return
-        self._touched = (self.code.block, ())
+        if of_all or self.code.accesses.spans:
+            self._barrier(self.all_memory)
+
+    def _barrier(self, memory: int) -> None:
         scope = self._constant(SCOPE_WORKGROUP)
-        self.module.do("ControlBarrier", scope, scope, self._constant(self.all_memory))
+        self.module.do("ControlBarrier", scope, scope, self._constant(memory))
+        self.code.accesses.barrier()
+
+    def order(self, span: Span, *, writes: bool, pins: bool = False) -> None:
+        """Wait if accesses of some bytes of workgroup memory must come after earlier ones, by other invocations.
+
+        Where only some invocations come, nothing is written: there the caller sees to it.
+
+        Args:
+            pins: whether accesses of global memory keep their place before or after the barrier.
+        """
+        if self.code.accesses.conflict(span, writes=writes) and not self.code.accesses.some:
+            self._barrier(self.all_memory if pins else self.workgroup_memory)
 
     # Subgroups.
 
