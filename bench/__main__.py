@@ -2,7 +2,7 @@
 
 e2e/ must be on PYTHONPATH: its supervise.py runs and reports the measurements. Triton names the active backend
 (TRITON_DEFAULT_BACKEND, if several are installed). The key `bench` of the target's file names the module to measure;
-that of a variant, which ./foundry passes in FOUNDRY_MEASUREMENTS, comes first.
+that of a variant, which Foundry passes in FOUNDRY_MEASUREMENTS, comes first.
 """
 
 from __future__ import annotations
