@@ -24,6 +24,7 @@ from foundry_core.errors import LoweringError
 from foundry_core.tensor import Tensor
 from guarded import Guarded
 from report import Case, run_script
+from triton.runtime.errors import OutOfResources
 
 SHAPES = ((128, 128, 128), (512, 512, 512), (1, 1, 1), (33, 65, 17), (200, 300, 100))
 # Types of A and B, and of C.
@@ -130,7 +131,7 @@ def allowed_error(a: npt.NDArray[Any], b: npt.NDArray[Any], exact: npt.NDArray[A
     return bound + np.maximum((np.abs(exact) + bound) * info.eps / 2, info.smallest_subnormal / 2)
 
 
-def refused_rightly(refused: LoweringError, block: tuple[int, int, int], itemsize: int) -> str:
+def refused_rightly(refused: LoweringError | OutOfResources, block: tuple[int, int, int], itemsize: int) -> str:
     """Check that a device with little memory refused only a block that does not fit, and that the error has the sizes.
 
     A DPU has 64 KiB of WRAM for everything. Among the blocks above, the tiles of A, B and C in f32 take either at most
@@ -178,7 +179,7 @@ def check(
         matrix.fill(random.uniform(-1, 1, matrix.array.shape))
     try:
         launch(a.array, b.array, c.array, (block_m, block_n, block_k), group)
-    except LoweringError as refused:
+    except (LoweringError, OutOfResources) as refused:
         return refused_rightly(refused, (block_m, block_n, block_k), np.dtype(dtype_in).itemsize)
     c.check_fences("C")
     exact = a.array.astype(np.float64) @ b.array.astype(np.float64)

@@ -7,12 +7,14 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
-from foundry_core.vulkan.device import opened
+from foundry_core.vulkan.device import MATRICES_VARIABLE, opened
 
 
 @pytest.fixture(autouse=True)
-def device_with_matrices() -> None:
+def device_with_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail where the tests would say nothing: every device that they run on multiplies matrices of f16."""
+    # A CPU device is not asked to by default.
+    monkeypatch.setenv(MATRICES_VARIABLE, "1")
     assert any(each.factor == "f16" and each.total == "f32" for each in opened().target(1).fragments)
 
 

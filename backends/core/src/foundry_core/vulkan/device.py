@@ -5,6 +5,8 @@ Environment:
     FOUNDRY_VULKAN_VALIDATION: 1 switches the validation layer on, and has spirv-val check each compiled kernel. A
         message of the layer is an error of the next call.
     FOUNDRY_VULKAN_TIMEOUT: seconds after which a launch is given up. Default: 60.
+    FOUNDRY_VULKAN_MATRICES: 1 or 0: whether products use cooperative matrices where a device has them. Default: not on
+        a CPU device, which has no instructions for them, and takes minutes to compile those of a large tile.
     FOUNDRY_VULKAN_MEMORY: how kernels reach arrays of the host: `import`, in place (VK_EXT_external_memory_host), or
         `copy`. Default: in place on devices that share the host's memory, where they can.
 """
@@ -34,6 +36,7 @@ TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
 # A device's type, where it is no GPU but software on the CPU.
 CPU = 4
 _INTEGRATED = 1
+MATRICES_VARIABLE = "FOUNDRY_VULKAN_MATRICES"
 MEMORY_VARIABLE = "FOUNDRY_VULKAN_MEMORY"
 _WAIT = 100_000_000  # nanoseconds between looks at Python's signals
 _PIECE = 32 << 20  # bytes that are copied at once
@@ -377,10 +380,16 @@ class Device:
             widths("denorm"),
             widths("special"),
             widths("nearest"),
-            fragments(self._index),
+            fragments(self._index) if self.multiplies_matrices else (),
             atomic_adds=(32,) * bool(known.float_atomics) + (64,) * bool(known.float_atomic_add64),
             lacks=tuple(name for name, field in _CAPABILITIES.items() if not getattr(known, field)),
         )
+
+    @property
+    def multiplies_matrices(self) -> bool:
+        """Whether products use cooperative matrices."""
+        wanted = os.environ.get(MATRICES_VARIABLE)
+        return wanted == "1" if wanted else self.properties.type != CPU
 
     @functools.cached_property
     def spare(self) -> Buffer:

@@ -52,7 +52,8 @@ class Stored:
             order = tuple(reversed(order))
         beside = len(shape) - len(order)
         self.dims = (*range(beside), *(beside + d for d in reversed(order)))
-        self.rows = Rows([shape[d] for d in self.dims], elem)
+        self._extents = [shape[d] for d in self.dims]
+        self.rows = Rows(self._extents, elem)
 
     def write(self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
         """Write a tile that begins at `start`, in elements."""
@@ -67,8 +68,13 @@ class Stored:
         return self.rows.places(program, layout.permuted(self.dims), start, registers)
 
     def stride(self, dimension: int) -> int:
-        """Return the distance of neighbours along one of the last two dimensions, in elements."""
-        return 1 if dimension == self.dims[-1] else self.rows.stride
+        """Return the distance of neighbours along a dimension, in elements."""
+        if dimension == self.dims[-1]:
+            return 1
+        # Rows of the dimensions between, such as of the other products of a batch, lie between the neighbours.
+        between = self._extents[self.dims.index(dimension) + 1 : -1]
+        distance: int = self.rows.stride * prod(between)
+        return distance
 
 
 def _turned(program: Program) -> frozenset[SSAValue | None]:
