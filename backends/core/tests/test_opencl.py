@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foundry_core.spans import reached
 from foundry_core.tensor import Tensor
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
@@ -27,7 +28,7 @@ class FakeDevice:
 
 
 def spans(*arrays: np.ndarray) -> list[tuple[int, int]]:
-    return opencl._spans([Tensor(array) for array in arrays])
+    return reached([Tensor(array) for array in arrays])
 
 
 def address(array: np.ndarray) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from foundry_core.compiling import ProgramOptions, clean_up, inline_all, kernel_name, uses_addresses
 from foundry_core.gpu import make_ttgir
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
-from foundry_core.vulkan.device import VALIDATION_VARIABLE
+from foundry_core.vulkan.library import VALIDATION_VARIABLE
 from triton.backends.compiler import GPUTarget
 
 # The flavour of SPIR-V that an API takes.

@@ -27,11 +27,10 @@ from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
 from ..ran import Kind, Ran
 from . import store
-from .library import Messages, Properties, VulkanError, library
+from .library import VALIDATION_VARIABLE, Messages, Properties, VulkanError, library
 from .memory import Buffer, Memory
 
 DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
-VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
 # A device's type, where it is no GPU but software on the CPU.
 CPU = 4

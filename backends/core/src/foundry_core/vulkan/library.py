@@ -15,6 +15,8 @@ from pathlib import Path
 from ..failure import Failure
 
 VARIABLE = "FOUNDRY_VULKAN_LIBRARY"
+# It is here so that compilers can ask for it without what a device needs.
+VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 _NAME = "libfoundry_vulkan.so"
 Messages = ctypes.CFUNCTYPE(None, c_char_p)
 
