@@ -227,7 +227,7 @@ def test_changes_and_history_count_from_the_last_report(
     assert name == f"deb {spirv.debs[0].name}" and "99 (999999999999)" in after and "99 (" not in before
     place.write_text("<html></html>")
     assert write().changed == []
-    assert "changes and history begin anew" in capsys.readouterr().out
+    assert "this report begins a new history" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

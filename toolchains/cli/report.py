@@ -38,5 +38,5 @@ def _last(place: Path) -> Report | None:
     try:
         return page.read(place)
     except FoundryError as error:
-        print(f"changes and history begin anew: {error}")
+        print(f"this report begins a new history: {error}")
         return None

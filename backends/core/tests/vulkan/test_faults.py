@@ -164,7 +164,7 @@ def test_a_device_that_was_lost_is_said_to_be_and_takes_nothing_more() -> None:
         """
     )
     assert "was lost\n  why:  waiting for the device: the device was lost (VkResult -4)" in done.stderr
-    assert "next: start the process anew" in done.stderr
+    assert "next: start the process again" in done.stderr
 
 
 def test_a_kernel_that_does_not_end_is_given_up_and_the_device_is_usable_once_it_ends() -> None:
@@ -199,7 +199,7 @@ def test_a_kernel_that_does_not_end_is_given_up_and_the_device_is_usable_once_it
     assert "a kernel did not end within 1 s" in said, done.stderr
     assert "a kernel that did not end within 1 s still runs" in said
     assert said.count("takes nothing else from this process 1\n") == 2
-    assert "set FOUNDRY_VULKAN_TIMEOUT to more seconds; if it never ends, start the process anew" in said
+    assert "set FOUNDRY_VULKAN_TIMEOUT to more seconds; if it never ends, start the process again" in said
     # What it used is kept until it has ended.
     assert said.splitlines()[-1] == "1 []"
 
@@ -241,7 +241,7 @@ def test_a_child_of_fork_is_refused() -> None:
         """
     )
     assert "cannot be used in a child of fork()" in done.stdout, done.stderr
-    assert 'next: start processes anew: multiprocessing.get_context("spawn")' in done.stdout
+    assert 'next: start new processes: multiprocessing.get_context("spawn")' in done.stdout
     assert "parent is well" in done.stdout
 
 

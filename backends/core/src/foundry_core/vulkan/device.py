@@ -274,26 +274,26 @@ class Device:
         return result
 
     def error(self, what: str, why: str, next: str = "") -> VulkanError:
-        """Return the error of a call that failed; if the device takes nothing more, that is said instead."""
+        """Return the error of a call that failed; or one that says that the device takes nothing more."""
         state = library().state(self.handle) if self.handle else _State.WELL
         if state == _State.LOST:
             return VulkanError(
                 f"{self.name} was lost",
                 why=f"{why}. A driver resets a device if a kernel does not end or reaches memory outside its arrays",
-                next="start the process anew: its DeviceTensors and its kernels are gone",
+                next="start the process again: its DeviceTensors and its kernels are gone",
             )
         if state == _State.GIVEN_UP:
             return VulkanError(
                 f"{self.name} does not finish its launches",
                 why=f"{why}: it is slow, or never ends",
                 next=f"if it is slow, set {TIMEOUT_VARIABLE} to more seconds; if it never ends, start the process "
-                "anew: until the kernel ends, the device takes nothing else from this process",
+                "again: until the kernel ends, the device takes nothing else from this process",
             )
         if state == _State.FORKED:
             return VulkanError(
                 f"{self.name} cannot be used in a child of fork()",
                 why=why,
-                next='start processes anew: multiprocessing.get_context("spawn")',
+                next='start new processes: multiprocessing.get_context("spawn")',
             )
         return VulkanError(what, why=why, next=next)
 

@@ -92,7 +92,7 @@ class Library:
             raise VulkanError(
                 f"{path.name} cannot be loaded",
                 why=str(error),
-                next=f"set {VARIABLE} to the file, or build the image anew",
+                next=f"set {VARIABLE} to the file, or build the image again",
             ) from error
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(loaded, f"foundry_vulkan_{name}")

@@ -256,7 +256,7 @@ def _commutes(op: tt.ReduceOp) -> bool:
 def _unordered(
     program: Program, op: tt.ReduceOp, tile: dict[int, list[Reg]], source: Layout, along: int
 ) -> dict[int, list[Reg]]:
-    """Return a partial result for each position beside the axis that this invocation has, by its index."""
+    """Return a partial result for each position outside the axis that this invocation has, by its index."""
     # The registers of this invocation.
     rows: dict[int, list[Reg]] = {}
     for offset, values in tile.items():
@@ -358,7 +358,7 @@ def _across_warps(
     warps = sorted((bit for bit, basis in enumerate(source.warps) if basis & along), key=lambda bit: source.warps[bit])
     lanes = [bit for bit, basis in enumerate(source.lanes) if basis and not basis & reduced]
     found: dict[int, list[Reg]] = {key: list(values) for key, values in rows.items()}
-    # The place of a partial result: which row, which lane beside the axis, and which warp.
+    # The place of a partial result: which row, which lane outside the axis, and which warp.
     lane = _gathered(program, group.lane(), lanes)
     count, all_warps = 1 << len(lanes), program.target.warps
     kinds = [regs.elem for regs in next(iter(rows.values()))]
@@ -423,7 +423,7 @@ def _results(
         stride *= other
 
     def without(index: int) -> int:
-        """Return the index of a position beside the axis in the result's shape."""
+        """Return the index of a position outside the axis in the result's shape."""
         return index // (stride * extent) * stride + index % stride
 
     found = sorted(rows)
