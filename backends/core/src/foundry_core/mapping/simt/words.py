@@ -353,9 +353,6 @@ class Module:
     def composite(self, type: int, *parts: int) -> int:
         return self._once(("Composite", type, parts), self._declarations, "ConstantComposite", type, parts)
 
-    def null(self, type: int) -> int:
-        return self._once(("Null", type), self._declarations, "ConstantNull", type, ())
-
     def undefined(self, type: int) -> int:
         """Return any value of a type."""
         return self._once(("Undef", type), self._declarations, "Undef", type, ())
