@@ -1,6 +1,6 @@
-"""Triton's modes that every target has, each in its own process: compiling without running.
+"""Triton's modes that every target has, each in its own process: compiling without running, and interpreting.
 
-They need this project's patches (patches/triton): the cases fail with a Triton without these patches.
+They need this project's patches (patches/triton): with the official wheel of some release, a case fails.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ HERE = Path(__file__).resolve().parent
 
 
 def cases() -> Iterator[Case]:
-    """Yield the case of compile-only mode."""
+    """Yield a case for each mode."""
     yield Case("modes", "TRITON_COMPILE_ONLY=ttir on a machine without a device", compile_only)
+    yield Case("modes", "TRITON_INTERPRET=1 runs kernels in Triton's interpreter", interpret)
 
 
 def compile_only() -> None:
     """Run compile_only.py; OCL_ICD_VENDORS hides the OpenCL devices."""
     with tempfile.TemporaryDirectory() as cache:
         run_other("compile_only.py", TRITON_COMPILE_ONLY="ttir", TRITON_CACHE_DIR=cache, OCL_ICD_VENDORS=cache)
+
+
+def interpret() -> None:
+    """Run interpreted.py, with NumPy arrays."""
+    run_other("interpreted.py", TRITON_INTERPRET="1")
 
 
 def run_other(name: str, *arguments: str, **variables: str | None) -> None:
