@@ -167,24 +167,31 @@ def conformance(
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk"))
-def bench(c: Context, request: Request, only: str = "") -> None:
+def bench(c: Context, request: Request, only: str = "", full: bool = False, cpu: str = "") -> None:
     """Time a target against its peers, in an image that has them.
 
         ./foundry bench spirv
+        ./foundry bench spirv --only=softmax --full
+        ./foundry bench spirv --cpu=avx2
         ./foundry bench vsi --only=matmul
 
-    This compares vec_add with the same loop in OpenCL C, and matmul with CLBlast and OpenBLAS. It times the first
-    launch of a kernel with empty and with filled caches, each stage of a compilation, and the cost of one launch.
-    `bench vsi` compares with the spirv target on the same device; `bench dpu` compares modelled cycles with C programs
-    on the same emulator.
-    Candidates take turns in one run; compare figures of one run only.
-    This prints a table, and writes bench.json to build/results/<target>-bench/<Triton's version>/.
+    On spirv, this compares each kernel with kernels in OpenCL C, written by hand, on the same device, with torch, and
+    with CLBlast and OpenBLAS where they have it. Each result is first compared with NumPy's in float64. It also times
+    the first launch of a kernel with empty and with filled caches, each stage of a compilation, and the cost of one
+    launch. `bench vsi` compares with the spirv target on the same device; `bench dpu` compares modelled cycles with C
+    programs on the same emulator.
+    Candidates have the same threads and the same arrays, and take turns in one run; compare figures of one run only.
+    This prints a table for each size and type when it is done, and writes bench.json to
+    build/results/<target>-bench/<Triton's version>/, which `./foundry report` shows.
 
-    --only=NAME      take one measurement, such as vec_add or matmul; an unknown name lists them
+    --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them
+    --full           measure each kernel in all its sizes and types, which takes some ten times as long
+    --cpu=avx2       let PoCL, OpenBLAS, NumPy and torch use no more than a processor with AVX2 has. The folder of the
+                     results then ends with -avx2
     """
     from toolchains.testing import proof
 
-    proof.bench(request, only=only)
+    proof.bench(request, only=only, full=full, cpu=cpu)
 
 
 @verb(group="use")

@@ -1,22 +1,26 @@
-"""Run all measurements of the active backend: `python bench [--only NAME]`.
+"""Run the measurements of the active backend: `python bench [--only NAME]`.
 
 e2e/ must be on PYTHONPATH: its supervise.py runs and reports the measurements. Triton names the active backend
 (TRITON_DEFAULT_BACKEND, if several are installed). The key `bench` of the target's file names the module to measure;
-that of a variant, which Foundry passes in FOUNDRY_MEASUREMENTS, comes first.
+that of a variant, which Foundry passes in FOUNDRY_MEASUREMENTS, comes first. With FOUNDRY_BENCH_FULL=1, kernels are
+measured in all their sizes and types; FOUNDRY_BENCH_CPU is for processor.py.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any
 
+import processor
 from report import Case, run_script
 
 # The image of spirv-vulkan has it on; a layer that checks each call takes time.
 os.environ["FOUNDRY_VULKAN_VALIDATION"] = "0"
+processor.limit_threads()
+FULL = os.environ.get("FOUNDRY_BENCH_FULL") == "1"
 # Seconds for one measurement, which launches several candidates many times.
 LIMIT = 3600
 
@@ -27,12 +31,17 @@ def cases() -> Iterator[Case]:
     # The module needs packages that only the target's image has, so it is imported in workers only.
     module = os.environ.get("FOUNDRY_MEASUREMENTS") or settings.load()["bench"]
     for name, measure in import_module(module).MEASUREMENTS.items():
-        yield Case("bench", name, lambda measure=measure: taken(measure))  # type: ignore[misc]
+        # A suite is a case for each size and type, so that each is shown when it is done.
+        parts = measure.cases(full=FULL) if hasattr(measure, "cases") else [(name, measure)]
+        for part, call in parts:
+            yield Case(name, part, lambda call=call: taken(call))  # type: ignore[misc]
 
 
 def taken(measure: Callable[[], Any]) -> dict[str, Any]:
     """Run a measurement and return its numbers, and the tables for the terminal."""
-    measurements = list(measure())
+    limited = f", limited to {processor.LIMIT}" if processor.LIMIT else ""
+    on = processor.described()
+    measurements = [replace(each, title=each.title + limited, on=on) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
     return {"measurements": [asdict(measurement) for measurement in measurements], "table": tables}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,23 @@ class Times:
         return Times(min(seconds), statistics.median(seconds), len(seconds))
 
 
-def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int, batch: int = 1) -> dict[str, Times]:
+# A turn takes at least this many seconds, because the clock and a thread's start take some microseconds.
+_TURN = 2e-3
+_LEAST_ROUNDS, _MOST_ROUNDS = 7, 50
+
+
+def pace(candidates: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, Any]:
+    """Return the arguments for `interleaved` with which all turns together take about `seconds`."""
+    once = {name: times.min for name, times in interleaved(candidates, rounds=2).items()}
+    batch = {name: max(1, math.ceil(_TURN / took)) for name, took in once.items()}
+    # Before each timed turn there is one untimed call.
+    turn = sum(took * (1 + batch[name]) for name, took in once.items())
+    return {"rounds": min(_MOST_ROUNDS, max(_LEAST_ROUNDS, round(seconds / turn))), "batch": batch}
+
+
+def interleaved(
+    candidates: Mapping[str, Callable[[], object]], *, rounds: int, batch: int | Mapping[str, int] = 1
+) -> dict[str, Times]:
     """Time every candidate `rounds` times, one after the other in each round.
 
     Each timed turn follows an untimed turn of the same candidate. So a candidate is not slowed down by what the
@@ -31,16 +49,17 @@ def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int, 
     Args:
         candidates: what to time, by name; each returns when its work is done.
         rounds: how many times each is timed.
-        batch: number of calls in one timing, for calls too short for the clock; times are for one call.
+        batch: number of calls in one timing, for calls too short for the clock, also by name; times are for one call.
     """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, candidate in candidates.items():
+            calls = batch if isinstance(batch, int) else batch[name]
             candidate()
             start = time.perf_counter()
-            for _ in range(batch):
+            for _ in range(calls):
                 candidate()
-            seconds[name].append((time.perf_counter() - start) / batch)
+            seconds[name].append((time.perf_counter() - start) / calls)
     return {name: Times.of(values) for name, values in seconds.items()}
 
 

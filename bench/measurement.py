@@ -17,12 +17,14 @@ class Row:
         times: wall-clock times, if they were measured.
         rate: in the measurement's unit.
         cycles: of the slowest DPU, modelled by the emulator, if cycles are compared.
+        detail: how the candidate was launched, if that was chosen.
     """
 
     label: str
     times: Times | None = None
     rate: float | None = None
     cycles: int | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Measurement:
         ratios: comparisons within this run, by label; larger is better for us.
         beyond: how many seconds we take more than a peer of this run, by label; smaller is better.
         aim: the project's aim, in words.
+        on: what the candidates used, by library, and with how many threads.
+        bytes, operations: what one call reads and writes at least, and its operations of arithmetic, if both are known.
     """
 
     title: str
@@ -44,12 +48,15 @@ class Measurement:
     ratios: Mapping[str, float] = field(default_factory=dict)
     beyond: Mapping[str, float] = field(default_factory=dict)
     aim: str = ""
+    on: Mapping[str, str] = field(default_factory=dict)
+    bytes: int | None = None
+    operations: int | None = None
 
     def table(self) -> str:
         """Return the table for the terminal."""
         lines = [self.title]
         for row in self.rows:
-            columns = [f"  {row.label:<58}"]
+            columns = [f"  {f'{row.label}: {row.detail}' if row.detail else row.label:<58}"]
             if row.times is not None:
                 columns.append(
                     f"min {_time(row.times.min)}  median {_time(row.times.median)}  ({row.times.runs} runs) "

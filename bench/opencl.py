@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import addition
 import first_launch
 import latency
 import multiplication
 import stages
 from measurement import Measurement
+from problem import Suite
 
-MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
+MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite] = {
     "launch": lambda: [latency.measure()],
-    "vec_add": lambda: [addition.measure()],
+    "vec_add": Suite("vec_add"),
     "matmul": lambda: [multiplication.measure()],
+    "softmax": Suite("softmax"),
+    "layer-norm": Suite("layer_norm"),
+    "attention": Suite("attention"),
+    "transpose": Suite("transpose"),
+    "gather": Suite("gather"),
     "first": first_launch.measure,
     "compile": stages.measure,
 }

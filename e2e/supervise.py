@@ -227,7 +227,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
 
     Args:
         title: for people.
-        exact: whether --only is the whole name of a case.
+        exact: whether --only is the whole name of a suite or of a case.
         limit: seconds for a case, unless --limit is given.
         workers: number of workers for the cases that need no variables.
 
@@ -251,7 +251,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
     lanes: dict[Variables, list[Key]] = {(): []}
     left = 0
     for suite, name, variables, anywhere in first.hello["cases"]:
-        if options.only == name if exact and options.only else options.only in f"{suite} {name}":
+        if options.only in (suite, name) if exact and options.only else options.only in f"{suite} {name}":
             if anywhere and options.not_anywhere:
                 left += 1
             else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,3 +84,75 @@ def test_the_bounds_of_a_dpu_follow_from_published_throughputs() -> None:
     assert bounds.addition(52_000_000) == pytest.approx(350_000_000)
     assert bounds.multiplication("i32", 1, 1, 1, 1) == pytest.approx(28.98 + 0.97, abs=0.01)
     assert bounds.multiplication("f32", 2, 3, 4, 2) == pytest.approx(12 * (179.21 + 66.43), abs=0.1)
+
+
+def doubling(**candidates: Any) -> Any:
+    """Return the problem of doubling 8 numbers. Each candidate gets the output; the first one is ours."""
+    import numpy as np
+    from problem import Problem, empty
+
+    output, exact = empty((8,), "f32"), 2 * np.arange(8.0)
+    ours, *peers = ((name, lambda write=write: write(output)) for name, write in candidates.items())
+    return Problem(
+        "double",
+        "GB/s",
+        64,
+        8,
+        output,
+        exact,
+        0.25,
+        ours=dict([ours]),
+        peers={name: {"once": call, "again": call} for name, call in peers},
+    )
+
+
+def right(output: Any) -> None:
+    output[...] = range(0, 16, 2)
+
+
+def all_but_the_last(output: Any) -> None:
+    output[:-1] = range(0, 14, 2)
+
+
+def off(output: Any) -> None:
+    right(output)
+    output[3] += 0.5
+
+
+@pytest.mark.parametrize("wrong", [all_but_the_last, off])
+def test_a_candidate_with_a_wrong_or_missing_element_is_not_timed(wrong: Any) -> None:
+    from problem import measure
+
+    for candidates in ({"ours": wrong, "peer": right}, {"ours": right, "peer": wrong}):
+        # The other candidate has written all elements just before.
+        with pytest.raises(AssertionError, match="1 of 8 elements are wrong"):
+            measure(doubling(**candidates), 0.01)
+
+
+def test_a_problem_gives_a_rate_for_each_candidate_and_a_ratio_for_each_peer() -> None:
+    from problem import measure
+
+    found = measure(doubling(ours=right, one=right, two=right), 0.01)
+    assert [row.label for row in found.rows] == ["Triton", "one", "two"]
+    assert found.rows[0].detail == "ours" and "fastest of 2" in found.rows[1].detail
+    for row in found.rows:
+        assert row.times and row.rate == pytest.approx(64e-9 / row.times.median)
+    assert {label.partition(",")[0] for label in found.ratios} == {"Triton over one", "Triton over two"}
+    assert (found.bytes, found.operations) == (64, 8)
+
+
+def test_a_turn_is_long_enough_for_the_clock() -> None:
+    from measure import pace
+
+    paced = pace({"short": lambda: None, "long": lambda: time.sleep(0.01)}, 0.1)
+    assert paced["batch"]["long"] == 1 < paced["batch"]["short"]
+    assert 7 <= paced["rounds"] <= 50
+
+
+def test_a_result_that_is_returned_is_checked_instead_of_the_output() -> None:
+    from problem import Returning
+
+    problem = doubling(ours=right)
+    problem.check("returned", Returning(lambda: problem.exact))
+    with pytest.raises(AssertionError):
+        problem.check("returned", Returning(lambda: problem.exact + 1))

@@ -96,7 +96,7 @@ def test_a_variants_lines_follow_those_of_its_backend() -> None:
         return [path.name for path in target_image._dockerfiles(lock.load().targets[name], None)]
 
     assert dockerfiles("vsi-torch") == ["vsi.Dockerfile", "vsi-torch.Dockerfile"]
-    assert dockerfiles("spirv-bench") == ["spirv.Dockerfile"]
+    assert dockerfiles("spirv-bench") == ["spirv.Dockerfile", "spirv-bench.Dockerfile"]
     assert dockerfiles("spirv") == ["spirv.Dockerfile"]
 
 

@@ -271,7 +271,7 @@ def _measurements(folder: Path) -> Iterator[Measurement]:
                 each["ratios"],
                 each["beyond"],
                 each["aim"],
-                found["ran"],
+                found["ran"] | each.get("on", {}),
                 _date(file),
             )
 

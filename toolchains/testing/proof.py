@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import shutil
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -72,19 +73,21 @@ def e2e(request: Request, *, only: str = "") -> Path:
     return results
 
 
-def bench(request: Request, *, only: str = "") -> Path:
+def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = "") -> Path:
     """Time a target against its peers, in the image of the variant that has them, or in its own image if that has all.
 
     Args:
         request: the image of the target, or of the variant.
         only: the name of one measurement; all if empty.
+        full: measure all sizes and types of each kernel, not only those of a quick run.
+        cpu: the kind of processor to which libraries are limited, from bench/processors.toml; none if empty.
 
     Returns:
         The folder with bench.json.
 
     Raises:
         ProofError: a measurement failed, or a candidate's result was wrong.
-        UsageError: there is no such measurement.
+        UsageError: there is no such measurement, or no such kind of processor.
     """
     target = request.target.name
     request = _with_peers(request)
@@ -95,14 +98,25 @@ def bench(request: Request, *, only: str = "") -> Path:
             why=f"known: {', '.join(known)}",
             next=f"./foundry bench {target}, or --only= one of these",
         )
+    limits = tomllib.loads((paths.ROOT / "bench" / "processors.toml").read_text(encoding="utf-8"))
+    if cpu and cpu not in limits:
+        raise UsageError(
+            f"there is no kind of processor {cpu}{suggestion(cpu, [*limits])}",
+            why=f"known: {', '.join(limits)}",
+            next="leave out --cpu, or add its variables to bench/processors.toml",
+        )
     command = ["python", "bench", "--records", "--only", only]
     # bench/ measures the kernels that e2e/ checks.
     wanted = components.target(request.target.name)
     peers = wanted.peers
     path = ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])
-    env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench}
+    env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench, "FOUNDRY_BENCH_FULL": str(int(full))}
+    if cpu:
+        env |= {"FOUNDRY_BENCH_CPU": cpu, **limits[cpu]}
     # A separate folder, so that it does not replace e2e's results.
     results = results_folder(request, f"{request.target.name.removesuffix(_BENCH)}{_BENCH}")
+    if cpu:
+        results = results.with_name(f"{results.name}-{cpu}")
     verdict = _run(request, ["e2e", "bench"], command, env, results, peers=peers)
     taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
     results.mkdir(parents=True, exist_ok=True)
