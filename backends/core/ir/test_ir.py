@@ -6,6 +6,7 @@ stage whose output it is about; a stage without a comment is not run.
 | prefix | output |
 |---|---|
 | TILE | structured form (pipeline.to_structured) |
+| CHECKED | structured form of the kernel in the checked mode |
 | PLAN | a line for each tile: `memory` if the plan stores it where it is defined, `late` if it is computed at its use |
 | WORKITEM | MLIR for a work-item with vectors of 16 bytes |
 | WORKGROUP | MLIR for a work-group of 32 work-items |
@@ -40,6 +41,7 @@ from foundry_core.pipeline import (
     TaskletTarget,
     WorkGroupTarget,
     WorkItemTarget,
+    read_kernel,
     read_structured,
     to_mlir,
     to_structured,
@@ -68,6 +70,7 @@ def simt(ttgir: str, **known: Any) -> str:
 
 STAGES: dict[str, Callable[[str], str]] = {
     "TILE": lambda text: text,
+    "CHECKED": lambda text: read_kernel(text, check=True).text,
     "PLAN": plan,
     "WORKITEM": lambda text: to_mlir(text, WorkItemTarget(vector_bytes=16)),
     "WORKGROUP": lambda text: to_work_group_mlir(text, WorkGroupTarget(vector_bytes=16, work_items=32)),
@@ -82,7 +85,8 @@ def output(text: str, stage: str) -> str:
     """Return what a stage makes of a kernel, or its refusal."""
     text = re.sub(r"^ *//.*\n", "", text, flags=re.MULTILINE)
     try:
-        return STAGES[stage](text if " tile." in text or stage in ("SIMT", "MATRIX", "KERNEL") else to_structured(text))
+        is_read = " tile." in text or stage in ("CHECKED", "SIMT", "MATRIX", "KERNEL")
+        return STAGES[stage](text if is_read else to_structured(text))
     except LoweringError as refusal:
         return f"refused: {refusal}\n"
 

@@ -27,6 +27,8 @@ class Parameters:
             constants, which are by name, identify them (in later releases constants are by position).
         kernel: the kernel's name, for messages.
         written: the numbers of the passed arguments that the kernel may store through; None means any of them.
+        extents: whether the kernel checks its accesses. Then it takes two more numbers for each pointer, after all
+            others: the extent of its array (foundry_core.checked.extents).
 
     Attributes:
         types: Triton's names of the types, in the order in which the kernel takes the arguments.
@@ -36,7 +38,9 @@ class Parameters:
         NotImplementedError: see descriptors.expanded.
     """
 
-    def __init__(self, source: Any, kernel: str, written: Collection[int] | None = None) -> None:
+    def __init__(
+        self, source: Any, kernel: str, written: Collection[int] | None = None, *, extents: bool = False
+    ) -> None:
         constants = getattr(source, "constants", {})
         self._kernel = kernel
         # The position of each in a launch's arguments. A compiled-in parameter is one argument, even if it is a tuple.
@@ -57,10 +61,13 @@ class Parameters:
                 self.types += types
         self._pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
         self._written = [i for i in self._pointers if written is None or i in written]
+        self._extents = list(self._pointers) if extents else []
+        self.names += [self.names[i] for i in self._extents for _ in range(2)]
+        self.types += ["i64"] * (2 * len(self._extents))
 
     def positions(self) -> list[int] | None:
         """Return where the passed arguments are in those of a launch; None if some are parts of one."""
-        if self._descriptors or any(len(path) > 1 for path in self._paths):
+        if self._extents or self._descriptors or any(len(path) > 1 for path in self._paths):
             return None
         return [position for (position,) in self._paths]
 
@@ -79,6 +86,10 @@ class Parameters:
                 picked[i] = Tensor(picked[i])
         for i in self._written:
             self._refuse(self.names[i], picked[i])
+        if self._extents:
+            from .checked.extents import extent
+
+            picked += [number for i in self._extents for number in extent(picked[i])]
         return picked
 
     def _parts(self, path: tuple[int, ...], value: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from triton import __version__
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from . import descriptors, specialization
+from . import checked, descriptors, specialization
 from .failure import Failure
 from .fingerprint import triton_fingerprint
 from .scalars import FP8
@@ -51,6 +51,7 @@ class ProgramOptions:
         ir_override: a file with TTIR that replaces the kernel's.
         num_threads: an option of triton-cpu and triton-spirv; only their default, 0, is valid. The device decides how
             many threads execute a launch.
+        check: what findings of the checked mode do; "" without checks (foundry_core.checked.mode).
         threads_instead: what to use instead of num_threads, for the message.
 
     Raises:
@@ -88,6 +89,7 @@ class ProgramOptions:
     reg_inc_consumer: int = 0
     maxnreg: int | None = None
     num_threads: int = 0
+    check: str = ""
 
     threads_instead: ClassVar[str] = ""
 
@@ -225,7 +227,12 @@ def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any
         OptionError: a keyword is neither an option nor a parameter of the kernel.
     """
     _refuse_unknown(list(known.__dataclass_fields__), options)
-    return {name: options[name] for name in known.__dataclass_fields__ if options.get(name) is not None}
+    found = {name: options[name] for name in known.__dataclass_fields__ if options.get(name) is not None}
+    found["check"] = checked.mode(found.get("check"))
+    if found["check"] and not found.get("debug"):
+        # Assertions are compiled in; Triton's own assertions of every sum are not.
+        found |= {"debug": True, "sanitize_overflow": False}
+    return found
 
 
 def _refuse_unknown(known: list[str], options: dict[str, Any]) -> None:
@@ -403,7 +410,7 @@ def make_tile(module: Any, metadata: dict[str, Any]) -> str:
     metadata["name"] = kernel_name(module)
     metadata["shared"] = 0
     ttir = str(module)
-    found = read_kernel(ttir)
+    found = read_kernel(ttir, check=bool(metadata.get("check")))
     metadata["written"] = found.written
     metadata["sites"] = [asdict(site) for site in found.sites]
     metadata["addresses"] = uses_addresses(ttir)

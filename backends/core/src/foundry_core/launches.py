@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from .arguments import Parameters
 from .failure import Failure
-from .log import Log
+from .log import FoundRecords, Log
 
 Grid = tuple[int, int, int]
 Function = TypeVar("Function")
@@ -41,7 +41,9 @@ class SynchronousLauncher(Generic[Function]):
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        self.parameters = Parameters(src, metadata.name, metadata.written)
+        # What findings do; "" without checks.
+        self._check: str = getattr(metadata, "check", "")
+        self.parameters = Parameters(src, metadata.name, metadata.written, extents=bool(self._check))
         sites = getattr(metadata, "sites", [])
         self._kernel = metadata.name
         self.log = Log(metadata.name, sites) if sites else None
@@ -65,7 +67,11 @@ class SynchronousLauncher(Generic[Function]):
         if enter_hook is not None:
             enter_hook(launch_metadata)
         if 0 not in grid:
-            self.launch(grid, function, self.parameters.pick(arguments))
+            picked = self.parameters.pick(arguments)
+            try:
+                self.launch(grid, function, picked)
+            except FoundRecords as found:
+                self._handle(found, picked)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -87,6 +93,11 @@ class SynchronousLauncher(Generic[Function]):
             return x, y, z
         shown = " x ".join(map(str, sides))
         raise GridError(f"kernel {self._kernel} is launched on a grid of {shown} programs", why=why)
+
+    def _handle(self, found: FoundRecords, arguments: Sequence[Any]) -> None:
+        from .checked.findings import handle
+
+        handle(self._kernel, found.records, found.count, self.parameters.names, arguments, self._check)
 
     def prepare(self, function: Function) -> None:
         """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""

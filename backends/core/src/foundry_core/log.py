@@ -29,7 +29,7 @@ import struct
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .failure import Failure
 
@@ -70,12 +70,13 @@ class DeviceAssertionError(Failure, RuntimeError, AssertionError):
         count: how many elements failed in this launch, in all programs and assertions.
     """
 
-    def __init__(self, kernel: str, failures: Sequence[tuple[Site, tuple[int, int, int], int]], count: int) -> None:
-        site, self.program, linear = failures[0]
+    def __init__(self, kernel: str, failures: Sequence[Record], count: int) -> None:
+        first = failures[0]
+        site, self.program = first.site, first.program
         self.kernel, self.message, self.count = kernel, site.text, count
         self.file, self.line = site.places[0] if site.places else ("", 0)
-        self.index = site.index(linear)
-        lines = [_failure(*failure) for failure in failures[:_SHOWN]]
+        self.index = site.index(first.element)
+        lines = [_failure(failure) for failure in failures[:_SHOWN]]
         if count > len(lines):
             lines.append(f"and {count - len(lines)} more")
         super().__init__(
@@ -89,7 +90,7 @@ class Site:
     """A place in a kernel that writes records.
 
     Attributes:
-        kind: "print" or "assert".
+        kind: "print", "assert", or what a check looks for (foundry_core.checked.findings.Finding).
         text: the prefix that is printed, or the assertion's message.
         places: (file, line) of the place; if it is in a function that a kernel calls, those of the calls follow.
         type: of the value: i1, i8, i16, i32, i64, f32 (also for narrower floats), f64, ptr; "" if there is none.
@@ -97,6 +98,7 @@ class Site:
         signed: whether an integer is printed as a signed one.
         hex: whether the value is printed in hexadecimal notation.
         operand: the number of the printed operand; None if there is only one.
+        arguments: of a check, the numbers of the kernel's arguments that it is about.
     """
 
     kind: str
@@ -107,12 +109,14 @@ class Site:
     signed: bool = False
     hex: bool = False
     operand: int | None = None
+    arguments: tuple[int, ...] = ()
 
     @staticmethod
     def read(fields: Mapping[str, Any]) -> Site:
         """Return the site of which these are the fields; lists, as JSON has them, become tuples."""
         places = tuple((str(file), int(line)) for file, line in fields["places"])
-        return Site(**{**fields, "places": places, "shape": tuple(fields["shape"])})
+        tuples = {name: tuple(fields[name]) for name in ("shape", "arguments") if name in fields}
+        return Site(**{**fields, "places": places, **tuples})
 
     def index(self, linear: int) -> tuple[int, ...]:
         """Return the index of an element in each dimension."""
@@ -127,13 +131,41 @@ class Site:
         return ", called at ".join(f"{file}:{line}" for file, line in self.places) or "unknown place"
 
 
-def _failure(site: Site, program: tuple[int, int, int], linear: int) -> str:
-    index = f" index {_tuple(site.index(linear))}" if site.shape else ""
+class Record(NamedTuple):
+    """A record: its place in the kernel, the program's ids, the row-major index of the element, and 64 bits."""
+
+    site: Site
+    program: tuple[int, int, int]
+    element: int
+    value: int
+
+    @property
+    def signed(self) -> int:
+        """The value as a signed number."""
+        return self.value - (1 << 64) if self.value >> 63 else self.value
+
+
+class FoundRecords(Exception):
+    """What the checks of a kernel found in a launch, before it is text; launches.py handles it.
+
+    Attributes:
+        records: those that the log has room for, ordered by program.
+        count: how many there are.
+    """
+
+    def __init__(self, records: Sequence[Record], count: int) -> None:
+        super().__init__()
+        self.records, self.count = records, count
+
+
+def _failure(record: Record) -> str:
+    site = record.site
+    index = f" index {tuple_text(site.index(record.element))}" if site.shape else ""
     text = f" `{site.text}`" if site.text else ""
-    return f"{site.where()}: program {_tuple(program)}{index}: assertion{text} failed"
+    return f"{site.where()}: program {tuple_text(record.program)}{index}: assertion{text} failed"
 
 
-def _tuple(numbers: Sequence[int]) -> str:
+def tuple_text(numbers: Sequence[int]) -> str:
     return f"({', '.join(map(str, numbers))})"
 
 
@@ -184,6 +216,7 @@ class Log:
 
         Raises:
             DeviceAssertionError: an assertion failed.
+            FoundRecords: a check of the checked mode failed.
         """
         printed = self._ordered([(log, FIRST_PRINTED, min(int(log[PRINTED]), self._lines)) for log in logs])
         if printed.size:
@@ -198,8 +231,10 @@ class Log:
             )
         failed = self._ordered([(log, FIRST_FAILURE, min(int(log[FAILED]), FAILURES)) for log in logs])
         if failed.size:
-            found = [self._read(record)[:3] for record in failed.tolist()]
-            raise DeviceAssertionError(self._kernel, found, sum(int(log[FAILED]) for log in logs))
+            records, count = list(map(self._read, failed.tolist())), sum(int(log[FAILED]) for log in logs)
+            if any(record.site.kind != "assert" for record in records):
+                raise FoundRecords(records, count)
+            raise DeviceAssertionError(self._kernel, records, count)
 
     @staticmethod
     def _ordered(parts: Sequence[tuple[Words, int, int]]) -> npt.NDArray[np.uint64]:
@@ -216,22 +251,21 @@ class Log:
         low = np.uint64((1 << 32) - 1)
         return records[np.lexsort((records[:, 1] & low, records[:, 1] >> np.uint64(32), records[:, 2] & low))]
 
-    def _read(self, record: Sequence[int]) -> tuple[Site, tuple[int, int, int], int, int]:
-        """Return a record's site, program, element, and value."""
-        first, xy, z, value = record
+    def _read(self, words: Sequence[int]) -> Record:
+        first, xy, z, value = words
         low = (1 << 32) - 1
-        return self._sites[first & low], (xy & low, xy >> 32, z & low), first >> 32, value
+        return Record(self._sites[first & low], (xy & low, xy >> 32, z & low), first >> 32, value)
 
     def _line(self, record: Sequence[int]) -> str:
         site, program, linear, value = self._read(record)
         if not site.type:
-            return f"pid {_tuple(program)}{site.text}\n"
+            return f"pid {tuple_text(program)}{site.text}\n"
         # As many digits as the extent needs, by Triton's formula.
         index = ", ".join(
             f"{i:{math.ceil(math.log10(extent))}}" for i, extent in zip(site.index(linear), site.shape, strict=True)
         )
         operand = f"(operand {site.operand}) " if site.operand is not None else ""
-        return f"pid {_tuple(program)} idx ({index}){site.text}{operand}{_value(site, value)}\n"
+        return f"pid {tuple_text(program)} idx ({index}){site.text}{operand}{_value(site, value)}\n"
 
 
 def _value(site: Site, bits: int) -> str:

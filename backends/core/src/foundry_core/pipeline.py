@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.printer import Printer
 
+from .dialects import tt
 from .errors import LoweringError, source_line
 from .front.assertions import end_failed_programs
 from .front.calls import inline
@@ -78,8 +80,11 @@ def to_structured(ttir: str) -> str:
     return read_kernel(ttir).text
 
 
-def read_kernel(ttir: str) -> Structured:
+def read_kernel(ttir: str, *, check: bool = False) -> Structured:
     """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
+
+    Args:
+        check: whether the kernel checks its accesses (foundry_core.checked).
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -88,7 +93,8 @@ def read_kernel(ttir: str) -> Structured:
         module = inline(parse(ttir))
         stored = written(module)
         sites = replace_prints(module)
-        end_failed_programs(kernel(structure(module)))
+        instrument = functools.partial(_instrument, sites=sites) if check else None
+        end_failed_programs(kernel(structure(module, instrument)))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
     text = StringIO()
@@ -97,6 +103,12 @@ def read_kernel(ttir: str) -> Structured:
     printed = _EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n"
     remember(printed, module)
     return Structured(printed, stored, sites)
+
+
+def _instrument(function: tt.FuncOp, sites: list[Site]) -> None:
+    from .checked.instrument import instrument
+
+    instrument(function, sites)
 
 
 def written_arguments(ttir: str) -> list[int] | None:

@@ -102,7 +102,7 @@ def add_stages(stages: dict[str, Any], options: SimtOptions, target: GPUTarget) 
     stages["ttgir"] = functools.partial(
         make_ttgir, warps=known.warps, warp_size=known.warp_size, stages=options.num_stages
     )
-    stages["spv"] = functools.partial(_make_spirv, target=known, named=options.debug)
+    stages["spv"] = functools.partial(_make_spirv, target=known, named=options.debug, check=bool(options.check))
 
 
 def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
@@ -110,7 +110,7 @@ def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
     return clean_up(module, metadata, block_pointers=True)
 
 
-def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool) -> bytes:
+def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool, check: bool) -> bytes:
     from foundry_core.errors import TooLarge
     from foundry_core.mapping.simt.lower import lower
     from triton.runtime.errors import OutOfResources
@@ -118,7 +118,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
     try:
-        found = lower(ttgir, target, named=named)
+        found = lower(ttgir, target, named=named, check=check)
     except TooLarge as error:
         # Triton's own error: its autotuner takes another configuration.
         raise OutOfResources(error.required, error.limit, f"workgroup memory ({error})") from error

@@ -103,7 +103,9 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
     from .zen_compiler import Switches, compile_ttir
 
     name = kernel_name(module)
-    switches = Switches(options.enable_tc, options.enable_multi_engines, options.enable_multi_threads)
+    switches = Switches(
+        options.enable_tc, options.enable_multi_engines, options.enable_multi_threads, bool(options.check)
+    )
     ttir = str(module)
     compiled = compile_ttir(ttir, name=name, threads=options.threads, switches=switches)
     get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)

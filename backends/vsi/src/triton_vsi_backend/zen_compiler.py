@@ -31,11 +31,12 @@ _SHOWN = 6000
 
 @dataclass(frozen=True)
 class Switches:
-    """Which of zen-compiler's pipelines run."""
+    """Which of zen-compiler's pipelines run, and whether the kernel checks its accesses (an option of ours)."""
 
     tc: bool = False
     multi_engines: bool = False
     multi_threads: bool = False
+    check: bool = False
 
     def flags(self) -> list[str]:
         """Return the options that the command line needs for the switches that are off."""
@@ -43,6 +44,7 @@ class Switches:
             *([] if self.tc else ["--disable-linalg-to-tc-pipeline"]),
             *([] if self.multi_engines else ["--disable-multi-engine-scheduling-pipeline"]),
             *([] if self.multi_threads else ["--disable-threads-scheduling-pipeline"]),
+            *(["--foundry-check"] if self.check else []),
         ]
 
 

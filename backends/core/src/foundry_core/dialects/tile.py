@@ -170,26 +170,45 @@ class RecordOp(IRDLOperation):
 class CheckOp(IRDLOperation):
     """Write a record of each element for which a condition is false, as a failure, to the launch's log, in order.
 
+    With values, only the first of these elements has a record, with its value.
+
     Attributes:
         site: the number of the place in the kernel, see log.Site.
         ends: set if the program ends with a failure (front/assertions.py).
+        value: an i64 for each element of the condition, if there is anything to say about an element.
         result: whether the condition is true for all elements.
     """
 
     name = "tile.check"
     site = prop_def(IntegerAttr[IntegerType])
     condition = operand_def()
+    value = opt_operand_def()
     ends = opt_prop_def(UnitAttr)
     result = result_def(i1)
     traits = traits_def(LogEffect())
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$site `of` $condition attr-dict `:` type($condition)"
+    assembly_format = "$site `of` $condition (`with` $value^ `as` type($value))? attr-dict `:` type($condition)"
 
-    def __init__(self, site: int, condition: SSAValue, ends: bool) -> None:
+    def __init__(self, site: int, condition: SSAValue, ends: bool, value: SSAValue | None = None) -> None:
         properties: dict[str, Attribute] = {"site": IntegerAttr(site, 32)}
         if ends:
             properties["ends"] = UnitAttr()
-        super().__init__(operands=[condition], properties=properties, result_types=[i1])
+        super().__init__(operands=[condition, value], properties=properties, result_types=[i1])
+
+
+@irdl_op_definition
+class DistanceOp(IRDLOperation):
+    """How many bytes a pointer, or each pointer of a tile, is behind another one: an i64, which may be negative."""
+
+    name = "tile.distance"
+    pointer = operand_def()
+    base = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$pointer `from` $base attr-dict `:` type($pointer) `,` type($base) `->` type($result)"
+
+    def __init__(self, pointer: SSAValue, base: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[pointer, base], result_types=[result])
 
 
 @irdl_op_definition
@@ -545,6 +564,7 @@ Tile = Dialect(
         KeepOp,
         RecordOp,
         CheckOp,
+        DistanceOp,
         LoadOp,
         VolatileLoadOp,
         StoreOp,

@@ -6,6 +6,8 @@ different arrays or come from memory, the access keeps the tensor of pointers, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i1, i64
@@ -37,8 +39,12 @@ def kernel(module: ModuleOp) -> tt.FuncOp:
     return functions[0]
 
 
-def structure(module: ModuleOp) -> ModuleOp:
-    """Rewrite a module to structured form in place."""
+def structure(module: ModuleOp, instrument: Callable[[tt.FuncOp], None] | None = None) -> ModuleOp:
+    """Rewrite a module to structured form in place.
+
+    Args:
+        instrument: rewrites the kernel when its loads and stores are of plain pointers, and before they are read.
+    """
     function = kernel(module)
     replace_returns(function)
     replace_block_pointers(function)
@@ -48,6 +54,8 @@ def structure(module: ModuleOp) -> ModuleOp:
     replace_scaled(body)
     for loop in loops(body):
         replace_carried(loop)
+    if instrument is not None:
+        instrument(function)
     accesses = _Accesses()
     replaced: list[Operation] = []
     for op in list(body.walk()):

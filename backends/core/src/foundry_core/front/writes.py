@@ -35,14 +35,21 @@ class Sources:
 
     def arguments(self, pointers: Iterable[SSAValue]) -> list[int]:
         """Return the numbers of the arguments that one of these pointers, or tensors of them, may point into."""
+        return self.origins(pointers)[0]
+
+    def origins(self, pointers: Iterable[SSAValue]) -> tuple[list[int], bool]:
+        """Return the same numbers, and whether one of the pointers may also be made of a number or be from memory."""
         seen: set[SSAValue] = set()
         pending = list(pointers)
+        unknown = False
         while pending:
             value = pending.pop()
             if value not in seen:
                 seen.add(value)
-                pending += self._of(value)
-        return [argument.index for argument in self._parameters if argument in seen]
+                sources = self._of(value)
+                unknown |= isinstance(value.owner, tt.LoadOp) or (not sources and value not in self._parameters)
+                pending += sources
+        return [argument.index for argument in self._parameters if argument in seen], unknown
 
     def _of(self, value: SSAValue) -> list[SSAValue]:
         if value in self._known:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
-from ..dialects import tt
+from ..dialects import tile, tt
 from ..dialects.arith import (
     BitcastOp,
     CmpfOp,
@@ -164,6 +164,7 @@ ROWS: tuple[Row, ...] = (
     Row(tt.AddPtrOp, lambda n, op, args: n.moved(op, *args)),
     Row(tt.IntToPtrOp, lambda n, op, args: args[0]),
     Row(tt.PtrToIntOp, lambda n, op, args: args[0]),
+    Row(tile.DistanceOp, lambda n, op, args: n.distance(*args)),
     # Selections.
     _compared(CmpiOp),
     _compared(CmpfOp),

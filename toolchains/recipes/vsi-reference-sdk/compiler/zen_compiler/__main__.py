@@ -90,7 +90,7 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
         gc.enable()
         try:
             bridge = Bridge(options.bridge) if options.bridge is not None else None
-            lowered = lower(ttir, threads=options.threads, bridge=bridge)
+            lowered = lower(ttir, threads=options.threads, bridge=bridge, check=options.check)
             _check(options, lowered.name, lowered.spirv)
             if bridge is not None:
                 fields = {name: bridge.field(name) for name in ("grid", "program", "checksum")}

@@ -1,5 +1,7 @@
 """Parse zen-compiler's command line, which is the documented one of the vendor's, by the rules of LLVM's tools.
 
+One option is ours: --foundry-check.
+
 An option may have one dash or two, its value may follow after `=` or as the next argument; none may be given twice.
 What is not documented is refused.
 """
@@ -22,6 +24,7 @@ _FLAGS = {
     "disable-linalg-to-tc-pipeline": "do not use the tensor core",
     "disable-multi-engine-scheduling-pipeline": "use one engine; the reference device has one",
     "disable-threads-scheduling-pipeline": "one work-item a program",
+    "foundry-check": "check each access; an option of ours, not of the vendor's",
 }
 _VALUES = {
     "workgroup-size-options": ("N,1,1", "work-items of a work-group along x, y and z"),
@@ -51,6 +54,7 @@ class Options:
         threads: work-items a program.
         capabilities, extensions: those that the SPIR-V may use.
         module: a regular expression that the kernel's name must match somewhere.
+        check: whether the kernel checks its accesses (foundry_core.checked).
     """
 
     input: Path
@@ -61,6 +65,7 @@ class Options:
     capabilities: frozenset[str]
     extensions: frozenset[str]
     module: re.Pattern[str]
+    check: bool
 
 
 def parse(arguments: Sequence[str]) -> Options | None:
@@ -85,7 +90,8 @@ def parse(arguments: Sequence[str]) -> Options | None:
     if len({path.resolve() for path in (source, output, library)}) != 3:
         raise UsageError("the input, -o and -out-lib must be three different files")
     bridge, threads = _bridge(flags, values), _threads(flags, values)
-    return Options(source, output, library, bridge, threads, *_target(values["spirv-target-options"]))
+    target = _target(values["spirv-target-options"])
+    return Options(source, output, library, bridge, threads, *target, "foundry-check" in flags)
 
 
 def usage() -> str:

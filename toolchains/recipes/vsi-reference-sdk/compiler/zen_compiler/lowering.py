@@ -55,19 +55,20 @@ class Lowered:
     sites: tuple[Site, ...]
 
 
-def lower(ttir: str, *, threads: int, bridge: Bridge | None) -> Lowered:
+def lower(ttir: str, *, threads: int, bridge: Bridge | None, check: bool = False) -> Lowered:
     """Compile a kernel.
 
     Args:
         ttir: a module with one kernel.
         threads: work-items a program.
         bridge: what knows the tensor core's commands; None to do without it.
+        check: whether the kernel checks its accesses (foundry_core.checked).
 
     Raises:
         UnsupportedOperation, LoweringError: what the kernel asks for is not there, with the source line.
         ToolError: one of LLVM's tools refused what it was given.
     """
-    read = read_kernel(ttir)
+    read = read_kernel(ttir, check=check)
     vector_bytes = _vector_bytes()
     with deep_expressions():
         function = kernel(read_structured(read.text))

@@ -88,6 +88,14 @@ class Numeric:
         """Return the scalar pointer to an address."""
         return self.text.cast("llvm.inttoptr", self.text.cast("arith.trunci", address, self.text.index), GLOBAL)
 
+    def distance(self, x: Reg, y: Reg) -> Reg:
+        """Return how many bytes pointers or addresses are behind others, an i64; exact modulo the size of an index.
+
+        On a DPU, the pointer to a part of an array may be before the array's beginning, as a number modulo 2^32.
+        """
+        bytes = self.text.binary("arith.subi", self.address(x), self.address(y))
+        return self.text.cast("arith.extsi", self.text.cast("arith.trunci", bytes, self.text.index), "i64")
+
     def moved(self, op: tt.AddPtrOp, addresses: Reg, offsets: Reg) -> Reg:
         """Return addresses that are a number of elements further, in a tile."""
         pointer = scalar_type(op.ptr.type)

@@ -93,10 +93,11 @@ def _square(count: int, rows: int, columns: int, above: int, beside: int) -> tup
     return min(fitting or pairs, key=lambda pair: (abs(math.log2(pair[0] * above / (pair[1] * beside))), pair[0]))
 
 
-def lower(ttgir: str, target: SimtTarget, *, named: bool = False) -> Simt:
+def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False) -> Simt:
     """Translate one kernel.
 
     Args:
+        check: whether it checks its accesses (foundry_core.checked).
         named: whether registers have the names of values, for a person who reads the module.
 
     Raises:
@@ -111,6 +112,10 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False) -> Simt:
         function = kernel(module)
         replace_returns(function)
         replace_functions(function.body.block)
+        if check:
+            from ...checked.instrument import instrument
+
+            instrument(function, sites)
         end_failed_programs(function)
         program = Program(function, target, named=named)
         binary = program.write()

@@ -55,6 +55,9 @@ class SimtNumeric(Numeric):
             return self._bits[x.name]
         return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
 
+    def distance(self, x: Reg, y: Reg) -> Reg:
+        return self.text.binary("arith.subi", x, y)
+
     def rounded(self, x: Reg, elem: str) -> Reg:
         if elem == "f16" and self._halves:
             return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")

@@ -16,6 +16,7 @@ from ...dialects import tile
 from ...log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD
 from ..base.mlir import WIDTHS, Reg
 from .exchange import Rows
+from .layouts import Layout
 from .memory import first_invocation, held_once
 from .program import Program, statement
 
@@ -60,15 +61,20 @@ def _check(program: Program, op: tile.CheckOp) -> None:
     for condition in conditions[1:]:
         passed = t.binary("arith.andi", passed, condition)
     if not isinstance(op.condition.type, TensorType):
+        value = program.scalar(op.value) if op.value is not None else None
 
         def write() -> None:
-            _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, t.integer(0, "i32"), None)
+            _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, t.integer(0, "i32"), value)
 
         t.do_when(t.binary("arith.andi", _inverted(program, passed), first_invocation(program)), write)
         program.values[op.result] = [passed]
         return
     layout = program.layout(op.condition)
     failed = t.compare("ne", _counted(program, op, _inverted(program, passed)), t.integer(0, "i32"))
+    if op.value is not None:
+        t.do_when(failed, lambda: _write_first(program, op, layout))
+        program.values[op.result] = [_inverted(program, failed)]
+        return
     rows = Rows(layout.shape, "i1")
 
     def write_all() -> None:
@@ -93,6 +99,34 @@ def _check(program: Program, op: tile.CheckOp) -> None:
 
     t.do_when(failed, write_all)
     program.values[op.result] = [_inverted(program, failed)]
+
+
+def _write_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
+    """Write the record of the first element for which a condition is false; there is one."""
+    t, group = program.code, program.group
+    assert op.value is not None
+    most = t.integer(prod(layout.shape), "i32")
+    number, value = most, t.integer(0, "i64")
+    indices, conditions, values = program.indices(layout), program.values[op.condition], program.values[op.value]
+    for register in layout.distinct:
+        before = t.binary(
+            "arith.andi", _inverted(program, conditions[register]), t.compare("ult", indices[register], number)
+        )
+        number, value = (t.select(before, *pair) for pair in ((indices[register], number), (values[register], value)))
+    with program.arena.borrowed(op, 4) as low:
+        place = t.integer(low // 4, "i32")
+        group.barrier()
+        t.do_when(first_invocation(program), lambda: group.write_shared(place, [most]))
+        group.barrier()
+        group.lower_shared(place, number)
+        group.barrier()
+        first = group.read_shared(place, "i32")[0]
+    mine = t.compare("eq", first, number)
+    once = held_once(program, layout)
+    if once is not None:
+        mine = t.binary("arith.andi", mine, once)
+    site = op.site.value.data
+    t.do_when(mine, lambda: _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, first, value))
 
 
 def _inverted(program: Program, condition: Reg) -> Reg:

@@ -248,6 +248,11 @@ class Workgroup(ABC):
         operands = (self.place(index, "i32", 1), self._constant(SCOPE_WORKGROUP), self._constant(0), self._constant(1))
         self.module.result("AtomicIAdd", self.code.type("i32"), *operands)
 
+    def lower_shared(self, index: Reg, number: Reg) -> None:
+        """Replace an i32 of workgroup memory, without a sign, by a smaller number, in one step."""
+        operands = (self.place(index, "i32", 1), self._constant(SCOPE_WORKGROUP), self._constant(0))
+        self.module.result("AtomicUMin", self.code.type("i32"), *operands, self.code.id(number))
+
     def is_settled(self, low: int, high: int) -> bool:
         """Return whether no invocation has touched bytes of workgroup memory since the last barrier."""
         return not self.code.accesses.conflict((low, high), writes=True)

@@ -1,0 +1,154 @@
+"""The checked mode: what a kernel must not do is reported with its place and not done; a correct one goes on."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.checked import CheckModeError
+from foundry_core.checked.findings import CheckError
+from foundry_core.tensor import Tensor
+
+GUARD = 64
+
+
+def guarded(size: int, dtype: Any, fill: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return an array in the middle of a larger one, and the larger one."""
+    whole = np.full(size + 2 * GUARD, fill, dtype)
+    return whole[GUARD:-GUARD], whole
+
+
+def line(kernel: Any, text: str) -> int:
+    """Return the number of the line of a kernel that has a text."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    (found,) = (number for number, each in enumerate(lines, first) if text in each)
+    return found
+
+
+def finding(launch: Callable[..., Any], *arguments: Any, **options: Any) -> CheckError:
+    with pytest.raises(CheckError) as raised:
+        launch(*arguments, check=True, **options)
+    return raised.value
+
+
+@triton.jit
+def add_one(x, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + offsets, tl.load(x + offsets, mask=offsets < n) + 1, mask=offsets < n)
+
+
+@triton.jit
+def add_one_unmasked(x, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + offsets)
+    tl.store(out + offsets, value + 1, mask=offsets < n + 3)
+
+
+def test_first_element_outside_is_named_and_memory_behind_the_array_is_not_touched() -> None:
+    x, _ = guarded(1000, np.float32, np.nan)
+    out, whole = guarded(1000, np.float32, -7)
+    x[:] = np.arange(1000)
+    error = finding(add_one_unmasked[(4,)], Tensor(x), Tensor(out), 1000, BLOCK=256)
+    assert (error.kernel, error.kind, error.count) == ("add_one_unmasked", "outside", 2)
+    assert (error.operation, error.argument, error.index) == ("load", "x", 1000)
+    assert (error.program, error.lane) == ((3, 0, 0), (232,))
+    assert (error.size, error.shape, error.dtype) == (1000, (1000,), "float32")
+    assert error.file == __file__ and error.line == line(add_one_unmasked, "tl.load")
+    store = error.findings[1]
+    assert (store.operation, store.argument, store.index, store.masked) == ("store", "out", 1000, True)
+    assert "next: mask it: mask=offsets < n" in str(error)
+    assert (out == x + 1).all() and (whole[:GUARD] == -7).all() and (whole[-GUARD:] == -7).all()
+
+
+def test_report_prints_the_finding_and_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    x, out = np.arange(5, dtype=np.int32), np.full(5, -1, np.int32)
+    add_one_unmasked[(1,)](Tensor(x), Tensor(out), 5, BLOCK=8, check="report")
+    assert out.tolist() == [1, 2, 3, 4, 5]
+    assert "load at x[5], but x has 5 elements (shape (5,), int32)" in capsys.readouterr().err
+
+
+def test_correct_kernel_has_no_finding_and_a_wrong_mode_is_refused() -> None:
+    x, out = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+    add_one[(4,)](Tensor(x), Tensor(out), 1000, BLOCK=256, check=True)
+    assert (out == x + 1).all()
+    with pytest.raises(CheckModeError, match="'yes'"):
+        add_one[(4,)](Tensor(x), Tensor(out), 1000, BLOCK=256, check="yes")
+
+
+@triton.jit
+def read_rows(x, out, stride, STEPS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    rows, columns = tl.arange(0, BM), tl.arange(0, BN)
+    pointers = x + rows[:, None] * stride + columns[None, :]
+    total = tl.zeros((BM, BN), tl.float32)
+    for _ in range(STEPS):
+        total += tl.load(pointers)
+        pointers += BN
+    tl.store(out + rows[:, None] * BN + columns[None, :], total)
+
+
+def test_pointers_that_a_loop_moves_are_checked_in_each_iteration() -> None:
+    x, out = np.ones((8, 40), np.float32), np.full((8, 8), np.nan, np.float32)
+    read_rows[(1,)](Tensor(x), Tensor(out), 40, STEPS=5, BM=8, BN=8, check=True)
+    assert (out == 5).all()
+    error = finding(read_rows[(1,)], Tensor(x), Tensor(out), 40, STEPS=6, BM=8, BN=8)
+    assert (error.argument, error.index, error.lane, error.size) == ("x", 320, (7, 0), 320)
+    # The bytes between the strides of a view belong to it, those around it do not.
+    view = x[:4, 8:16]
+    error = finding(read_rows[(1,)], Tensor(view), Tensor(out[:4]), 40, STEPS=2, BM=4, BN=8)
+    assert (error.index, error.lane, error.size, error.shape) == (128, (3, 0), 128, (4, 8))
+
+
+@triton.jit
+def read_before(x, out):
+    tl.store(out, tl.load(x - 1))
+
+
+def test_index_before_the_array_is_negative_and_a_reversed_array_has_it() -> None:
+    x, out = np.arange(4, dtype=np.float32), np.full(1, np.nan, np.float32)
+    error = finding(read_before[(1,)], Tensor(x), Tensor(out))
+    assert (error.index, error.lane) == (-1, ())
+    read_before[(1,)](Tensor(x[::-1]), Tensor(out), check=True)
+    assert out[0] == 2
+
+
+@triton.jit
+def count(bins, index, BLOCK: tl.constexpr):
+    tl.atomic_add(bins + tl.load(index + tl.arange(0, BLOCK)), 1)
+
+
+@triton.jit
+def swap(x, n):
+    tl.atomic_cas(x + n, 0, 7)
+
+
+def test_atomic_operations_are_checked_by_element() -> None:
+    bins, index = np.zeros(4, np.int32), np.array([0, 1, 2, 3, 4, -1, 2, 2], np.int32)
+    error = finding(count[(1,)], Tensor(bins), Tensor(index), BLOCK=8)
+    assert (error.operation, error.index, error.lane, error.argument) == ("atomic add", 4, (4,), "bins")
+    assert bins.tolist() == [1, 1, 3, 1]
+    error = finding(swap[(1,)], Tensor(bins), 4)
+    assert (error.operation, error.index) == ("atomic cas", 4)
+
+
+@triton.jit
+def copy_of_one(x, y, out, first, BLOCK: tl.constexpr):
+    pointer = x
+    if first == 0:
+        pointer = y
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(tl.where(i < 2, x, pointer + 1) + i))
+
+
+def test_pointer_of_several_arguments_must_be_inside_of_one() -> None:
+    x, y, out = np.zeros(16, np.int32), np.ones(9, np.int32), np.full(8, -1, np.int32)
+    copy_of_one[(1,)](Tensor(x), Tensor(y), Tensor(out), 0, BLOCK=8, check=True)
+    assert out.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
+    both = np.zeros(400, np.int32)
+    x, y = both[:16], both[200:208]
+    error = finding(copy_of_one[(1,)], Tensor(x), Tensor(y), Tensor(out), 0, BLOCK=8)
+    assert (error.argument, error.lane) == ("x, y", (7,))
