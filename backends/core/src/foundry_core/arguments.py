@@ -13,7 +13,7 @@ from .overlap import overlaps, strides_overlap
 from .tensor import Tensor
 
 
-class ArgumentError(Failure):
+class ArgumentError(Failure, TypeError):
     """An argument of a launch cannot be passed to its kernel."""
 
 
@@ -75,7 +75,8 @@ class Parameters:
         """Return the arguments of a launch that are passed; a NumPy array becomes the Tensor over it.
 
         Raises:
-            ArgumentError: the kernel stores through an argument that must not be written.
+            ArgumentError: the kernel stores through an argument that must not be written, or a tensor is on a device
+                of CUDA, or has no memory.
         """
         picked = [_at(arguments, path) for path in self._paths]
         if self._descriptors:
@@ -84,6 +85,12 @@ class Parameters:
         for i in self._pointers:
             if isinstance(picked[i], np.ndarray):
                 picked[i] = Tensor(picked[i])
+            elif getattr(picked[i], "is_cuda", False) or getattr(picked[i], "is_meta", False):
+                raise ArgumentError(
+                    f"kernel {self._kernel} cannot reach {self.names[i]}, a tensor on {picked[i].device}",
+                    why="a launch takes tensors in the host's memory",
+                    next=f"pass {self.names[i]}.cpu(), and copy the result back",
+                )
         for i in self._written:
             self._refuse(self.names[i], picked[i])
         if self._extents:

@@ -169,12 +169,14 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
 
     def __init__(self, target: GPUTarget) -> None:
         # Imports Triton's compiler, which imports this module when Triton finds its backends.
-        from . import recursion
+        from . import binding, front_errors, recursion
 
         super().__init__(target)
         specialization.install(ProgramBackend)
         _replace_triton_key()
         recursion.install()
+        front_errors.install(ProgramOptions)
+        binding.install(ProgramBackend)
 
     def pack_metadata(self, metadata: Any) -> Any:
         return metadata

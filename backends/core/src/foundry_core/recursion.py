@@ -12,6 +12,8 @@ from typing import Any
 from triton.compiler.code_generator import CodeGenerator
 from triton.compiler.errors import UnsupportedLanguageConstruct
 
+from .front_errors import note_callee
+
 _NEXT = "  next: write a loop, or let a tl.constexpr parameter end the recursion: if n == 0: ... else: ..."
 
 
@@ -29,6 +31,7 @@ def install() -> None:
         try:
             return native(self, fn, *arguments, **named)
         except Exception as error:
+            note_callee(error, fn)
             found = _recursion(self, fn, error)
             if found is None:
                 raise

@@ -1,0 +1,213 @@
+"""A beginner's first mistakes: each message names the line and the remedy. docs/first-mistakes.md lists them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from foundry_core.arguments import ArgumentError
+from triton.compiler.errors import CompilationError
+
+HERE = Path(__file__).name
+
+
+def line(of: Callable[..., object], text: str) -> str:
+    """Return `FILE:LINE` of a function's first line that contains a text."""
+    source, first = inspect.getsourcelines(getattr(of, "fn", of))
+    return f"{HERE}:{first + next(i for i, each in enumerate(source) if text in each)}"
+
+
+def assert_said(message: object, *parts: str) -> None:
+    for part in parts:
+        assert part in str(message), f"{part!r} is not in:\n{message}"
+
+
+def array() -> np.ndarray:
+    return np.zeros(1000, np.float32)
+
+
+@triton.jit
+def copy(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def test_a_block_that_is_no_power_of_two() -> None:
+    with pytest.raises(CompilationError) as refused:
+        copy[(10,)](array(), array(), 1000, BLOCK=100)
+    assert_said(
+        refused.value, line(copy, "tl.arange"), "BLOCK=100", "launch with BLOCK=128", "next_power_of_2(100)", "mask"
+    )
+
+
+@triton.jit
+def sized(out, n, M: tl.constexpr):
+    tl.store(out + tl.arange(0, 16), tl.zeros((M,), tl.float32))
+
+
+@pytest.mark.any_release
+def test_an_extent_that_is_no_power_of_two_in_triton_s_own_function() -> None:
+    with pytest.raises(CompilationError) as refused:
+        sized[(1,)](array(), 5, M=12)
+    assert_said(refused.value, line(sized, "tl.zeros"), "M=12", "launch with M=16")
+
+
+@triton.jit
+def undeclared(x, out, n, BLOCK):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def test_a_parameter_that_is_not_declared_constexpr() -> None:
+    with pytest.raises(CompilationError) as refused:
+        undeclared[(10,)](array(), array(), 1000, 128)
+    assert_said(refused.value, line(undeclared, "tl.arange"), "declare the parameter as BLOCK: tl.constexpr")
+
+
+def test_a_constexpr_that_the_launch_does_not_give() -> None:
+    def launch() -> None:
+        copy[(10,)](array(), array(), 1000)
+
+    with pytest.raises(ArgumentError) as refused:
+        launch()
+    assert_said(refused.value, "kernel copy", line(launch, "copy[("), "BLOCK is a tl.constexpr", "BLOCK=128)")
+
+
+def test_a_constexpr_that_is_no_int() -> None:
+    with pytest.raises(CompilationError) as refused:
+        copy[(10,)](array(), array(), 1000, BLOCK=128.0)
+    assert_said(refused.value, line(copy, "tl.arange"), "BLOCK=128.0 is of type float", "pass an int")
+
+
+@triton.jit
+def product(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    a = tl.load(x + i)
+    tl.store(out + i, tl.dot(a, a.to(tl.float16)))
+
+
+@triton.jit
+def exponential(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.exp(tl.load(x + i)))
+
+
+@triton.jit
+def halved(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK) / 2
+    tl.store(out + i, tl.load(x + i))
+
+
+@triton.jit
+def odd(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) & 1)
+
+
+@triton.jit
+def total(x, out, BLOCK: tl.constexpr):
+    acc = 0
+    for k in range(4):
+        acc += tl.load(x + k + tl.arange(0, BLOCK))
+    tl.store(out + tl.arange(0, BLOCK), acc)
+
+
+@triton.jit
+def one(x, out, BLOCK: tl.constexpr):
+    tl.store(out, tl.load(x + tl.arange(0, BLOCK)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wrong", "dtype", "remedy"),
+    [
+        (product, "tl.dot", np.float32, "convert one of them to the type of the other: a.to(b.dtype)"),
+        (exponential, "tl.exp", np.int32, "convert the operand: x.to(tl.float32)"),
+        (halved, "tl.store", np.float32, "convert the offset: offset.to(tl.int32)"),
+        (odd, "& 1", np.float32, "convert the operands, x.to(tl.int32)"),
+        (total, "for k", np.float32, "before the loop: acc = tl.zeros((16,), tl.float32)"),
+        (one, "tl.store", np.float32, "reduce the value first: tl.sum(value)"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_a_wrong_type_in_a_kernel(kernel: triton.JITFunction, wrong: str, dtype: type, remedy: str) -> None:
+    with pytest.raises(CompilationError) as refused:
+        kernel[(1,)](array().astype(dtype), array(), BLOCK=16)
+    assert_said(refused.value, line(kernel, wrong), f"in {kernel.__name__}", remedy)
+
+
+@triton.jit
+def inner(x, N: tl.constexpr):
+    return tl.load(x + tl.arange(0, N))
+
+
+@triton.jit
+def outer(x, out, N: tl.constexpr):
+    tl.store(out + tl.arange(0, 16), inner(x, N))
+
+
+@pytest.mark.any_release
+def test_a_mistake_in_a_function_that_a_kernel_calls_names_both_lines() -> None:
+    with pytest.raises(CompilationError) as refused:
+        outer[(1,)](array(), array(), N=12)
+    assert_said(
+        refused.value, f"{line(inner, 'tl.load')}, in inner", "called at ", f"{line(outer, 'inner(')}, in outer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("passed", "remedy"),
+    [
+        ([1.0, 2.0], "numpy.asarray(x, numpy.float32)"),
+        ("text", "declare the parameter as x: tl.constexpr"),
+        (np.array([1, "a"], object), "numpy.asarray(array.tolist(), dtype)"),
+        (np.zeros(8, np.complex64), "real and imaginary"),
+        (np.float32(2), "pass number.item()"),
+        (np.ma.zeros(8), "array.filled(value)"),
+        (object(), "arrays of NumPy, tensors, and Python's numbers"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_an_argument_that_is_no_array_names_the_parameter_and_the_launch(passed: object, remedy: str) -> None:
+    def launch() -> None:
+        copy[(1,)](passed, array(), 8, BLOCK=8)
+
+    with pytest.raises(TypeError) as refused:
+        launch()
+    assert_said(refused.value, "kernel copy", line(launch, "copy[("), " x=", remedy)
+
+
+@pytest.mark.parametrize("passed", [5, None, 0.5])
+def test_a_number_in_the_place_of_an_array(passed: object) -> None:
+    with pytest.raises(CompilationError) as refused:
+        copy[(1,)](passed, array(), 8, BLOCK=8)
+    assert_said(refused.value, line(copy, "tl.load"), "x", "pass a")
+
+
+def test_an_array_in_the_place_of_a_number() -> None:
+    with pytest.raises(CompilationError) as refused:
+        copy[(1,)](array(), array(), array(), BLOCK=8)
+    assert_said(refused.value, line(copy, "tl.load"), "n is an array", "pass a number")
+
+
+@pytest.mark.anywhere
+def test_a_tensor_that_is_not_in_the_host_s_memory_is_refused_by_name() -> None:
+    class Cuda:
+        dtype, shape, device, is_cuda = np.dtype(np.float32), (8,), "cuda:0", True
+        data_ptr = staticmethod(lambda: 0x7F0000000000)
+        stride = staticmethod(lambda: (1,))
+
+    with pytest.raises(ArgumentError, match=r"copy cannot reach out, a tensor on cuda:0(?s:.*)pass out\.cpu\(\)"):
+        copy[(1,)](array(), Cuda(), 8, BLOCK=8)
+
+
+@pytest.mark.anywhere
+def test_a_launch_with_too_many_arguments_names_the_parameters() -> None:
+    with pytest.raises(ArgumentError, match=r"gets 5 arguments(?s:.*)x, out, n, BLOCK"):
+        copy[(1,)](array(), array(), 8, 8, 8)
+    with pytest.raises(ArgumentError, match="gets two values for its parameter n"):
+        copy[(1,)](array(), array(), 8, n=8, BLOCK=8)
