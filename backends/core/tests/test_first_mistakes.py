@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +15,8 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.arguments import ArgumentError
+from foundry_core.checked import memory
+from foundry_core.checked.arrays import CheckWarning
 from triton.compiler.errors import CompilationError
 
 HERE = Path(__file__).name
@@ -211,3 +217,113 @@ def test_a_launch_with_too_many_arguments_names_the_parameters() -> None:
         copy[(1,)](array(), array(), 8, 8, 8)
     with pytest.raises(ArgumentError, match="gets two values for its parameter n"):
         copy[(1,)](array(), array(), 8, n=8, BLOCK=8)
+
+
+@triton.jit
+def scale(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def scale_rows(x, out, stride, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x += tl.program_id(0) * stride
+    tl.store(out + tl.program_id(0) * n + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def fresh(*shape: int, dtype: type = np.float32) -> np.ndarray:
+    """Return an array as numpy.empty makes it in the checked mode."""
+    made = np.zeros(shape, dtype)
+    memory.fill(made.reshape(-1).view(np.uint8))
+    return made
+
+
+def warned(launch: Callable[[], object]) -> str:
+    with pytest.warns(CheckWarning) as found:
+        launch()
+    (warning,) = found
+    return f"{Path(warning.filename).name}:{warning.lineno} {warning.message}"
+
+
+def test_a_grid_that_is_too_small_leaves_elements_unwritten() -> None:
+    out = fresh(1000)
+
+    def launch() -> None:
+        scale[(1,)](array(), out, 1000, BLOCK=512, check=True)
+
+    said = warned(launch)
+    assert_said(said, line(launch, "scale[("), "leaves elements 512 to 999 of 1000 of out unwritten")
+    assert_said(said, "1 program(s)", line(scale, "tl.store"), "grid=(triton.cdiv(1000, BLOCK),)")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float64])
+@pytest.mark.any_release
+def test_unwritten_elements_of_other_types_in_two_dimensions(dtype: type) -> None:
+    out = fresh(16, 64, dtype=dtype)
+    said = warned(lambda: scale[(2,)](array().astype(dtype), out, 512, BLOCK=256, check=True))
+    assert_said(said, "leaves elements [8, 0] to [15, 63] of 1024 of out unwritten", "triton.cdiv(1024, BLOCK)")
+
+
+@pytest.mark.any_release
+def test_arrays_that_are_written_as_a_whole_or_were_written_before_are_no_mistake() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scale[(2,)](array(), fresh(1000), 1000, BLOCK=512, check=True)
+        scale[(1,)](array(), np.full(1000, np.nan, np.float32), 1000, BLOCK=512, check=True)
+        # A part of an array is written as a whole.
+        scale[(1,)](array(), fresh(1000)[:500], 500, BLOCK=512, check=True)
+
+
+def test_an_array_that_is_not_contiguous_needs_its_stride() -> None:
+    x = np.zeros(2000, np.float32)
+
+    def launch() -> None:
+        scale[(2,)](x[::2], array(), 1000, BLOCK=512, check=True)
+
+    said = warned(launch)
+    assert_said(
+        said, line(launch, "scale[("), "gets x, which is not contiguous", "strides (2,)", line(scale, "tl.load")
+    )
+    assert_said(said, "x.strides[0] // x.itemsize", "numpy.ascontiguousarray(x)")
+    rows = np.zeros((8, 64), np.float32)[:, :32]
+    out = np.zeros((8, 32), np.float32)
+    assert_said(warned(lambda: scale_rows[(8,)](rows, out, 32, 32, BLOCK=32, check=True)), "strides (64, 1)")
+    turned = np.zeros((32, 8), np.float32).T
+    assert_said(warned(lambda: scale[(1,)](turned, out, 256, BLOCK=256, check=True)), "strides (1, 8)")
+
+
+@pytest.mark.any_release
+def test_an_array_whose_stride_the_kernel_gets_or_does_not_need_is_no_mistake() -> None:
+    rows, out = np.zeros((8, 64), np.float32)[:, :32], np.zeros((8, 32), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scale_rows[(8,)](rows, out, 64, 32, BLOCK=32, check=True)
+        # All elements alike, in arrays with the same order of dimensions.
+        turned = np.zeros((32, 8), np.float32).T
+        scale[(1,)](turned, np.empty_like(turned), 256, BLOCK=256, check=True)
+
+
+SCRIPT = """
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+out = np.empty(1000, np.float32)
+assert np.isnan(out).all() and np.isnan(np.empty_like(out.astype(np.float64).reshape(8, 125).T)).all()
+scale[(1,)](np.zeros(1000, np.float32), out, 1000, BLOCK=512)
+"""
+
+
+@pytest.mark.any_release
+def test_the_environment_turns_on_poison_and_warnings(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    env = os.environ | {"FOUNDRY_CHECK": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
+    assert_said(done.stderr, "script.py:13: CheckWarning: kernel scale leaves elements 512 to 999 of 1000 of out")

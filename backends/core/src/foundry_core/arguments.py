@@ -33,6 +33,8 @@ class Parameters:
     Attributes:
         types: Triton's names of the types, in the order in which the kernel takes the arguments.
         names: the Python function's parameters to which they belong.
+        pointers: the numbers of those that are pointers.
+        written: the numbers of those through which the kernel may store.
 
     Raises:
         NotImplementedError: see descriptors.expanded.
@@ -43,6 +45,8 @@ class Parameters:
     ) -> None:
         constants = getattr(source, "constants", {})
         self._kernel = kernel
+        self._signature = list(source.signature)
+        self._constants = {name: value for name, value in constants.items() if isinstance(name, str)}
         # The position of each in a launch's arguments. A compiled-in parameter is one argument, even if it is a tuple.
         self._paths: list[tuple[int, ...]] = []
         # The paths to descriptors, and the number of the first argument that is passed for each.
@@ -59,9 +63,9 @@ class Parameters:
                 self._paths.append(path)
                 self.names += [str(name)] * len(types)
                 self.types += types
-        self._pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
-        self._written = [i for i in self._pointers if written is None or i in written]
-        self._extents = list(self._pointers) if extents else []
+        self.pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
+        self.written = [i for i in self.pointers if written is None or i in written]
+        self._extents = list(self.pointers) if extents else []
         self.names += [self.names[i] for i in self._extents for _ in range(2)]
         self.types += ["i64"] * (2 * len(self._extents))
 
@@ -70,6 +74,10 @@ class Parameters:
         if self._extents or self._descriptors or any(len(path) > 1 for path in self._paths):
             return None
         return [position for (position,) in self._paths]
+
+    def named(self, arguments: Sequence[Any]) -> dict[str, Any]:
+        """Return the arguments of a launch, and what is compiled in, by the names of the parameters."""
+        return {**self._constants, **dict(zip(self._signature, arguments, strict=True))}
 
     def pick(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the arguments of a launch that are passed; a NumPy array becomes the Tensor over it.
@@ -82,7 +90,7 @@ class Parameters:
         if self._descriptors:
             parts = zip(self._paths, picked, strict=True)
             picked = [part for path, value in parts for part in self._parts(path, value)]
-        for i in self._pointers:
+        for i in self.pointers:
             if isinstance(picked[i], np.ndarray):
                 picked[i] = Tensor(picked[i])
             elif getattr(picked[i], "is_cuda", False) or getattr(picked[i], "is_meta", False):
@@ -91,7 +99,7 @@ class Parameters:
                     why="a launch takes tensors in the host's memory",
                     next=f"pass {self.names[i]}.cpu(), and copy the result back",
                 )
-        for i in self._written:
+        for i in self.written:
             self._refuse(self.names[i], picked[i])
         if self._extents:
             from .checked.extents import extent
@@ -103,7 +111,7 @@ class Parameters:
         if path not in self._descriptors:
             return [value]
         first = self._descriptors[path]
-        if first in self._written and strides_overlap(value.shape, value.strides):
+        if first in self.written and strides_overlap(value.shape, value.strides):
             raise ArgumentError(
                 f"kernel {self._kernel} writes to {self.names[first]}, whose elements share memory with each other",
                 why=f"it is a descriptor of shape {list(value.shape)} with strides {list(value.strides)}",

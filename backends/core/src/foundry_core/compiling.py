@@ -19,6 +19,7 @@ from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
 from . import checked, descriptors, specialization
+from .checked import memory as poison
 from .failure import Failure
 from .fingerprint import triton_fingerprint
 from .scalars import FP8
@@ -177,6 +178,9 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         recursion.install()
         front_errors.install(ProgramOptions)
         binding.install(ProgramBackend)
+        if poison.is_installed():
+            # torch may have been imported since.
+            poison.install()
 
     def pack_metadata(self, metadata: Any) -> Any:
         return metadata

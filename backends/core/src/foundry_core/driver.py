@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ import triton
 from triton.backends.driver import DriverBase
 
 from . import descriptors, scalars
+from .checked import VARIABLE as CHECK_VARIABLE
+from .checked import memory
 from .clock import DeviceInterface, cache_filler
 from .tensor import Tensor
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 # At the import of a plugin, which is before a user can make a descriptor.
 descriptors.install()
+# Before a user can make an array. A wrong value of the variable is refused at the first launch.
+if os.environ.get(CHECK_VARIABLE, "") not in ("", "0"):
+    memory.install()
 
 
 def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .arguments import Parameters
 from .failure import Failure
 from .log import FoundRecords, Log
+
+if TYPE_CHECKING:
+    from .checked.arrays import Watch
 
 Grid = tuple[int, int, int]
 Function = TypeVar("Function")
@@ -68,10 +71,13 @@ class SynchronousLauncher(Generic[Function]):
             enter_hook(launch_metadata)
         if 0 not in grid:
             picked = self.parameters.pick(arguments)
+            watch = self._watch(grid, arguments, picked) if self._check else None
             try:
                 self.launch(grid, function, picked)
             except FoundRecords as found:
                 self._handle(found, picked)
+            if watch is not None:
+                watch.finish()
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -98,6 +104,22 @@ class SynchronousLauncher(Generic[Function]):
         from .checked.findings import handle
 
         handle(self._kernel, found.records, found.count, self.parameters.names, arguments, self._check)
+
+    def _watch(self, grid: Grid, arguments: Sequence[Any], picked: Sequence[Any]) -> Watch:
+        from .checked.arrays import Launch, Watch
+
+        parameters = self.parameters
+        return Watch(
+            Launch(
+                kernel=self._kernel,
+                grid=grid,
+                arrays={i: picked[i] for i in parameters.pointers},
+                stored=parameters.written,
+                named=parameters.named(arguments),
+                names=parameters.names,
+                sites=self.log.sites if self.log is not None else [],
+            )
+        )
 
     def prepare(self, function: Function) -> None:
         """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""

@@ -176,13 +176,16 @@ class Log:
         kernel: the kernel's name.
         sites: the fields of each Site, by number.
 
+    Attributes:
+        sites: each Site, by number.
+
     Raises:
         LogError: FOUNDRY_PRINT_LINES is not a number of lines.
     """
 
     def __init__(self, kernel: str, sites: Sequence[Mapping[str, Any]]) -> None:
         self._kernel = kernel
-        self._sites = [Site.read(fields) for fields in sites]
+        self.sites = [Site.read(fields) for fields in sites]
         text = os.environ.get(LINES_VARIABLE, "") or str(LINES)
         if not text.isascii() or not text.isdecimal() or int(text) >= 1 << 26:
             raise LogError(
@@ -254,7 +257,7 @@ class Log:
     def _read(self, words: Sequence[int]) -> Record:
         first, xy, z, value = words
         low = (1 << 32) - 1
-        return Record(self._sites[first & low], (xy & low, xy >> 32, z & low), first >> 32, value)
+        return Record(self.sites[first & low], (xy & low, xy >> 32, z & low), first >> 32, value)
 
     def _line(self, record: Sequence[int]) -> str:
         site, program, linear, value = self._read(record)

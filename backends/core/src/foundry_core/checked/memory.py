@@ -57,6 +57,11 @@ def unwritten(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(np.logical_and.reduce(found), np.bool_)
 
 
+def is_installed() -> bool:
+    """Return whether new arrays are poisoned."""
+    return hasattr(np.empty, "poisons")
+
+
 def install() -> None:
     """Make new arrays of NumPy, and of torch if it is imported, poisoned; a second call does nothing."""
     for name in ("empty", "empty_like"):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..checked import memory as poison
 from ..scalars import FP8
 from ..tensor import Device as Place
 from ..tensor import Storage, Tensor
@@ -78,6 +79,8 @@ class DeviceTensor(Tensor):
         memory = np.asarray(_Memory(self._buffer, self._size))
         super().__init__(np.ndarray(shape, element, memory), kind)
         self._note_place()
+        if poison.is_installed():
+            self._fill(poison.POISON)
 
     def _note_place(self) -> None:
         # For launches: the address, and whether no two elements share memory because there are no gaps.
@@ -139,6 +142,10 @@ class DeviceTensor(Tensor):
         if copy is False:
             raise ValueError("a DeviceTensor becomes an array of the host only by a copy")
         return np.asarray(self.numpy(), dtype)
+
+    def on_host(self) -> npt.NDArray[Any]:
+        """Return a copy of the elements in the host's memory, with the strides that they have in the device's."""
+        return self._read()[1]
 
     def _write(self, source: npt.NDArray[Any]) -> None:
         """Copy an array of the same shape and type to the elements."""
