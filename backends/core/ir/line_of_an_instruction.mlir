@@ -1,5 +1,11 @@
 // Instructions say which line of the kernel they come from.
 
+// WORKITEM: llvm.load {{.*}} loc(#at[[LOAD:[0-9]+]])
+// WORKITEM-NEXT: arith.addf {{.*}} loc(#at[[STORE:[0-9]+]])
+// WORKITEM: llvm.store {{.*}} loc(#at[[STORE]])
+// WORKITEM: #at[[LOAD]] = loc("kernels.py":5:3)
+// WORKITEM: #at[[STORE]] = loc("kernels.py":7:9)
+
 // SIMT: Line "kernels.py" 5 3
 // SIMT-NEXT: ConvertUToPtr
 // SIMT-NEXT: Load f32

@@ -29,7 +29,9 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
+from . import crash
 from .failure import Failure
+from .lines import add_scopes
 from .log import Log
 from .mapping.simt.target import SimtTarget
 from .mapping.workitem.target import WorkItemTarget
@@ -206,6 +208,7 @@ class Device:
         self.queue = cl.CommandQueue(self.context)
         if is_pocl(device):
             _not_started.append(self.context)
+            crash.install()
 
     def ran(self) -> Ran:
         """Return the description of this device for reports."""
@@ -285,7 +288,7 @@ class Device:
                 "would compute wrong results without a message",
                 next="compile it for this device: launch it without a target, or with the target of the active driver",
             )
-        program = cl.Program(self.context, spirv)
+        program = cl.Program(self.context, add_scopes(spirv) if is_pocl(self.cl) else spirv)
         try:
             program.build()
         except cl.RuntimeError as error:

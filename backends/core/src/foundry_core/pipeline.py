@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 _RECURSION = 50_000
 # Two barriers without anything between them mean the same as one. PoCL 6 generates wrong code for them behind a loop
 # that contains barriers: what stands between that loop and the two is executed by the wrong work-items.
-_REPEATED_BARRIER = re.compile(r"^( *call spir_func void @_Z7barrierj\(.*\n)\1+", re.MULTILINE)
+_REPEATED_BARRIER = re.compile(
+    r"^( *call spir_func void @_Z7barrierj\(.*?)((?:, !dbg !\d+)?\n)(?:\1(?:, !dbg !\d+)?\n)+", re.MULTILINE
+)
 _EARLY_LOCATION = re.compile(r" loc\([^()]*\) \{$", re.MULTILINE)
 
 # The triple and data layout of the DPU target in LLVM 12 (UPMEM's fork).
@@ -177,7 +179,7 @@ def to_llvm(mlir: str) -> str:
     Raises:
         ToolError: one of the two tools failed.
     """
-    return _REPEATED_BARRIER.sub(r"\1", mlir_to_llvm(mlir))
+    return _REPEATED_BARRIER.sub(r"\1\2", mlir_to_llvm(mlir))
 
 
 def to_typed_llvm(mlir: str) -> str:

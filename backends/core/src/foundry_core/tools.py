@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from . import lines
 from .errors import ToolError
 from .programs import locate
 
@@ -30,6 +31,8 @@ _PASSES = (
     "canonicalize{region-simplify=normal},convert-arith-to-llvm,convert-cf-to-llvm,"
     "canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
 )
+# MLIR writes places to LLVM IR only in functions that have a scope.
+_KEEP_PLACES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
 # PoCL 6 supports SPIR-V up to 1.2.
 _TRIPLE = "spirv64v1.2-unknown-unknown"
 # The integer widths of SPIR-V; i1 is its Boolean. LLVM 22's SPIR-V backend widens other integers without a mask: `& 7`
@@ -134,17 +137,21 @@ def _run(text: str | bytes, *commands: Sequence[str]) -> bytes:
     return written
 
 
-_OPT = ("mlir-opt", f"--pass-pipeline=builtin.module({_PASSES})")
+def _opt(mlir: str) -> list[str]:
+    """Return the command that converts a module to the LLVM dialect; with places, if the module has any."""
+    if " loc(" not in mlir:
+        return ["mlir-opt", f"--pass-pipeline=builtin.module({_PASSES})"]
+    return ["mlir-opt", f"--pass-pipeline=builtin.module({_PASSES},{_KEEP_PLACES})", "--mlir-print-debuginfo"]
 
 
 def mlir_to_llvm(mlir: str) -> str:
     """Translate MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
-    return _run(mlir, _OPT, ("mlir-translate", "--mlir-to-llvmir")).decode()
+    return _run(mlir, _opt(mlir), ("mlir-translate", "--mlir-to-llvmir")).decode()
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
     """Translate MLIR in scf, arith and llvm dialects to the llvm dialect only, in generic form."""
-    return _run(mlir, (*_OPT, "--mlir-print-op-generic")).decode()
+    return _run(mlir, (*_opt(""), "--mlir-print-op-generic")).decode()
 
 
 def llvm_to_spirv(llvm: str) -> bytes:
@@ -158,8 +165,9 @@ def llvm_to_spirv(llvm: str) -> bytes:
     # induction variables of types such as i3, which are compiled wrongly (_INTEGERS), and CodeGenPrepare turns
     # comparisons into additions with overflow, OpIAddCarry, which PoCL cannot link. The device's own compiler optimizes
     # the kernel.
-    llvm = _FUNCTION.sub(lambda function: _masked(function[0]), llvm)
+    llvm, file = lines.mark(_FUNCTION.sub(lambda function: _masked(function[0]), llvm))
     binary = _run(llvm, ("llc", f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"))
+    binary = lines.unmark(binary, file) if file else binary
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     # OpenCL allows 64-bit atomics by an extension (cl_khr_int64_base_atomics), which spirv-val does not know.
     environment = "spv1.2" if _INT64_ATOMICS in binary else "opencl2.2"

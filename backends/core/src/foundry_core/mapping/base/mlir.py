@@ -6,10 +6,13 @@ building and printing an object for each costs ten times as much as writing its 
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FileLineColLoc
 
 from ...scalars import PASSED
 
@@ -93,6 +96,10 @@ class Text:
         self.index = conventions.index
         self.split_addresses = conventions.split_addresses
         self._lines: list[str] = []
+        # Where each line comes from, as a suffix of it; and the suffix of a place.
+        self._suffixes: list[str] = []
+        self._suffix = ""
+        self._places: dict[tuple[str, int, int], str] = {}
         self._depth = 2
         self._count = 0
         self._constants: dict[tuple[str, str], str] = {}
@@ -107,6 +114,17 @@ class Text:
 
     def line(self, text: str) -> None:
         self._lines.append("  " * self._depth + text)
+        self._suffixes.append(self._suffix)
+
+    @contextmanager
+    def at(self, place: FileLineColLoc | None) -> Iterator[None]:
+        """Say where in the kernel's source the lines written inside the `with` come from; None: where those before."""
+        before = self._suffix
+        if place is not None:
+            key = place.filename.data, place.line.data, place.column.data
+            self._suffix = f" loc({self._places.setdefault(key, f'#at{len(self._places)}')})"
+        yield
+        self._suffix = before
 
     # Operations.
 
@@ -382,6 +400,7 @@ class Text:
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
         """Return the module: declarations and one kernel, whose body is the lines written so far."""
+        places = self._places.items()
         return "\n".join(
             [
                 f"{GLOBAL} = !llvm.ptr<{self._conventions.global_space}>",
@@ -390,8 +409,9 @@ class Text:
                 f"  llvm.func {self._conventions.kernel}@{name}({', '.join(parameters)}) attributes {{"
                 f"{self._conventions.attributes}}} {{",
                 *self._body(),
-                "  }",
+                "  }" + next(filter(None, self._suffixes), ""),
                 "}",
+                *(f"{name} = loc({json.dumps(file)}:{line}:{column})" for (file, line, column), name in places),
                 "",
             ]
         )
@@ -402,7 +422,13 @@ class Text:
             f"    {constant} = arith.constant {literal}" + ("" if type == "i1" else f" : {type}")
             for (literal, type), constant in self._constants.items()
         ]
-        return [*constants, *(f"    {text}" for text in self._allocas), *self._lines]
+        following = [text.lstrip() for text in [*self._lines[1:], ""]]
+        lines = [
+            # An operation with regions has its place after the last of them.
+            text if text.endswith(("{", ":")) or after.startswith(("else {", "do {")) else text + suffix
+            for text, suffix, after in zip(self._lines, self._suffixes, following, strict=True)
+        ]
+        return [*constants, *(f"    {text}" for text in self._allocas), *lines]
 
 
 class Choice:

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
 from ...effects import is_sink
-from ...errors import unsupported
+from ...errors import source_line, unsupported
 from ...ops.elementwise import is_elementwise
 from .buffers import Buffer
 from .emission import SCALARS, STATEMENTS, ScalarValue, Statement
@@ -49,9 +49,10 @@ class Program(ABC):
 
     def write(self) -> str:
         """Write the kernel and return its MLIR."""
-        parameters = [self.parameter(argument) for argument in self._body.args]
-        self.write_operations(self._body.ops)
-        parameters += self.more_parameters()
+        with self.text.at(source_line(self.function.location)):
+            parameters = [self.parameter(argument) for argument in self._body.args]
+            self.write_operations(self._body.ops)
+            parameters += self.more_parameters()
         if self._logs:
             parameters.append(self.log_parameter())
         return self.text.function(self.function.sym_name.data, parameters)
@@ -96,6 +97,10 @@ class Program(ABC):
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:
+        with self.text.at(source_line(op.location)):
+            self._write_operation(op)
+
+    def _write_operation(self, op: Operation) -> None:
         tiles = self.tiles
         match op:
             case scf.ForOp():

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp
-from ...errors import unsupported
+from ...errors import source_line, unsupported
 from ...front.scalars import constant as known
 from ...literals import widened
 from ...ops.elementwise import is_elementwise
@@ -168,7 +168,8 @@ class Tiles:
             return self.text.broadcast(self.numeric.address(self.scalar(value)), point.lanes)
         key = (value, point.index, point.lane, point.lanes)
         if key not in memo:
-            memo[key] = self._at(value, point, memo)
+            with self.text.at(source_line(value.owner.location) if isinstance(value.owner, Operation) else None):
+                memo[key] = self._at(value, point, memo)
         return memo[key]
 
     def _at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:

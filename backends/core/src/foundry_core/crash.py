@@ -1,0 +1,152 @@
+"""Says which line of which kernel ended the process, where PoCL's CPU device runs kernels in it.
+
+On such a device, an access of a kernel to memory that does not exist is a fault of the process itself: it ends with
+SIGSEGV, and nothing names the kernel. `install` adds a handler. Where the instruction at fault, or one that called the
+function that has it, is in an object that PoCL compiled for a kernel, the handler writes a message with its line to
+stderr. Then the process goes on to what it would have done without: the handler before (as Python's faulthandler), or
+its end.
+
+The handler is Python code, which no handler of a signal may be in general: the interpreter may be in any state. At a
+fault in a kernel it is not. The thread is one of PoCL's, or called PoCL's functions from outside the interpreter, so it
+waits for the interpreter's lock as any other thread. Faults elsewhere are passed on at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+import signal
+import subprocess
+import threading
+import time
+from os import write
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .failure import Failure
+
+_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL)
+# PoCL's objects: CACHE/AB/DIGEST/KERNEL/LOCAL-SIZES-AND-MORE/KERNEL.so
+_OBJECT = re.compile(r"/(?P<kernel>[^/]+)/\d+-\d+-\d+[^/]*/(?P=kernel)\.so$")
+_MAPPED = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
+_SA_SIGINFO = 4
+# Where siginfo_t has the address at fault, and ucontext_t the registers, in bytes (glibc, sys/ucontext.h): the
+# instruction pointer and the stack pointer.
+_ADDRESS = 16
+_REGISTERS = {"x86_64": (168, 160), "aarch64": (440, 432)}
+# Bytes of the stack in which the caller is looked for.
+_STACK = 1024
+_STDERR = 2
+
+
+class Crash(Failure):
+    """A fault in a kernel."""
+
+
+class _Action(ctypes.Structure):
+    """struct sigaction, as glibc has it on 64-bit Linux."""
+
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ulong * 16),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+class _Found(NamedTuple):
+    """A kernel's object, and the address of an instruction in it."""
+
+    kernel: str
+    object: str
+    address: int
+    called: bool
+
+
+_libc = ctypes.CDLL(None)
+_before: dict[int, _Action] = {}
+_first = threading.Lock()
+
+
+def install() -> None:
+    """Report faults in kernels that PoCL compiled, from now on; once for a process."""
+    if _before or platform.machine() not in _REGISTERS:
+        return
+    action = _Action(ctypes.cast(_handler, ctypes.c_void_p), (ctypes.c_ulong * 16)(), _SA_SIGINFO, None)
+    for number in _SIGNALS:
+        _before[number] = _Action()
+        _libc.sigaction(number, ctypes.byref(action), ctypes.byref(_before[number]))
+
+
+def _report(number: int, information: int, context: int) -> None:
+    # Several threads execute one launch, and fault together. The first one reports, then ends the process.
+    while not _first.acquire(blocking=False):
+        time.sleep(1)
+    instruction, stack = (_word(context + offset) for offset in _REGISTERS[platform.machine()])
+    found = _find(instruction, stack, Path("/proc/self/maps").read_text())
+    if found is not None:
+        write(_STDERR, f"{message(number, _word(information + _ADDRESS), found)}\n".encode())
+    # The instruction at fault is executed again when this function returns. Its fault then has the effect that it would
+    # have without this module.
+    for each, before in _before.items():
+        _libc.sigaction(each, ctypes.byref(before), None)
+
+
+_handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(_report)
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
+
+
+def _find(instruction: int, stack: int, maps: str) -> _Found | None:
+    """Return the kernel that an instruction is in, or the one that called its function."""
+    objects: list[tuple[int, int, int, Any]] = []
+    for low, high, offset, path in _MAPPED.findall(maps):
+        if kernel := _OBJECT.search(path):
+            objects.append((int(low, 16), int(high, 16), int(offset, 16), kernel))
+    if not objects:
+        return None
+    returns = (_word(stack + offset) - 1 for offset in range(0, _STACK, 8))
+    for called, address in [(False, instruction), *((True, each) for each in returns)]:
+        for low, high, offset, kernel in objects:
+            if low <= address < high:
+                # PoCL's objects are linked to address 0, each part at its offset.
+                return _Found(kernel["kernel"], kernel.string, address - low + offset, called)
+    return None
+
+
+def message(number: int, address: int, found: _Found) -> Crash:
+    """Return what is said of a crash.
+
+    Args:
+        number: of the signal.
+        address: at fault.
+    """
+    line = line_of(found.object, found.address)
+    if number == signal.SIGILL:
+        why = "the processor does not know an instruction of it"
+    else:
+        why = f"it accesses address {address:#x}, where this process has no memory, or none that it may write"
+    if found.called:
+        why += ", in a function that this line calls"
+    return Crash(
+        f"kernel {found.kernel} crashed at {line or 'an unknown line'} ({signal.Signals(number).name})",
+        why=why,
+        next="run it with FOUNDRY_CHECK=1, which names the access, the argument and the index"
+        if number != signal.SIGILL
+        else "compile it on this machine: clear PoCL's cache (POCL_CACHE_DIR)",
+    )
+
+
+def line_of(path: str, address: int) -> str:
+    """Return FILE:LINE of an instruction in an object, as binutils' addr2line finds it; "" if it finds none."""
+    try:
+        done = subprocess.run(
+            ["addr2line", "-e", path, hex(address)], capture_output=True, text=True, check=False, timeout=20
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    said = done.stdout.strip().split(" (discriminator")[0]
+    return "" if done.returncode != 0 or said.startswith("??") or said.endswith((":0", ":?")) else said
