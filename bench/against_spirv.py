@@ -16,7 +16,6 @@ from typing import Any
 import first_launch
 import latency
 import matmul
-import multiplication
 import numpy as np
 import stages
 import triton
@@ -33,7 +32,10 @@ MODES: dict[str, dict[str, bool]] = {"TC": {"enable_tc": True}, "threads": {"ena
 MODES_BLOCK = (64, 64, 32)
 LENGTH = 2**25
 BLOCKS = (1024, 4096, 16384)
-ROUNDS = 30
+SIZE, GROUP = 1024, 8
+# Rows, columns and depth of a program's block.
+TILES = ((32, 32, 32), (64, 64, 32), (64, 64, 64), (64, 128, 64), (128, 128, 64), (128, 256, 64), (256, 256, 64))
+ROUNDS = 20
 
 
 @functools.cache
@@ -150,7 +152,7 @@ def vec_add() -> Measurement:
 
 def multiply() -> Measurement:
     """Measure the multiplication of `bench spirv` on both targets."""
-    a, b, c = (aligned(multiplication.SIZE, multiplication.SIZE) for _ in range(3))
+    a, b, c = (aligned(SIZE, SIZE) for _ in range(3))
     exact = a.astype(np.float64) @ b.astype(np.float64)
     allowed = allowed_error(a, b, exact, np.float32)
     candidates = Candidates()
@@ -161,19 +163,19 @@ def multiply() -> Measurement:
         return found
 
     def add(target: str, block: tuple[int, int, int], what: str, **options: bool) -> None:
-        run = lambda kernel: matmul.launch(a, b, c, block, multiplication.GROUP, kernel, **options)  # noqa: E731
+        run = lambda kernel: matmul.launch(a, b, c, block, GROUP, kernel, **options)  # noqa: E731
         candidates.add(target, what, matmul_kernel, run, right)
 
     c.fill(np.nan)
-    for block in multiplication.BLOCKS:
+    for block in TILES:
         for target in (OURS, PEER):
             add(target, block, f"block {_by(block)}")
     add(OURS, MODES_BLOCK, f"TC, block {_by(MODES_BLOCK)}", **MODES["TC"])
     add(OURS, MODES_BLOCK, f"128 work-items a program, block {_by(MODES_BLOCK)}", **MODES["threads"])
-    times = candidates.times(multiplication.ROUNDS)
-    flops = 2 * multiplication.SIZE**3 / 1e9
+    times = candidates.times(ROUNDS)
+    flops = 2 * SIZE**3 / 1e9
     return Measurement(
-        title=f"matmul f32, {multiplication.SIZE}^3",
+        title=f"matmul f32, {SIZE}^3",
         rows=[Row(name, time, flops / time.median) for name, time in times.items()],
         unit="GFLOP/s",
         ratios=_against(times),

@@ -1,10 +1,11 @@
-"""CLBlast's SGEMM through its C interface, on the device that Triton's kernels run on."""
+"""CLBlast's products of f32 through its C interface, on the device that Triton's kernels run on."""
 
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -13,45 +14,54 @@ from triton_spirv_backend.opencl import open_device
 # Values of the enumerations in CLBlast's clblast_c.h.
 _ROW_MAJOR = 101
 _NOT_TRANSPOSED = 111
+_ONE, _ZERO = ctypes.c_float(1), ctypes.c_float(0)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL("libclblast.so.1")
 
 
 def sgemm(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], object]:
-    """Return a callable that computes C = A B and returns when C is ready.
-
-    The matrices are OpenCL buffers in the arrays' own memory, because CLBlast does not accept SVM. Creating the buffers
-    is not timed.
-    """
-    library = ctypes.CDLL("libclblast.so.1")
-    device = open_device()
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    buffers = [cl.Buffer(device.context, flags, hostbuf=array) for array in (a, b, c)]
+    """Return a callable that computes C = A B and returns when C is ready."""
     (m, k), (_, n) = a.shape, b.shape
-    size, real, handle = ctypes.c_size_t, ctypes.c_float, ctypes.c_void_p
-    queue = handle(device.queue.int_ptr)
-    matrices = [
-        (handle(buffer.int_ptr), size(0), size(array.shape[1]))
-        for buffer, array in zip(buffers, (a, b, c), strict=True)
-    ]
+    x, y, z = _buffers(a, b, c)
+    sizes = map(ctypes.c_size_t, (m, n, k))
+    layouts = _ROW_MAJOR, _NOT_TRANSPOSED, _NOT_TRANSPOSED
+    return _call("CLBlastSgemm", *layouts, *sizes, _ONE, *_at(x, k), *_at(y, n), _ZERO, *_at(z, n), keep=(x, y, z))
+
+
+def sgemv(a: np.ndarray, x: np.ndarray, y: np.ndarray) -> Callable[[], object]:
+    """Return a callable that computes y = A x and returns when y is ready."""
+    matrix, left, right = _buffers(a, x, y)
+    sizes = map(ctypes.c_size_t, a.shape)
+    parts = _at(matrix, a.shape[1]), _at(left, 1), _at(right, 1)
+    layouts = _ROW_MAJOR, _NOT_TRANSPOSED
+    return _call(
+        "CLBlastSgemv", *layouts, *sizes, _ONE, *parts[0], *parts[1], _ZERO, *parts[2], keep=(matrix, left, right)
+    )
+
+
+def _buffers(*arrays: np.ndarray) -> list[cl.Buffer]:
+    """Return OpenCL buffers in the memory of arrays, because CLBlast does not accept SVM. Making them is not timed."""
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    return [cl.Buffer(open_device().context, flags, hostbuf=array) for array in arrays]
+
+
+def _at(buffer: cl.Buffer, step: int) -> tuple[Any, ...]:
+    """Return a buffer, the offset 0, and the distance of its rows or elements, as C's arguments."""
+    return ctypes.c_void_p(buffer.int_ptr), ctypes.c_size_t(0), ctypes.c_size_t(step)
+
+
+def _call(name: str, *arguments: object, keep: object) -> Callable[[], object]:
+    """Return a callable of a function; `keep` lives as long as it."""
+    function, queue = getattr(_library(), name), open_device().queue
+    handle = ctypes.c_void_p(queue.int_ptr)
 
     def run() -> None:
-        status = library.CLBlastSgemm(
-            _ROW_MAJOR,
-            _NOT_TRANSPOSED,
-            _NOT_TRANSPOSED,
-            size(m),
-            size(n),
-            size(k),
-            real(1.0),
-            *matrices[0],
-            *matrices[1],
-            real(0.0),
-            *matrices[2],
-            ctypes.byref(queue),
-            None,
-        )
-        if status != 0:
-            raise RuntimeError(f"CLBlastSgemm failed with status {status}")
-        device.queue.finish()
+        if status := function(*arguments, ctypes.byref(handle), None):
+            raise RuntimeError(f"{name} failed with status {status}")
+        queue.finish()
 
-    run.buffers = buffers  # type: ignore[attr-defined]  # they live as long as the callable
+    run.keep = keep  # type: ignore[attr-defined]
     return run

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import first_launch
 import latency
-import multiplication
 import stages
 from measurement import Measurement
 from problem import Suite
@@ -14,10 +13,12 @@ from problem import Suite
 MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite] = {
     "launch": lambda: [latency.measure()],
     "vec_add": Suite("vec_add"),
-    "matmul": lambda: [multiplication.measure()],
+    "matmul": Suite("matmul"),
     "softmax": Suite("softmax"),
     "layer-norm": Suite("layer_norm"),
     "attention": Suite("attention"),
+    "gemv": Suite("gemv"),
+    "reductions": Suite("reductions"),
     "transpose": Suite("transpose"),
     "gather": Suite("gather"),
     "first": first_launch.measure,
