@@ -21,8 +21,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     for cache in (tools.tool, tools._path, tools._check_folder):
         cache.cache_clear()
 
-    def write(version: int = tools.LLVM_MAJOR, **scripts: str) -> None:
-        scripts = {"llc": f"echo LLVM version {version}.1.0", **scripts}
+    def write(**scripts: str) -> None:
+        scripts = {"llc": f"echo LLVM version {tools.LLVM_MAJOR}.1.0", **scripts}
         for name, script in scripts.items():
             path = tmp_path / name.replace("_", "-")
             path.write_text(f"#!/bin/sh\n{script}\n")
@@ -57,10 +57,21 @@ def test_long_messages_do_not_stop_a_program(install: Install) -> None:
         tools.mlir_to_llvm("")
 
 
-def test_another_llvm_is_refused_even_if_it_does_not_fail(install: Install) -> None:
-    install(version=21, mlir_opt="cat", mlir_translate="cat")
+@pytest.mark.parametrize("program", ["cat", "exit 1"])
+@pytest.mark.parametrize("stage", [tools.mlir_to_llvm_dialect, tools.llvm_to_spirv])
+def test_another_llvm_is_refused_whether_it_fails_or_not(
+    install: Install, stage: Callable[[str], object], program: str
+) -> None:
+    llc = f'test "$1" = --version && echo LLVM version 21.1.0 || {program}'
+    install(mlir_opt=program, llc=llc)
     with pytest.raises(ToolError, match="has LLVM 21, the lowering needs LLVM 22"):
-        tools.mlir_to_llvm("")
+        stage("; 12 bytes or more, and no module")
+
+
+def test_what_is_no_module_of_the_needed_llvm_is_refused(install: Install) -> None:
+    install(llc=f'test "$1" = --version && echo LLVM version {tools.LLVM_MAJOR}.1.0 || head -c 20 /dev/zero')
+    with pytest.raises(ToolError, match=f"did not write a SPIR-V module of LLVM {tools.LLVM_MAJOR}"):
+        tools.llvm_to_spirv("")
 
 
 def test_a_missing_program_is_named(install: Install) -> None:

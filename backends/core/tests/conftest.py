@@ -6,7 +6,7 @@ import importlib.util
 
 # Kernels for vsi are lowered by zen-compiler, a separate process, whose reference is core again. Launching all of these
 # there takes five times as long as on spirv, and tests the same code. e2e and vsi's own tests go through it.
-_BY_SPIRV = ["test_tiles.py", "test_shapes.py", "test_operations.py", "test_libdevice.py", "test_casts.py"]
+_BY_SPIRV = [f"test_{what}.py" for what in ("tiles", "shapes", "operations", "libdevice", "casts", "tuning")]
 
 
 def _backend() -> str:

@@ -18,7 +18,7 @@ from triton import __version__
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from . import checked, descriptors, specialization
+from . import checked, descriptors, specialization, tuning
 from .checked import memory as poison
 from .failure import Failure
 from .fingerprint import triton_fingerprint
@@ -186,6 +186,10 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return metadata
 
     def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:  # 3.2: none
+        # Triton calls this for a kernel that is not in its cache, before it does anything else. The compiler of a
+        # device that this process has opened starts meanwhile.
+        if (opencl := sys.modules.get(f"{__package__}.opencl")) is not None:
+            opencl.start_compilers()
         # Tiles of any size can be multiplied: no matrix instruction requires a minimum size.
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": convert_fp8e4b15}
 
@@ -204,6 +208,9 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
 
     def load_dialects(self, ctx: Any) -> None:
         """Do nothing: TTIR uses Triton's own dialects only, and later stages are not in Triton's MLIR."""
+
+
+tuning.install(ProgramBackend)
 
 
 def convert_fp8e4b15(source: Any, target: Any, rounding: Any = None, **context: Any) -> Any:
@@ -291,12 +298,7 @@ def clean_up(module: Any, metadata: dict[str, Any], *, block_pointers: bool = Fa
     """Run the passes that Triton's other backends run on TTIR, as the first stage of every backend.
 
     With `block_pointers`, Triton also rewrites them to tensors of pointers; without, that is left to the lowering.
-
-    A device that this process has opened starts its own compiler meanwhile. Triton runs stages only for a kernel that
-    is not in its cache.
     """
-    if (opencl := sys.modules.get(f"{__package__}.opencl")) is not None:
-        opencl.start_compilers()
     ones = _last_strides(module)
     if ones:
         manager = _passes(module)
@@ -403,6 +405,10 @@ def _no_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        if gc.get_freeze_count() == 0:
+            # All objects become old ones, so that the next collection of young objects does not search them either.
+            gc.freeze()
+            gc.unfreeze()
         if collects:
             gc.enable()
 

@@ -48,11 +48,13 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
         pointer: the C type of a pointer parameter of a kernel.
         utils: answers Triton's runtime about devices and binaries: get_device_properties, load_binary, unload_module.
         launcher_cls: called with Triton's source object and the metadata; returns the launcher of a compiled kernel.
+        loads_in_threads: whether several threads may load kernels at the same time.
     """
 
     pointer = "void*"
     utils: Any
     launcher_cls: Callable[[Any, Any], Any]
+    loads_in_threads = False
 
     @classmethod
     def is_active(cls) -> bool:
@@ -159,6 +161,9 @@ class OpenCLDriver(SynchronousDriver):
     Args:
         warp_size: see OpenCLUtils.
     """
+
+    # OpenCL's calls may be made by several threads, except those that set a kernel's arguments.
+    loads_in_threads = True
 
     def __init__(self, warp_size: int) -> None:
         super().__init__()

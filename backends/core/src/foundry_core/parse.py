@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 
 from xdsl.context import Context
@@ -133,25 +134,30 @@ def parse(text: str) -> ModuleOp:
     return module
 
 
-_last: tuple[str, ModuleOp] | None = None
+class _Last(threading.local):
+    """What this thread has read last: the stages of a kernel run in one thread, those of two kernels perhaps in two."""
+
+    read: tuple[str, ModuleOp] | None = None
+
+
+_last = _Last()
 
 
 def remember(text: str, module: ModuleOp) -> None:
     """Keep the module of which `text` was printed, so that `read_structured` need not parse the text again."""
-    global _last
-    _last = text, module
+    _last.read = text, module
 
 
 def read_structured(text: str) -> ModuleOp:
     """Return the module of a text in structured form, which nobody may change: the remembered one, or parse it.
 
     Reading a kernel takes longer than anything else that is done with it in Python, and every stage after `tile` reads
-    the same text. Only the last kernel is remembered.
+    the same text. Only the last kernel of a thread is remembered.
 
     Raises:
         UnsupportedOperation, LoweringError: see parse.
     """
-    last = _last
+    last = _last.read
     if last is not None and last[0] == text:
         return last[1]
     module = parse(text)

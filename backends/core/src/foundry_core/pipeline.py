@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from .mapping.tasklet.program import TaskletKernel
 
 _RECURSION = 50_000
+# How many expressions are being walked, and the limit of recursion before.
+_deep, _limit = 0, 0
+_deep_lock = threading.Lock()
 # Two barriers without anything between them mean the same as one. PoCL 6 generates wrong code for them behind a loop
 # that contains barriers: what stands between that loop and the two is executed by the wrong work-items.
 _REPEATED_BARRIER = re.compile(
@@ -165,12 +169,20 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
 @contextmanager
 def deep_expressions() -> Iterator[None]:
     """Raise Python's recursion limit in this context: unrolled loops make deep expressions, walked recursively."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _RECURSION))
+    global _deep, _limit
+    # The limit is one of all threads, and each may be compiling a kernel: the last one restores it.
+    with _deep_lock:
+        if _deep == 0:
+            _limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(_limit, _RECURSION))
+        _deep += 1
     try:
         yield
     finally:
-        sys.setrecursionlimit(before)
+        with _deep_lock:
+            _deep -= 1
+            if _deep == 0:
+                sys.setrecursionlimit(_limit)
 
 
 def to_llvm(mlir: str) -> str:

@@ -52,6 +52,8 @@ _EXTENDED = re.compile(
 # an OpenCL instruction, so we replace this prefix by "llvm." in the binary after llc. Both have the same length.
 LLVM_INTRINSIC = "xlvm."
 
+# LLVM's SPIR-V backend in the header of a module; registered in Khronos' SPIR-V-Headers, spir-v.xml.
+_LLVM_GENERATOR = 43
 # `OpCapability Int64Atomics`
 _INT64_ATOMICS = struct.pack("<II", 2 << 16 | 17, 12)
 
@@ -92,10 +94,14 @@ def _check_folder(folder: Path) -> None:
         raise ToolError(f"{folder} has {what}, the lowering needs LLVM {LLVM_MAJOR}")
 
 
-def _run(text: str | bytes, *commands: Sequence[str]) -> bytes:
+def _run(text: str | bytes, *commands: Sequence[str], shows_version: bool = False) -> bytes:
     """Pipe a text through tools and return what the last one writes.
 
     Most of a tool's time is its start, so all of them start at once, and their version is checked meanwhile.
+
+    Args:
+        shows_version: what is written, or what is made of it next, shows the version (_check_generator). It is then
+            checked here only if a tool fails, to give the reason.
 
     Raises:
         ToolError: a tool is missing, of another LLVM, or failed; says what the first one that failed printed.
@@ -113,8 +119,9 @@ def _run(text: str | bytes, *commands: Sequence[str]) -> bytes:
                 processes.append(subprocess.Popen(line, stdin=source, stdout=subprocess.PIPE, stderr=printed))
                 source.close()  # else the tool before would not notice if this one ends
                 source = processes[-1].stdout or source
-            for name, *_ in commands:
-                _check_version(name)
+            if not shows_version:
+                for name, *_ in commands:
+                    _check_version(name)
             with source:
                 written = source.read()
         except BaseException:
@@ -132,6 +139,8 @@ def _run(text: str | bytes, *commands: Sequence[str]) -> bytes:
                 what = f"{name} {' '.join(arguments)} failed with exit status {process.returncode}"
                 failed.append((not said, f"{what}:\n{said}"))
         if failed:
+            for name, *_ in commands:
+                _check_version(name)
             # One that printed nothing may have ended because the next one did not read its output.
             raise ToolError(min(failed, key=lambda failure: failure[0])[1])
     return written
@@ -146,7 +155,7 @@ def _opt(mlir: str) -> list[str]:
 
 def mlir_to_llvm(mlir: str) -> str:
     """Translate MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
-    return _run(mlir, _opt(mlir), ("mlir-translate", "--mlir-to-llvmir")).decode()
+    return _run(mlir, _opt(mlir), ("mlir-translate", "--mlir-to-llvmir"), shows_version=True).decode()
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
@@ -166,13 +175,25 @@ def llvm_to_spirv(llvm: str) -> bytes:
     # comparisons into additions with overflow, OpIAddCarry, which PoCL cannot link. The device's own compiler optimizes
     # the kernel.
     llvm, file = lines.mark(_FUNCTION.sub(lambda function: _masked(function[0]), llvm))
-    binary = _run(llvm, ("llc", f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"))
+    binary = _run(llvm, ("llc", f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"), shows_version=True)
+    _check_generator(binary)
     binary = lines.unmark(binary, file) if file else binary
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     # OpenCL allows 64-bit atomics by an extension (cl_khr_int64_base_atomics), which spirv-val does not know.
     environment = "spv1.2" if _INT64_ATOMICS in binary else "opencl2.2"
     check_spirv(binary, environment)
     return binary
+
+
+def _check_generator(binary: bytes) -> None:
+    """Check which LLVM wrote a SPIR-V module: its third word has LLVM's number and its major version.
+
+    Raises:
+        ToolError: another one than LLVM_MAJOR.
+    """
+    if binary[8:12] != struct.pack("<HH", LLVM_MAJOR, _LLVM_GENERATOR):
+        _check_version("llc")
+        raise ToolError(f"llc did not write a SPIR-V module of LLVM {LLVM_MAJOR}")
 
 
 def check_spirv(binary: bytes, environment: str) -> None:
