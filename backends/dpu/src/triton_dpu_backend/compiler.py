@@ -15,7 +15,7 @@ from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
 
-from .artifact import LOG
+from .artifact import LOG, PARTS
 from .counts import MOST_DPUS, count
 from .legalize import skipped
 
@@ -85,7 +85,7 @@ def make_structured(module: Any, metadata: dict[str, Any]) -> str:
     return structured
 
 
-def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -> str:
+def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, parts: int | None = None) -> str:
     """Run the stage mlir: the work of one tasklet, in MLIR's own dialects.
 
     The lowering estimates the length of the program. If the estimate leaves a doubt whether the program fits into IRAM,
@@ -93,6 +93,7 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -
 
     Args:
         num_tasklets: the most tasklets on a DPU. How many are used is written to the metadata.
+        parts: slices of a program; None: the lowering decides. The number is written to the metadata.
     """
     from foundry_core.mapping.tasklet.target import TaskletTarget
     from foundry_core.pipeline import to_tasklet_mlir
@@ -100,7 +101,8 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int) -
     from .artifact.reach import reach
     from .atomics import needs
 
-    dpu = TaskletTarget(most_tasklets=num_tasklets)
+    dpu = TaskletTarget(most_tasklets=num_tasklets, parts=parts)
+    metadata["most_tasklets"] = num_tasklets
     lowered, reached = to_tasklet_mlir(structured, dpu), reach(structured).facts()
     metadata["merged"], metadata["ordered"] = needs(structured)
     if metadata["merged"] or metadata["ordered"]:
@@ -136,9 +138,24 @@ def make_program(llir: str, metadata: dict[str, Any]) -> bytes:
         return program.read_bytes()
 
 
+def make_split(metadata: Any, parts: int) -> tuple[bytes, int]:
+    """Compile a kernel again, with another number of slices of a program.
+
+    Args:
+        metadata: of the compiled kernel.
+        parts: the number, at most `most_parts` of the metadata.
+
+    Returns:
+        The DPU program, and the number of its tasklets.
+    """
+    made: dict[str, Any] = {"name": metadata.name, "sites": getattr(metadata, "sites", [])}
+    mlir = make_mlir(metadata.structured, made, num_tasklets=metadata.most_tasklets, parts=parts)
+    return make_program(make_llir(mlir, made), made), made["num_tasklets"]
+
+
 def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: dict[str, str]) -> None:
-    sizes = {"num_tasklets": lowered.num_tasklets, "stack_size": lowered.stack_bytes}
-    metadata.update(sizes)
+    sizes = {"num_tasklets": lowered.num_tasklets, "stack_size": lowered.stack_bytes, PARTS: lowered.parts}
+    metadata.update(sizes, most_parts=lowered.most_parts)
     metadata["facts"] = (
         {name: str(size) for name, size in sizes.items()} | reached | ({LOG: "1"} if metadata["sites"] else {})
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import struct
 import sys
@@ -11,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,9 @@ from foundry_core import scalars
 from foundry_core.footprint import Footprints
 from foundry_core.launches import Grid, SynchronousLauncher
 from foundry_core.log import LINES_VARIABLE, Words
-from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT
+from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT, FULL_PIPELINE
 
-from . import launches
+from . import launches, slices
 from .counts import MOST_DPUS
 from .counts import count as count_of
 from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats
@@ -37,8 +39,6 @@ MRAM = "TRITON_DPU_MRAM_BYTES"
 
 # DPUs of a rank. More DPUs than this run only if the user asks for them.
 _MOST_DPUS = 64
-# So many tasklets fill a DPU's pipeline (UPMEM SDK; PrIM, arXiv 2105.03814).
-_FULL_PIPELINE = 11
 # Number of plans that a kernel keeps for later launches on the same arrays.
 _REMEMBERED = 64
 
@@ -72,6 +72,9 @@ class DpuLauncher(SynchronousLauncher[Program]):
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)
         self._tasklets = int(metadata.num_tasklets)
+        self._parts = int(metadata.parts)
+        self._most_parts = int(metadata.most_parts)
+        self._split = functools.cache(functools.partial(_compiled, metadata))
         self._asked: int | None = metadata.num_dpus
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
@@ -102,6 +105,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         programs = grid[0] * grid[1] * grid[2]
         count, reason, is_asked = self._dpus(programs)
         with _turn:
+            function, tasklets, parts = self._sliced(function, -(-programs // count), values)
             try:
                 dpus, heap, room, planned = self._ready(grid, values, count, function)
             except Inseparable as error:
@@ -114,13 +118,17 @@ class DpuLauncher(SynchronousLauncher[Program]):
                 count, reason = 1, f"because {error}"
                 dpus, heap, room, planned = self._ready(grid, values, count, function)
             if os.environ.get(VERBOSE, "0") not in ("", "0"):
-                self._explain(planned, grid, count, reason)
-            done, logs = self._run(dpus, planned, grid, values, heap, function, room)
+                self._explain(planned, grid, count, reason, tasklets, parts)
+            shares = [
+                [slices.tasklets(number * parts, tasklets) for _, number in one.programs] for one in planned.rounds
+            ]
+            done, logs = self._run(dpus, planned, grid, values, heap, function, room, shares)
         cost = LaunchCost(
             kernel=function.kernel,
             programs=programs,
             dpus=count,
-            tasklets=self._tasklets,
+            tasklets=max(map(max, shares)),
+            parts=parts,
             rounds=len(planned.rounds),
             sent_bytes=sum(sent for sent, _, _ in done),
             received_bytes=sum(received for _, received, _ in done),
@@ -130,6 +138,26 @@ class DpuLauncher(SynchronousLauncher[Program]):
         launches.note(cost)
         if self.log is not None:
             self.log.report(logs)
+
+    def _sliced(self, function: Program, programs: int, values: Sequence[Any]) -> tuple[Program, int, int]:
+        """Return the DPU program to run, its number of tasklets, and its slices of a program.
+
+        Args:
+            programs: the programs of a DPU.
+        """
+        parts = 1
+        # Where arguments share memory, a slice could read what another one has written.
+        if self._most_parts > 1 and not self._overlap(values):
+            parts = slices.parts(programs, self._tasklets, self._parts, self._most_parts)
+        if parts == self._parts:
+            return function, self._tasklets, parts
+        path, tasklets = self._split(parts)
+        return Program(path, function.kernel), tasklets, parts
+
+    def _overlap(self, values: Sequence[Any]) -> bool:
+        """Return whether two arguments are in one allocation."""
+        arrays = sorted((self._array(i, values[i]) for i in self._pointers), key=lambda array: array.low)
+        return any(one.high > other.low for one, other in pairwise(arrays))
 
     def _ready(self, grid: Grid, values: Sequence[Any], count: int, function: Program) -> tuple[Dpus, int, int, Plan]:
         """Load a program and plan its launch; return the DPUs, the address and size of their MRAM, and the plan."""
@@ -160,7 +188,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         elif outside is not None:
             count, reason = outside, f"{NUM_DPUS} in the environment"
         else:
-            full = min(self._tasklets, _FULL_PIPELINE)
+            full = min(self._tasklets, FULL_PIPELINE)
             count, reason = min(-(-programs // full), _MOST_DPUS), f"one for {full} programs, {_MOST_DPUS} at most"
         is_asked = any(number is not None for number in (self._asked, script, outside))
         return (programs, "one for each program", is_asked) if programs < count else (count, reason, is_asked)
@@ -235,16 +263,19 @@ class DpuLauncher(SynchronousLauncher[Program]):
         heap: int,
         program: Program,
         room: int,
+        tasklets: Sequence[Sequence[int]],
     ) -> tuple[list[tuple[int, int, Stats | None]], list[Words]]:
         """Run all rounds. Return for each the bytes sent and received, and what it cost; and all logs.
 
         Args:
             room: bytes of MRAM for arrays, after which the log is.
+            tasklets: for each round and DPU, the number of tasklets that run programs.
         """
         done, logs = [], list[Words]()
         try:
-            for one in planned.rounds:
-                dpus.send_each(_GRID, [_PROGRAM_FIELDS.pack(*grid, *programs, 0) for programs in one.programs])
+            for one, counts in zip(planned.rounds, tasklets, strict=True):
+                programs = zip(one.programs, counts, strict=True)
+                dpus.send_each(_GRID, [_PROGRAM_FIELDS.pack(*grid, *part, count) for part, count in programs])
                 dpus.send_each(_ARGUMENTS, self._pack(one, values, heap, dpus.count, room))
                 sent = send(dpus, one)
                 if self.log is not None:
@@ -275,14 +306,14 @@ class DpuLauncher(SynchronousLauncher[Program]):
             packed.append(self._fields.pack(*fields, *log, 0))
         return packed
 
-    def _explain(self, planned: Plan, grid: Grid, count: int, reason: str) -> None:
+    def _explain(self, planned: Plan, grid: Grid, count: int, reason: str, tasklets: int, parts: int) -> None:
         def say(text: str) -> None:
             print(f"[dpu] {text}", file=sys.stderr)
 
         rounds = len(planned.rounds)
         say(
-            f"grid {grid} on {count} DPUs ({reason}) x {self._tasklets} tasklets, "
-            f"{rounds} round{'s' if rounds > 1 else ''}"
+            f"grid {grid} on {count} DPUs ({reason}) x {tasklets} tasklets, "
+            f"{rounds} round{'s' if rounds > 1 else ''}" + (f", each program in {parts} slices" if parts > 1 else "")
         )
         for i, (placed, size) in planned.placements.items():
             region = next(region for region in planned.rounds[0].regions if i in region.arguments)
@@ -292,6 +323,22 @@ class DpuLauncher(SynchronousLauncher[Program]):
             ways = [way for way, there in (("sent", region.sent), ("received", any(region.writes))) if there]
             name = self.parameters.names[i]
             say(f"  {name}: {placed.placement}, {placed.why}; up to {size} bytes a DPU, {' and '.join(ways)}{shared}")
+
+
+def _compiled(metadata: Any, parts: int) -> tuple[Path, int]:
+    """Return the file of a DPU program with another number of slices, and its tasklets; Triton's cache keeps it."""
+    from triton.runtime.cache import get_cache_manager
+
+    key = hashlib.sha256(f"{metadata.hash} in {parts} slices".encode()).hexdigest()
+    cache = get_cache_manager(key)
+    path, note = cache.get_file(f"{metadata.name}.dpu"), cache.get_file("tasklets")
+    if path is None or note is None:
+        from .compiler import make_split
+
+        program, tasklets = make_split(metadata, parts)
+        path = cache.put(program, f"{metadata.name}.dpu")
+        note = cache.put(str(tasklets), "tasklets", binary=False)
+    return Path(path), int(Path(note).read_text())
 
 
 def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:

@@ -15,7 +15,8 @@ class LaunchCost:
         kernel: its name.
         programs: number of programs in the grid.
         dpus: number of DPUs that it ran on.
-        tasklets: number of tasklets on each DPU.
+        tasklets: number of tasklets that ran programs, on the DPU with the most.
+        parts: slices of a program, each of which one tasklet ran at a time.
         rounds: how many times the DPUs were started.
         sent_bytes, received_bytes: copied between the host and the MRAM of all DPUs.
         seconds: wall time of the launch, transfers included, on this machine.
@@ -31,6 +32,7 @@ class LaunchCost:
     programs: int
     dpus: int
     tasklets: int
+    parts: int
     rounds: int
     sent_bytes: int
     received_bytes: int

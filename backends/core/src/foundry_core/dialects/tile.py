@@ -19,7 +19,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, TensorType, UnitAttr, i1, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -144,6 +154,19 @@ class KeepOp(IRDLOperation):
     name = "tile.keep"
     traits = traits_def(OrderingEffect())
     assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class SliceOp(IRDLOperation):
+    """The number of the slice of a program that runs, from 0 (mapping/tasklet/split.py)."""
+
+    name = "tile.slice"
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[i32])
 
 
 @irdl_op_definition
@@ -559,6 +582,7 @@ Tile = Dialect(
         IndexedOp,
         RangeOp,
         PartOp,
+        SliceOp,
         PairsOp,
         PairsReturnOp,
         KeepOp,

@@ -5,3 +5,5 @@
 STACK_BYTES = 1024
 # The fact (annotation.py) that a kernel takes the log of foundry_core.log after its other arguments.
 LOG = "log"
+# The fact that a program has so many slices (foundry_core.mapping.tasklet.split).
+PARTS = "parts"

@@ -18,11 +18,12 @@ _STRUCTS = """\
     uint64_t pad;
 }} __attribute__((aligned(8))) {prefix}_input_arguments_t;
 
-/* The grid, and which of its programs this DPU runs: `count` from `first` on, in linear order, x fastest. */
+/* The grid, and which of its programs this DPU runs: `count` from `first` on, in linear order, x fastest. At most
+   `tasklets` tasklets run them; 0 stands for all. */
 typedef struct {{
     uint32_t x, y, z;
     uint32_t first, count;
-    uint32_t pad;
+    uint32_t tasklets;
 }} __attribute__((aligned(8))) {prefix}_grid_t;
 
 {checks}
@@ -60,10 +61,12 @@ _DPU_SOURCE = """\
 __host dpu_input_arguments_t DPU_INPUT_ARGUMENTS;
 __host dpu_grid_t DPU_GRID;
 
-/* Read by the kernel: the program that each tasklet is at, as x, y, z, linear; the size of the grid. */
+/* Read by the kernel: the program that each tasklet is at, as x, y, z, and which slice of it; the size of the grid. */
 uint32_t __triton_program[24][4];
 uint32_t __triton_grid[3];
 const uint32_t __triton_tasklets = NR_TASKLETS;
+
+uint32_t __triton_slice(void) {{ return __triton_program[me()][3]; }}
 
 /* Held while a part of an 8-byte word of MRAM is replaced: DMA moves whole ones. */
 MUTEX_INIT(triton_mram);

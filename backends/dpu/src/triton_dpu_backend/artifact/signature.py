@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from foundry_core.scalars import PASSED
 
+from . import PARTS
+from .annotation import facts
+
 # MRAM's address space. The other one has pointers that Triton adds for itself and that a kernel here never uses.
 MRAM = 255
 INTERNAL = 1
@@ -69,11 +72,18 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel: its name, its parameters, and the size of DPU_INPUT_ARGUMENTS in bytes with the padding."""
+    """A kernel.
+
+    Attributes:
+        name, parameters: as in the IR.
+        arguments_bytes: size of DPU_INPUT_ARGUMENTS with the padding.
+        parts: slices of a program, a power of 2. A call of the kernel runs one slice.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     arguments_bytes: int
+    parts: int
 
     @property
     def passed(self) -> tuple[Parameter, ...]:
@@ -106,7 +116,7 @@ def parse(ir: str, name: str = "") -> Kernel:
     parameters, end = _balanced(ir, found[name])
     _check_whole(ir, name, end)
     _check_dialect(ir)
-    return _kernel(name, _split(parameters))
+    return _kernel(name, _split(parameters), int(facts(ir).get(PARTS, "1")))
 
 
 def tasklets(ir: str) -> int | None:
@@ -169,14 +179,14 @@ def _split(parameters: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _kernel(name: str, written: list[str]) -> Kernel:
+def _kernel(name: str, written: list[str], parts: int) -> Kernel:
     parameters, field, offset = [], 0, 0
     for index, text in enumerate(written):
         parameter = _parameter(name, index, text, field, offset)
         parameters.append(parameter)
         if parameter.offset is not None:
             field, offset = field + 1, parameter.offset + parameter.bytes
-    return Kernel(name, tuple(parameters), _aligned(offset, _PAD) + _PAD)
+    return Kernel(name, tuple(parameters), _aligned(offset, _PAD) + _PAD, parts)
 
 
 def _parameter(kernel: str, index: int, text: str, field: int, end: int) -> Parameter:

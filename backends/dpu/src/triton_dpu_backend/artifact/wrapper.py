@@ -1,7 +1,9 @@
 """Write the entry point of a DPU program in LLVM IR: every tasklet runs the kernel for its share of the programs.
 
 The host writes the whole grid into DPU_GRID, and which of its programs, counted in linear order (x fastest), this DPU
-runs. Tasklet t runs program first + t, and every NR_TASKLETS-th program after it.
+runs. Each program has as many slices as the kernel was split into, most often one. With n tasklets, tasklet t runs the
+slices t, t + n, t + 2n, ... of all slices of these programs, one after the other. The host may ask for fewer tasklets
+than the DPU program has, so that all of them have equally much to do.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ TRIPLE = "dpu-upmem-dpurte"
 DATALAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
 
 # The part of the module that does not depend on the kernel. Program ids are read from __triton_program, one row per
-# tasklet: x, y, z, linear. All tasklets write the same values into __triton_grid, each before it reads them, so no
-# barrier is needed. If there are more tasklets than triton_args.c was compiled for, the additional ones do nothing.
+# tasklet: x, y, z, and the number of the slice. All tasklets write the same values into __triton_grid, each before it
+# reads them, so no barrier is needed. If there are more tasklets than triton_args.c was compiled for, the additional
+# ones do nothing.
 _MODULE = """\
 ; Entry point of every tasklet: runs @{name} for its share of the programs that DPU_GRID gives this DPU.
 ; Generated from the signature of @{name}; edits are lost.
@@ -34,19 +37,24 @@ declare void @{symbol}({types})
 define i32 @main() {{
 entry:
   %tasklet = call i32 @llvm.dpu.tid.i32()
-  %tasklets = load i32, i32* @__triton_tasklets, align 4
+  %built = load i32, i32* @__triton_tasklets, align 4
   %columns = load i32, i32* getelementptr inbounds ([6 x i32], [6 x i32]* @DPU_GRID, i32 0, i32 0), align 8
   %rows = load i32, i32* getelementptr inbounds ([6 x i32], [6 x i32]* @DPU_GRID, i32 0, i32 1), align 4
   %planes = load i32, i32* getelementptr inbounds ([6 x i32], [6 x i32]* @DPU_GRID, i32 0, i32 2), align 8
   %first = load i32, i32* getelementptr inbounds ([6 x i32], [6 x i32]* @DPU_GRID, i32 0, i32 3), align 4
-  %count = load i32, i32* getelementptr inbounds ([6 x i32], [6 x i32]* @DPU_GRID, i32 0, i32 4), align 8
+  %programs = load i32, i32* getelementptr inbounds ([6 x i32], [6 x i32]* @DPU_GRID, i32 0, i32 4), align 8
+  %asked = load i32, i32* getelementptr inbounds ([6 x i32], [6 x i32]* @DPU_GRID, i32 0, i32 5), align 4
+  %asked.less = add i32 %asked, -1
+  %is.fewer = icmp ult i32 %asked.less, %built
+  %tasklets = select i1 %is.fewer, i32 %asked, i32 %built
+  %count = shl i32 %programs, {shift}
   store i32 %columns, i32* getelementptr inbounds ([3 x i32], [3 x i32]* @__triton_grid, i32 0, i32 0), align 4
   store i32 %rows, i32* getelementptr inbounds ([3 x i32], [3 x i32]* @__triton_grid, i32 0, i32 1), align 4
   store i32 %planes, i32* getelementptr inbounds ([3 x i32], [3 x i32]* @__triton_grid, i32 0, i32 2), align 4
   %at.x = getelementptr inbounds [24 x [4 x i32]], [24 x [4 x i32]]* @__triton_program, i32 0, i32 %tasklet, i32 0
   %at.y = getelementptr inbounds [24 x [4 x i32]], [24 x [4 x i32]]* @__triton_program, i32 0, i32 %tasklet, i32 1
   %at.z = getelementptr inbounds [24 x [4 x i32]], [24 x [4 x i32]]* @__triton_program, i32 0, i32 %tasklet, i32 2
-  %at.linear = getelementptr inbounds [24 x [4 x i32]], [24 x [4 x i32]]* @__triton_program, i32 0, i32 %tasklet, i32 3
+  %at.slice = getelementptr inbounds [24 x [4 x i32]], [24 x [4 x i32]]* @__triton_program, i32 0, i32 %tasklet, i32 3
 {loads}
   %others = mul i32 %rows, %planes
   %is.line = icmp eq i32 %others, 1
@@ -59,7 +67,9 @@ next:
   br i1 %is.ours, label %locate, label %done
 
 locate:
-  %linear = add i32 %first, %turn
+  %turn.program = lshr i32 %turn, {shift}
+  %slice = and i32 %turn, {last}
+  %linear = add i32 %first, %turn.program
   br i1 %is.line, label %run, label %divide
 
 divide:
@@ -76,7 +86,7 @@ run:
   store i32 %x, i32* %at.x, align 4
   store i32 %y, i32* %at.y, align 4
   store i32 %z, i32* %at.z, align 4
-  store i32 %linear, i32* %at.linear, align 4
+  store i32 %slice, i32* %at.slice, align 4
   call void @{symbol}({values})
   %turn.after = add i32 %turn, %tasklets
   br label %next
@@ -101,6 +111,8 @@ def wrapper(kernel: Kernel) -> str:
     return _MODULE.format(
         name=kernel.name,
         symbol=_symbol(kernel.name),
+        shift=kernel.parts.bit_length() - 1,
+        last=kernel.parts - 1,
         datalayout=DATALAYOUT,
         triple=TRIPLE,
         fields=", ".join(fields),

@@ -144,14 +144,14 @@ class Plan:
             return False
         if not isinstance(load, tile.LoadOp) or not isinstance(sink, tile.Access):
             return True
-        read, written = _argument(load.base), _argument(sink.base)
+        read, written = argument(load.base), argument(sink.base)
         if read is not None and written is not None and read is not written:
             return False
         in_place = isinstance(sink, tile.StoreOp) and _same_elements(load, sink)
         return not (in_place and _is_straight(load.result, sink, set()))
 
 
-def _argument(pointer: SSAValue) -> SSAValue | None:
+def argument(pointer: SSAValue) -> SSAValue | None:
     """Return the kernel argument from which a scalar pointer is computed; None if unknown."""
     while isinstance(pointer.owner, tt.AddPtrOp | tt.BitcastOp):
         pointer = pointer.owner.operands[0]

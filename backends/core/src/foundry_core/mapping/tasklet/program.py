@@ -30,6 +30,7 @@ from ..base.target import Target
 from ..base.tiles import Tiles
 from .memory import StagedMemory
 from .numeric import TaskletNumeric
+from .split import Splitting
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
 
 _CONVENTIONS = Conventions(
@@ -42,6 +43,8 @@ _CONVENTIONS = Conventions(
     private_alignment=DMA_ALIGNMENT,
 )
 _SHORTEST_PIECE = 64
+# Returns the number of the slice (triton_dpu_backend.artifact.arguments).
+_SLICE = "__triton_slice"
 # Bytes of tiles kept in WRAM because they are read in rows and written in columns. 4096 leaves room for 11 tasklets.
 _TURNED = 4096
 
@@ -73,6 +76,8 @@ class TaskletKernel:
     Attributes:
         num_tasklets: tasklets of a DPU that can run the kernel at a time.
         stack_bytes: stack of each of them.
+        parts: slices of a program, each of which one tasklet runs at a time; a power of 2.
+        most_parts: the largest number of slices that `lower` can make of the kernel.
         doubtful: whether the program may be too long for IRAM although its estimate is not, and could be shorter. For a
             target with `iram_instructions` 0, `lower` makes the shorter one.
     """
@@ -80,6 +85,8 @@ class TaskletKernel:
     text: str
     num_tasklets: int
     stack_bytes: int
+    parts: int = 1
+    most_parts: int = 1
     doubtful: bool = False
 
 
@@ -91,6 +98,8 @@ def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
     room for that many tasklets, or for as many as possible. If a program would be too long for IRAM, its loops are not
     unrolled.
 
+    If the tiles leave room for too few tasklets, each program is split into slices, if the kernel allows it (split.py).
+
     Raises:
         UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
         LoweringError: the kernel's tiles need more WRAM than a DPU has.
@@ -98,7 +107,7 @@ def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
     function = kernel(module)
     _refuse_addresses(function)
     for shape in _SHAPES:
-        lowered = _fitted(function, target, shape)
+        lowered = _split(module, target, shape)
         instructions = _instructions(lowered.text)
         if instructions <= target.iram_instructions:
             doubtful = shape is not _SHAPES[-1] and 2 * instructions > target.iram_instructions
@@ -120,6 +129,46 @@ def _refuse_addresses(function: tt.FuncOp) -> None:
             )
 
 
+def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
+    """Lower the kernel with the fewest slices that leave room for enough tasklets, or with those that are asked for."""
+    most = Splitting(module).most_parts
+
+    def sliced(parts: int) -> tt.FuncOp:
+        return kernel(module if parts == 1 else Splitting(module).split(parts))
+
+    def noted(lowered: TaskletKernel, parts: int) -> TaskletKernel:
+        return replace(lowered, parts=parts, most_parts=most)
+
+    if target.parts is not None:
+        parts = min(target.parts, most)
+        return noted(_fitted(sliced(parts), target, shape), parts)
+    enough = min(target.enough_tasklets, target.most_tasklets)
+    best: TaskletKernel | None = None
+    refused: LoweringError | None = None
+    parts = 1
+    try:
+        best = noted(_fitted(sliced(1), target, shape), 1)
+    except LoweringError as error:
+        refused = error
+    while (best is None or best.num_tasklets < enough) and parts < most:
+        parts *= 2
+        # A slice whose shortest pieces leave no room for more tasklets is not worth its share of the work twice.
+        room = target.tasklets(_written(sliced(parts), _SHORTEST_PIECE, 0, shape)[1])
+        if room > (best.num_tasklets if best else 0):
+            best = noted(_fitted(sliced(parts), target, shape), parts)
+    if best is None:
+        assert refused is not None
+        raise refused
+    return best
+
+
+def _written(function: tt.FuncOp, piece: int, room: int, shape: _Shape) -> tuple[str, int]:
+    """Return the MLIR of a kernel, and the bytes of WRAM that a tasklet keeps its tiles in."""
+    tiles = TaskletTiles(TaskletPlan(function.body.block, room), piece, shape)
+    program: Mapping = TaskletProgram(function, tiles)
+    return program.write(), tiles.text.private_bytes
+
+
 def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
     """Lower the kernel with the longest pieces that leave room for enough tasklets."""
     enough = min(target.enough_tasklets, target.most_tasklets)
@@ -127,10 +176,7 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Taskle
     needed = 0
     piece, room = DMA_BYTES, _TURNED
     while piece >= _SHORTEST_PIECE and (best is None or best.num_tasklets < enough):
-        tiles = TaskletTiles(TaskletPlan(function.body.block, room), piece, shape)
-        program: Mapping = TaskletProgram(function, tiles)
-        text = program.write()
-        needed = tiles.text.private_bytes
+        text, needed = _written(function, piece, room, shape)
         tasklets = target.tasklets(needed)
         if tasklets > (best.num_tasklets if best else 0):
             best = TaskletKernel(text, tasklets, target.stack(needed, tasklets))
@@ -302,10 +348,15 @@ def _reduce(program: TaskletProgram, op: tt.ReduceOp) -> None:
     TaskletReduction(program, op).write()
 
 
+def _slice(program: Program, op: tile.SliceOp) -> Reg:
+    return program.text.call(_SLICE, [], "i32")
+
+
 class TaskletProgram(Program):
     """A kernel whose programs each run on one tasklet at a time."""
 
     statements = Program.statements | {tt.ReduceOp: _reduce}
+    scalar_values = Program.scalar_values | {tile.SliceOp: _slice}
     tiles: TaskletTiles
 
     def parameter(self, argument: SSAValue) -> str:

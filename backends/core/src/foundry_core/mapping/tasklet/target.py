@@ -8,6 +8,9 @@ from dataclasses import dataclass
 # SDK).
 DMA_BYTES = 2048
 DMA_ALIGNMENT = 8
+# So many tasklets fill a DPU's pipeline: a tasklet issues at most one instruction every 11 cycles (UPMEM SDK; PrIM,
+# arXiv 2105.03814).
+FULL_PIPELINE = 11
 
 
 @dataclass(frozen=True)
@@ -16,22 +19,23 @@ class TaskletTarget:
 
     Attributes:
         most_tasklets: tasklets to plan for. A kernel uses fewer if the programs' tiles leave no room for them.
-        enough_tasklets: tasklets that fill the pipeline: a tasklet issues at most one instruction every 11 cycles
-            (PrIM, arXiv 2105.03814).
+        enough_tasklets: tasklets that fill the pipeline.
         wram_bytes: WRAM of a DPU, in total.
         stack_bytes: the smallest stack of a tasklet; the SDK's default.
         most_stack_bytes: the largest, if the tiles leave room. Indices of many dimensions need more than the default.
         iram_instructions: instructions that a program may have (v1A).
         reserved_bytes: WRAM for the SDK's runtime, the kernel's arguments and the ids of the running programs.
+        parts: slices of each program (split.py), a power of 2; None: as many as fill the pipeline.
     """
 
     most_tasklets: int = 16
-    enough_tasklets: int = 11
+    enough_tasklets: int = FULL_PIPELINE
     wram_bytes: int = 64 << 10
     iram_instructions: int = 4096
     stack_bytes: int = 1024
     most_stack_bytes: int = 2048
     reserved_bytes: int = 4 << 10
+    parts: int | None = None
 
     def tasklets(self, private_bytes: int) -> int:
         """Return how many tasklets fit if each program keeps this many bytes of tiles in WRAM; 0 if none fits."""

@@ -1,0 +1,50 @@
+"""Choose how many tasklets run a DPU's programs, and into how many slices each program is split.
+
+A tasklet issues an instruction every 11 cycles at most, and a DPU one a cycle. So 16 programs on 14 tasklets take as
+long as 25: 14 at one instruction a cycle, then 2 in the time of 11. On 11 tasklets they take as long as 22, and as 32
+slices on 16 tasklets as long as 16.
+"""
+
+from __future__ import annotations
+
+from foundry_core.mapping.tasklet.target import FULL_PIPELINE
+
+# What a finer split must gain: each slice repeats what does not depend on the slice, such as loads of the other factor
+# of a product, and a split that the kernel was not compiled for has to be compiled.
+_ENOUGH, _GAIN = 0.95, 1.1
+
+
+def tasklets(slices: int, most: int) -> int:
+    """Return how many of `most` tasklets finish a number of equal slices first; of several, the largest number."""
+    return min(range(1, min(most, max(slices, 1)) + 1), key=lambda count: (_cycles(slices, count), -count))
+
+
+def share(slices: int, most: int) -> float:
+    """Return the share of a DPU's cycles in which it issues an instruction, with the best number of tasklets."""
+    return slices / _cycles(slices, tasklets(slices, most)) if slices else 1.0
+
+
+def parts(programs: int, most_tasklets: int, compiled: int, most_parts: int) -> int:
+    """Return the number of slices of each program.
+
+    Args:
+        programs: the programs of a DPU.
+        most_tasklets: tasklets for which there is room.
+        compiled: the number of slices that the kernel was compiled for.
+        most_parts: the largest number that the kernel allows, a power of 2.
+    """
+    now = share(programs * compiled, most_tasklets)
+    found, best = compiled, now
+    candidate = 2 * compiled
+    while best < _ENOUGH and candidate <= most_parts:
+        finer = share(programs * candidate, most_tasklets)
+        if finer > best:
+            found, best = candidate, finer
+        candidate *= 2
+    return found if best > _GAIN * now else compiled
+
+
+def _cycles(slices: int, count: int) -> int:
+    """Return the cycles, in units of a slice's instructions, that a number of tasklets takes."""
+    rounds, rest = divmod(slices, count)
+    return rounds * max(FULL_PIPELINE, count) + (max(FULL_PIPELINE, rest) if rest else 0)
