@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.checked import CheckModeError
+from foundry_core.checked import POISON, CheckModeError
 from foundry_core.checked.findings import CheckError
 from foundry_core.tensor import Tensor
 
@@ -152,3 +152,59 @@ def test_pointer_of_several_arguments_must_be_inside_of_one() -> None:
     x, y = both[:16], both[200:208]
     error = finding(copy_of_one[(1,)], Tensor(x), Tensor(y), Tensor(out), 0, BLOCK=8)
     assert (error.argument, error.lane) == ("x, y", (7,))
+
+
+@triton.jit
+def divide(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    quotient = tl.load(x + i, mask=i < n) // tl.load(y + i, mask=i < n)
+    tl.store(out + i, quotient, mask=i < n)
+
+
+@triton.jit
+def remainder(out, n, m):
+    tl.store(out, n % m)
+
+
+def test_division_by_zero_is_reported_for_elements_that_count() -> None:
+    x, y, out = np.array([8, 9, -(2**31), 7, 6], np.int32), np.ones(5, np.int32), np.zeros(5, np.int32)
+    # The elements that the mask excludes have any divisor.
+    divide[(1,)](Tensor(x), Tensor(y), Tensor(out), 5, BLOCK=16, check=True)
+    assert (out == x).all()
+    y[:] = [1, 3, -1, 0, 2]
+    error = finding(divide[(1,)], Tensor(x), Tensor(y), Tensor(out), 5, BLOCK=16)
+    assert (error.kind, error.operation, error.lane, error.line) == ("division", "division", (2,), line(divide, "//"))
+    assert error.index == -1 and "division by -1 of the smallest number" in str(error)
+    assert out.tolist()[:2] == [8, 3] and out[4] == 3
+    y[2] = 1
+    error = finding(divide[(1,)], Tensor(x), Tensor(y), Tensor(out), 5, BLOCK=16)
+    assert (error.index, error.lane, error.argument) == (0, (3,), "")
+    error = finding(remainder[(1,)], Tensor(out), 17, 0)
+    assert (error.operation, error.index, error.lane) == ("remainder", 0, ())
+
+
+@triton.jit
+def far(x, out, first, stride, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    offsets = (first + i) * stride
+    tl.store(out + i, tl.load(x + offsets, mask=i < 3))
+
+
+def test_offset_that_wraps_around_is_reported_as_it_was_meant() -> None:
+    x, out = np.zeros(8, np.int32), np.zeros(4, np.int32)
+    # 3 * 2^30 wraps around, and so does 4 * 2^30, to an element that the array has.
+    error = finding(far[(1,)], Tensor(x), Tensor(out), 2, 2**30, BLOCK=4)
+    first = error.findings[0]
+    assert (first.kind, first.index, first.lane, first.argument) == ("overflow", 2**31, (0,), "x")
+    assert "tl.int64" in str(error)
+    error = finding(far[(1,)], Tensor(x), Tensor(out), 4, 2**30, BLOCK=4)
+    assert (error.kind, error.index, error.lane) == ("overflow", 2**32, (0,))
+
+
+def test_memory_that_nobody_has_written_is_reported_where_it_is_read() -> None:
+    x, out = np.arange(40, dtype=np.float32), np.full(40, np.nan, np.float32)
+    x.view(np.uint32)[37] = POISON
+    add_one[(1,)](Tensor(x), Tensor(out), 37, BLOCK=64, check=True)
+    error = finding(add_one[(1,)], Tensor(x), Tensor(out), 40, BLOCK=64)
+    assert (error.kind, error.operation, error.index, error.lane) == ("unwritten", "load", 37, (37,))
+    assert (error.argument, error.line) == ("x", line(add_one, "tl.load"))

@@ -9,10 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..failure import Failure
-from ..log import Record, Site, tuple_text
+from ..log import Record, tuple_text
 
 # Findings that a message lists.
 _SHOWN = 8
+
+
+# What a kernel did, by the kind of a finding.
+_TITLES = {
+    "outside": "accesses memory outside of its arrays",
+    "overflow": "computes an offset that does not fit its type",
+    "unwritten": "reads memory that nobody has written",
+    "division": "divides by zero",
+}
 
 
 @dataclass(frozen=True)
@@ -20,17 +29,21 @@ class Finding:
     """One finding: the first element of a tile that did what it must not.
 
     Attributes:
-        kind: "outside" for an access outside of its array.
-        operation: what was done: "load", "store", "atomic add", ...
-        file, line: where; of inlined functions the innermost place. `where` has the calls, too.
-        where: the place as text.
+        kind: "outside" for an access outside of its array, "overflow" for an offset that does not fit its type,
+            "unwritten" for a load of memory that nobody has written, "division" for a division of integers by zero, or
+            of the smallest number by -1.
+        operation: what was done: "load", "store", "atomic add", "division", "remainder", ...
+        file, line: where; of inlined functions the innermost place.
+        where: the place as text, with the calls that lead to it.
         program: the program's ids along x, y and z.
         lane: the index of the element in the tile, one number for each dimension; empty for a scalar.
-        index: the index in the array, in elements from the pointer that was passed.
-        argument: the parameter's name; of an access that may be to several, their names with commas.
+        index: the index in the array, in elements from the pointer that was passed; of an offset that does not fit its
+            type the one that was meant, and of a division the divisor.
+        argument: the parameter's name, "" for a division; of an access that may be to several, their names with commas.
         shape, dtype: of the array; () and "" if the argument does not say.
         size: elements of the array, counted from its first to its last in memory.
         masked: whether the access has a mask.
+        around: whether the array is a view of one that has the index.
     """
 
     kind: str
@@ -46,28 +59,50 @@ class Finding:
     dtype: str
     size: int
     masked: bool
+    around: bool
 
     def __str__(self) -> str:
         lane = f", element {tuple_text(self.lane)} of the tile" if self.lane else ""
+        return f"{self.where}: program {tuple_text(self.program)}{lane}: {self._text()}"
+
+    def _text(self) -> str:
         names = self.argument.split(", ")
+        match self.kind:
+            case "division":
+                return f"{self.operation} by {self.index}" + (" of the smallest number of its type" * bool(self.index))
+            case "overflow":
+                return f"{self.operation} at {names[0]}[{self.index}], an offset that wraps around in its type"
+            case "unwritten":
+                return (
+                    f"{self.operation} of {names[0]}[{self.index}], which has the poison of memory that is not written"
+                )
         if len(names) > 1:
             array = f"none of {self.argument} is there"
         else:
             spread = " from its first to its last in memory" if math.prod(self.shape) != self.size else ""
             array = f"{self.argument} has {self.size} elements{spread} (shape {self.shape}, {self.dtype})"
-        return (
-            f"{self.where}: program {tuple_text(self.program)}{lane}: "
-            f"{self.operation} at {names[0]}[{self.index}], but {array}"
-        )
+        return f"{self.operation} at {names[0]}[{self.index}], but {array}"
 
     @property
     def remedy(self) -> str:
         """What to change in the kernel, or in the launch."""
+        match self.kind:
+            case "division":
+                return (
+                    "divide where the divisor is not zero: x // tl.where(y != 0, y, 1), or assert it before the launch"
+                )
+            case "overflow":
+                return "compute the offset in 64 bits: tl.program_id(0).to(tl.int64) * BLOCK"
+            case "unwritten":
+                return "write the array before the launch, such as by numpy.zeros, or mask the load"
+        view = "; or pass the array that this is a view of, if the kernel may reach it" * self.around
         if self.masked:
-            return "the mask lets this element through: compare offsets with the array's size, as in mask=offsets < n"
-        if not self.lane or self.operation == "atomic cas":
-            return "execute it only if the offset is inside of the array, as in if offset < n:"
-        return "mask it: mask=offsets < n, where n is the number of elements"
+            what = "the mask lets this element through: compare offsets with the array's size, as in mask=offsets < n"
+        elif not self.lane or self.operation == "atomic cas":
+            what = "execute it only if the offset is inside of the array, as in if offset < n:"
+        else:
+            what = "mask it: mask=offsets < n, where n is the number of elements"
+        return what + view
 
 
 class CheckError(Failure, RuntimeError):
@@ -91,7 +126,7 @@ class CheckError(Failure, RuntimeError):
         if count > len(lines):
             lines.append(f"and {count - len(lines)} more")
         super().__init__(
-            f"kernel {kernel} accesses memory outside of its arrays",
+            f"kernel {kernel} {_TITLES[first.kind]}",
             why="\n".join(lines),
             next=first.remedy,
         )
@@ -119,28 +154,40 @@ def handle(
 
 
 def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any]) -> Finding:
-    from .extents import extent
-
-    site: Site = record.site
-    numbers = site.arguments
-    array = getattr(arguments[numbers[0]], "base", arguments[numbers[0]])
-    shape = tuple(getattr(array, "shape", ()))
-    dtype = str(getattr(array, "dtype", ""))
-    _, bytes = extent(array)
-    element = array.element_size() if hasattr(array, "element_size") else 1
-    masked, _, operation = site.text.partition(" ")
+    site = record.site
+    masked, text = site.text.split(" ", 1) if site.kind == "outside" else ("", site.text)
+    shape, dtype, size, around = _array([arguments[number] for number in site.arguments[:1]], record.signed)
     return Finding(
         kind=site.kind,
-        operation=operation,
+        operation=text,
         file=site.places[0][0] if site.places else "",
         line=site.places[0][1] if site.places else 0,
         where=site.where(),
         program=record.program,
         lane=site.index(record.element),
         index=record.signed,
-        argument=", ".join(names[number] for number in numbers),
+        argument=", ".join(names[number] for number in site.arguments),
         shape=shape,
         dtype=dtype,
-        size=math.ceil(bytes / element),
+        size=size,
         masked=masked == "masked",
+        around=around,
     )
+
+
+def _array(found: Sequence[Any], index: int) -> tuple[tuple[int, ...], str, int, bool]:
+    """Return an array's shape, type and number of elements, and whether it is a view of one that has an index."""
+    from .extents import extent
+
+    if not found:
+        return (), "", 0, False
+    (argument,) = found
+    array = getattr(argument, "base", argument)
+    element = array.element_size() if hasattr(array, "element_size") else 1
+    around = False
+    if hasattr(array, "untyped_storage"):
+        storage = array.untyped_storage()
+        place = array.data_ptr() + index * element - storage.data_ptr()
+        around = 0 <= place < storage.nbytes()
+    shape = tuple(getattr(array, "shape", ()))
+    return shape, str(getattr(array, "dtype", "")), extent(array)[1] // element, around

@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FixedBitwidthType,
     FunctionType,
+    IntegerType,
     TensorType,
     i1,
     i64,
@@ -35,16 +36,20 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile, tt, ttg
-from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp
+from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtSIOp, SelectOp, TruncIOp
 from ..errors import source_lines, unsupported
 from ..front.offsets import splat_constant
 from ..front.writes import Sources
 from ..log import Site
+from ..ops.elementwise import is_elementwise
+from . import POISON
 
-_ULT = 6
+_EQ, _NE, _ULT = 0, 1, 6
 # Operations that move the elements of a tile: an index moves as the pointer does.
-_MOVES = (tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp)
+_MOVES = (tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp)
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
+_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
+_SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
 _ACCESSES = (tt.LoadOp, tt.StoreOp, *_ATOMICS)
 
 
@@ -66,11 +71,16 @@ class _Checks:
         self._extents: dict[int, tuple[SSAValue, SSAValue]] = {}
         self._limits: dict[tuple[int, int], tuple[SSAValue, SSAValue]] = {}
         self._indices: dict[SSAValue, SSAValue | None] = {}
+        self._exacts: dict[SSAValue, SSAValue] = {}
+        self._exact_indices: dict[SSAValue, SSAValue | None] = {}
 
     def add(self) -> None:
         accesses = [op for op in self._function.body.walk() if isinstance(op, _ACCESSES)]
         origins = {op: self._sources.origins([op.ptr]) for op in accesses}
         self._add_arguments()
+        for op in list(self._function.body.walk()):
+            if isinstance(op, _DIVISIONS):
+                self._division(op)
         for op in accesses:
             candidates, unknown = origins[op]
             if not unknown:
@@ -155,6 +165,57 @@ class _Checks:
     def _argument(self, number: int) -> SSAValue:
         return self._function.body.blocks[0].args[number]
 
+    def _exact(self, value: SSAValue) -> SSAValue:
+        """Return an integer as an i64, computed without wrapping around; the value itself if nothing computes it."""
+        if value not in self._exacts:
+            self._exacts[value] = self._find_exact(value)
+        return self._exacts[value]
+
+    def _find_exact(self, value: SSAValue) -> SSAValue:
+        op, wide = value.owner, _alike(value.type, i64)
+        match op:
+            case ExtSIOp() | TruncIOp():
+                return self._exact(op.input)
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp():
+                parts = self._exact(op.lhs), self._exact(op.rhs)
+                if parts == (op.lhs, op.rhs):
+                    return value
+                return _behind(value).insert(type(op)(*parts)).results[0]
+            case _ if isinstance(op, _MOVES):
+                source = self._exact(op.operands[0])
+                return value if source is op.operands[0] else _moved(op, source, wide)
+            case ConstantOp():
+                return value if value.type == wide else _behind(value).insert(ConstantOp(_words(op), wide)).result
+        return _widened(value, _behind(value))
+
+    def _exact_index(self, pointer: SSAValue) -> SSAValue | None:
+        """Return what `_index` returns, from offsets that do not wrap around."""
+        if pointer not in self._exact_indices:
+            self._exact_indices[pointer] = self._find_exact_index(pointer)
+        return self._exact_indices[pointer]
+
+    def _find_exact_index(self, pointer: SSAValue) -> SSAValue | None:
+        op, here = pointer.owner, _behind(pointer)
+        match op:
+            case _ if isinstance(op, _MOVES):
+                source, index = self._exact_index(op.operands[0]), self._indices[op.operands[0]]
+                return (
+                    self._indices[pointer]
+                    if source is index or source is None
+                    else _moved(op, source, _alike(pointer.type, i64))
+                )
+            case tt.AddPtrOp() if _narrow(op.offset):
+                before, step = self._exact_index(op.ptr), self._exact(op.offset)
+                return step if before is None else here.insert(arith.AddiOp(before, step)).result
+            case tt.AddPtrOp():
+                before, index = self._exact_index(op.ptr), self._indices[op.ptr]
+                if before is index or before is None:
+                    return self._indices[pointer]
+                return here.insert(arith.AddiOp(before, _widened(op.offset, here))).result
+            case tt.BitcastOp() if op.src in self._indices:
+                return self._exact_index(op.src)
+        return self._indices[pointer]
+
     # Accesses.
 
     def _access(self, op: Operation, candidates: Sequence[int]) -> None:
@@ -162,6 +223,7 @@ class _Checks:
         here = Builder(InsertPoint.before(op))
         condition = _alike(pointer.type, i1)
         wide = _alike(pointer.type, i64)
+        mask = _mask(op)
         inside: SSAValue | None = None
         first: SSAValue | None = None
         for argument in candidates:
@@ -174,41 +236,72 @@ class _Checks:
             inside = ok if inside is None else here.insert(arith.OrIOp(inside, ok)).result
             first = index if first is None else first
         assert inside is not None and first is not None
-        mask = getattr(op, "mask", None)
-        # Triton gives every atomic operation a mask.
-        if mask is not None and splat_constant(mask) == 1:
-            mask = None
-        checked = inside
-        if mask is not None:
-            ones = here.insert(ConstantOp([1], condition)).result
-            unset = here.insert(arith.XOrIOp(mask, ones)).result
-            checked = here.insert(arith.OrIOp(unset, inside)).result
-        passed = self._check(op, checked, first, candidates, masked=mask is not None)
+        report = _Report(self._sites, op, candidates)
+        passed: list[SSAValue] = []
+        must = inside
+        exact = self._exact_index(pointer) if len(candidates) == 1 else None
+        if exact is not None and exact is not self._indices[pointer]:
+            equal = here.insert(CmpiOp(_EQ, exact, first)).result
+            passed.append(report.check("overflow", _what(op), here, _unless(mask, equal, here), exact))
+            # One finding for each element.
+            must = here.insert(arith.OrIOp(inside, _inverted(equal, here))).result
+            inside = here.insert(arith.AndIOp(inside, equal)).result
+        text = f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
+        passed.append(report.check("outside", text, here, _unless(mask, must, here), first))
+        allowed = passed[0]
+        for each in passed[1:]:
+            allowed = here.insert(arith.AndIOp(allowed, each)).result
         # A scalar's result is that it is inside. A tile without a finding needs no mask for each element.
-        whole = passed
+        whole = allowed
         if isinstance(condition, TensorType):
-            whole = here.insert(arith.OrIOp(_spread(passed, condition, here), inside)).result
+            whole = here.insert(arith.OrIOp(_spread(allowed, condition, here), inside)).result
         if mask is not None:
             whole = here.insert(arith.AndIOp(mask, whole)).result
-        self._guard(op, whole, passed)
+        made = self._guard(op, whole, allowed)
+        if isinstance(made, tt.LoadOp):
+            self._check_loaded(made, report, whole, first)
 
-    def _check(
-        self, op: Operation, condition: SSAValue, index: SSAValue, candidates: Sequence[int], *, masked: bool
-    ) -> SSAValue:
-        """Write a check before an operation; return whether all elements passed."""
-        check = tile.CheckOp(len(self._sites), condition, ends=False, value=index)
-        check.location = op.location
-        Builder(InsertPoint.before(op)).insert(check)
-        shape = tuple(condition.type.get_shape()) if isinstance(condition.type, TensorType) else ()
-        places = tuple((line.filename.data, line.line.data) for line in source_lines(op.location))
-        text = "masked" if masked else "unmasked"
-        self._sites.append(
-            Site("outside", f"{text} {_what(op)}", places, "i64", shape, signed=True, arguments=tuple(candidates))
-        )
-        return check.result
+    @staticmethod
+    def _check_loaded(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:
+        """Check that what is loaded is not poison: the contents of memory that nobody has written."""
+        element = load.result.type.element_type if isinstance(load.result.type, TensorType) else load.result.type
+        if not isinstance(element, FixedBitwidthType) or element.bitwidth not in (32, 64):
+            return
+        here = Builder(InsertPoint.after(load))
+        bits: SSAValue = load.result
+        type = _alike(bits.type, IntegerType(element.bitwidth))
+        if bits.type != type:
+            bits = here.insert(BitcastOp(bits, type)).result
+        word = POISON | POISON << 32 if element.bitwidth == 64 else POISON
+        written = here.insert(CmpiOp(_NE, bits, here.insert(ConstantOp([word], type)).result)).result
+        report.check("unwritten", "load", here, _unless(mask, written, here), index)
 
-    def _guard(self, op: Operation, mask: SSAValue, passed: SSAValue) -> None:
-        """Give an access a mask; one that cannot have any is executed if all its elements passed."""
+    # Divisions.
+
+    def _division(self, op: Operation) -> None:
+        """Check a division of integers where its result counts."""
+        lhs, rhs = op.operands
+        known = splat_constant(rhs)
+        signed = isinstance(op, arith.DivSIOp | arith.RemSIOp)
+        if _bits(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
+            return
+        sinks = _sinks(op.results[0])
+        report = _Report(self._sites, op, ())
+        text = "division" if isinstance(op, arith.DivSIOp | arith.DivUIOp) else "remainder"
+        for before, mask in [(op, None)] if sinks is None else sinks:
+            here = Builder(InsertPoint.before(before))
+            zero = here.insert(ConstantOp([0], rhs.type)).result
+            ok = here.insert(CmpiOp(_NE, rhs, zero)).result
+            if signed:
+                lowest = here.insert(ConstantOp([1 << _bits(rhs) - 1], rhs.type)).result
+                minus = here.insert(ConstantOp.integer(-1, rhs.type)).result
+                above = here.insert(CmpiOp(_NE, lhs, lowest)).result
+                other = here.insert(CmpiOp(_NE, rhs, minus)).result
+                ok = here.insert(arith.AndIOp(ok, here.insert(arith.OrIOp(above, other)).result)).result
+            report.check("division", text, here, _unless(mask, ok, here), _widened(rhs, here))
+
+    def _guard(self, op: Operation, mask: SSAValue, passed: SSAValue) -> Operation | None:
+        """Give an access a mask, and return it; one that cannot have any is executed if all its elements passed."""
         match op:
             case tt.LoadOp():
                 others = [op.other] if op.other is not None else []
@@ -228,12 +321,13 @@ class _Checks:
                 )
             case _:
                 self._put_under(op, passed)
-                return
+                return None
         made.attributes |= op.attributes
         made.location = op.location
         for old, new in zip(op.results, made.results, strict=True):
             new.name_hint = old.name_hint
         Rewriter.replace_op(op, made)
+        return made
 
     @staticmethod
     def _put_under(op: Operation, passed: SSAValue) -> None:
@@ -250,6 +344,125 @@ class _Checks:
         made = here.insert(scf.IfOp(passed, types, Region(inner), Region(otherwise)))
         made.location = op.location
         Rewriter.replace_op(op, [], list(made.results))
+
+
+class _Report:
+    """Writes the checks of one operation.
+
+    Args:
+        sites: the kernel's; those of the checks are added.
+        op: the operation, whose place findings name.
+        arguments: the numbers of the arguments that it is about.
+    """
+
+    def __init__(self, sites: list[Site], op: Operation, arguments: Sequence[int]) -> None:
+        self._sites = sites
+        self._location = op.location
+        self._places = tuple((line.filename.data, line.line.data) for line in source_lines(op.location))
+        self._arguments = tuple(arguments)
+
+    def check(self, kind: str, text: str, here: Builder, condition: SSAValue, value: SSAValue) -> SSAValue:
+        """Write a check; return whether all elements passed."""
+        check = tile.CheckOp(len(self._sites), condition, ends=False, value=value)
+        check.location = self._location
+        here.insert(check)
+        shape = tuple(condition.type.get_shape()) if isinstance(condition.type, TensorType) else ()
+        site = Site(kind, text, self._places, "i64", shape, signed=True, arguments=self._arguments)
+        self._sites.append(site)
+        return check.result
+
+
+def _mask(op: Operation) -> SSAValue | None:
+    """Return the mask of an access; None if it is set everywhere. Triton gives every atomic operation one."""
+    mask: SSAValue | None = getattr(op, "mask", None)
+    return None if mask is None or splat_constant(mask) in (1, -1) else mask
+
+
+def _unless(mask: SSAValue | None, ok: SSAValue, here: Builder) -> SSAValue:
+    """Return a condition that holds where the mask is not set, too."""
+    return ok if mask is None else here.insert(arith.OrIOp(_inverted(mask, here), ok)).result
+
+
+def _inverted(condition: SSAValue, here: Builder) -> SSAValue:
+    ones = here.insert(ConstantOp([1], condition.type)).result
+    return here.insert(arith.XOrIOp(condition, ones)).result
+
+
+def _moved(op: Operation, source: SSAValue, type: Attribute) -> SSAValue:
+    """Write what moves elements for another source, behind the operation."""
+    made = op.create(operands=[source], result_types=[type], properties=op.properties, attributes=op.attributes)
+    return _behind(op.results[0]).insert(made).results[0]
+
+
+def _narrow(offset: SSAValue) -> bool:
+    """Return whether an offset is computed by sums or products in fewer than 64 bits."""
+    pending, seen = [offset], set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if value in seen or not isinstance(op, (*_SUMS, *_MOVES, ExtSIOp, TruncIOp)):
+            continue
+        seen.add(value)
+        if isinstance(op, (*_SUMS, TruncIOp)) and _bits(value) < 64:
+            return True
+        pending += op.operands
+    return False
+
+
+def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
+    """Return the operations at which elements of a tile count, each with the mask of those that do.
+
+    Returns:
+        None if an operation may need all elements.
+    """
+    found: list[tuple[Operation, SSAValue | None]] = []
+    pending, seen = [value], set[SSAValue]()
+    mask_type = _alike(value.type, i1)
+    while pending:
+        current = pending.pop()
+        for use in list(current.uses):
+            user = use.operation
+            mask = getattr(user, "mask", None)
+            if (
+                isinstance(user, _ACCESSES)
+                and mask is not None
+                and use.index < len(user.operands)
+                and mask is not current
+            ):
+                if isinstance(user, tt.LoadOp) and current is user.other:
+                    return None
+                found.append((user, mask))
+            elif isinstance(user, SelectOp) and current is not user.operands[0] and user.operands[0].type == mask_type:
+                chosen = user.operands[0]
+                if use.index == 2:
+                    chosen = _inverted(chosen, Builder(InsertPoint.before(user)))
+                found.append((user, chosen))
+            elif isinstance(user, tt.AddPtrOp) or is_elementwise(user):
+                if user.results[0] not in seen:
+                    seen.add(user.results[0])
+                    pending.append(user.results[0])
+            else:
+                return None
+    return found or None
+
+
+def _combines(op: Operation) -> bool:
+    """Return whether an operation is in a region that is not control flow."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, tt.FuncOp):
+        if not around.name.startswith("scf."):
+            return True
+        around = around.parent_op()
+    return False
+
+
+def _words(op: ConstantOp) -> list[int]:
+    return [number % (1 << 64) for number in op.integers]
+
+
+def _bits(value: SSAValue) -> int:
+    type = value.type.element_type if isinstance(value.type, TensorType) else value.type
+    return type.width.data if isinstance(type, IntegerType) else 64
 
 
 def _is_pointer(value: SSAValue) -> bool:

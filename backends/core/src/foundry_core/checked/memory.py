@@ -17,11 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..tensor import Storage
+from . import POISON
 
-# Repeated in each aligned 32-bit word of poisoned memory. Its halves differ, so that an array of 16-bit numbers that
-# are all alike is not taken for poison. Each half is a quiet NaN as f16 and bf16, and so is the word as f32 and two of
-# them as f64. As an int32 it is 2147155949, which is far outside of an array if it is an index.
-POISON = 0x7FFAFFED
 _BYTES = np.frombuffer(POISON.to_bytes(4, sys.byteorder), np.uint8)
 
 
