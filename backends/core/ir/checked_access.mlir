@@ -1,16 +1,21 @@
-// In the checked mode a kernel takes an array's first byte and size after its arguments. An access without a mask gets
-// one, and the pointer that a branch chooses is compared with the argument by its address.
+// In the checked mode a kernel takes an array's first byte and size after its arguments, and of an array that it writes a
+// shadow. An access without a mask gets one, and the pointer that a branch chooses is compared with the argument by its
+// address.
 
-// CHECKED: tt.func public @k(%x: !tt.ptr<f32>, %c: i1, %{{.*}}: i64, %{{.*}}: i64)
+// CHECKED: tt.func public @k(%x: !tt.ptr<f32>, %c: i1, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !tt.ptr<i64>, %{{.*}}: i64)
 // CHECKED: [[INDEX:%[0-9]+]] = arith.extsi {{.*}} tensor<8xi64>
 // CHECKED: [[INSIDE:%[0-9]+]] = arith.cmpi ult, {{.*}} tensor<8xi64>
 // CHECKED: [[ALL:%[0-9]+]] = tile.check 0 : i32 of [[INSIDE]] with [[INDEX]] as tensor<8xi64> : tensor<8xi1>
 // CHECKED: [[SPLAT:%[0-9]+]] = tt.splat [[ALL]]
 // CHECKED: [[MASK:%[0-9]+]] = arith.ori [[SPLAT]], [[INSIDE]]
-// CHECKED: tile.load %x{{.*}} where [[MASK]] :
+// CHECKED: %v = tile.load %x{{.*}} where [[MASK]] :
+// CHECKED: arith.bitcast %v : tensor<8xf32> to tensor<8xi32>
+// CHECKED: tile.check 1 : i32 of {{.*}} with [[INDEX]] as tensor<8xi64> : tensor<8xi1>
 // CHECKED: tile.distance %q from %x
-// CHECKED: tile.check 1 : i32 of {{.*}} : i1
-// CHECKED: tile.store {{.*}} where
+// CHECKED: [[PASSED:%[0-9]+]] = tile.check 2 : i32 of {{.*}} : i1
+// CHECKED: tile.store {{.*}} where [[PASSED]] :
+// CHECKED: tile.atomic exch {{.*}} : i64 at !tt.ptr<i64>
+// CHECKED: tile.check 3
 
 module {
   tt.func public @k(%x: !tt.ptr<f32>, %c: i1) {

@@ -14,6 +14,7 @@ from foundry_core.checked import POISON, CheckModeError
 from foundry_core.checked.findings import CheckError
 from foundry_core.tensor import Tensor
 
+BACKEND = triton.runtime.driver.active.get_current_target().backend
 GUARD = 64
 
 
@@ -208,3 +209,42 @@ def test_memory_that_nobody_has_written_is_reported_where_it_is_read() -> None:
     error = finding(add_one[(1,)], Tensor(x), Tensor(out), 40, BLOCK=64)
     assert (error.kind, error.operation, error.index, error.lane) == ("unwritten", "load", 37, (37,))
     assert (error.argument, error.line) == ("x", line(add_one, "tl.load"))
+
+
+@triton.jit
+def store_to_same(out, value, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
+    program = tl.program_id(0) + 2 * tl.program_id(1)
+    i = tl.arange(0, BLOCK)
+    tl.store(out + program * SHIFT + i, value + i + program * SHIFT)
+    tl.store(out + program * SHIFT + BLOCK, program)
+
+
+@pytest.mark.skipif(BACKEND == "dpu", reason="DPUs share no memory: what two programs write is not compared")
+def test_programs_that_write_different_values_to_one_place_are_reported() -> None:
+    out = np.zeros(80, np.int64)
+    store_to_same[(2, 2)](Tensor(out), 5, SHIFT=17, BLOCK=16, check=True)
+    # The values that overlap are equal, except the last one of each program.
+    error = finding(store_to_same[(2, 2)], Tensor(out), 5, SHIFT=15, BLOCK=16)
+    assert (error.kind, error.operation, error.argument) == ("conflict", "store", "out")
+    pairs = {(each.index, frozenset([each.program, each.other])) for each in error.findings}
+    programs = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)]
+    assert pairs == {(15 * n + 16, frozenset(programs[n : n + 2])) for n in range(3)}
+
+
+@triton.jit
+def add_by_address(address, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(address).to(tl.pointer_type(tl.float32))
+    tl.store(out + i, tl.load(x + i) + 1)
+
+
+@pytest.mark.skipif(BACKEND != "spirv", reason="the other devices cannot follow, or do not have, addresses of the host")
+def test_address_from_memory_is_not_checked_and_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    addresses = np.array([x.ctypes.data], np.int64)
+    for _ in range(2):
+        add_by_address[(1,)](Tensor(addresses), Tensor(out), BLOCK=4, check=True)
+    assert (out == x + 1).all()
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "this load is not checked: its address is made of a number or comes from memory" in said
+    assert f":{line(add_by_address, 'tl.load(x + i)')}:" in said

@@ -10,6 +10,7 @@ import numpy as np
 from .descriptors import decomposed, expanded, is_descriptor
 from .failure import Failure
 from .overlap import overlaps, strides_overlap
+from .scalars import element
 from .tensor import Tensor
 
 
@@ -29,6 +30,7 @@ class Parameters:
         written: the numbers of the passed arguments that the kernel may store through; None means any of them.
         extents: whether the kernel checks its accesses. Then it takes two more numbers for each pointer, after all
             others: the extent of its array (foundry_core.checked.extents).
+        shadows: whether it takes, after them, a shadow and its size for each pointer that it may store through.
 
     Attributes:
         types: Triton's names of the types, in the order in which the kernel takes the arguments.
@@ -41,7 +43,13 @@ class Parameters:
     """
 
     def __init__(
-        self, source: Any, kernel: str, written: Collection[int] | None = None, *, extents: bool = False
+        self,
+        source: Any,
+        kernel: str,
+        written: Collection[int] | None = None,
+        *,
+        extents: bool = False,
+        shadows: bool = False,
     ) -> None:
         constants = getattr(source, "constants", {})
         self._kernel = kernel
@@ -68,6 +76,9 @@ class Parameters:
         self._extents = list(self.pointers) if extents else []
         self.names += [self.names[i] for i in self._extents for _ in range(2)]
         self.types += ["i64"] * (2 * len(self._extents))
+        self._shadows = self._written if shadows else []
+        self.names += [self.names[i] for i in self._shadows for _ in range(2)]
+        self.types += ["*i64", "i64"] * len(self._shadows)
 
     def positions(self) -> list[int] | None:
         """Return where the passed arguments are in those of a launch; None if some are parts of one."""
@@ -105,6 +116,10 @@ class Parameters:
             from .checked.extents import extent
 
             picked += [number for i in self._extents for number in extent(picked[i])]
+        for i in self._shadows:
+            from .checked.extents import shadow
+
+            picked += shadow(picked[i], element(self.types[i]).bytes)
         return picked
 
     def _parts(self, path: tuple[int, ...], value: Any) -> list[Any]:

@@ -413,8 +413,12 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def make_tile(module: Any, metadata: dict[str, Any]) -> str:
-    """Run the stage tile: return structured form, and set the metadata that Triton's runtime needs for every kernel."""
+def make_tile(module: Any, metadata: dict[str, Any], *, shared: bool = True) -> str:
+    """Run the stage tile: return structured form, and set the metadata that Triton's runtime needs for every kernel.
+
+    Args:
+        shared: whether all programs share one memory.
+    """
     # The lowering is imported at its first use, so that a kernel from Triton's cache does not load it.
     with _no_collection():
         from .pipeline import read_kernel
@@ -422,7 +426,7 @@ def make_tile(module: Any, metadata: dict[str, Any]) -> str:
     metadata["name"] = kernel_name(module)
     metadata["shared"] = 0
     ttir = str(module)
-    found = read_kernel(ttir, check=bool(metadata.get("check")))
+    found = read_kernel(ttir, check=bool(metadata.get("check")), shared=shared)
     metadata["written"] = found.written
     metadata["sites"] = [asdict(site) for site in found.sites]
     metadata["addresses"] = uses_addresses(ttir)

@@ -6,9 +6,10 @@ This module does not import Triton, which imports all plugins: a plugin's launch
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from .arguments import Parameters
 from .failure import Failure
@@ -41,12 +42,19 @@ class SynchronousLauncher(Generic[Function]):
     Attributes:
         log: what the kernel prints and asserts; None if it takes no log.
         addresses: whether it makes pointers of numbers.
+        shared: whether all programs of a launch share one memory.
     """
 
+    shared: ClassVar[bool] = True
+
     def __init__(self, src: Any, metadata: Any) -> None:
+        self._noted = False
         # What findings do; "" without checks.
         self._check: str = getattr(metadata, "check", "")
-        self.parameters = Parameters(src, metadata.name, metadata.written, extents=bool(self._check))
+        checks = bool(self._check)
+        self.parameters = Parameters(
+            src, metadata.name, metadata.written, extents=checks, shadows=checks and self.shared
+        )
         sites = getattr(metadata, "sites", [])
         self._kernel = metadata.name
         self.log = Log(metadata.name, sites) if sites else None
@@ -71,11 +79,13 @@ class SynchronousLauncher(Generic[Function]):
             enter_hook(launch_metadata)
         if 0 not in grid:
             picked = self.parameters.pick(arguments)
+            if self._check and not self._noted:
+                self._say_notes()
             watch = self._watch(grid, arguments, picked) if self._check else None
             try:
                 self.launch(grid, function, picked)
             except FoundRecords as found:
-                self._handle(found, picked)
+                self._handle(found, picked, grid)
             if watch is not None:
                 watch.finish()
         if exit_hook is not None:
@@ -100,10 +110,16 @@ class SynchronousLauncher(Generic[Function]):
         shown = " x ".join(map(str, sides))
         raise GridError(f"kernel {self._kernel} is launched on a grid of {shown} programs", why=why)
 
-    def _handle(self, found: FoundRecords, arguments: Sequence[Any]) -> None:
+    def _say_notes(self) -> None:
+        """Say once what the checked mode does not check in this kernel."""
+        self._noted = True
+        for note in self.log.notes if self.log is not None else []:
+            print(f"checked mode: kernel {self._kernel}: {note}", file=sys.stderr)
+
+    def _handle(self, found: FoundRecords, arguments: Sequence[Any], grid: Grid) -> None:
         from .checked.findings import handle
 
-        handle(self._kernel, found.records, found.count, self.parameters.names, arguments, self._check)
+        handle(self._kernel, found.records, found.count, self.parameters.names, arguments, grid, self._check)
 
     def _watch(self, grid: Grid, arguments: Sequence[Any], picked: Sequence[Any]) -> Watch:
         from .checked.arrays import Launch, Watch

@@ -54,6 +54,10 @@ _SHOWN = 8
 _WORD = 8
 
 
+# The kind of a site that writes nothing: a note to the user on what the checked mode does not check.
+NOTE = "note"
+
+
 class LogError(Failure):
     """The environment asks for a log that cannot be."""
 
@@ -193,6 +197,11 @@ class Log:
                 why=f"it is the number of printed values that a launch keeps, 0 to {(1 << 26) - 1}",
             )
         self._lines = int(text)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the checked mode does not check in this kernel, with the places."""
+        return [f"{site.where()}: {site.text}" for site in self._sites if site.kind == NOTE]
 
     @property
     def bytes(self) -> int:

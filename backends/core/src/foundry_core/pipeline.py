@@ -86,11 +86,12 @@ def to_structured(ttir: str) -> str:
     return read_kernel(ttir).text
 
 
-def read_kernel(ttir: str, *, check: bool = False) -> Structured:
+def read_kernel(ttir: str, *, check: bool = False, shared: bool = True) -> Structured:
     """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
 
     Args:
         check: whether the kernel checks its accesses (foundry_core.checked).
+        shared: whether all programs share one memory; only then what several of them write is compared.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -99,7 +100,7 @@ def read_kernel(ttir: str, *, check: bool = False) -> Structured:
         module = inline(parse(ttir))
         stored = written(module)
         sites = replace_prints(module)
-        instrument = functools.partial(_instrument, sites=sites) if check else None
+        instrument = functools.partial(_instrument, sites=sites, shadowed=stored if shared else []) if check else None
         end_failed_programs(kernel(structure(module, instrument)))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
@@ -111,10 +112,10 @@ def read_kernel(ttir: str, *, check: bool = False) -> Structured:
     return Structured(printed, stored, sites)
 
 
-def _instrument(function: tt.FuncOp, sites: list[Site]) -> None:
+def _instrument(function: tt.FuncOp, sites: list[Site], shadowed: list[int]) -> None:
     from .checked.instrument import instrument
 
-    instrument(function, sites)
+    instrument(function, sites, shadowed)
 
 
 def written_arguments(ttir: str) -> list[int] | None:

@@ -69,6 +69,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
         metadata: of the compiled kernel: its name, its options and its structured form.
     """
 
+    shared = False
+
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)
         self._tasklets = int(metadata.num_tasklets)

@@ -36,3 +36,14 @@ def extent(tensor: Any) -> tuple[int, int]:
     ends = [(extent - 1) * stride * size for extent, stride in zip(shape, strides, strict=True)]
     low = sum(end for end in ends if end < 0)
     return low, sum(end for end in ends if end > 0) - low + size
+
+
+def shadow(tensor: Any, size: int) -> list[Any]:
+    """Return an empty shadow of an array, a word for each element, and the number of words.
+
+    Args:
+        size: bytes of an element, as the kernel sees it.
+    """
+    low, bytes = extent(tensor)
+    words = bytes // size if low != _LOW else 0
+    return [Tensor(np.zeros(max(words, 1), np.int64)), words]

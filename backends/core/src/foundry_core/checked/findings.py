@@ -21,6 +21,7 @@ _TITLES = {
     "overflow": "computes an offset that does not fit its type",
     "unwritten": "reads memory that nobody has written",
     "division": "divides by zero",
+    "conflict": "writes different values to one place in several programs",
 }
 
 
@@ -31,7 +32,7 @@ class Finding:
     Attributes:
         kind: "outside" for an access outside of its array, "overflow" for an offset that does not fit its type,
             "unwritten" for a load of memory that nobody has written, "division" for a division of integers by zero, or
-            of the smallest number by -1.
+            of the smallest number by -1, "conflict" for a store of another value than the one of another program.
         operation: what was done: "load", "store", "atomic add", "division", "remainder", ...
         file, line: where; of inlined functions the innermost place.
         where: the place as text, with the calls that lead to it.
@@ -44,6 +45,7 @@ class Finding:
         size: elements of the array, counted from its first to its last in memory.
         masked: whether the access has a mask.
         around: whether the array is a view of one that has the index.
+        other: of a conflict, the ids of the program that stored before.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Finding:
     size: int
     masked: bool
     around: bool
+    other: tuple[int, int, int] | None = None
 
     def __str__(self) -> str:
         lane = f", element {tuple_text(self.lane)} of the tile" if self.lane else ""
@@ -76,6 +79,9 @@ class Finding:
                 return (
                     f"{self.operation} of {names[0]}[{self.index}], which has the poison of memory that is not written"
                 )
+            case "conflict":
+                assert self.other is not None
+                return f"store to {names[0]}[{self.index}], where program {tuple_text(self.other)} stored another value"
         if len(names) > 1:
             array = f"none of {self.argument} is there"
         else:
@@ -95,6 +101,8 @@ class Finding:
                 return "compute the offset in 64 bits: tl.program_id(0).to(tl.int64) * BLOCK"
             case "unwritten":
                 return "write the array before the launch, such as by numpy.zeros, or mask the load"
+            case "conflict":
+                return "let each program write its own elements, or use an atomic operation such as tl.atomic_add"
         view = "; or pass the array that this is a view of, if the kernel may reach it" * self.around
         if self.masked:
             what = "the mask lets this element through: compare offsets with the array's size, as in mask=offsets < n"
@@ -133,7 +141,13 @@ class CheckError(Failure, RuntimeError):
 
 
 def handle(
-    kernel: str, records: Sequence[Record], count: int, names: Sequence[str], arguments: Sequence[Any], mode: str
+    kernel: str,
+    records: Sequence[Record],
+    count: int,
+    names: Sequence[str],
+    arguments: Sequence[Any],
+    grid: tuple[int, int, int],
+    mode: str,
 ) -> None:
     """Do with the findings of a launch what the mode says.
 
@@ -142,21 +156,25 @@ def handle(
         count: how many there are, also without a record.
         names: of the parameters, by the number of the argument.
         arguments: those that were passed to the kernel.
+        grid: programs along x, y and z.
         mode: "raise" or "report".
 
     Raises:
         CheckError: the mode is "raise".
     """
-    error = CheckError(kernel, [_finding(record, names, arguments) for record in records], count)
+    error = CheckError(kernel, [_finding(record, names, arguments, grid) for record in records], count)
     if mode == "raise":
         raise error
     print(error, file=sys.stderr, flush=True)
 
 
-def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any]) -> Finding:
-    site = record.site
+def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any], grid: tuple[int, int, int]) -> Finding:
+    site, index, other = record.site, record.signed, None
+    if site.kind == "conflict":
+        number, index = (record.value >> 32) - 1, record.value & (1 << 32) - 1
+        other = number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
     masked, text = site.text.split(" ", 1) if site.kind == "outside" else ("", site.text)
-    shape, dtype, size, around = _array([arguments[number] for number in site.arguments[:1]], record.signed)
+    shape, dtype, size, around = _array([arguments[number] for number in site.arguments[:1]], index)
     return Finding(
         kind=site.kind,
         operation=text,
@@ -165,13 +183,14 @@ def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any]) -> 
         where=site.where(),
         program=record.program,
         lane=site.index(record.element),
-        index=record.signed,
+        index=index,
         argument=", ".join(names[number] for number in site.arguments),
         shape=shape,
         dtype=dtype,
         size=size,
         masked=masked == "masked",
         around=around,
+        other=other,
     )
 
 

@@ -13,6 +13,9 @@ is the difference of two addresses. If it may come from several arguments, it mu
 The extents are arguments that are appended to the kernel's: for each pointer the first byte that belongs to its array
 and the array's size, both in bytes, the first relative to the pointer (`extents.py`).
 
+An array that the kernel writes has a shadow where programs share memory: a word for each element, with the program that
+stored to it and a hash of the value. Each store exchanges the word, and compares it with the one before.
+
 The pass works on TTIR and on TTGIR: what it writes has the layout of the pointers.
 """
 
@@ -27,20 +30,23 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FixedBitwidthType,
     FunctionType,
+    IntegerAttr,
     IntegerType,
+    StringAttr,
     TensorType,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile, tt, ttg
-from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtSIOp, SelectOp, TruncIOp
+from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from ..errors import source_lines, unsupported
 from ..front.offsets import splat_constant
 from ..front.writes import Sources
-from ..log import Site
+from ..log import NOTE, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
 
@@ -49,28 +55,37 @@ _EQ, _NE, _ULT = 0, 1, 6
 _MOVES = (tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp)
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
 _DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
+_ORDERING = (tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
 _SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
 _ACCESSES = (tt.LoadOp, tt.StoreOp, *_ATOMICS)
 
 
-def instrument(function: tt.FuncOp, sites: list[Site]) -> None:
+def instrument(function: tt.FuncOp, sites: list[Site], shadowed: Sequence[int]) -> None:
     """Add checks to a kernel, in place, and their sites to those that the kernel has.
+
+    Args:
+        shadowed: the numbers of the arguments that get a shadow: those that the kernel may write, or none where
+            programs share no memory.
 
     Raises:
         UnsupportedOperation: an access has a form that cannot be checked.
     """
-    _Checks(function, sites).add()
+    _Checks(function, sites, shadowed).add()
 
 
 class _Checks:
-    def __init__(self, function: tt.FuncOp, sites: list[Site]) -> None:
+    def __init__(self, function: tt.FuncOp, sites: list[Site], shadowed: Sequence[int]) -> None:
         self._function = function
         self._sites = sites
+        self._shadowed = shadowed
+        # The shadows, and their elements.
+        self._shadows: dict[int, tuple[SSAValue, SSAValue]] = {}
         self._sources = Sources(function)
         self._pointers = [argument for argument in function.body.blocks[0].args if _is_pointer(argument)]
         self._extents: dict[int, tuple[SSAValue, SSAValue]] = {}
         self._limits: dict[tuple[int, int], tuple[SSAValue, SSAValue]] = {}
         self._indices: dict[SSAValue, SSAValue | None] = {}
+        self._number: SSAValue | None = None
         self._exacts: dict[SSAValue, SSAValue] = {}
         self._exact_indices: dict[SSAValue, SSAValue | None] = {}
 
@@ -81,15 +96,29 @@ class _Checks:
         for op in list(self._function.body.walk()):
             if isinstance(op, _DIVISIONS):
                 self._division(op)
+        # Where programs order each other, one may overwrite what another one wrote.
+        ordering = next((op for op in accesses if isinstance(op, _ORDERING) or _exchanges(op)), None)
+        if ordering is not None and self._shadows:
+            self._note(ordering, "programs may order each other here, so what several of them write is not compared")
+            self._shadows.clear()
         for op in accesses:
             candidates, unknown = origins[op]
-            if not unknown:
+            if unknown:
+                self._note(op, f"this {_what(op)} is not checked: its address is made of a number or comes from memory")
+            else:
                 self._access(op, candidates)
+
+    def _note(self, op: Operation, text: str) -> None:
+        """Note what is not checked, for a person. It is a check that passes: a kernel with sites takes a log."""
+        here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
+        passes = here.insert(ConstantOp.integer(1, i1)).result
+        here.insert(tile.CheckOp(len(self._sites), passes, ends=False))
+        self._sites.append(Site(NOTE, text, _places(op)))
 
     # The extents of the arguments.
 
     def _add_arguments(self) -> None:
-        """Append the arguments with the extents, two for each pointer, in the order of the pointers."""
+        """Append arguments: the extents, two for each pointer in their order, and the shadows with their sizes."""
         function = self._function
         block = function.body.blocks[0]
         for pointer in self._pointers:
@@ -97,14 +126,15 @@ class _Checks:
                 block.insert_arg(i64, len(block.args)),
                 block.insert_arg(i64, len(block.args)),
             )
-        more = 2 * len(self._pointers)
-        type = function.function_type
-        function.properties["function_type"] = FunctionType.from_lists(
-            [*type.inputs.data, *[i64] * more], type.outputs.data
-        )
+        for number in self._shadowed:
+            shadow = block.insert_arg(tt.PointerType(i64, IntegerAttr(1, 32)), len(block.args))
+            self._shadows[number] = shadow, block.insert_arg(i64, len(block.args))
+        outputs = function.function_type.outputs.data
+        types = [argument.type for argument in block.args]
+        function.properties["function_type"] = FunctionType.from_lists(types, outputs)
         if function.arg_attrs is not None:
-            attributes = [*function.arg_attrs.data, *[DictionaryAttr({})] * more]
-            function.properties["arg_attrs"] = ArrayAttr(attributes)
+            more = [DictionaryAttr({})] * (len(block.args) - len(function.arg_attrs.data))
+            function.properties["arg_attrs"] = ArrayAttr([*function.arg_attrs.data, *more])
 
     def _limit(self, argument: int, size: int) -> tuple[SSAValue, SSAValue]:
         """Return the first index of an array and its number of elements, for elements of `size` bytes; both i64."""
@@ -260,6 +290,8 @@ class _Checks:
         made = self._guard(op, whole, allowed)
         if isinstance(made, tt.LoadOp):
             self._check_loaded(made, report, whole, first)
+        if isinstance(made, tt.StoreOp) and len(candidates) == 1 and candidates[0] in self._shadows:
+            self._check_stored(made, report, whole, first, candidates[0])
 
     @staticmethod
     def _check_loaded(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:
@@ -275,6 +307,62 @@ class _Checks:
         word = POISON | POISON << 32 if element.bitwidth == 64 else POISON
         written = here.insert(CmpiOp(_NE, bits, here.insert(ConstantOp([word], type)).result)).result
         report.check("unwritten", "load", here, _unless(mask, written, here), index)
+
+    def _check_stored(self, store: tt.StoreOp, report: _Report, mask: SSAValue, index: SSAValue, argument: int) -> None:
+        """Check that no other program of the launch stores another value to the same element.
+
+        An element's word in the shadow has the number of the program that stored last, from 1, and a hash of the value.
+        """
+        element = store.value.type.element_type if isinstance(store.value.type, TensorType) else store.value.type
+        if not isinstance(element, FixedBitwidthType):
+            return
+        here = Builder(InsertPoint.after(store))
+        wide = index.type
+        shadow, size = self._shadows[argument]
+        low, _ = (_spread(limit, wide, here) for limit in self._limit(argument, _size(store.ptr)))
+        place = here.insert(arith.SubiOp(index, low)).result
+        there = here.insert(CmpiOp(_ULT, place, _spread(size, wide, here))).result
+        mask = here.insert(arith.AndIOp(mask, there)).result
+        base = _spread(shadow, _alike(wide, shadow.type), here)
+        pointer = here.insert(tt.AddPtrOp(base, place)).result
+        program = _spread(self._program(), wide, here)
+        word = here.insert(arith.OrIOp(program, _hashed(store.value, element.bitwidth, wide, here))).result
+        kind = {"kind": StringAttr("exch")}
+        exchange = tt.AtomicRMWOp.create(operands=[pointer, word, mask], result_types=[wide], properties=kind)
+        exchange.location = store.location
+        old = here.insert(exchange).results[0]
+
+        def constant(number: int) -> SSAValue:
+            return here.insert(ConstantOp.integer(number, wide)).result
+
+        # The first store, one by the same program, or one of the same value.
+        different = here.insert(arith.XOrIOp(old, word)).result
+        value = here.insert(arith.AndIOp(different, constant((1 << 32) - 1))).result
+        owner = here.insert(arith.ShRUIOp(different, constant(32))).result
+        ok = here.insert(CmpiOp(_EQ, old, constant(0))).result
+        for part in (owner, value):
+            same = here.insert(CmpiOp(_EQ, part, constant(0))).result
+            ok = here.insert(arith.OrIOp(ok, same)).result
+        other = here.insert(arith.AndIOp(old, constant(-1 << 32))).result
+        found = here.insert(arith.OrIOp(other, here.insert(arith.AndIOp(index, constant((1 << 32) - 1))).result)).result
+        report.check("conflict", "store", here, _unless(mask, ok, here), found)
+
+    def _program(self) -> SSAValue:
+        """Return the number of the program in its grid, from 1, in the upper half of an i64."""
+        if self._number is None:
+            here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
+
+            def of(kind: type[Operation], axis: int) -> SSAValue:
+                op = kind.create(properties={"axis": IntegerAttr(axis, 32)}, result_types=[i32])
+                return here.insert(ExtSIOp(here.insert(op).results[0], i64)).result
+
+            x, y, z = (of(tt.GetProgramIdOp, axis) for axis in range(3))
+            for axis, further in ((1, y), (0, x)):
+                z = here.insert(arith.MuliOp(z, of(tt.GetNumProgramsOp, axis))).result
+                z = here.insert(arith.AddiOp(z, further)).result
+            first = here.insert(arith.AddiOp(z, here.insert(ConstantOp.integer(1, i64)).result)).result
+            self._number = here.insert(arith.ShLIOp(first, here.insert(ConstantOp.integer(32, i64)).result)).result
+        return self._number
 
     # Divisions.
 
@@ -358,7 +446,7 @@ class _Report:
     def __init__(self, sites: list[Site], op: Operation, arguments: Sequence[int]) -> None:
         self._sites = sites
         self._location = op.location
-        self._places = tuple((line.filename.data, line.line.data) for line in source_lines(op.location))
+        self._places = _places(op)
         self._arguments = tuple(arguments)
 
     def check(self, kind: str, text: str, here: Builder, condition: SSAValue, value: SSAValue) -> SSAValue:
@@ -370,6 +458,26 @@ class _Report:
         site = Site(kind, text, self._places, "i64", shape, signed=True, arguments=self._arguments)
         self._sites.append(site)
         return check.result
+
+
+def _places(op: Operation) -> tuple[tuple[str, int], ...]:
+    return tuple((line.filename.data, line.line.data) for line in source_lines(op.location))
+
+
+def _exchanges(op: Operation) -> bool:
+    return isinstance(op, tt.AtomicRMWOp) and op.kind.data == "exch"
+
+
+def _hashed(value: SSAValue, bits: int, wide: Attribute, here: Builder) -> SSAValue:
+    """Return the lower 32 bits of an i64: the bits of a value, or a hash of them if there are more."""
+    integer = _alike(wide, IntegerType(bits))
+    if value.type != integer:
+        value = here.insert(BitcastOp(value, integer)).result
+    if bits < 64:
+        return here.insert(ExtUIOp(value, wide)).result
+    # The factor is the golden ratio's fraction times 2^64, as in Fibonacci hashing (Knuth, volume 3, section 6.4).
+    factor, half = (here.insert(ConstantOp.integer(number, wide)).result for number in (0x9E3779B97F4A7C15, 32))
+    return here.insert(arith.ShRUIOp(here.insert(arith.MuliOp(value, factor)).result, half)).result
 
 
 def _mask(op: Operation) -> SSAValue | None:
