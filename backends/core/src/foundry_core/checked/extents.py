@@ -39,11 +39,13 @@ def extent(tensor: Any) -> tuple[int, int]:
 
 
 def shadow(tensor: Any, size: int) -> list[Any]:
-    """Return an empty shadow of an array, a word for each element, and the number of words.
+    """Return an empty shadow of an array where the array is, a word for each element, and the number of words.
 
     Args:
         size: bytes of an element, as the kernel sees it.
     """
     low, bytes = extent(tensor)
     words = bytes // size if low != _LOW else 0
-    return [Tensor(np.zeros(max(words, 1), np.int64)), words]
+    shape = (max(words, 1),)
+    on_device = getattr(getattr(tensor, "base", tensor), "zeros", None)
+    return [on_device(shape, np.int64) if on_device is not None else Tensor(np.zeros(shape, np.int64)), words]
