@@ -76,7 +76,7 @@ class Parameters:
         self._extents = list(self.pointers) if extents else []
         self.names += [self.names[i] for i in self._extents for _ in range(2)]
         self.types += ["i64"] * (2 * len(self._extents))
-        self._shadows = self._written if shadows else []
+        self._shadows = self.written if shadows else []
         self.names += [self.names[i] for i in self._shadows for _ in range(2)]
         self.types += ["*i64", "i64"] * len(self._shadows)
 

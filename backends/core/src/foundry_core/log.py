@@ -201,7 +201,7 @@ class Log:
     @property
     def notes(self) -> list[str]:
         """What the checked mode does not check in this kernel, with the places."""
-        return [f"{site.where()}: {site.text}" for site in self._sites if site.kind == NOTE]
+        return [f"{site.where()}: {site.text}" for site in self.sites if site.kind == NOTE]
 
     @property
     def bytes(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..checked import POISON
 from ..checked import memory as poison
 from ..scalars import FP8
 from ..tensor import Device as Place
@@ -80,7 +81,7 @@ class DeviceTensor(Tensor):
         super().__init__(np.ndarray(shape, element, memory), kind)
         self._note_place()
         if poison.is_installed():
-            self._fill(poison.POISON)
+            self._fill(POISON)
 
     def _note_place(self) -> None:
         # For launches: the address, and whether no two elements share memory because there are no gaps.
