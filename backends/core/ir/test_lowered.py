@@ -93,6 +93,39 @@ def test_a_dpu_has_a_function_of_its_own_for_every_one_of_a_library(row: Row) ->
     assert f'llvm.call @"__foundry_{row.opencl}_f32"' in to_tasklet_mlir(text).text.replace("  ", " ")
 
 
+PRODUCT = """module { tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %o: !tt.ptr<f32>) {
+  %c0 = arith.constant 0 : i64
+  %c1 = arith.constant 1 : i64
+  %c64 = arith.constant 64 : i64
+  %zero = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
+  %rows = tile.affine %c64
+  %columns = tile.affine %c1
+  %a = tile.load %p[%c0, %rows, %columns] : !tt.ptr<f32> -> tensor<64x64xf32>
+  %b = tile.load %q[%c0, %rows, %columns] : !tt.ptr<f32> -> tensor<64x64xf32>
+  %c = tt.dot %a, %b, %zero : tensor<64x64xf32> * tensor<64x64xf32> -> tensor<64x64xf32>
+  tile.store %c to %o[%c0, %rows, %columns] : tensor<64x64xf32> to !tt.ptr<f32>
+  tt.return } }"""
+
+
+@pytest.mark.parametrize(
+    ("described", "columns"),
+    [
+        (WorkItemTarget(16), 2),
+        (WorkItemTarget(32, llvm_intrinsics=True), 2),
+        (WorkItemTarget(64, llvm_intrinsics=True, vector_registers=32), 4),
+    ],
+)
+def test_the_sums_of_a_product_fit_the_registers_that_a_device_has(described: WorkItemTarget, columns: int) -> None:
+    text = to_mlir(PRODUCT, described)
+    # Registers that a step along K carries, for each height of a register tile: 64 rows are 9 times 6, and twice 5.
+    sums = [carried.count(" = ") for carried in re.findall(r"iter_args\((.*?)\) ->", text)]
+    assert sums == [6 * columns, 5 * columns]
+    # Besides the sums, a step needs a row of b and one element of a.
+    assert max(sums) + columns + 1 <= described.vector_registers
+    # LLVM keeps a vector of 64 bytes in one register only if a function takes one.
+    assert ("whole.v16f32" in text) == (described.vector_bytes == 64)
+
+
 def test_no_operation_and_no_symbol_is_in_two_rows() -> None:
     assert len(ELEMENTWISE) == len(ROWS)
     assert len(SYMBOLS) == sum(2 * len(row.libdevice) + len(row.symbols) for row in ROWS)

@@ -5,6 +5,7 @@ CI runs these tests for each kind of x86-64 processor that PoCL's library suppor
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,17 @@ def test_every_function_of_the_library_is_right_on_this_processor(type: str, tmp
             )
         except AssertionError as wrong:
             raise AssertionError(f"{name}: {wrong}") from wrong
+
+
+# PoCL's names of its libraries, and the bytes and the number of the vector registers of these processors.
+REGISTERS = {"sse2": (16, 16), "avx2": (32, 16), "avx512": (64, 32)}
+
+
+def test_kernels_are_compiled_for_the_registers_of_the_processor_that_pocl_compiles_for(device: opencl.Device) -> None:
+    target = opencl.work_item_target(device.cl)
+    chosen = os.environ.get("POCL_KERNELLIB_NAME")
+    expected = [REGISTERS[chosen]] if chosen else REGISTERS.values()
+    assert (target.vector_bytes, target.vector_registers) in expected
 
 
 @triton.jit

@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -127,10 +127,25 @@ def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None
 
 
 # By the end of PoCL's CL_DEVICE_VERSION, such as "PoCL HSTR: cpu-x86_64-pc-linux-gnu-haswell": the processors that
-# PoCL's library is compiled for, and the widest vectors that C passes in registers on them (System V ABI of x86-64,
-# section 3.2.3).
+# PoCL's library is compiled for, the widest vectors that C passes in registers on them (System V ABI of x86-64,
+# section 3.2.3), and the number of vector registers.
 _POCL = "Portable Computing Language"
-_PASSED_BY_POCL = {"skylake-avx512": 64, "haswell": 32, "bdver1": 32, "ivybridge": 32, "sandybridge": 32}
+
+
+class Processor(NamedTuple):
+    """Vector registers: the bytes of one, and their number. The default is what any x86-64 processor has."""
+
+    vector_bytes: int = 16
+    registers: int = 16
+
+
+_PROCESSORS = {
+    "skylake-avx512": Processor(64, 32),
+    "haswell": Processor(32),
+    "bdver1": Processor(32),
+    "ivybridge": Processor(32),
+    "sandybridge": Processor(32),
+}
 
 
 def is_pocl(device: cl.Device) -> bool:
@@ -153,10 +168,26 @@ def call_bytes(device: cl.Device) -> int:
 
     With wider vectors, PoCL's functions return wrong numbers, unrelated to the arguments.
     """
-    if not is_pocl(device):
-        return WIDEST_VECTOR
-    found = [width for name, width in _PASSED_BY_POCL.items() if device.version.strip().endswith(f"-gnu-{name}")]
-    return found[0] if found else WorkItemTarget.call_bytes
+    return processor(device).vector_bytes if is_pocl(device) else WIDEST_VECTOR
+
+
+def processor(device: cl.Device) -> Processor:
+    """Return the kind of processor that PoCL compiles kernels for."""
+    version = device.version.strip()
+    return next((known for name, known in _PROCESSORS.items() if version.endswith(f"-gnu-{name}")), Processor())
+
+
+def work_item_target(device: cl.Device) -> WorkItemTarget:
+    """Return what the mapping to work-items must know."""
+    vector_bytes = 4 * device.native_vector_width_float
+    registers = WorkItemTarget.vector_registers
+    if is_pocl(device):
+        # PoCL reports the vectors of the machine even if it compiles kernels for a lesser processor.
+        vector_bytes = min(vector_bytes, processor(device).vector_bytes)
+        registers = processor(device).registers
+    # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
+    intrinsics = is_pocl(device) and has_fma(device)
+    return WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(device)), vector_registers=registers)
 
 
 _not_started: list[cl.Context] = []

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from foundry_core.driver import OpenCLDriver
 from foundry_core.launches import Grid, SynchronousLauncher
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.opencl import Device, DeviceError, Launcher, Memory, call_bytes, find, has_fma, is_gpu, is_pocl
+from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find, is_gpu, work_item_target
 from triton.backends.compiler import GPUTarget
 
 from . import simt
@@ -128,7 +128,4 @@ class SpirvDriver(OpenCLDriver):
             return target(WorkItemTarget())
         if is_simt(opened):
             return simt.target(open_device().simt_target())
-        vector_bytes = 4 * opened.native_vector_width_float
-        # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
-        intrinsics = is_pocl(opened) and has_fma(opened)
-        return target(WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(opened))))
+        return target(work_item_target(opened))

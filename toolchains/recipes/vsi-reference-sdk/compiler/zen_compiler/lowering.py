@@ -69,16 +69,19 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None, check: bool = False
         ToolError: one of LLVM's tools refused what it was given.
     """
     read = read_kernel(ttir, check=check)
-    vector_bytes = _vector_bytes()
+    vector_bytes, registers = _vectors()
     with deep_expressions():
         function = kernel(read_structured(read.text))
         program: _Commanded
         if threads > 1:
-            group = WorkGroupTarget(vector_bytes, llvm_intrinsics=True, work_items=threads)
+            group = WorkGroupTarget(vector_bytes, llvm_intrinsics=True, vector_registers=registers, work_items=threads)
             program = _WorkGroup(function, workgroup.tiles(function, group))
         else:
-            program = _WorkItem(function, workitem.tiles(function, WorkItemTarget(vector_bytes, llvm_intrinsics=True)))
+            item = WorkItemTarget(vector_bytes, llvm_intrinsics=True, vector_registers=registers)
+            program = _WorkItem(function, workitem.tiles(function, item))
         program.bridge = bridge
+        # The tensor core reads rows and columns with one stride each.
+        program.tiles.panels = bridge is None
         mlir = program.write()
     return Lowered(
         to_spirv(to_llvm(mlir)),
@@ -177,7 +180,7 @@ def _word(command: bytes, place: int) -> int:
     return int.from_bytes(command[place : place + 4], "little", signed=True)
 
 
-def _vector_bytes() -> int:
-    """The width of this machine's vector registers: PoCL, the device of the reference SDK, runs on it."""
+def _vectors() -> tuple[int, int]:
+    """The width and number of this machine's vector registers: PoCL, the device of the reference SDK, runs on it."""
     flags = Path("/proc/cpuinfo").read_text().split()
-    return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
+    return (64, 32) if "avx512f" in flags else (32 if "avx2" in flags else 16, 16)

@@ -16,6 +16,8 @@ class Buffer:
 
     Attributes:
         order: dimensions from the slowest to the fastest in memory.
+        panel: columns of a panel, or 0. A tile (M, N) with panels is row-major in each panel, and the panels follow
+            each other: what a product reads at a time is then contiguous, and maps to all sets of a cache.
         space: the type of pointers to the tile: private memory, or memory that the work-items of a program share.
     """
 
@@ -24,13 +26,16 @@ class Buffer:
     extents: tuple[int, ...]
     order: tuple[int, ...]
     space: str = PRIVATE
+    panel: int = 0
 
     @property
     def stored_as(self) -> str:
         return "i8" if self.elem == "i1" else self.elem
 
     def stride(self, dimension: int) -> int:
-        """Return the distance in elements between neighbours along a dimension."""
+        """Return the distance in elements between neighbours along a dimension, within a panel."""
+        if self.panel:
+            return self.panel if dimension == 0 else 1
         behind = self.order[self.order.index(dimension) + 1 :]
         return math.prod(self.extents[d] for d in behind)
 
@@ -43,12 +48,24 @@ class Buffers:
         self._space = space
 
     def allocate(
-        self, elem: str, extents: tuple[int, ...], order: tuple[int, ...] | None = None, space: str = PRIVATE
+        self,
+        elem: str,
+        extents: tuple[int, ...],
+        order: tuple[int, ...] | None = None,
+        space: str = PRIVATE,
+        panel: int = 0,
     ) -> Buffer:
         """Allocate a buffer, row-major by default; `elem` is a register type."""
         stored = "i8" if elem == "i1" else elem
         make = self.text.private if space == PRIVATE else self.text.local
-        return Buffer(make(stored, math.prod(extents)), elem, extents, order or tuple(range(len(extents))), space)
+        name = make(stored, math.prod(extents))
+        return Buffer(name, elem, extents, order or tuple(range(len(extents))), space, panel)
+
+    def panel(self, buffer: Buffer, column: Reg) -> Buffer:
+        """Return the panel of a buffer whose first column is given, as a row-major buffer."""
+        start = self._space.times(column, self.text.integer(buffer.extents[0]))
+        name = self.text.address(buffer.name, start, buffer.stored_as, buffer.space)
+        return replace(buffer, name=name, extents=(buffer.extents[0], buffer.panel), panel=0)
 
     def slice(self, buffer: Buffer, first: Reg) -> Buffer:
         """Return the part of a buffer at an index of its first dimension, which must be the slowest in memory."""
@@ -60,6 +77,11 @@ class Buffers:
     def offset(self, buffer: Buffer, index: Sequence[Reg]) -> Reg:
         """Return the offset of an element from the start of a buffer, in elements."""
         total = self.text.integer(0)
+        if buffer.panel:
+            t, (row, column), width = self.text, index, self.text.integer(buffer.panel)
+            number = t.binary("arith.divui", column, width)
+            total = self._space.times(number, t.integer(buffer.extents[0] * buffer.panel))
+            index = row, t.binary("arith.remui", column, width)
         for dimension, i in enumerate(index):
             total = self._space.plus(total, self._space.times(i, self.text.integer(buffer.stride(dimension))))
         return total

@@ -29,7 +29,8 @@ class Around:
 
     Attributes:
         first, modulus: in the integer type in which the sum wraps around.
-        remainder: first rem modulus, an index.
+        remainder, limit: first rem modulus, and the modulus, as indices.
+        plain: an i1; true if first is not negative, and no element wraps as an integer.
         whole: an i1; true if no element wraps, neither at the modulus nor as an integer.
     """
 
@@ -37,6 +38,8 @@ class Around:
     modulus: Reg
     stride: Reg
     remainder: Reg
+    limit: Reg
+    plain: Reg
     whole: Reg
 
 
@@ -70,10 +73,12 @@ class Memory:
         extent = self._extent_of(use.operation, axis.result)
         last = t.binary("arith.addi", remainder, t.integer(extent, elem))
         # As an unsigned number, a negative `first` is beyond the end as well. Otherwise `last` does not overflow.
-        before_end = t.compare("ult", first, t.integer((1 << (bits - 1)) - extent, elem))
-        whole = t.binary("arith.andi", before_end, t.compare("sle", last, modulus))
+        plain = t.compare("ult", first, t.integer((1 << (bits - 1)) - extent, elem))
+        whole = t.binary("arith.andi", plain, t.compare("sle", last, modulus))
         stride = self._tiles.index(axis.stride)
-        self._around[axis.result] = Around(first, modulus, stride, t.to_index(remainder), whole)
+        self._around[axis.result] = Around(
+            first, modulus, stride, t.to_index(remainder), t.to_index(modulus), plain, whole
+        )
 
     @staticmethod
     def _extent_of(user: Operation, axis: SSAValue) -> int:
@@ -88,9 +93,12 @@ class Memory:
                 return self._space.times(i, self._tiles.index(op.stride))
             case tile.WrappedOp():
                 around = self._around[axis]
-                choice = t.choose(around.whole)
+                if axis in point.inside:
+                    return self._space.times(self._space.plus(around.remainder, i), around.stride)
+                place, once = self._wrapped_once(around, i, 1)
+                choice = t.choose(once)
                 with choice.then():
-                    choice.result(self._space.plus(around.remainder, i))
+                    choice.result(place)
                 with choice.otherwise():
                     wide = WIDTHS[around.first.elem] > WIDTHS[t.index]
                     by = t.cast("arith.extsi" if wide else "arith.trunci", i, around.first.elem)
@@ -101,6 +109,38 @@ class Memory:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
                 return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1), memo))
         raise AssertionError(axis)
+
+    def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:
+        """Return first + i with the modulus subtracted at most once, and whether that is the remainder in all lanes."""
+        t = self._text
+        total = self._space.plus(around.remainder, i)
+        place = t.select(t.compare("sge", total, around.limit), t.binary("arith.subi", total, around.limit), total)
+        end = self._space.plus(place, t.integer(lanes))
+        return place, t.binary("arith.andi", around.plain, t.compare("sle", end, around.limit))
+
+    def whole(self, op: tile.LoadOp, lane: int) -> tuple[list[Reg], frozenset[SSAValue]] | None:
+        """Return when all elements of a load exist and no axis of it wraps around, if it is contiguous along a lane.
+
+        Returns:
+            Conditions that together imply it, and the values that a point may then have in `inside`; None if the load
+            is not contiguous, or has a mask that only its elements tell.
+        """
+        if op.gather is not None or is_tile(op.base) or not is_unit(op.axes[lane]):
+            return None
+        unmasked = sufficient(op.mask) if op.mask is not None else []
+        if unmasked is None:
+            return None
+        t = self._text
+        wrapped = [axis for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
+        conditions = [self._tiles.scalar(value) for value in unmasked] + [self._around[axis].whole for axis in wrapped]
+        for extent, value in zip(extents(op.result), op.ranges, strict=False):
+            low, high = self._tiles.range(value)
+            if not self._space.known(low, 0):
+                conditions.append(t.compare("sle", low, t.integer(0)))
+            if not self._space.known(high, extent):
+                conditions.append(t.compare("sle", t.integer(extent), high))
+        masks = [op.mask] if op.mask is not None else []
+        return conditions, frozenset([*op.ranges, *wrapped, *masks])
 
     def _start(self, op: tile.Access, point: Point, memo: Memo) -> Reg:
         """Return the offset of a point's first element from the base, in elements."""
@@ -116,11 +156,13 @@ class Memory:
         """Return the conditions under which all lanes of a point exist and are contiguous in memory; None if never."""
         if point.lanes == 1 or op.gather is not None or not is_unit(op.axes[point.lane]):
             return None
-        unmasked = sufficient(op.mask) if op.mask is not None else []
+        unmasked = sufficient(op.mask) if op.mask is not None and op.mask not in point.inside else []
         if unmasked is None:
             return None
         axis = op.axes[point.lane]
-        conditions = [self._around[axis].whole] if isinstance(axis.owner, tile.WrappedOp) else []
+        conditions = []
+        if isinstance(axis.owner, tile.WrappedOp) and axis not in point.inside:
+            conditions.append(self._wrapped_once(self._around[axis], point.index[point.lane], point.lanes)[1])
         return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
     def _exist(self, op: tile.Access, point: Point) -> list[Reg]:
@@ -140,7 +182,8 @@ class Memory:
                 conditions.append(t.compare("sle", last, high) if last else t.compare("slt", i, high))
         return conditions
 
-    def _all(self, conditions: Sequence[Reg]) -> Reg:
+    def all(self, conditions: Sequence[Reg]) -> Reg:
+        """Return whether all of some conditions hold; there is at least one."""
         total = conditions[0]
         for condition in conditions[1:]:
             total = self._text.binary("arith.andi", total, condition)
@@ -155,7 +198,7 @@ class Memory:
             return self._load_each(op, point, memo)
         if not runs:
             return self._load_run(op, point, memo)
-        choice = self._text.choose(self._all(runs))
+        choice = self._text.choose(self.all(runs))
         with choice.then():
             choice.result(self._load_run(op, point, dict(memo)))
         with choice.otherwise():
@@ -193,7 +236,7 @@ class Memory:
             conditions.append(self._tiles.at(op.mask, point, memo))
         if not conditions:
             return self._load_run(op, point, memo)
-        choice = self._text.choose(self._all(conditions))
+        choice = self._text.choose(self.all(conditions))
         with choice.then():
             choice.result(self._load_run(op, point, dict(memo)))
         with choice.otherwise():
@@ -266,14 +309,14 @@ class Memory:
         if op.mask is not None:
             conditions.append(self._tiles.at(op.mask, point, {}))
         if buffer is None:
-            with self._text.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+            with self._text.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
                 self._executed(op, point)
             return
         if not conditions:
             self._tiles.private.write(buffer, point, self._executed(op, point))
             return
         assert not isinstance(op, tile.PollOp)
-        choice = self._text.choose(self._all(conditions))
+        choice = self._text.choose(self.all(conditions))
         with choice.then():
             choice.result(self._executed(op, point))
         with choice.otherwise():
@@ -340,7 +383,7 @@ class Memory:
             conditions = self._exist(op, point)
             if op.mask is not None:
                 conditions.append(self._tiles.at(op.mask, point, {}))
-            with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+            with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
                 self._store_run(op, point, self._tiles.at(op.value, point, memo), memo)
             return
         value = self._tiles.at(op.value, point, memo)
@@ -350,7 +393,7 @@ class Memory:
         elif runs is None:
             self._store_each(op, point, value)
         else:
-            with t.nested(f"scf.if {self._all(runs).name} {{", "}"):
+            with t.nested(f"scf.if {self.all(runs).name} {{", "}"):
                 self._store_run(op, point, value, dict(memo))
             with t.nested("else {"):
                 self._store_each(op, point, value)
@@ -372,6 +415,6 @@ class Memory:
             if op.mask is not None:
                 conditions.append(self._tiles.at(op.mask, single, {}))
 
-            with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+            with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
                 one = t.load(t.address(spill, lane, kept, PRIVATE), kept, 1, PRIVATE)
                 self._store_run(op, single, t.compare("ne", one, t.integer(0, "i8")) if elem == "i1" else one, {})

@@ -214,31 +214,37 @@ class Text:
         args: Sequence[Reg],
         elem: str,
         write: Callable[[Text, Sequence[Reg]], Reg],
+        *,
+        inlined: bool = False,
     ) -> Reg:
-        """Call a function on scalars that is defined in this module.
+        """Call a function that is defined in this module; its result has as many lanes as its first argument.
 
         Args:
             elem: the type of the function's result.
             write: writes the function's body to a separate Text; called once per module.
+            inlined: let the device's compiler inline the function.
         """
+        lanes = args[0].lanes if args else 1
+        made = vector_type(elem, lanes)
         if function not in self._declarations:
             self._declarations[function] = ""
             inner = Text(self._conventions)
             inner._declarations = self._declarations
-            parameters = [Reg(f"%a{number}", arg.elem) for number, arg in enumerate(args)]
+            parameters = [Reg(f"%a{number}", arg.elem, arg.lanes) for number, arg in enumerate(args)]
             result = write(inner, parameters)
-            head = ", ".join(f"{reg.name}: {reg.elem}" for reg in parameters)
+            head = ", ".join(f"{reg.name}: {reg.type}" for reg in parameters)
+            attributes = "" if inlined else "attributes {no_inline} "
             self._declarations[function] = "\n".join(
                 [
-                    f'llvm.func internal {self._conventions.call}@"{function}"({head}) -> {elem} '
-                    "attributes {no_inline} {",
+                    f'llvm.func internal {self._conventions.call}@"{function}"({head}) -> {made} {attributes}{{',
                     *inner._body(),
-                    f"    llvm.return {result.name} : {elem}",
+                    f"    llvm.return {result.name} : {made}",
                     "  }",
                 ]
             )
-        types, names = ", ".join(arg.elem for arg in args), ", ".join(arg.name for arg in args)
-        return self.op(f'llvm.call {self._conventions.call}@"{function}"({names}) : ({types}) -> {elem}', elem)
+        types, names = ", ".join(arg.type for arg in args), ", ".join(arg.name for arg in args)
+        call = f'llvm.call {self._conventions.call}@"{function}"({names}) : ({types}) -> {made}'
+        return self.op(call, elem, lanes)
 
     def define(self, name: str, text: str) -> None:
         """Add a definition of this name to the module. Its text uses LLVM's types only."""
@@ -422,7 +428,7 @@ class Text:
             f"    {constant} = arith.constant {literal}" + ("" if type == "i1" else f" : {type}")
             for (literal, type), constant in self._constants.items()
         ]
-        following = [text.lstrip() for text in [*self._lines[1:], ""]]
+        following = [text.lstrip() for text in [*self._lines, ""][1:]]
         lines = [
             # An operation with regions has its place after the last of them.
             text if text.endswith(("{", ":")) or after.startswith(("else {", "do {")) else text + suffix

@@ -24,6 +24,9 @@ from .target import Target
 
 # SPIR-V's kernel flavour has vectors of 2, 3, 4, 8 and 16 components only.
 _MOST_LANES = 16
+# Vectors that an iteration of a loop copies: several, because a device's compiler makes a call of memcpy of a loop that
+# copies a row one by one.
+_MOST_COPIES = 8
 # The values already evaluated within one loop body, by value and point.
 Memo: TypeAlias = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
 
@@ -34,17 +37,17 @@ class Tiles:
     Attributes:
         scalars: registers of scalar values; f16 and bf16 as f32.
         buffers: tiles in private memory.
-        accumulators: the number of vectors that tl.dot accumulates at a time. 4 x 4 of them, 4 of b, and the elements
-            of a broadcast from memory fit the 32 vector registers of AVX-512 and of SVE. They hide a latency of 4
-            cycles, at 2 multiply-adds per cycle, twice over.
         buffer_space: the type of pointers to tiles.
         dot_steps: the number of elements of K in one iteration of tl.dot's innermost loop.
+        product_order: the dimensions of c along which tl.dot goes from one register tile to the next, slowest first.
+        panels: whether tl.dot may keep its second operand in panels.
     """
 
     # A mapping that evaluates an operation differently has its own table.
     values: ClassVar[Mapping[type, TileValue]] = TILES
-    accumulators = 16
     dot_steps = 1
+    product_order = (1, 0)
+    panels = True
     buffer_space = PRIVATE
 
     def __init__(self, text: Text, plan: Plan, target: Target) -> None:
@@ -68,18 +71,55 @@ class Tiles:
         op: Operation,
         order: tuple[int, ...] | None = None,
         shape: tuple[int, ...] | None = None,
+        panel: int = 0,
     ) -> Buffer:
         """Allocate a buffer for a tile's elements, row-major by default, with the tile's shape if no other is given."""
         return self.private.allocate(
-            in_register(element(value.type, op)), extents(value) if shape is None else shape, order, self.buffer_space
+            in_register(element(value.type, op)),
+            extents(value) if shape is None else shape,
+            order,
+            self.buffer_space,
+            panel,
         )
 
     def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
         """Evaluate a tile and write all of it to a buffer."""
         shape = extents(value)
         lane = self.best_lane(value) if lane is None else lane
-        with self.space.each(shape, lane, self.lanes(value, op, lane)) as point:
+        lanes = self.lanes(value, op, lane)
+
+        def write(point: Point) -> None:
             self.private.write(buffer, point, self.at(value, point, {}))
+
+        load = value.owner
+        known = None
+        if isinstance(load, tile.LoadOp) and value not in self.buffers and lanes > 1:
+            known = self.memory.whole(load, lane)
+        if known is None:
+            with self.space.each(shape, lane, lanes) as point:
+                write(point)
+            return
+        conditions, inside = known
+        narrow = in_register(element(value.type, op)) != element(value.type, op)
+        run = buffer.panel if lane and buffer.panel else shape[lane]
+        count = 1 if narrow or buffer.stride(lane) != 1 else min(_MOST_COPIES, run // lanes)
+        limits = [(self.text.integer(0), self.text.integer(extent)) for extent in shape]
+
+        def fast() -> None:
+            with self.space.nest(limits, shape, lane, lanes * count) as index:
+                for number in range(count):
+                    i = self.space.step(index[lane], number * lanes)
+                    write(Point((*index[:lane], i, *index[lane + 1 :]), lane, lanes, inside))
+
+        with self.space.together():
+            if not conditions:
+                fast()
+                return
+            with self.text.nested(f"scf.if {self.memory.all(conditions).name} {{", "} else {"):
+                fast()
+            with self.space.nest(limits, shape, lane, lanes) as index:
+                write(Point(index, lane, lanes))
+            self.text.line("}")
 
     def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
         """Evaluate the part of a tile at an index of its first dimension, and write it to a buffer of one rank less."""
@@ -205,6 +245,26 @@ class Tiles:
                 order = list(op.order.get_values())
                 index = tuple(index[order.index(d)] for d in range(len(order)))
                 return _moved(point, index, order[point.lane])
+
+    def register_tile(self, rows: int, columns: int) -> tuple[int, int]:
+        """Return the most rows, and the columns, of the tile that tl.dot keeps in registers, in vectors.
+
+        A step along K needs registers for the tile, for a row of b, and for an element of a. Among the tiles that fit,
+        this is the one with the least loads for a multiply-add: 6 x 2 with 16 registers, 6 x 4 with 32. Both have more
+        sums than two multiply-adds per cycle with a latency of 4 cycles need.
+
+        Args:
+            rows, columns: of the whole product, in vectors; the columns of the result divide them.
+        """
+
+        def height(width: int) -> int:
+            return max(1, min(rows, (self.target.vector_registers - width - 1) // width))
+
+        def loads(width: int) -> float:
+            return 1 / width + 1 / height(width)
+
+        best = min((width for width in (1, 2, 4) if columns % width == 0), key=loads)
+        return height(best), best
 
     def range(self, value: SSAValue) -> tuple[Reg, Reg]:
         """Return (low, high) of a tile.range."""

@@ -25,7 +25,7 @@ from ...front.masks import sufficient
 from ...front.scalars import constant
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
-from ..base.memory import Memory, is_unit
+from ..base.memory import Around, Memory, is_unit
 from ..base.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ..base.numeric import in_memory
 from ..base.plan import is_tile
@@ -94,6 +94,10 @@ class StagedMemory(Memory):
         self._piece_bytes = piece_bytes
         self._unrolled = unrolled
         self._pieces: list[Piece] = []
+
+    def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:
+        # A DPU compares the ends of an axis once. It would need several instructions for each element.
+        return self._space.plus(around.remainder, i), around.whole
 
     # Pieces.
 
@@ -289,7 +293,7 @@ class StagedMemory(Memory):
     def _unmasked(self, mask: SSAValue) -> Reg | None:
         """Return a condition under which a mask is set everywhere; None if no such condition is known."""
         found = sufficient(mask)
-        return self._all([self._tiles.scalar(value) for value in found]) if found else None
+        return self.all([self._tiles.scalar(value) for value in found]) if found else None
 
     def _larger(self, x: Reg, y: Reg) -> Reg:
         return self._text.select(self._text.compare("sgt", x, y), x, y)
@@ -343,7 +347,7 @@ class StagedMemory(Memory):
                         conditions.append(self._tiles.at(op.mask, point, memo))
                     if not conditions:
                         return value
-                    return t.select(self._all(conditions), value, self._other(op, point, memo))
+                    return t.select(self.all(conditions), value, self._other(op, point, memo))
         return self._load_one(op, point, memo)
 
     @staticmethod
@@ -437,7 +441,7 @@ class StagedMemory(Memory):
         conditions = self._exist(op, point)
         if op.mask is not None:
             conditions.append(self._tiles.at(op.mask, point, {}))
-        with t.nested(f"scf.if {self._all(conditions).name} {{") if conditions else nullcontext():
+        with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
             memo: Memo = {}
             elem, memory = self._types(op)
             value = self._numeric.to_memory(self._tiles.at(op.value, point, memo), elem)

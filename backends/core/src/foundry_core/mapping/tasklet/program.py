@@ -275,16 +275,22 @@ class TaskletTiles(Tiles):
     """
 
     memory: StagedMemory
+    product_order = (0, 1)
+    panels = False
 
     def __init__(self, plan: Plan, piece_bytes: int, shape: _Shape) -> None:
         super().__init__(Text(_CONVENTIONS), plan, Target())
-        self.accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
+        self._accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
         self.numeric = TaskletNumeric(self.text)
         self.memory = StagedMemory(self, piece_bytes, shape.unrolled)
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
         """Return 1: a DPU has no vectors."""
         return 1
+
+    def register_tile(self, rows: int, columns: int) -> tuple[int, int]:
+        width = min(4, columns)
+        return min(rows, self._accumulators // width), width
 
     def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
         shape = extents(value)

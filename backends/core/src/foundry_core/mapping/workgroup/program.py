@@ -58,6 +58,8 @@ class WorkGroupTiles(Tiles):
     target: WorkGroupTarget
     group: WorkGroupSpace
     buffer_space = LOCAL
+    # The work-items share the slowest: a product has more rows than columns of vectors.
+    product_order = (0, 1)
 
     def _space(self, text: Text) -> Space:
         self.group = WorkGroupSpace(text, self.target.work_items)

@@ -2,8 +2,11 @@
 
 The products of a batch follow each other. Each stores the parts of a and b that it needs, unless these are in memory.
 
-A register tile is `rows` x `columns` vectors of c. It stays in registers while all of K is added. The mapping's
-`accumulators` limits the number of vectors.
+A register tile is `rows` x `columns` vectors of c (Tiles.register_tile). It stays in registers while all of K is added,
+in the order of k, each product with one rounding. Register tiles of the same columns follow each other, so that their
+columns of b, the panel, stay in the first cache (Goto and van de Geijn, Anatomy of high-performance matrix
+multiplication, 2008). M rows that are no multiple of a register tile's are divided into tiles of two heights, of which
+the lesser is one row less.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from ....dialects import tt
 from ....tools import LLVM_INTRINSIC
 from ..buffers import Buffer
 from ..emission import statement
-from ..mlir import Reg, vector_type
+from ..mlir import WIDTHS, Reg, vector_type
 from ..numeric import element, in_register
 from ..space import extents
 
@@ -26,7 +29,11 @@ if TYPE_CHECKING:
     from ..program import Program
     from ..tiles import Tiles
 
-_MOST_COLUMNS = 4
+
+# For processors with AVX-512 such as Skylake, LLVM splits vectors wider than this into two registers, except in a
+# function that takes or returns wider ones, or calls one that does. PoCL computes this for each kernel (its pass
+# fix-min-legal-vec-size). So a product of wider vectors passes one of them to a function, which is then inlined.
+_PREFERRED_BITS = 256
 
 
 @statement(tt.DotOp)
@@ -35,9 +42,9 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     c = program.own_buffer(op.c, op)
     if len(c.extents) == 2:
         a = program.buffer_of(op.a, op)
-        b = program.buffer_of(op.b, op)
-        if b.order != (0, 1):
-            b = program.copied(op.b, op)
+        b = tiles.buffers.get(op.b)
+        if b is None or b.order != (0, 1):
+            b = _packed(program, op)
         program.accumulate(op, a, b, c)
     else:
         _batch(program, op, c)
@@ -47,6 +54,18 @@ def _dot(program: Program, op: tt.DotOp) -> None:
         lane = len(c.extents) - 1
         with tiles.space.each(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
             tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
+
+
+def _packed(program: Program, op: tt.DotOp) -> Buffer:
+    """Write b to a new buffer, in panels of the columns that a register tile has, if it has more than one."""
+    tiles = program.tiles
+    (m, n), lane = extents(op.result), 1
+    lanes = tiles.lanes(op.result, op, lane)
+    width = lanes * tiles.register_tile(m, n // lanes)[1]
+    panel = width if tiles.panels and width < n else 0
+    b = tiles.allocate(op.b, op, panel=panel)
+    tiles.fill(b, op.b, op)
+    return b
 
 
 def _batch(program: Program, op: tt.DotOp, c: Buffer) -> None:
@@ -83,13 +102,12 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
     """Add the product of two tiles to a third, in place.
 
     Args:
-        a: (M, K), in any order. b: (K, N), row-major. c: (M, N), row-major.
+        a: (M, K), in any order. b: (K, N), row-major or in panels of a register tile's columns. c: (M, N), row-major.
         lanes: elements of c in a vector; divides N.
     """
     t = tiles.text
     (m, k), n = a.extents, b.extents[1]
-    columns = min(_MOST_COLUMNS, n // lanes)
-    rows = min(m, tiles.accumulators // columns)
+    most, columns = tiles.register_tile(m, n // lanes)
 
     def vector(buffer: Buffer, row: Reg, column: Reg) -> Reg:
         return t.load(tiles.private.address(buffer, (row, column)), buffer.elem, lanes, buffer.space)
@@ -99,12 +117,15 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
             return x
         return t.cast("arith.extf" if x.is_float else "arith.extsi", x, c.elem)
 
-    zero = t.integer(0)
-    limits = (zero, t.integer(m)), (zero, t.integer(n))
-    with tiles.space.together(), tiles.space.loops(limits, (rows, columns * lanes), (0, 1)) as (i, j):
+    def add(i: Reg, j: Reg, rows: int) -> None:
+        """Add the product to the register tile at (i, j)."""
         row_index = [tiles.space.step(i, r) for r in range(rows)]
         column_index = [tiles.space.step(j, v * lanes) for v in range(columns)]
+        panel = tiles.private.panel(b, j) if b.panel else b
+        b_index = [t.integer(v * lanes) for v in range(columns)] if b.panel else column_index
         before = [vector(c, r, v) for r in row_index for v in column_index]
+        if tiles.target.llvm_intrinsics and lanes * WIDTHS[c.elem] > _PREFERRED_BITS:
+            before[0] = t.call_own(f"whole.v{lanes}{c.elem}", before[:1], c.elem, lambda _, x: x[0], inlined=True)
 
         steps = min(k, tiles.dot_steps)
         first = Reg(t.fresh(), t.index)
@@ -120,7 +141,7 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
         with t.nested(head):
             sums = carried
             for step in (tiles.space.step(first, number) for number in range(steps)):
-                b_row = [widened(vector(b, step, v)) for v in column_index]
+                b_row = [widened(vector(panel, step, v)) for v in b_index]
                 before_step, sums = sums, []
                 for row in row_index:
                     x = t.load(tiles.private.address(a, (row, step)), a.elem, 1, a.space)
@@ -131,6 +152,23 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
         places = [(r, v) for r in row_index for v in column_index]
         for result, (r, v) in zip(results, places, strict=True):
             t.store(result, tiles.private.address(c, (r, v)), c.space)
+
+    zero, high = t.integer(0), t.integer(n)
+    with tiles.space.together():
+        first = 0
+        for rows, count in _heights(m, most):
+            limits = (t.integer(first), t.integer(first + rows * count)), (zero, high)
+            with tiles.space.loops(limits, (rows, columns * lanes), tiles.product_order) as (i, j):
+                add(i, j, rows)
+            first += rows * count
+
+
+def _heights(m: int, most: int) -> list[tuple[int, int]]:
+    """Divide m rows into as few tiles as possible, of at most `most` rows; return each height with its number."""
+    count = -(-m // most)
+    rows = -(-m // count)
+    tall = m - count * (rows - 1)
+    return [(rows, tall), *([(rows - 1, count - tall)] if tall < count else [])]
 
 
 def multiply_add(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:
