@@ -6,6 +6,7 @@ import struct
 
 from foundry_core.lines import add_scopes, mark, unmark
 from foundry_core.spirv import EMPTY
+from foundry_core.typed import to_typed_llvm
 
 LLVM = """define spir_kernel void @k(ptr addrspace(1) %0) !dbg !4 {
   %2 = load float, ptr addrspace(1) %0, align 4, !dbg !6
@@ -92,3 +93,26 @@ def test_calls_of_marks_become_lines_with_a_scope() -> None:
     assert scoped[line - 1] == debug[23] and debug[23][-1] == debug[20][2]
     assert opcodes[opcodes.index(248) + 1] == 12
     assert debug[20][-1] == 3 and debug[20][8] == 12 and debug[35][-1] == string
+
+
+def test_instructions_for_dpus_have_their_lines() -> None:
+    function = """"builtin.module"() ({
+  "llvm.func"() <{CConv = #llvm.cconv<ccc>, function_type = !llvm.func<i32 (i32)>, linkage = #llvm.linkage<external>, sym_name = "k"}> ({
+  ^bb0(%0: i32 loc("<stdin>":2:3)):
+    %1 = "llvm.add"(%0, %0) : (i32, i32) -> i32 loc("/x/k.py":5:7)
+    %2 = "llvm.mul"(%1, %0) : (i32, i32) -> i32 loc("<stdin>":5:5)
+    "llvm.return"(%2) : (i32) -> () loc(unknown)
+  }) : () -> () loc(%PLACE)
+}) : () -> () loc("<stdin>":1:1)
+"""  # noqa: E501
+    text = to_typed_llvm(function.replace("%PLACE", '"/x/k.py":3:1'), triple="t", datalayout="e")
+    nodes = dict(line.split(" = ", 1) for line in text.splitlines() if line.startswith("!"))
+    where = {}
+    for name in ("define", "add", "mul", "ret"):
+        (line,) = (line for line in text.splitlines() if f" {name} " in f" {line}")
+        where[name] = nodes[line.removesuffix(" {").split("!dbg ")[1]]
+    assert where["define"].startswith('distinct !DISubprogram(name: "k",') and " line: 3," in where["define"]
+    assert " line: 5, column: 7," in f" {where['add'].removeprefix('!DILocation(')}"
+    assert where["mul"] == where["ret"] and "line: 3, column: 1" in where["ret"]
+    assert '!DIFile(filename: "k.py", directory: "/x")' in nodes.values()
+    assert "!" not in to_typed_llvm(function.replace("%PLACE", '"<stdin>":2:3'), triple="t", datalayout="e")

@@ -146,21 +146,25 @@ def _run(text: str | bytes, *commands: Sequence[str], shows_version: bool = Fals
     return written
 
 
-def _opt(mlir: str) -> list[str]:
-    """Return the command that converts a module to the LLVM dialect; with places, if the module has any."""
-    if " loc(" not in mlir:
-        return ["mlir-opt", f"--pass-pipeline=builtin.module({_PASSES})"]
-    return ["mlir-opt", f"--pass-pipeline=builtin.module({_PASSES},{_KEEP_PLACES})", "--mlir-print-debuginfo"]
+_OPT = ("mlir-opt", f"--pass-pipeline=builtin.module({_PASSES})")
+# With the places of a module that has any.
+_OPT_TO_LLVM = ("mlir-opt", f"--pass-pipeline=builtin.module({_PASSES},{_KEEP_PLACES})", "--mlir-print-debuginfo")
 
 
 def mlir_to_llvm(mlir: str) -> str:
     """Translate MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
-    return _run(mlir, _opt(mlir), ("mlir-translate", "--mlir-to-llvmir"), shows_version=True).decode()
+    command = _OPT_TO_LLVM if _has_places(mlir) else _OPT
+    return _run(mlir, command, ("mlir-translate", "--mlir-to-llvmir"), shows_version=True).decode()
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
     """Translate MLIR in scf, arith and llvm dialects to the llvm dialect only, in generic form."""
-    return _run(mlir, (*_opt(""), "--mlir-print-op-generic")).decode()
+    places = ("--mlir-print-debuginfo", "--mlir-print-local-scope") if _has_places(mlir) else ()
+    return _run(mlir, (*_OPT, "--mlir-print-op-generic", *places)).decode()
+
+
+def _has_places(mlir: str) -> bool:
+    return " loc(" in mlir
 
 
 def llvm_to_spirv(llvm: str) -> bytes:

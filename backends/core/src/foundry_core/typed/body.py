@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FileLineColLoc,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..errors import LoweringError
@@ -36,6 +44,53 @@ class Signature:
         return types.function(self.result, self.parameters, self.variadic)
 
 
+class Debug:
+    """The source places of a module, as LLVM's debug information: line tables only."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, int] = {}
+
+    def scope(self, name: str, place: FileLineColLoc | None) -> int | None:
+        """Return the number of a function's DISubprogram; None if it has no place."""
+        if place is None:
+            return None
+        path, line = place.filename.data, place.line.data
+        folder, _, base = path.rpartition("/")
+        file = self._node(f'!DIFile(filename: "{_escaped(base)}", directory: "{_escaped(folder)}")')
+        unit = self._node(
+            f'distinct !DICompileUnit(language: DW_LANG_C99, file: !{file}, producer: "Triton", isOptimized: true, '
+            "runtimeVersion: 0, emissionKind: LineTablesOnly)"
+        )
+        of = self._node(f"!DISubroutineType(types: !{self._node('!{}')})")
+        return self._node(
+            f'distinct !DISubprogram(name: "{_escaped(name)}", scope: !{file}, file: !{file}, line: {line}, '
+            f"type: !{of}, scopeLine: {line}, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
+        )
+
+    def place(self, line: int, column: int, scope: int) -> str:
+        """Return what follows an instruction that comes from a place."""
+        return f", !dbg !{self._node(f'!DILocation(line: {line}, column: {column}, scope: !{scope})')}"
+
+    def write(self) -> list[str]:
+        """Return the metadata, a node a line; none without places."""
+        if not self._nodes:
+            return []
+        units = ", ".join(f"!{number}" for text, number in self._nodes.items() if "!DICompileUnit(" in text)
+        flags = ", ".join(
+            f"!{self._node(text)}"
+            for text in ('!{i32 7, !"Dwarf Version", i32 4}', '!{i32 2, !"Debug Info Version", i32 3}')
+        )
+        named = [f"!llvm.dbg.cu = !{{{units}}}", f"!llvm.module.flags = !{{{flags}}}"]
+        return [*named, *(f"!{number} = {text}" for text, number in self._nodes.items())]
+
+    def _node(self, text: str) -> int:
+        return self._nodes.setdefault(text, len(self._nodes))
+
+
+def _escaped(text: str) -> str:
+    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in text.encode())
+
+
 @dataclass
 class Module:
     """Facts shared by all functions: the source's symbols, and the intrinsics that the text must declare."""
@@ -43,6 +98,7 @@ class Module:
     functions: dict[str, Signature] = field(default_factory=dict)
     globals: dict[str, Written] = field(default_factory=dict)
     intrinsics: dict[str, Signature] = field(default_factory=dict)
+    debug: Debug = field(default_factory=Debug)
 
     def symbol(self, name: str) -> Written:
         """Return a global or a function as a value."""
@@ -71,6 +127,8 @@ class Body:
         self.label = ""
         self.labels: dict[Block, str] = {}
         self.edges: dict[Block, list[Edge]] = {}
+        # What follows each line: where it comes from.
+        self.place = ""
         self._values: dict[SSAValue, Written] = {}
         self._count = 0
 
@@ -79,7 +137,7 @@ class Body:
         return f"%v{self._count - 1}"
 
     def emit(self, line: str) -> None:
-        self.lines.append(f"  {line}")
+        self.lines.append(f"  {line}{self.place}")
 
     def bind(self, value: SSAValue, written: Written) -> None:
         """Record a value that needs no instruction: a parameter, a constant, another value."""
@@ -165,5 +223,4 @@ def quoted(name: str) -> str:
     plain = name.replace("_", "").replace(".", "").replace("$", "").replace("-", "")
     if plain.isalnum() and plain.isascii() and not name[0].isdigit():
         return name
-    data = name.encode()
-    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data) + '"'
+    return f'"{_escaped(name)}"'

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import FileLineColLoc, StringAttr
 from xdsl.dialects.llvm import LLVMFunctionType
 from xdsl.ir import Attribute, Block, Operation
 
@@ -38,6 +38,8 @@ _PARAMETER_WORDS = {
 }
 # These would change how an argument is passed, so they are refused.
 _REFUSED_PARAMETERS = ("byval", "byref", "sret", "inalloca", "inreg", "nest", "preallocated")
+# The file that mlir-opt gives to what has no place.
+_UNPLACED = "<stdin>"
 # The operations that an initializer may consist of.
 _CONSTANTS = frozenset(f"llvm.mlir.{word}" for word in ("constant", "undef", "poison", "zero", "addressof"))
 
@@ -72,6 +74,7 @@ def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
     ]
     used = [used for name, used in sorted(module.intrinsics.items()) if name not in module.functions]
     parts.append([f"declare {_prototype(signature)}" for signature in used])
+    parts.append(module.debug.write())
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
@@ -207,12 +210,32 @@ def _function(module: Module, op: Operation) -> str:
     parameters = [
         f"{of}{word} {name}" for of, word, name in zip(signature.parameters, attributed, names, strict=True)
     ] + (["..."] if signature.variadic else [])
-    lines = [
-        f"define {linkage}{signature.result} @{quoted(signature.name)}({', '.join(parameters)}){words}{section} {{",
-        *_blocks(body, blocks),
-        "}",
-    ]
+    at = source_line(op.location)
+    if at is not None and at.filename.data == _UNPLACED:
+        at = None
+    scope = module.debug.scope(signature.name, at)
+    debug = "" if scope is None else f" !dbg !{scope}"
+    head = f"{linkage}{signature.result} @{quoted(signature.name)}({', '.join(parameters)}){words}{section}{debug}"
+    lines = [f"define {head} {{", *_blocks(body, blocks, _places(module, at, scope)), "}"]
     return "\n".join(lines)
+
+
+def _places(module: Module, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
+    """Return what says where an operation of a function comes from.
+
+    What has no place in the function's file has the function's own: an instruction without one may not call a function
+    that has places.
+    """
+
+    def of(op: Operation) -> str:
+        if at is None or scope is None:
+            return ""
+        place = source_line(op.location)
+        if place is None or place.filename != at.filename:
+            place = at
+        return module.debug.place(place.line.data, place.column.data, scope)
+
+    return of
 
 
 def _parameter_names(op: Operation) -> list[str]:
@@ -248,7 +271,7 @@ def _successors(block: Block) -> list[Block]:
     return list(block.last_op.successors)[::-1] if block.last_op is not None else []
 
 
-def _blocks(body: Body, blocks: list[Block]) -> list[str]:
+def _blocks(body: Body, blocks: list[Block], place: Callable[[Operation], str]) -> list[str]:
     body.labels = {block: f"bb{index}" if index else "entry" for index, block in enumerate(blocks)}
     written: list[tuple[Block, list[str]]] = []
     for block in blocks:
@@ -261,6 +284,7 @@ def _blocks(body: Body, blocks: list[Block]) -> list[str]:
                 emitter = EMITTERS.get(name_of(op))
                 if emitter is None:
                     raise LoweringError("LLVM 12 has none, or there is no rule for it")
+                body.place = place(op)
                 emitter(body, op)
         written.append((block, body.lines))
     lines: list[str] = []
