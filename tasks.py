@@ -178,11 +178,11 @@ def bench(c: Context, request: Request, only: str = "", full: bool = False, cpu:
     On spirv, this compares each kernel with kernels in OpenCL C, written by hand, on the same device, with torch, and
     with CLBlast and OpenBLAS where they have it. Each result is first compared with NumPy's in float64. It also times
     the first launch of a kernel with empty and with filled caches, each stage of a compilation, and the cost of one
-    launch. `bench vsi` compares with the spirv target on the same device; `bench dpu` compares modelled cycles with C
-    programs on the same emulator.
+    launch; and it runs the tutorials as they time themselves, the first one with its plot. `bench vsi` compares with
+    the spirv target on the same device; `bench dpu` compares modelled cycles with C programs on the same emulator.
     Candidates have the same threads and the same arrays, and take turns in one run; compare figures of one run only.
-    This prints a table for each size and type when it is done, and writes bench.json to
-    build/results/<target>-bench/<Triton's version>/, which `./foundry report` shows.
+    This prints a table for each size and type when it is done, and writes bench.json, which `./foundry report` shows,
+    and the plot to build/results/<target>-bench/<Triton's version>/.
 
     --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them
     --full           measure each kernel in all its sizes and types, which takes some ten times as long

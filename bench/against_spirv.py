@@ -24,6 +24,7 @@ from foundry_core.tensor import Tensor
 from matmul import allowed_error, matmul_kernel
 from measure import Times, interleaved, ratios
 from measurement import Measurement, Row
+from tutorials import Tutorials
 from vec_add import add_kernel
 
 OURS, PEER = "vsi", "spirv"
@@ -223,10 +224,11 @@ def first() -> list[Measurement]:
     return measurements
 
 
-MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
+MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Tutorials] = {
     "launch": lambda: [launch()],
     "vec_add": lambda: [vec_add()],
     "matmul": lambda: [multiply()],
+    "tutorials": Tutorials(),
     "first": first,
     "compile": stages.measure,
 }

@@ -64,7 +64,7 @@ class Measurement:
             if row.cycles is not None:
                 columns.append(f"{row.cycles:>13,} modelled cycles ")
             if row.rate is not None:
-                columns.append(f"{row.rate:8.1f} {self.unit}")
+                columns.append(f"{row.rate:8.{'1f' if row.rate >= 1 else '2g'}} {self.unit}")
             lines.append(" ".join(columns))
         lines += [f"  {label}: {ratio:.2f}" for label, ratio in self.ratios.items()]
         lines += [f"  {label}: {seconds:+.2f} s" for label, seconds in self.beyond.items()]

@@ -9,8 +9,9 @@ import latency
 import stages
 from measurement import Measurement
 from problem import Suite
+from tutorials import Tutorials
 
-MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite] = {
+MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite | Tutorials] = {
     "launch": lambda: [latency.measure()],
     "vec_add": Suite("vec_add"),
     "matmul": Suite("matmul"),
@@ -21,6 +22,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite] = {
     "reductions": Suite("reductions"),
     "transpose": Suite("transpose"),
     "gather": Suite("gather"),
+    "tutorials": Tutorials(),
     "first": first_launch.measure,
     "compile": stages.measure,
 }

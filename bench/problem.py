@@ -30,7 +30,7 @@ TYPES: Mapping[str, Any] = {
 # How many turns the candidates of a group have before the fastest of them is compared with other groups.
 _TRIALS = 3
 # Seconds that the turns of a problem take.
-_SECONDS = 2.0
+_SECONDS = 1.0
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,12 @@ class FakeContainer:
         assert source.exists()
         self.copied.append(destination)
 
+    def copy_out(self, source: str, destination: Path) -> None:
+        assert ("mkdir -p " + source, {}) in self.called
+        assert self.commands[-1][1]["FOUNDRY_BENCH_FILES"] == source
+        destination.mkdir(parents=True)
+        (destination / "plot.png").touch()
+
     def call(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:
         self.called.append((" ".join(argv), env or {}))
         return ""
@@ -251,7 +257,8 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
 ) -> None:
     container = start()
     assert proof.bench(Request.read(name)) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
-    assert container.copied[:2] == ["/foundry/e2e", "/foundry/bench"]
+    assert container.copied[:3] == ["/foundry/e2e", "/foundry/bench", "/foundry/examples"]
+    assert (tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1" / "plot.png").exists()
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 
 
@@ -289,6 +296,22 @@ def test_a_variant_has_measurements_of_its_own(start: Start, tmp_path: Path) -> 
     assert proof.bench(Request.read("spirv-vulkan")).parent == tmp_path / "spirv-vulkan-bench"
     assert container.commands[0][1]["FOUNDRY_MEASUREMENTS"] == "on_vulkan"
     assert "sum" in proof.measurements("spirv-vulkan") and "sum" not in proof.measurements("spirv")
+
+
+def test_libraries_are_limited_to_a_kind_of_processor_and_its_results_have_a_folder(
+    start: Start, tmp_path: Path
+) -> None:
+    container = start()
+    folder = proof.bench(Request.read("spirv"), full=True, cpu="avx2")
+    assert folder == tmp_path / "spirv-bench" / "3.9.0+foundry.1-avx2" and (folder / "bench.json").exists()
+    env = container.commands[0][1]
+    assert (env["FOUNDRY_BENCH_FULL"], env["FOUNDRY_BENCH_CPU"]) == ("1", "avx2")
+    assert {"POCL_KERNELLIB_NAME", "OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY"} <= {*env}
+    start()
+    proof.bench(Request.read("spirv"))
+    assert (folder / "bench.json").exists(), "a run without the limit leaves it"
+    with pytest.raises(UsageError, match="did you mean avx2"):
+        proof.bench(Request.read("spirv"), cpu="avx")
 
 
 def test_a_measurement_that_breaks_off_is_an_error(start: Start, tmp_path: Path) -> None:

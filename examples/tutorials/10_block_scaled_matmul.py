@@ -119,7 +119,7 @@ def bench(m: int, n: int, k: int, format: str) -> None:
         ("numpy", lambda: wide[0] @ wide[1]),
     ):
         milliseconds = triton.testing.do_bench(function, warmup=5, rep=50)
-        print(f"{name:8}{milliseconds:10.3f} ms {2 * m * n * k * 1e-6 / milliseconds:10.2f} GFLOP/s")
+        print(f"{format:8}{name:8}{milliseconds:10.3f} ms {2 * m * n * k * 1e-6 / milliseconds:10.2f} GFLOP/s")
 
 
 def main() -> None:

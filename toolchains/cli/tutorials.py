@@ -22,7 +22,8 @@ _NOTE = "<!-- Written by `python -m toolchains.cli.tutorials` from {path}. Edit 
 _INDEX = """# Tutorials
 
 Each is one file that reads from top to bottom: kernels, their launches, how far their results may be from the exact
-ones, and a comparison in time. Each ends with an error if a result is wrong. `--bench` times it, too. The first one,
+ones, and a comparison in time. Each ends with an error if a result is wrong. `--bench` times it, too, and
+`./foundry bench TARGET --only=tutorials` times all of them on `spirv` and `vsi`, for `./foundry report`. The first one,
 vector addition with a table and a plot, is in [Getting started](../getting-started.md).
 
 """

@@ -37,6 +37,8 @@ _SECONDS = 4 * 3600
 _BENCH = "-bench"
 # The folder in the container with the plugins of the target's peers.
 _PEERS_HOME = f"{_HOME}/peers"
+# The folder in the container with what measurements leave behind, such as plots.
+_FILES = f"{_HOME}/files"
 
 
 def e2e(request: Request, *, only: str = "") -> Path:
@@ -110,14 +112,16 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
     wanted = components.target(request.target.name)
     peers = wanted.peers
     path = ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])
-    env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench, "FOUNDRY_BENCH_FULL": str(int(full))}
+    env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench, "FOUNDRY_BENCH_FILES": _FILES}
+    if full:
+        env["FOUNDRY_BENCH_FULL"] = "1"
     if cpu:
         env |= {"FOUNDRY_BENCH_CPU": cpu, **limits[cpu]}
     # A separate folder, so that it does not replace e2e's results.
     results = results_folder(request, f"{request.target.name.removesuffix(_BENCH)}{_BENCH}")
     if cpu:
         results = results.with_name(f"{results.name}-{cpu}")
-    verdict = _run(request, ["e2e", "bench"], command, env, results, peers=peers)
+    verdict = _run(request, ["e2e", "bench", "examples"], command, env, results, peers=peers, files=_FILES)
     taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
     results.mkdir(parents=True, exist_ok=True)
     document = {"ran": verdict.ran, "measurements": taken}
@@ -180,12 +184,14 @@ def _run(
     results: Path,
     *,
     peers: Sequence[str] = (),
+    files: str = "",
 ) -> Verdict:
     """Run a command in a container of a target's image, and return the verdict.
 
     Args:
         results: the folder for results; old results are removed once there is an image.
         peers: backends whose plugins are installed for the command in addition to the target's own.
+        files: a folder in the container that the command may write to; its content is copied to the results.
     """
     docker, made = ensure.ensure_image(request)
     shutil.rmtree(results, ignore_errors=True)
@@ -195,8 +201,14 @@ def _run(
         container_files.copy_checks(container, request.target, folders)
         for peer in peers:
             _install(container, peer)
+        if files:
+            container.call(["mkdir", "-p", files])
 
-    run_cases(docker, made, request.target, prepare, command, env, verdict, gpus=request.gpus)
+    def finish(container: Sandbox) -> None:
+        if files:
+            container.copy_out(files, results)
+
+    run_cases(docker, made, request.target, prepare, command, env, verdict, gpus=request.gpus, finish=finish)
     if components.target(request.target.name).gpus and (note := unused(request.gpus)):
         print(note)
         verdict.ran = {**verdict.ran, "GPUs": note}
@@ -216,6 +228,7 @@ def run_cases(
     line: Callable[[str], None] = lambda text: print(text, flush=True),
     record: Callable[[str], None] | None = None,
     gpus: Gpus | None = None,
+    finish: Callable[[Sandbox], None] = lambda _: None,
 ) -> None:
     """Run a command that sends records in a container of an image, and judge the records.
 
@@ -230,6 +243,7 @@ def run_cases(
         line: called with each line that is not a record.
         record: called with each record instead of `verdict.take`.
         gpus: the GPUs that the container gets.
+        finish: copies files out of the container after the command has ended by itself.
     """
     places = container_files.writable_folders(target)
     with engine.sandbox(image.info.id, folders=places, seconds=seconds, gpus=gpus) as container:
@@ -245,6 +259,7 @@ def run_cases(
             verdict.conclude(f"the process in the container ended with status {done.status}{_memory(container)}")
             if done.status not in (0, _NONE) and not verdict.failed and not verdict.faults:
                 verdict.faults.append(f"the process in the container ended with status {done.status}")
+            finish(container)
 
 
 def _memory(container: Sandbox) -> str:
