@@ -530,12 +530,14 @@ def ci(c: Context, write: str = "") -> None:
         ./foundry ci
         ./foundry ci --write=github
         ./foundry ci --write=gitlab
+        ./foundry ci --write=bake
 
     Without an option, this prints one line of JSON: each release of each target. The file of a system has a job for
-    each of them, one for .ci/run, and one that writes the report of all.
+    each of them, one for .ci/run, and one that writes the report of all. With `bake`, the file is for BuildKit: it
+    builds the image of each of them from the folders that `./foundry bake TARGET` writes, see docs/from-source.md.
 
-    --write=SYSTEM   write ci/github.yml or ci/gitlab.yml from the targets as they are now; its first line says where
-                     the system looks for it
+    --write=SYSTEM   write ci/github.yml, ci/gitlab.yml or ci/docker-bake.json from the targets as they are now. The
+                     first line of github.yml and gitlab.yml says where the system looks for it
     """
     from toolchains.lockfile import lock
     from toolchains.testing import pipelines

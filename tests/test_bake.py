@@ -9,13 +9,15 @@ import os
 import re
 import tarfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import archives
+import jsonschema
 import pytest
+from bake_schema import SCHEMA
 from tiny import tiny_image
 
 from toolchains.archives import docker_archive, folders
@@ -34,19 +36,6 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.errors import ImageError, UsageError
 
-# The properties of a target that we use, from the reference of bake files, and the JSON type of each.
-PROPERTIES: Mapping[str, type] = {
-    "args": dict,
-    "attest": list,
-    "context": str,
-    "contexts": dict,
-    "labels": dict,
-    "network": str,
-    "output": list,
-    "platforms": list,
-    "tags": list,
-}
-TARGET_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 DOCKERFILE = b"""ARG BASE
 FROM ${BASE}
 ARG PART=none
@@ -128,17 +117,28 @@ def check_chain(folder: Path) -> None:
     assert definition(folder)["group"]["default"]["targets"] == [below]
 
 
+def check_combined(written: Mapping[str, Any], folder: str, moving: Sequence[str]) -> None:
+    """Check that the file for all targets says the same of these ones, but for names, folders and the digests' tags."""
+    job, place = folder.replace(".", "_"), f"{bake.FOLDERS}/{folder}/"
+    found = json.loads(bake.combined(lock.load()))["target"]
+    names = {"base": f"{job}-base", "python": f"{job}-python", [*written][-1]: job}
+    for name, expected in written.items():
+        combined = found[names[name]]
+        assert combined["context"] == place + expected["context"]
+        below = {key: f"target:{names[key]}" for key in expected.get("contexts", {})}
+        assert combined.get("contexts", {}) == below
+        assert combined["output"] == [text.replace("dest=", f"dest={place}") for text in expected["output"]]
+        assert combined.get("tags", []) == [tag for tag in expected["tags"] if tag in moving]
+        same = expected.keys() - {"context", "contexts", "output", "tags"}
+        assert {key: combined[key] for key in same} == {key: expected[key] for key in same}
+
+
 def test_the_file_has_what_the_reference_of_bake_files_knows(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
     bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=["test/top:latest"])
     read = definition(tmp_path / "out")
-    assert set(read) == {"group", "target"}
+    jsonschema.validate(read, SCHEMA)
     assert list(read["target"]) == ["base", "middle", "top"]
-    for name, target in read["target"].items():
-        assert TARGET_NAME.fullmatch(name)
-        for key, value in target.items():
-            assert isinstance(value, PROPERTIES[key]), key
-            texts = value.values() if isinstance(value, dict) else value
-            assert all(isinstance(text, str) for text in texts), key
+    for target in read["target"].values():
         assert target["network"] == "none"
         assert target["platforms"] == ["linux/amd64"]
         assert target["args"]["SOURCE_DATE_EPOCH"] == str(EPOCH)
@@ -180,8 +180,11 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     release = target_image.release(target, "")
     used, top = target_image.gather(target, release, store=store, engine=lambda: None)  # type: ignore[arg-type, return-value]
     middle = target_image.python_layer(used, release, store)
-    bake.write(tmp_path / "out", base, [("python", middle), (name, top)], names=[])
+    names = target_image.moving_names(target, release)
+    bake.write(tmp_path / "out", base, [("python", middle), (name, top)], names=names)
     check_chain(tmp_path / "out")
+    if target in lock.load().proven():
+        check_combined(definition(tmp_path / "out")["target"], f"{name}-{release.version}", names)
 
 
 def test_nothing_in_it_names_this_machine_or_leads_out_of_the_folder(

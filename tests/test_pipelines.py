@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from bake_schema import SCHEMA
 from ruamel.yaml import YAML
 
 from toolchains.lockfile import lock
@@ -16,6 +17,7 @@ from toolchains.lockfile.lock import Lock
 from toolchains.system.errors import UsageError
 from toolchains.testing import pipelines
 
+FILES = (*pipelines.SYSTEMS, pipelines.BAKE)
 SCHEMAS = {"github": "github-workflows.json", "gitlab": "gitlab-ci.json"}
 
 
@@ -35,6 +37,8 @@ def read(system: str, known: Lock) -> Any:
 
 
 def schema(system: str) -> Any:
+    if system == pipelines.BAKE:
+        return SCHEMA
     folder = resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
     return json.loads((folder / SCHEMAS[system]).read_text(encoding="utf-8"))
 
@@ -48,20 +52,32 @@ def test_each_release_of_each_target_is_a_job_and_a_variant_without_parts_of_its
     assert [(row["TARGET"], release) for row in matrix for release in row["TRITON"]] == pairs
 
 
-@pytest.mark.parametrize("system", pipelines.SYSTEMS)
+@pytest.mark.parametrize("system", FILES)
 def test_the_files_fit_the_schemas_of_their_systems(system: str) -> None:
     jsonschema.validate(read(system, lock.load()), schema(system))
     # The schema does refuse something.
     broken = read(system, lock.load())
-    (broken["jobs"] if system == "github" else broken)["test"] = {"script": 1, "runs-on": 1}
+    {"github": broken.get("jobs"), "bake": broken.get("target")}.get(system, broken)["test"] = {
+        "script": 1,
+        "runs-on": 1,
+    }
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(broken, schema(system))
 
 
-@pytest.mark.parametrize("system", pipelines.SYSTEMS)
+@pytest.mark.parametrize("system", FILES)
 def test_the_files_are_what_the_targets_are_now(system: str) -> None:
     written = pipelines.place(system).read_text(encoding="utf-8")
     assert written == pipelines.text(system, lock.load()), f"./foundry ci --write={system}"
+
+
+def test_a_bake_file_has_the_image_of_each_job_from_the_folder_that_the_verb_bake_writes(known: Lock) -> None:
+    file = read("bake", known)
+    assert file["group"]["default"]["targets"] == ["one-1_0", "one-2_0", "other-3_0"]
+    assert file["group"]["one"]["targets"] == ["one-1_0", "one-2_0"]
+    image = file["target"]["one-1_0"]
+    assert image["context"] == "build/bake/one-1.0/one" and image["contexts"] == {"python": "target:one-1_0-python"}
+    assert image["output"] == ["type=docker,dest=build/bake/one-1.0/image.tar,rewrite-timestamp=true"]
 
 
 def test_the_report_takes_the_results_of_all_jobs_also_if_one_failed(known: Lock) -> None:

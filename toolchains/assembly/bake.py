@@ -5,6 +5,8 @@
     DIR/python/             the wheels, the patched Triton, docker/python.Dockerfile
     DIR/<target>/           native parts, our plugins, docker/<backend>.Dockerfile
 
+`combined` writes one file for all targets: ci/docker-bake.json, kept current by a test.
+
 Each folder is a build context with the same files that this machine's engine gets for the same layer: both come from
 target_image.py. No step needs a network, no path leads out of DIR, and nothing in DIR names this machine.
 
@@ -18,7 +20,8 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,16 +38,36 @@ from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
 from toolchains.images import provenance
 from toolchains.images.base import BaseImage
-from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.lockfile.lock import Lock, LockedTarget, LockedTriton
 from toolchains.system import durable, paths
 from toolchains.system.errors import ImageError, UsageError
 from toolchains.system.steps import step
 
 BAKE_FILE = "docker-bake.json"
+# Where the file for all targets expects the folder of each, by target and release.
+FOLDERS = "build/bake"
 # The file in DIR that the builder sends back.
 RESULT = "image.tar"
 _ROOTFS = "rootfs.tar"
 _console = Console(highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One image of a chain.
+
+    Attributes:
+        name: of the folder with its context.
+        base: the name of the ARG for the image below; "" for the first one.
+        arguments, labels: see target_image.Layer.
+        tags: its names.
+    """
+
+    name: str
+    base: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    tags: Sequence[str] = ()
 
 
 def bake(request: Request, *, into: str) -> None:
@@ -86,28 +109,80 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
         work = Path(beside, folder.name)
         work.mkdir()
-        targets = {"base": _base(work / "base", base)}
-        below = "base"
+        platform = _base(work / "base", base)
+        stages = [Stage("base", tags=[base.name])]
         for name, layer in chain:
             _unpack(layer, work / name)
-            targets[name] = {
-                **targets["base"],
-                "context": name,
-                "contexts": {below: f"target:{below}"},
-                "args": {**targets["base"]["args"], layer.base: below, **layer.arguments},
-                "labels": dict(layer.labels),
-                "tags": [layer.name],
-            }
-            below = name
-        # Only the last target is sent back. BuildKit cuts dates to SOURCE_DATE_EPOCH if its version supports that.
-        targets[below]["output"] = [f"type=docker,dest={RESULT},rewrite-timestamp=true"]
-        targets[below]["tags"] += names
-        bake = {"group": {"default": {"targets": [below]}}, "target": targets}
+            stages.append(Stage(name, layer.base, layer.arguments, layer.labels, [layer.name]))
+        stages[-1] = replace(stages[-1], tags=[*stages[-1].tags, *names])
+        bake = {"group": {"default": {"targets": [stages[-1].name]}}, "target": targets(stages, platform)}
         (work / BAKE_FILE).write_text(json.dumps(bake, indent=2) + "\n")
         _normal(work)
         if folder.exists():
             folder.rmdir()
         durable.move(work, folder)
+
+
+def targets(
+    stages: Sequence[Stage], platform: str, *, folder: str = "", named: Callable[[str], str] = lambda stage: stage
+) -> dict[str, Any]:
+    """Return the targets of a bake file for a chain of images.
+
+    Args:
+        stages: the images, each based on the one before.
+        platform: as "linux/amd64".
+        folder: the path of the folder with the contexts, which ends with a slash.
+        named: returns the name of a stage's target.
+    """
+    found: dict[str, Any] = {}
+    below = ""
+    for stage in stages:
+        found[named(stage.name)] = {
+            "context": folder + stage.name,
+            **({"contexts": {below: f"target:{named(below)}"}} if below else {}),
+            "args": {"SOURCE_DATE_EPOCH": str(EPOCH), **({stage.base: below} if below else {}), **stage.arguments},
+            **({"labels": dict(stage.labels)} if stage.labels else {}),
+            **({"tags": list(stage.tags)} if stage.tags else {}),
+            "platforms": [platform],
+            "network": "none",
+            "output": ["type=cacheonly"],
+            # Provenance would contain the builder's name and the time.
+            "attest": ["type=provenance,disabled=true"],
+        }
+        below = stage.name
+    # Only the last target is sent back. BuildKit cuts dates to SOURCE_DATE_EPOCH if its version supports that.
+    found[named(below)]["output"] = [f"type=docker,dest={folder}{RESULT},rewrite-timestamp=true"]
+    return found
+
+
+def combined(lock: Lock) -> str:
+    """Return one bake file for the images of all proven targets, with a group for each target.
+
+    It has the names, the labels and the order; the contexts are what bake() writes to FOLDERS/TARGET-RELEASE. So the
+    file changes with the lock and the patches, and not with each edit of a source. Tags are those that move.
+    """
+    groups: dict[str, Any] = {"default": {"targets": []}}
+    found: dict[str, Any] = {}
+    for target in lock.proven():
+        groups[target.name] = {"targets": []}
+        for version, release in target.tritons.items():
+            # The name of a target has no dots.
+            job = f"{target.name}-{version}".replace(".", "_")
+            top = Stage(
+                target.name,
+                "PYTHON",
+                labels=target_image.labels(target, release),
+                tags=target_image.moving_names(target, release),
+            )
+            found |= targets(
+                [Stage("base"), Stage("python", "BASE"), top],
+                f"linux/{rootfs.architecture(target.debs)}",
+                folder=f"{FOLDERS}/{target.name}-{version}/",
+                named=lambda stage, job=job, top=top.name: job if stage == top else f"{job}-{stage}",  # type: ignore[misc]
+            )
+            for group in ("default", target.name):
+                groups[group]["targets"].append(job)
+    return json.dumps({"group": groups, "target": found}, indent=2) + "\n"
 
 
 def adopt(request: Request, file: Path) -> None:
@@ -166,11 +241,11 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
     return sorted(tags, key=lambda tag: moves[tag])
 
 
-def _base(folder: Path, base: BaseImage) -> dict[str, Any]:
+def _base(folder: Path, base: BaseImage) -> str:
     """Write the context of the base image: its one layer unchanged, and its configuration as a Dockerfile.
 
     Returns:
-        The properties of its target in the bake file; the other targets share most of them.
+        Its platform.
     """
     folder.mkdir()
     with tarfile.open(base.archive) as tar:
@@ -184,16 +259,7 @@ def _base(folder: Path, base: BaseImage) -> dict[str, Any]:
     lines += [f"ENV {name}={json.dumps(value)}" for name, _, value in map(_pair, config["config"].get("Env", ()))]
     lines.append(f"CMD {json.dumps(config['config']['Cmd'])}")
     (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
-    return {
-        "context": "base",
-        "args": {"SOURCE_DATE_EPOCH": str(EPOCH)},
-        "tags": [base.name],
-        "platforms": [f"{config['os']}/{config['architecture']}"],
-        "network": "none",
-        "output": ["type=cacheonly"],
-        # Provenance would contain the builder's name and the time.
-        "attest": ["type=provenance,disabled=true"],
-    }
+    return f"{config['os']}/{config['architecture']}"
 
 
 def _pair(variable: str) -> tuple[str, str, str]:

@@ -129,7 +129,7 @@ def identity(
             "dockerfile": folders.files_digest(
                 {f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target, sourced))}
             ),
-            "labels": _labels(target, locked, drift, sdk, sourced),
+            "labels": labels(target, locked, drift, sdk, sourced),
             **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
             **({"patched": [debian_files.identity(what, target) for what in target.patched]} if target.patched else {}),
         }
@@ -223,7 +223,7 @@ def gather(
         dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target, sourced)),
         wheels=[layers.Wheel(wheel.path, store.sha256(wheel.path)) for wheel in own],
         arguments=sdk.arguments if sdk else {},
-        labels=_labels(target, locked, drift, sdk, sourced),
+        labels=labels(target, locked, drift, sdk, sourced),
         files=files,
     )
 
@@ -361,10 +361,15 @@ def _drift(locked: LockedTarget, used: LockedTarget) -> str:
     return ", ".join(texts)
 
 
-def _labels(
-    target: LockedTarget, locked: LockedTriton, drift: str, sdk: Sdk | None, sourced: Sourced | None
+def labels(
+    target: LockedTarget,
+    locked: LockedTriton,
+    drift: str = "",
+    sdk: Sdk | None = None,
+    sourced: Sourced | None = None,
 ) -> dict[str, str]:
-    labels = {
+    """Return the labels of a target's image; for the arguments see identity()."""
+    found = {
         "target": target.name,
         "lock": target.digest,
         "triton": triton_wheel.version(locked),
@@ -372,13 +377,13 @@ def _labels(
         "patch-series": series.series_digest(locked.version),
     }
     if target.patched:
-        labels["patched"] = ", ".join(
+        found["patched"] = ", ".join(
             f"{what.package}: {what.series} {debian_files.load_series(what).digest[:12]}" for what in target.patched
         )
     if drift:
-        labels["drift"] = drift
+        found["drift"] = drift
     if sdk:
-        labels |= sdk.labels
+        found |= sdk.labels
     if sourced:
-        labels["from-source"] = sourced.label
-    return {LABEL + key: value for key, value in labels.items()}
+        found["from-source"] = sourced.label
+    return {LABEL + key: value for key, value in found.items()}

@@ -1,8 +1,8 @@
-"""The verb ci: what CI systems run, made from the targets: a matrix, and whole files for GitHub and GitLab.
+"""The verb ci: what CI systems run, made from the targets: a matrix, files for GitHub and GitLab, and a bake file.
 
-The files have a job for each release of each proven target, one for .ci/run, and one that writes the report from the
-results of all. A target that is added to the lock is a job of the next files; tests/test_pipelines.py says when the
-files in ci/ are old.
+The files for GitHub and GitLab have a job for each release of each proven target, one for .ci/run, and one that writes
+the report from the results of all. The bake file has the image of each job, for BuildKit. A target that is added to the
+lock is a part of the next files; tests/test_pipelines.py says when the files in ci/ are old.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from toolchains.assembly import bake
 from toolchains.lockfile.lock import Lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import UsageError, suggestion
@@ -20,6 +21,8 @@ from toolchains.system.errors import UsageError, suggestion
 _FOLDER = paths.ROOT / "ci"
 _TEMPLATES = Path(__file__).with_name("pipelines")
 SYSTEMS = ("github", "gitlab")
+# What else there is a file of: `docker buildx bake` builds the images.
+BAKE = "bake"
 
 
 def matrix(lock: Lock) -> str:
@@ -34,10 +37,13 @@ def text(system: str, lock: Lock) -> str:
     Raises:
         UsageError: there is no file for it.
     """
+    if system == BAKE:
+        return bake.combined(lock)
     if system not in SYSTEMS:
+        known = (*SYSTEMS, BAKE)
         raise UsageError(
-            f"there is no file for {system}{suggestion(system, SYSTEMS)}",
-            why=f"there are files for {' and '.join(SYSTEMS)}",
+            f"there is no file for {system}{suggestion(system, known)}",
+            why=f"there are files for {', '.join(known)}",
             next="let it run .ci/run, and `./foundry e2e TARGET --triton=RELEASE` for each pair of `./foundry ci`",
         )
     template = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
@@ -47,7 +53,7 @@ def text(system: str, lock: Lock) -> str:
 
 def place(system: str) -> Path:
     """Return where a system's file is in this repository, as an example to copy."""
-    return _FOLDER / f"{system}.yml"
+    return _FOLDER / (bake.BAKE_FILE if system == BAKE else f"{system}.yml")
 
 
 def write(system: str, lock: Lock) -> Path:
