@@ -65,9 +65,9 @@ def test_what_a_process_prints_of_its_first_launch_is_read(tmp_path: Path, monke
     import first_launch
 
     script = tmp_path / "child.py"
-    script.write_text("import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']))")
+    script.write_text("import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']), 2)")
     monkeypatch.setattr(first_launch, "__file__", str(script))
-    assert first_launch.spawn("vec_add", tmp_path, WHERE="there") == (1.0, 2.5, 0.5, 12.0)
+    assert first_launch.spawn("vec_add", tmp_path, WHERE="there") == (1.0, 2.5, 0.5, 12.0, 2.0)
 
 
 def test_modelled_cycles_are_called_so() -> None:

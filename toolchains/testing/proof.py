@@ -108,7 +108,7 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
             next="leave out --cpu, or add its variables to bench/processors.toml",
         )
     command = ["python", "bench", "--records", "--only", only]
-    # bench/ measures the kernels that e2e/ checks.
+    # bench/ measures the kernels that e2e/ checks, and the first launches of examples/.
     wanted = components.target(request.target.name)
     peers = wanted.peers
     path = ":".join([f"{_HOME}/e2e", *([_PEERS_HOME] if peers else [])])

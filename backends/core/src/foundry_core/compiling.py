@@ -169,13 +169,12 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return self.options_type(**given(self.options_type, opts) | {"arch": self.target.arch})
 
     def __init__(self, target: GPUTarget) -> None:
-        # Imports Triton's compiler, which imports this module when Triton finds its backends.
-        from . import binding, front_errors, recursion
+        # These import Triton's compiler, which imports this module when Triton finds its backends.
+        from . import binding, front_errors
 
         super().__init__(target)
         specialization.install(ProgramBackend)
         _replace_triton_key()
-        recursion.install()
         front_errors.install(ProgramOptions)
         binding.install(ProgramBackend)
         if poison.is_installed():
@@ -190,6 +189,10 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         # device that this process has opened starts meanwhile.
         if (opencl := sys.modules.get(f"{__package__}.opencl")) is not None:
             opencl.start_compilers()
+        # Imports Triton's front end, which a kernel from the cache does not need.
+        from . import recursion
+
+        recursion.install()
         # Tiles of any size can be multiplied: no matrix instruction requires a minimum size.
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": convert_fp8e4b15}
 
@@ -398,7 +401,7 @@ def uses_addresses(ttir: str) -> bool:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def without_collections() -> Iterator[None]:
     """Import without garbage collections: what is imported stays, and searching it takes a fifth of the time."""
     collects = gc.isenabled()
     gc.disable()
@@ -420,7 +423,7 @@ def make_tile(module: Any, metadata: dict[str, Any], *, shared: bool = True) -> 
         shared: whether all programs share one memory.
     """
     # The lowering is imported at its first use, so that a kernel from Triton's cache does not load it.
-    with _no_collection():
+    with without_collections():
         from .pipeline import read_kernel
 
     metadata["name"] = kernel_name(module)

@@ -14,11 +14,20 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, clean_up, given, kernel_name, uses_addresses
+from foundry_core.compiling import (
+    ProgramBackend,
+    ProgramOptions,
+    clean_up,
+    given,
+    kernel_name,
+    uses_addresses,
+    without_collections,
+)
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
@@ -97,7 +106,6 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
         ZenCompilerError: zen-compiler refused the kernel.
     """
     # Imported at first use, so that a kernel from Triton's cache does not load it.
-    from foundry_core.pipeline import written_arguments
     from triton.runtime.cache import get_cache_manager
 
     from .zen_compiler import Switches, compile_ttir
@@ -107,17 +115,28 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
         options.enable_tc, options.enable_multi_engines, options.enable_multi_threads, bool(options.check)
     )
     ttir = str(module)
-    compiled = compile_ttir(ttir, name=name, threads=options.threads, switches=switches)
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(compile_ttir, ttir, name=name, threads=options.threads, switches=switches)
+        # While zen-compiler runs, which may know operations that foundry_core does not know. Then any argument may be
+        # written.
+        written = _written(ttir)
+        compiled = started.result()
     get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)
     metadata["name"] = name
     metadata["shared"] = 0
-    # zen-compiler may know operations that foundry_core does not know. Then any argument may be written.
-    metadata["written"] = written_arguments(ttir)
+    metadata["written"] = written
     metadata["addresses"] = uses_addresses(ttir)
     metadata["threads"] = options.threads
     if not options.enable_multi_threads:
         metadata["num_warps"] = 0
     return compiled.spirv
+
+
+def _written(ttir: str) -> list[int] | None:
+    with without_collections():
+        from foundry_core.pipeline import written_arguments
+
+    return written_arguments(ttir)
 
 
 def cmd_gen_name(kernel: str) -> str:
