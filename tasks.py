@@ -185,7 +185,7 @@ def bench(c: Context, request: Request, only: str = "", full: bool = False, cpu:
     and the plot to build/results/<target>-bench/<Triton's version>/.
 
     --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them
-    --full           measure each kernel in all its sizes and types, which takes some ten times as long
+    --full           measure each kernel in all its sizes and types, which takes about three times as long
     --cpu=avx2       let PoCL, OpenBLAS, NumPy and torch use no more than a processor with AVX2 has. The folder of the
                      results then ends with -avx2
     """

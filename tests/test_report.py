@@ -58,13 +58,18 @@ def folder(tmp_path: Path) -> Path:
     times = {"min": 0.001, "median": 0.0015, "runs": 5}
     rows = [
         {"label": "ours", "times": times, "rate": 90.0, "cycles": None},
-        {"label": "OpenCL C", "times": times, "rate": 100.0, "cycles": None},
+        {"label": "OpenCL C", "times": times, "rate": 100.0, "cycles": None, "detail": "block 64"},
         {"label": "64 DPUs", "times": None, "rate": None, "cycles": 123456},
     ]
     measured = {"title": "vec_add f32", "unit": "GB/s", "rows": rows, "ratios": {"ours / OpenCL C": 0.9}}
     (made / "spirv-bench" / "3.9.0").mkdir(parents=True)
     (made / "spirv-bench" / "3.9.0" / "bench.json").write_text(
-        json.dumps({"ran": DEVICE, "measurements": [measured | {"beyond": {"first launch": 0.25}, "aim": "0.95"}]})
+        json.dumps(
+            {
+                "ran": DEVICE,
+                "measurements": [measured | {"beyond": {"first launch": 0.25}, "aim": "0.95", "on": {"torch": "AVX2"}}],
+            }
+        )
     )
     sizes = {"image": "triton-foundry/spirv:0123", "packages": {"libc6": 2_000_000, "python: triton": 5_000_000}}
     (made / "spirv" / "3.9.0+foundry.3" / "sizes.json").write_text(json.dumps(sizes))
@@ -144,6 +149,7 @@ def test_each_run_has_its_outcome_its_device_and_how_its_figures_were_got(made: 
     assert "it broke" in found.text and "t: two: wrong sum" in found.text
     assert found.row("ours")[1:] == ["measured", "1.5 ms", "90"]
     assert found.row("64 DPUs")[1:3] == ["modelled", "123,456 cycles"]
+    assert "OpenCL C block 64" in found.text and "torch: AVX2" in found.text
     assert "ours / OpenCL C: 0.90" in found.text and "first launch: +0.25 s" in found.text
     assert found.row("python: triton") == ["python: triton", "5.0"]
     assert found.row("Together") == ["Together", "7.0"]

@@ -82,12 +82,13 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A candidate of a measurement: `seconds` are a median by the clock, `cycles` are modelled."""
+    """A candidate of a measurement: `seconds` are a median by the clock, `cycles` modelled; `detail` is its launch."""
 
     label: str
     seconds: float | None = None
     cycles: int | None = None
     rate: float | None = None
+    detail: str = ""
 
 
 class Measurement(msgspec.Struct, frozen=True):
@@ -265,7 +266,13 @@ def _measurements(folder: Path) -> Iterator[Measurement]:
                 each["title"],
                 each["unit"],
                 [
-                    Row(row["label"], (row["times"] or {}).get("median"), row["cycles"], row["rate"])
+                    Row(
+                        row["label"],
+                        (row["times"] or {}).get("median"),
+                        row["cycles"],
+                        row["rate"],
+                        row.get("detail", ""),
+                    )
                     for row in each["rows"]
                 ],
                 each["ratios"],
