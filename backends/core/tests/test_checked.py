@@ -252,3 +252,38 @@ def test_address_from_memory_is_not_checked_and_that_is_said_once(capsys: pytest
     (said,) = capsys.readouterr().err.splitlines()
     assert "this load is not checked: its address is made of a number or comes from memory" in said
     assert f":{line(add_by_address, 'tl.load(x + i)')}:" in said
+
+
+@triton.jit
+def largest(x, out, rows, columns, OTHER: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    r, c = tl.arange(0, BM)[:, None], tl.arange(0, BN)[None, :]
+    mask = (r < rows) & (c < columns)
+    if OTHER:
+        v = tl.load(x + r * columns + c, mask=mask, other=-float("inf"))
+    else:
+        v = tl.load(x + r * columns + c, mask=mask)
+    row = tl.arange(0, BM)
+    tl.store(out + row, tl.max(v * 2, 1), mask=row < rows)
+
+
+@triton.jit
+def copy_too_much(x, out, n, m, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < m)
+
+
+def test_elements_that_a_mask_leaves_undefined_are_reported_if_they_are_used() -> None:
+    x, out = -np.arange(1, 16, dtype=np.float32).reshape(3, 5), np.zeros(3, np.float32)
+    largest[(1,)](Tensor(x), Tensor(out), 3, 5, OTHER=True, BM=4, BN=8, check=True)
+    assert out.tolist() == [-2, -12, -22]
+    error = finding(largest[(1,)], Tensor(x), Tensor(out), 3, 5, OTHER=False, BM=4, BN=8)
+    assert (error.kind, error.operation) == ("undefined", "load for a reduction")
+    assert (error.lane, error.argument, error.line) == ((0, 5), "x", line(largest, "mask=mask)"))
+    assert "other=-float('inf')" in str(error)
+    # Rows that are off as a whole are used nowhere, and all columns are on.
+    x = -np.arange(1, 25, dtype=np.float32).reshape(3, 8)
+    largest[(1,)](Tensor(x), Tensor(out), 3, 8, OTHER=False, BM=4, BN=8, check=True)
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    copy_too_much[(1,)](Tensor(x), Tensor(out), 5, 5, BLOCK=8, check=True)
+    error = finding(copy_too_much[(1,)], Tensor(x), Tensor(out), 5, 7, BLOCK=8)
+    assert (error.operation, error.lane, error.index) == ("load for a store", (5,), 5)

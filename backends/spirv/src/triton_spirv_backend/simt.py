@@ -100,7 +100,11 @@ def add_stages(stages: dict[str, Any], options: SimtOptions, target: GPUTarget) 
     known = device(target, options.num_warps)
     stages["ttir"] = _make_ttir
     stages["ttgir"] = functools.partial(
-        make_ttgir, warps=known.warps, warp_size=known.warp_size, stages=options.num_stages
+        make_ttgir,
+        warps=known.warps,
+        warp_size=known.warp_size,
+        # Checks see through no pipeline.
+        stages=1 if options.check else options.num_stages,
     )
     stages["spv"] = functools.partial(_make_spirv, target=known, named=options.debug, check=bool(options.check))
 

@@ -21,6 +21,7 @@ _TITLES = {
     "overflow": "computes an offset that does not fit its type",
     "unwritten": "reads memory that nobody has written",
     "division": "divides by zero",
+    "undefined": "uses elements that a mask leaves undefined",
     "conflict": "writes different values to one place in several programs",
 }
 
@@ -32,7 +33,8 @@ class Finding:
     Attributes:
         kind: "outside" for an access outside of its array, "overflow" for an offset that does not fit its type,
             "unwritten" for a load of memory that nobody has written, "division" for a division of integers by zero, or
-            of the smallest number by -1, "conflict" for a store of another value than the one of another program.
+            of the smallest number by -1, "conflict" for a store of another value than the one of another
+            program, "undefined" for an element that a mask leaves undefined and that is combined with others or stored.
         operation: what was done: "load", "store", "atomic add", "division", "remainder", ...
         file, line: where; of inlined functions the innermost place.
         where: the place as text, with the calls that lead to it.
@@ -79,6 +81,9 @@ class Finding:
                 return (
                     f"{self.operation} of {names[0]}[{self.index}], which has the poison of memory that is not written"
                 )
+            case "undefined":
+                _, use = self.operation.split(" for ")
+                return f"the mask leaves {names[0]}[{self.index}] undefined in this load, and {use} uses it"
             case "conflict":
                 assert self.other is not None
                 return f"store to {names[0]}[{self.index}], where program {tuple_text(self.other)} stored another value"
@@ -101,6 +106,10 @@ class Finding:
                 return "compute the offset in 64 bits: tl.program_id(0).to(tl.int64) * BLOCK"
             case "unwritten":
                 return "write the array before the launch, such as by numpy.zeros, or mask the load"
+            case "undefined":
+                return (
+                    "give the load a value for these elements: other=0.0 for a sum, other=-float('inf') for a maximum"
+                )
             case "conflict":
                 return "let each program write its own elements, or use an atomic operation such as tl.atomic_add"
         view = "; or pass the array that this is a view of, if the kernel may reach it" * self.around

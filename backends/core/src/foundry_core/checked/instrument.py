@@ -49,6 +49,7 @@ from ..front.writes import Sources
 from ..log import NOTE, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
+from .undefined import undefined_uses, varying
 
 _EQ, _NE, _ULT = 0, 1, 6
 # Operations that move the elements of a tile: an index moves as the pointer does.
@@ -290,6 +291,8 @@ class _Checks:
         made = self._guard(op, whole, allowed)
         if isinstance(made, tt.LoadOp):
             self._check_loaded(made, report, whole, first)
+            if mask is not None and made.other is None:
+                _check_undefined(made, report, mask, first)
         if isinstance(made, tt.StoreOp) and len(candidates) == 1 and candidates[0] in self._shadows:
             self._check_stored(made, report, whole, first, candidates[0])
 
@@ -434,6 +437,32 @@ class _Checks:
         Rewriter.replace_op(op, [], list(made.results))
 
 
+def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:
+    """Check that elements which a mask leaves undefined are not combined with others, and not stored."""
+    for use, axis in undefined_uses(load.result):
+        here = Builder(InsertPoint.before(use))
+        if axis is None:
+            name, ok = "store", mask
+            stored = _mask(use)
+            if stored is mask:
+                continue
+            ok = _unless(stored, mask, here)
+        else:
+            name = "product" if isinstance(use, tt.DotOp) else "reduction"
+            # A row that is off as a whole gives a result that nobody need use.
+            terms = _terms(mask)
+            along = [term for term in terms if axis in varying(term)]
+            others = [term for term in terms if axis not in varying(term)]
+            if not along:
+                continue
+            ok = along[0]
+            for term in along[1:]:
+                ok = here.insert(arith.AndIOp(ok, term)).result
+            for term in others:
+                ok = _unless(term, ok, here)
+        report.check("undefined", f"load for a {name}", here, ok, index)
+
+
 class _Report:
     """Writes the checks of one operation.
 
@@ -562,6 +591,12 @@ def _combines(op: Operation) -> bool:
             return True
         around = around.parent_op()
     return False
+
+
+def _terms(mask: SSAValue) -> list[SSAValue]:
+    """Return the conditions of which a mask is the conjunction."""
+    op = mask.owner
+    return [*_terms(op.lhs), *_terms(op.rhs)] if isinstance(op, arith.AndIOp) else [mask]
 
 
 def _words(op: ConstantOp) -> list[int]:

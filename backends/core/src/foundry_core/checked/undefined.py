@@ -1,0 +1,93 @@
+"""Where the elements of a load that its mask leaves undefined go: along a dimension into a reduction, or to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import tt, ttg
+from ..dialects.arith import ConstantOp, SelectOp
+from ..front.offsets import shape
+from ..ops.elementwise import is_elementwise
+
+_SAME = (ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp)
+# The dimensions of the load of which a tile's dimensions are; None for one along which elements repeat.
+_Dimensions = tuple[int | None, ...]
+
+
+def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None]]:
+    """Find the operations that use elements of a load together, or store them.
+
+    A tile is followed through elementwise operations and those that move elements. A selection, a loop and anything
+    else ends the way, because it may leave out the undefined elements: what is found is certain, and not complete.
+
+    Yields:
+        each operation, with the dimension of the load along which it combines elements; None for a store of the tile.
+    """
+    if not isinstance(loaded.type, TensorType):
+        return
+    first: _Dimensions = tuple(range(len(shape(loaded))))
+    pending, seen = [(loaded, first)], {(loaded, first)}
+    while pending:
+        value, dimensions = pending.pop()
+        for use in list(value.uses):
+            user = use.operation
+            after = dimensions
+            if isinstance(user, tt.ReduceOp | tt.ScanOp):
+                axis = user.axis.value.data
+                if dimensions[axis] is not None:
+                    yield user, dimensions[axis]
+                if isinstance(user, tt.ReduceOp):
+                    after = (*dimensions[:axis], *dimensions[axis + 1 :])
+            elif isinstance(user, tt.DotOp) and use.index < 2:
+                axis = len(dimensions) - 1 - use.index
+                if dimensions[axis] is not None:
+                    yield user, dimensions[axis]
+                continue
+            elif isinstance(user, tt.StoreOp) and use.index == 1:
+                if dimensions == first:
+                    yield user, None
+                continue
+            elif isinstance(user, tt.ExpandDimsOp):
+                axis = user.axis.value.data
+                after = (*dimensions[:axis], None, *dimensions[axis:])
+            elif isinstance(user, tt.TransOp):
+                after = tuple(dimensions[d] for d in user.order.get_values())
+            elif not _passes(user):
+                continue
+            for result in user.results:
+                if isinstance(result.type, TensorType | ttg.MemoryType) and (result, after) not in seen:
+                    seen.add((result, after))
+                    pending.append((result, after))
+
+
+def _passes(op: Operation) -> bool:
+    """Return whether element i of the result is made of element i of each operand, whatever the others are."""
+    if isinstance(op, SelectOp | tt.AddPtrOp):
+        return False
+    return isinstance(op, (*_SAME, tt.BroadcastOp, tt.DotOp)) or is_elementwise(op)
+
+
+def varying(value: SSAValue) -> frozenset[int]:
+    """Return the dimensions along which the elements of a tile may differ."""
+    op = value.owner
+    extents = shape(value)
+    match op:
+        case tt.SplatOp():
+            return frozenset()
+        case ConstantOp() if op.splat is not None:
+            return frozenset()
+        case tt.ExpandDimsOp():
+            axis = op.axis.value.data
+            return frozenset(d + (d >= axis) for d in varying(op.src))
+        case tt.BroadcastOp() | ttg.ConvertLayoutOp():
+            return varying(op.operands[0])
+        case tt.TransOp():
+            inner = varying(op.src)
+            return frozenset(d for d, source in enumerate(op.order.get_values()) if source in inner)
+        case Operation() if is_elementwise(op):
+            tiles = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
+            return frozenset[int]().union(*map(varying, tiles))
+    return frozenset(d for d, extent in enumerate(extents) if extent > 1)
