@@ -23,6 +23,8 @@ Function = TypeVar("Function")
 Entry = TypeVar("Entry")
 
 
+# The kinds of launchers that have said what they do not check.
+_incomplete: set[type] = set()
 # The ids of programs are int32. PoCL counts the programs of a launch in 32 bits.
 MOST_PROGRAMS = 2**31 - 1
 
@@ -42,10 +44,10 @@ class SynchronousLauncher(Generic[Function]):
     Attributes:
         log: what the kernel prints and asserts; None if it takes no log.
         addresses: whether it makes pointers of numbers.
-        shared: whether all programs of a launch share one memory.
+        compares_stores: whether the checked mode compares what several programs of a launch store to one place.
     """
 
-    shared: ClassVar[bool] = True
+    compares_stores: ClassVar[bool] = True
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self._noted = False
@@ -53,7 +55,7 @@ class SynchronousLauncher(Generic[Function]):
         self._check: str = getattr(metadata, "check", "")
         checks = bool(self._check)
         self.parameters = Parameters(
-            src, metadata.name, metadata.written, extents=checks, shadows=checks and self.shared
+            src, metadata.name, metadata.written, extents=checks, shadows=checks and self.compares_stores
         )
         sites = getattr(metadata, "sites", [])
         self._kernel = metadata.name
@@ -115,6 +117,11 @@ class SynchronousLauncher(Generic[Function]):
         self._noted = True
         for note in self.log.notes if self.log is not None else []:
             print(f"checked mode: kernel {self._kernel}: {note}", file=sys.stderr)
+        if not self.compares_stores and type(self) not in _incomplete:
+            _incomplete.add(type(self))
+            print(
+                "checked mode: this target does not compare what several programs store to one place", file=sys.stderr
+            )
 
     def _handle(self, found: FoundRecords, arguments: Sequence[Any], grid: Grid) -> None:
         from .checked.findings import handle

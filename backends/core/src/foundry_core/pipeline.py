@@ -86,12 +86,13 @@ def to_structured(ttir: str) -> str:
     return read_kernel(ttir).text
 
 
-def read_kernel(ttir: str, *, check: bool = False, shared: bool = True) -> Structured:
+def read_kernel(ttir: str, *, check: bool = False, compares_stores: bool = True) -> Structured:
     """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
 
     Args:
         check: whether the kernel checks its accesses (foundry_core.checked).
-        shared: whether all programs share one memory; only then what several of them write is compared.
+        compares_stores: whether it compares what several programs store to one place; the device needs one memory for
+            all programs, and atomic operations on 64 bits.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -100,7 +101,9 @@ def read_kernel(ttir: str, *, check: bool = False, shared: bool = True) -> Struc
         module = inline(parse(ttir))
         stored = written(module)
         sites = replace_prints(module)
-        instrument = functools.partial(_instrument, sites=sites, shadowed=stored if shared else []) if check else None
+        instrument = (
+            functools.partial(_instrument, sites=sites, shadowed=stored if compares_stores else []) if check else None
+        )
         end_failed_programs(kernel(structure(module, instrument)))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC

@@ -36,6 +36,8 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
         metadata: of the compiled kernel: its name, its options, the location of its files.
     """
 
+    compares_stores = False
+
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)
         self._metadata = metadata

@@ -13,8 +13,8 @@ is the difference of two addresses. If it may come from several arguments, it mu
 The extents are arguments that are appended to the kernel's: for each pointer the first byte that belongs to its array
 and the array's size, both in bytes, the first relative to the pointer (`extents.py`).
 
-An array that the kernel writes has a shadow where programs share memory: a word for each element, with the program that
-stored to it and a hash of the value. Each store exchanges the word, and compares it with the one before.
+An array that the kernel writes may have a shadow: a word for each element, with the program that stored to it and a
+hash of the value. Each store exchanges the word, and compares it with the one before.
 
 The pass works on TTIR and on TTGIR: what it writes has the layout of the pointers.
 """
@@ -65,8 +65,7 @@ def instrument(function: tt.FuncOp, sites: list[Site], shadowed: Sequence[int]) 
     """Add checks to a kernel, in place, and their sites to those that the kernel has.
 
     Args:
-        shadowed: the numbers of the arguments that get a shadow: those that the kernel may write, or none where
-            programs share no memory.
+        shadowed: the numbers of the arguments that get a shadow: those that the kernel may write, or none.
 
     Raises:
         UnsupportedOperation: an access has a form that cannot be checked.
