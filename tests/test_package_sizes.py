@@ -21,6 +21,7 @@ def test_bytes_are_counted_for_their_owner_and_links_once(tmp_path: Path) -> Non
     packages = tmp_path / "opt/foundry/lib/python3.13/site-packages"
     write(packages / "bar-1.0.dist-info/RECORD", "bar/__init__.py,,\n../../../bin/bar,,\n")
     write(packages / "bar/__init__.py", "x" * 7)
+    write(packages / "bar/__pycache__/__init__.cpython-313.pyc", "x" * 20)
     write(tmp_path / "opt/foundry/bin/bar", "x" * 5)
     write(tmp_path / "etc/stray", "x" * 3)
     write(tmp_path / "proc/huge", "x" * 10000)
@@ -29,5 +30,5 @@ def test_bytes_are_counted_for_their_owner_and_links_once(tmp_path: Path) -> Non
     record = (packages / "bar-1.0.dist-info/RECORD").stat().st_size
     assert found["libfoo"] == 110
     assert found[package_sizes.NOBODY] == 3 + listings + record
-    assert found["python: bar"] == 12
-    assert sum(found.values()) == 110 + 12 + 3 + listings + record
+    assert found["python: bar"] == 32
+    assert sum(found.values()) == 110 + 32 + 3 + listings + record

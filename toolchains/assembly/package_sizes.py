@@ -30,9 +30,16 @@ def measure(root: Path) -> dict[str, int]:
             if path.is_symlink() or not path.is_file() or (state.st_dev, state.st_ino) in seen:
                 continue
             seen.add((state.st_dev, state.st_ino))
-            owner = owners.get(str(path.relative_to(root)), NOBODY)
+            owner = owners.get(str(_source(path.relative_to(root))), NOBODY)
             sizes[owner] = sizes.get(owner, 0) + state.st_size
     return sizes
+
+
+def _source(path: Path) -> Path:
+    """Return the Python source of a file with byte code, which no package lists; the path itself for any other file."""
+    if path.parent.name != "__pycache__":
+        return path
+    return path.parent.parent / f"{path.name.partition('.')[0]}.py"
 
 
 def _debian(root: Path) -> dict[str, str]:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target has its own.
 _VENDOR_BACKENDS: tuple[str, ...] = ()
+# What python.Dockerfile compiles.
+_PYTHON_FILES = (DOCKER / "mlir.c",)
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,6 @@ class Layer:
         wheels: the Python packages to install.
         arguments: values of further ARGs.
         labels: labels of the image.
-        files: more files, by their names in the context.
         files: more files, by their names in the context.
     """
 
@@ -280,6 +281,7 @@ def python_layer(
         base="BASE",
         dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
         wheels=[*layers.locked_wheels(target.wheels, store), layers.Wheel(own, store.sha256(own))],
+        files={path.name: path for path in _PYTHON_FILES},
     )
 
 
@@ -302,7 +304,7 @@ def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Source
             "triton": compiled_triton.identity(locked, from_source)
             if from_source
             else triton_wheel.identity(locked, _VENDOR_BACKENDS),
-            "recipe": layers.identity(DOCKER / "python.Dockerfile"),
+            "recipe": layers.identity(DOCKER / "python.Dockerfile", *_PYTHON_FILES),
         }
     )
 

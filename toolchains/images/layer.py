@@ -35,10 +35,11 @@ class Wheel:
 FORMAT = 1
 
 
-def identity(dockerfile: Path) -> str:
-    """Return the digest of what determines how inputs become an image: the Dockerfile, and the revision of the code."""
+def identity(dockerfile: Path, *files: Path) -> str:
+    """Return the digest of what makes an image of its inputs: the Dockerfile, files that it names, the code."""
     formats = [FORMAT, docker_archive.FORMAT, folders.FORMAT]
-    return digest({"format": formats, "dockerfile": folders.files_digest({"Dockerfile": dockerfile})})
+    named = {"Dockerfile": dockerfile} | {path.name: path for path in files}
+    return digest({"format": formats, "dockerfile": folders.files_digest(named)})
 
 
 def layer(

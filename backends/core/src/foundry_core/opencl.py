@@ -35,6 +35,7 @@ from .lines import add_scopes
 from .log import Log
 from .mapping.simt.target import SimtTarget
 from .mapping.workitem.target import WorkItemTarget
+from .pocl import choose_library
 from .ran import Kind, Ran
 from .scalars import passed
 from .spans import TensorLike, reached
@@ -83,6 +84,7 @@ def refusal(device: cl.Device) -> str | None:
 
 def devices() -> list[cl.Device]:
     """Return every OpenCL device of the machine, in the order of the installed platforms."""
+    choose_library()
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # how the loader reports that no platform is installed
