@@ -169,7 +169,7 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     monkeypatch: pytest.MonkeyPatch, base: BaseImage, wheel: Path, tmp_path: Path, name: str
 ) -> None:
     """The files that are fetched or built are replaced by made-up ones with the names that image.py gives them."""
-    monkeypatch.setattr(target_image, "_fetch", lambda target, *_: target)
+    monkeypatch.setattr(target_image, "fetch", lambda target, *_: target)
     monkeypatch.setattr(target_image.plugin_wheels, "wheel", lambda *_: plugin_wheels.PluginWheel(wheel, "0"))
     monkeypatch.setattr(target_image.native, "part", lambda recipe, *_, **__: native.NativePart(recipe, wheel, "0"))
     monkeypatch.setattr(target_image.debian_files, "part", lambda *_: wheel)

@@ -90,10 +90,10 @@ class TestFetching:
 
     def test_nothing_is_left_on_the_way_in(self, index: Index, store: Store) -> None:
         fetch(store, [index.add("top", "1.0")])
-        assert not (store.root / "incoming").exists()
+        assert not list(store.root.glob("incoming*"))
 
     def test_what_a_killed_process_left_is_cleared(self, index: Index, store: Store) -> None:
-        stale = store.root / "incoming" / "killed" / "half.whl"
+        stale = store.root / "incoming-wheels" / "killed" / "half.whl"
         stale.parent.mkdir(parents=True)
         stale.write_text("half")
         fetch(store, [index.add("top", "1.0")])
@@ -584,7 +584,7 @@ class TestProcesses:
         process.communicate(timeout=60)
         assert process.returncode != 0
         assert final_names(store) == [locked[0].filename]
-        assert not (store.root / "incoming").exists()
+        assert not list(store.root.glob("incoming*"))
 
     def test_a_killed_process_blocks_nobody(
         self, index: Index, store: Store, folder: Path, locked: list[Artifact]

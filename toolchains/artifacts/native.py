@@ -118,14 +118,11 @@ def ensure_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> st
     name = recipe_builder_name(builder)
     with store.locked(name.replace("/", "-")):
         if provenance.image(name, engine=engine, store=store) is None:
-            with step(f"base image to build in from {len(builder.debs)} Debian packages"):
-                base = rootfs.ensure_base(builder, store)
-            with step("base image into the engine"):
-                known = base.load(engine, store)
+            base, known = rootfs.load_base(builder, what="base image to build in", store=store, engine=engine)
             with step("Conan, CMake and Ninja"):
                 wheels = layer.locked_wheels(builder.wheels, store)
                 sdists = {f"sdists/{sdist.filename}": store.path(sdist) for sdist in builder.sdists}
-                made = layer.layer(engine, name, _dockerfile(), {"BASE": base.name}, {}, wheels, known, sdists)
+                made = layer.layer(engine, name, _dockerfile(), {"BASE": base}, {}, wheels, known, sdists)
             provenance.note(name, made, store)
     return name
 

@@ -5,10 +5,14 @@ Input: a request. Output: the engine, and the image in this engine.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.engine import client, host
+from toolchains.system.errors import FoundryError
+from toolchains.system.steps import side_by_side
 
 
 def ensure_image(request: Request) -> tuple[client.Engine, Image]:
@@ -24,7 +28,16 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
         from toolchains.sdk import supplied
 
         checked = supplied.check_given_sdk(request.target, request.given, store)
-    docker = host.ensure_engine()
+
+    def fetch() -> None:
+        # What fails here is tried again, and reported, when the machine has all that it needs.
+        with suppress(FoundryError):
+            target_image.fetch(request.target, request.release, store, checked)
+
+    if host.installs_engine():
+        docker, _ = side_by_side(host.ensure_engine, fetch)
+    else:
+        docker = host.ensure_engine()
     made = target_image.build_image(
         request.target,
         request.release,

@@ -35,7 +35,7 @@ from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton, diges
 from toolchains.patching import debian_files, series
 from toolchains.system.errors import PinError, UsageError, suggestion
 from toolchains.system.paths import DOCKER
-from toolchains.system.steps import step
+from toolchains.system.steps import side_by_side, step
 
 if TYPE_CHECKING:
     from toolchains.sdk.supplied import Sdk
@@ -164,16 +164,34 @@ def build_image(
     Raises:
         FoundryError: whichever step failed.
     """
-    name = _name(_repository(target, sdk, sourced), identity(target, locked, sdk=sdk, sourced=sourced))
-    info = provenance.image(name, engine=engine, store=store) if cache else None
+    repository = _repository(target, sdk, sourced)
+
+    def find(name: str) -> ImageInfo | None:
+        return provenance.image(name, engine=engine, store=store) if cache else None
+
+    name = _name(repository, identity(target, locked, sdk=sdk, sourced=sourced))
+    info = find(name)
     made = info is None
     if info is None:
-        used, top = gather(target, locked, store=store, engine=lambda: engine, sdk=sdk, sourced=sourced)
+        used = fetch(target, locked, store, sdk)
+        if drift := _drift(target, used):
+            name = _name(repository, identity(used, locked, drift=drift, sdk=sdk, sourced=sourced))
+            info = find(name)
+    if info is None:
+
+        def below() -> str:
+            return _python(used, locked, sourced, store=store, engine=engine, cache=cache)
+
+        def own() -> Layer:
+            return _top(target, used, locked, store=store, engine=lambda: engine, sdk=sdk, sourced=sourced)
+
+        # One compilation from source takes all of the machine's memory and its terminal.
+        python, top = (below(), own()) if sourced else side_by_side(below, own)
+        # The sources may have changed since.
         name = top.name
         with store.locked(name.replace("/", "-")):
-            info = provenance.image(name, engine=engine, store=store) if cache else None
+            info = find(name)
             if info is None:
-                python = _python(used, locked, sourced, store=store, engine=engine, cache=cache)
                 with step(f"image {name}"):
                     info = top.make(engine, python, layers.require_image(engine, python).layers)
                 provenance.note(name, info, store)
@@ -200,7 +218,21 @@ def gather(
     Returns:
         The target with the packages that are really used, and the layer.
     """
-    used = _fetch(target, locked, store, sdk)
+    used = fetch(target, locked, store, sdk)
+    return used, _top(target, used, locked, store=store, engine=engine, sdk=sdk, sourced=sourced)
+
+
+def _top(
+    target: LockedTarget,
+    used: LockedTarget,
+    locked: LockedTriton,
+    *,
+    store: Store,
+    engine: Callable[[], Engine],
+    sdk: Sdk | None,
+    sourced: Sourced | None,
+) -> Layer:
+    """Return a target's own layer, of files in the store and of parts that are built now; see gather."""
     drift = _drift(target, used)
     with step(f"plugins: {', '.join(plugins(target))}"):
         own = [plugin_wheels.wheel(package, store) for package in plugins(target)]
@@ -218,7 +250,7 @@ def gather(
     found = identity(
         used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk, sourced=sourced
     )
-    return used, Layer(
+    return Layer(
         name=_name(_repository(target, sdk, sourced), found),
         base="PYTHON",
         dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target, sourced)),
@@ -229,8 +261,8 @@ def gather(
     )
 
 
-def _fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
-    """Fetch all files into the store, and return the target with the files that are really used."""
+def fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
+    """Fetch all files of an image into the store, and return the target with the files that are really used."""
     if target.builder:
         target = replace(target, builder=native.fetch_if_needed(_recipes(target, sdk), target.builder, store))
     wanted = [*target.debs, *target.wheels, locked.wheel]
@@ -244,15 +276,14 @@ def _python(
 ) -> str:
     """Ensure that the engine has the image below the target's own layer; return its name."""
     name = python_name(target, locked, sourced)
-    if cache and provenance.image(name, engine=engine, store=store):
-        return name
-    with step(f"base image from {len(target.debs)} Debian packages"):
-        base = rootfs.ensure_base(target, store)
-    with step("base image into the engine"):
-        known = base.load(engine, store)
-    layer = python_layer(target, locked, store, sourced, engine)
-    with step(f"Python packages: {len(target.wheels)} and Triton"):
-        provenance.note(name, layer.make(engine, base.name, known), store)
+    with store.locked(name.replace("/", "-")):
+        if not cache or provenance.image(name, engine=engine, store=store) is None:
+            (base, known), layer = side_by_side(
+                lambda: rootfs.load_base(target, what="base image", store=store, engine=engine),
+                lambda: python_layer(target, locked, store, sourced, engine),
+            )
+            with step(f"Python packages: {len(target.wheels)} and Triton"):
+                provenance.note(name, layer.make(engine, base, known), store)
     return name
 
 

@@ -73,6 +73,8 @@ def make() -> None:
             "--no-input",
             "--progress-bar",
             "off",
+            # Half of the time; Python compiles what it imports.
+            "--no-compile",
             "--require-hashes",
             "--only-binary",
             ":all:",

@@ -115,6 +115,11 @@ def ensure_engine() -> client.Engine:
         raise (_error(missing) if missing and missing[-1].find is _engine else error) from error
 
 
+def installs_engine() -> bool:
+    """Return whether ensure_engine() is going to install or start an engine, which takes a while."""
+    return _may_provide() and _engine() is None
+
+
 def ensure_program(name: str, purpose: str) -> str:
     """Return the path of a program that only one check needs. Install its package of the same name if this is allowed.
 

@@ -14,11 +14,12 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Lock
 
 from filelock import FileLock, Timeout
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from toolchains.archives import confine, wheel_file
@@ -31,6 +32,7 @@ from toolchains.fetch.wheel import Wheels
 from toolchains.lockfile.lock import Artifact
 from toolchains.system import durable
 from toolchains.system.errors import FoundryError, GoneError, HashMismatchError, OfflineError, PartError, TruncatedError
+from toolchains.system.steps import console, side_by_side
 
 
 class Store:
@@ -46,8 +48,8 @@ class Store:
         self.root = root
         self._offline = offline
         self._allow_drift = allow_drift
-        self._console = Console(stderr=True)
         self._said: set[Path] = set()
+        self._bars = _Bars()
 
     def path(self, artifact: Artifact) -> Path:
         """Return the path of an artifact after checking it against the lock.
@@ -96,8 +98,8 @@ class Store:
     def _say(self, place: Path, why: str, what: str = "damaged in the store") -> None:
         if place not in self._said:
             self._said.add(place)
-            self._console.print(f"[yellow]{what}:[/] {place}", highlight=False, soft_wrap=True)
-            self._console.print("  " + why.replace("\n", "\n  "), highlight=False, markup=False, soft_wrap=True)
+            console.print(f"[yellow]{what}:[/] {place}", highlight=False, soft_wrap=True)
+            console.print("  " + why.replace("\n", "\n  "), highlight=False, markup=False, soft_wrap=True)
 
     def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
         """Ensure that the store has all of these, checked; fetch damaged ones again.
@@ -129,17 +131,31 @@ class Store:
         packages = [artifact for artifact in artifacts if artifact.kind == "source"]
         others = [artifact for artifact in artifacts if artifact.kind != "deb"]
         apt = self.debs(suite, sorted({artifact.suite for artifact in debs if artifact.suite}))
-        self._bring(Wheels(python), [artifact for artifact in others if artifact.kind == "wheel"], "wheels")
-        self._bring(Sdists(python), [artifact for artifact in others if artifact.kind == "sdist"], "sources")
-        self._bring(self.source_packages(suite), packages, "files of source packages")
-        try:
-            self._bring(apt, debs, "packages")
-        except GoneError as gone:
-            if not self._allow_drift:
-                raise
-            self._console.print(f"[yellow]drift:[/] {gone}", highlight=False)
-            return [*self._drift(apt, debs), *others]
-        return list(artifacts)
+
+        used = list(artifacts)
+
+        def from_index() -> None:
+            self._bring(Wheels(python), [artifact for artifact in others if artifact.kind == "wheel"], "wheels")
+            self._bring(Sdists(python), [artifact for artifact in others if artifact.kind == "sdist"], "sources")
+
+        def from_archive() -> None:
+            nonlocal used
+            self._bring(self.source_packages(suite), packages, "source-packages")
+            try:
+                self._bring(apt, debs, "packages")
+            except GoneError as gone:
+                if not self._allow_drift:
+                    raise
+                console.print(f"[yellow]drift:[/] {gone}", highlight=False)
+                used = [*self._drift(apt, debs), *others]
+
+        kinds = {artifact.kind for artifact in missing}
+        works = [from_index] * bool(kinds & {"wheel", "sdist"}) + [from_archive] * bool(kinds & {"source", "deb"})
+        # If one fails, the other one goes on: what it fetches is kept.
+        for failure in side_by_side(*(partial(_failure, work) for work in works)):
+            if failure:
+                raise failure
+        return used
 
     def debs(self, suite: str, extra: Sequence[str] = ()) -> Debs:
         """Return apt for a suite and further ones; the store keeps its state."""
@@ -155,10 +171,14 @@ class Store:
         return self._offline
 
     @contextmanager
-    def incoming(self) -> Iterator[Path]:
-        """Yield a folder for files that arrive, for one process at a time; it is removed afterwards."""
-        folder = self.root / "incoming"
-        with self.locked("incoming"):
+    def incoming(self, noun: str) -> Iterator[Path]:
+        """Yield a folder for files that arrive, for one process at a time and kind; it is removed afterwards.
+
+        Args:
+            noun: the kind of files, "wheels".
+        """
+        folder = self.root / f"incoming-{noun}"
+        with self.locked(folder.name):
             # Remove the files of a killed process. It held the lock, so no process uses the folder now.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -299,7 +319,7 @@ class Store:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            self._console.print(f"waiting for another process at work on {name}", highlight=False)
+            console.print(f"waiting for another process at work on {name}", highlight=False)
             lock.acquire()
         try:
             yield
@@ -310,13 +330,13 @@ class Store:
         """Fetch the missing artifacts of one kind, check them and add them to the store."""
         if all(map(self._whole, artifacts)):
             return
-        with self.incoming() as folder:
+        with self.incoming(noun) as folder:
             # Another process may have fetched them while we waited for the lock.
             missing = [artifact for artifact in artifacts if not self._whole(artifact)]
             if not missing:
                 return
             try:
-                with self._progress(f"{len(missing)} {noun}", sum(artifact.size for artifact in missing)) as report:
+                with self._bars.bar(f"{len(missing)} {noun}", sum(artifact.size for artifact in missing)) as report:
                     source.fetch(missing, folder, report)
             except BaseException:
                 # Interrupted or failed half-way: keep complete files, so that they are not fetched again.
@@ -339,23 +359,48 @@ class Store:
         for artifact in current:
             if before.get(artifact.name) != artifact.version:
                 was = before.get(artifact.name, "absent")
-                self._console.print(f"  {artifact.name}: {was} -> {artifact.version}", highlight=False)
+                console.print(f"  {artifact.name}: {was} -> {artifact.version}", highlight=False)
         self._bring(apt, current, "packages")
         return current
 
+
+class _Bars:
+    """The progress of all fetches at the same time: a console has one display of bars."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._shown: Progress | None = None
+        self._users = 0
+
     @contextmanager
-    def _progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
-        columns = (
-            TextColumn("fetching {task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=self._console) as bar:
-            task = bar.add_task(what, total=total)
-            yield lambda done: bar.update(task, completed=done)
-            bar.update(task, completed=total)
+    def bar(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Show a bar while a fetch goes on; yield what sets the number of bytes that have arrived."""
+        with self._lock:
+            if self._shown is None:
+                columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+                self._shown = Progress(TextColumn("fetching {task.description}"), *columns, console=console)
+                self._shown.start()
+            shown = self._shown
+            self._users += 1
+        task = shown.add_task(what, total=total)
+        try:
+            yield lambda done: shown.update(task, completed=done)
+            shown.update(task, completed=total)
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    shown.stop()
+                    self._shown = None
+
+
+def _failure(work: Callable[[], None]) -> FoundryError | None:
+    """Call a function; return the error that it raises, if any."""
+    try:
+        work()
+    except FoundryError as error:
+        return error
+    return None
 
 
 def _discard(place: Path) -> None:

@@ -23,6 +23,7 @@ from toolchains.lockfile.lock import Artifact, LockedTarget, digest
 from toolchains.system.children import run, tool
 from toolchains.system.errors import CommandError, PinError
 from toolchains.system.paths import scratch
+from toolchains.system.steps import step
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The revision of how packages become a file system: raise it whenever that changes. It is part of the image's identity.
@@ -87,6 +88,21 @@ def ensure_base(target: LockedTarget, store: Store) -> BaseImage:
     return BaseImage(tag, folder / "image.tar")
 
 
+def load_base(target: LockedTarget, *, what: str, store: Store, engine: Engine) -> tuple[str, tuple[str, ...]]:
+    """Ensure that the engine has the base image of a target; return its tag and the digests of its layers.
+
+    Args:
+        what: what the messages call it.
+
+    Raises:
+        FoundryError: see ensure_base; or the engine refused it.
+    """
+    with step(f"{what} from {len(target.debs)} Debian packages"):
+        base = ensure_base(target, store)
+    with step(f"{what} into the engine"):
+        return base.name, base.load(engine, store)
+
+
 def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
     mmdebstrap = tool("mmdebstrap", package="mmdebstrap")
     as_root = os.geteuid() == 0
@@ -114,7 +130,7 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
         env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH)}
         # Run as an ordinary user, mmdebstrap creates the namespaces itself.
         try:
-            run(argv, log=f"base-{target.suite}", env=env, isolated=as_root, next="./foundry doctor")
+            run(argv, log=f"base-{tag.rpartition(':')[2]}", env=env, isolated=as_root, next="./foundry doctor")
         except CommandError:
             # For a package that was damaged in the store, mmdebstrap only reports that something failed.
             store.verify(target.debs)

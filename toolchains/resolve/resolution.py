@@ -181,7 +181,7 @@ class _Resolver:
         """Return the sdists, and the wheels that they need."""
         if not pins:
             return (), ()
-        with self._store.incoming() as folder:
+        with self._store.incoming("sources") as folder:
             found, needs = Sdists(python).resolve(pins, into=folder)
             for artifact in found:
                 self._store.adopt(folder / artifact.filename, artifact)
@@ -198,7 +198,7 @@ class _Resolver:
     ) -> tuple[Artifact, ...]:
         question = digest([python, pins, dependencies, also, dict(keep or {})])
         if question not in self._answers:
-            with self._store.incoming() as folder:
+            with self._store.incoming("wheels") as folder:
                 found = Wheels(python).resolve(
                     pins, dependencies=dependencies, also=also, keep=keep, known=self._sizes, into=folder
                 )

@@ -1,20 +1,67 @@
-"""Tell the user which step of a build is running, and how long each one took."""
+"""Tell the user which step of a build is running, and how long each one took; run steps side by side."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar, overload
 
 from rich.console import Console
 
-_console = Console(stderr=True, highlight=False)
+from toolchains.system import paths
+from toolchains.system.children import end_children
+
+A = TypeVar("A")
+B = TypeVar("B")
+# All that is printed beside a progress display must go through that display's console.
+console = Console(stderr=True, highlight=False)
+_printing = Lock()
+# What was printed last: the seconds below it need no name.
+_last = ""
 
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Print the name of a step when it starts, and its seconds when it is done."""
+    """Print the name of a step when it starts, and its seconds when it is done; the name again if another began."""
     start = time.monotonic()
-    _console.print(f"[bold]-[/] {what}")
+    _say(what, f"[bold]-[/] {what}")
     yield
-    _console.print(f"  {time.monotonic() - start:.1f} s", style="dim")
+    seconds = f"{time.monotonic() - start:.1f} s"
+    _say("", f"  {seconds}" if _last == what else f"  {seconds}: {what}", style="dim")
+
+
+def _say(step: str, text: str, style: str = "") -> None:
+    global _last
+    with _printing:
+        console.print(text, style=style)
+        _last = step
+
+
+@overload
+def side_by_side(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]: ...
+@overload
+def side_by_side(*works: Callable[[], A]) -> tuple[A, ...]: ...
+def side_by_side(*works: Callable[[], Any]) -> tuple[Any, ...]:
+    """Run functions at the same time, each in a thread, and return their results in order.
+
+    Most of what they do must be in child processes, in the engine, or waiting. If one raises an error, or Ctrl-C is
+    pressed, the children of the others are ended. The first error is raised when all functions have ended.
+    """
+    if len(works) == 1:
+        return (works[0](),)
+    # The first call creates the folder, which two threads must not do at the same time.
+    paths.scratch()
+    with ThreadPoolExecutor(len(works)) as pool:
+        running = [pool.submit(work) for work in works]
+        try:
+            done, _ = wait(running, return_when=FIRST_EXCEPTION)
+            failed = [each for each in running if each in done and each.exception() is not None]
+            return tuple(each.result() for each in failed or running)
+        except BaseException:
+            # Threads cannot be ended, but the children that they wait for can, and those that they start then.
+            while wait(running, timeout=0.1).not_done:
+                end_children()
+            raise
