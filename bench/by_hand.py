@@ -49,4 +49,6 @@ def kernel(
     def run() -> None:
         cl.enqueue_nd_range_kernel(queue, compiled, (items,), group and (group,)).wait()
 
+    # The kernel has their addresses only.
+    run.arguments = arguments  # type: ignore[attr-defined]
     return run

@@ -29,6 +29,8 @@ TYPES: Mapping[str, Any] = {
 }
 # How many turns the candidates of a group have before the fastest of them is compared with other groups.
 _TRIALS = 3
+# What is in front of and behind each array, so that a store outside of it is seen.
+_FENCE = 0xA5
 # Seconds that the turns of a problem take.
 _SECONDS = 1.0
 
@@ -90,10 +92,12 @@ class Problem:
         """Run a candidate on a poisoned output and compare.
 
         Raises:
-            AssertionError: an element is further from the exact one than allowed, or was not written.
+            AssertionError: an element is further from the exact one than allowed, or was not written; or something was
+                written before or behind the output.
         """
         poison(self.output)
         returned = candidate()
+        assert _around(self.output) == {_FENCE}, f"{self.title}, {name}: it wrote outside of its output"
         found = candidate.values(returned) if isinstance(candidate, Returning) else self.output
         assert found.shape == self.exact.shape, f"{self.title}, {name}: the shape is {found.shape}"
         error = np.abs(found.astype(np.float64) - self.exact)
@@ -169,11 +173,21 @@ def empty(shape: Sequence[int], kind: str) -> npt.NDArray[Any]:
     """Return a page-aligned array, so that no candidate depends on where malloc happened to put it."""
     dtype = np.dtype(TYPES[kind])
     size = int(np.prod(shape)) * dtype.itemsize
-    raw = np.empty(size + mmap.PAGESIZE, np.uint8)
+    raw = np.empty(size + 2 * mmap.PAGESIZE, np.uint8)
+    raw[: mmap.PAGESIZE] = raw[size:] = _FENCE
     start = -raw.__array_interface__["data"][0] % mmap.PAGESIZE
     array = raw[start : start + size].view(dtype).reshape(shape)
     poison(array)
     return array
+
+
+def _around(array: npt.NDArray[Any]) -> set[int]:
+    """Return the bytes that are found in front of an array from `empty`, and behind it."""
+    raw = array
+    while raw.base is not None:
+        raw = raw.base
+    start = array.__array_interface__["data"][0] - raw.__array_interface__["data"][0]
+    return {*np.unique(raw[:start]).tolist(), *np.unique(raw[start + array.nbytes :]).tolist()}
 
 
 def normal(shape: Sequence[int], kind: str, seed: int = 0) -> npt.NDArray[Any]:

@@ -182,3 +182,27 @@ def test_every_tutorial_prints_a_comparison_that_can_be_read() -> None:
         (line,) = re.findall(r'print\((f"[^\n]*milliseconds[^\n]*")\)', path.read_text())
         fields = re.sub(r"\{(format|name|label):8\}", "word    ", line[2:-1])
         assert tutorials.read(re.sub(r"\{[^}]*\}", "  1.00", fields) + "\n"), path.name
+
+
+def test_a_library_that_uses_more_than_the_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import processor
+
+    monkeypatch.setattr(processor, "LIMIT", "avx2")
+    monkeypatch.setattr(processor, "_openblas", lambda: "Haswell")
+    found = processor.described()
+    assert found["OpenBLAS"] == "Haswell" and found["limited to"] == "avx2" and int(found["threads"]) > 0
+    monkeypatch.setattr(processor, "_openblas", lambda: "SkylakeX")
+    with pytest.raises(RuntimeError, match="SkylakeX"):
+        processor.described()
+
+
+def test_a_store_beside_the_output_is_seen() -> None:
+    import numpy as np
+
+    def beyond(output: Any) -> None:
+        right(output)
+        np.lib.stride_tricks.as_strided(output, (9,), (4,))[8] = 0
+
+    problem = doubling(ours=beyond)
+    with pytest.raises(AssertionError, match="outside of its output"):
+        problem.check("ours", problem.ours["ours"])
