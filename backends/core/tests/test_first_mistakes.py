@@ -17,6 +17,7 @@ import triton.language as tl
 from foundry_core.arguments import ArgumentError
 from foundry_core.checked import memory
 from foundry_core.checked.arrays import CheckWarning
+from foundry_core.checked.findings import CheckError
 from triton.compiler.errors import CompilationError
 
 HERE = Path(__file__).name
@@ -317,6 +318,7 @@ def scale(x, out, n, BLOCK: tl.constexpr):
 out = np.empty(1000, np.float32)
 assert np.isnan(out).all() and np.isnan(np.empty_like(out.astype(np.float64).reshape(8, 125).T)).all()
 scale[(1,)](np.zeros(1000, np.float32), out, 1000, BLOCK=512)
+scale[(2,)](out, np.zeros(1000, np.float32), 1000, BLOCK=512)
 """
 
 
@@ -325,5 +327,52 @@ def test_the_environment_turns_on_poison_and_warnings(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     env = os.environ | {"FOUNDRY_CHECK": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=False)
     assert_said(done.stderr, "script.py:13: CheckWarning: kernel scale leaves elements 512 to 999 of 1000 of out")
+    assert_said(done.stderr, "CheckError: kernel scale reads memory that nobody has written", "script.py:9", "x[512]")
+
+
+def found(launch: Callable[[], object]) -> CheckError:
+    with pytest.raises(CheckError) as raised:
+        launch()
+    return raised.value
+
+
+@triton.jit
+def unmasked(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, 2 * tl.load(x + i))
+
+
+def test_a_missing_mask() -> None:
+    said = found(lambda: unmasked[(2,)](array(), array(), 1000, BLOCK=512, check=True))
+    assert_said(said, line(unmasked, "tl.load"), "load at x[1000], but x has 1000 elements", "mask=offsets < n")
+
+
+@triton.jit
+def row(x, out, at, stride, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + at * stride + i))
+
+
+@pytest.mark.any_release
+def test_an_offset_that_overflows() -> None:
+    said = found(lambda: row[(1,)](array(), array(), 4, 2**30, BLOCK=16, check=True))
+    assert_said(said, line(row, "tl.load"), "an offset that wraps around", "tl.int64")
+
+
+def test_memory_that_nobody_has_written_is_read() -> None:
+    said = found(lambda: scale[(1,)](fresh(1000), array(), 1000, BLOCK=1024, check=True))
+    assert_said(said, line(scale, "tl.load"), "x[0]", "numpy.zeros")
+
+
+@triton.jit
+def summed(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(out, tl.sum(v + 1.0))
+
+
+def test_a_load_without_other_whose_elements_are_used() -> None:
+    said = found(lambda: summed[(1,)](array(), array(), 1000, BLOCK=1024, check=True))
+    assert_said(said, line(summed, "tl.load"), "element (1000)", "the mask leaves x[1000] undefined", "other=0.0")

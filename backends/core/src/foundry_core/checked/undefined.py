@@ -35,6 +35,10 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None]]:
         for use in list(value.uses):
             user = use.operation
             after = dimensions
+            if isinstance(user, tt.ReshapeOp) and len(shape(user.results[0])) == 1:
+                # A reduction without an axis: along each dimension.
+                pending += [(user.results[0], (d,)) for d in dimensions if d is not None]
+                continue
             if isinstance(user, tt.ReduceOp | tt.ScanOp):
                 axis = user.axis.value.data
                 if dimensions[axis] is not None:
