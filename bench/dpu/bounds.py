@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ def operation(dtype: str, name: str) -> float:
     With all 11 stages busy, PrIM's loop takes frequency / MOPS cycles an element; 5 instructions of the loop are not
     the operation. So an int32 multiplication takes 350 / 10.3 - 5 = 29 cycles, a float one 350 / 1.9 - 5 = 179.
     """
+    known = _HARDWARE["instructions"].get(dtype, {})
+    if name in known:
+        return float(known[name])
     loop = _HARDWARE["frequency_mhz"] / _HARDWARE["mops"][dtype][name]
     return float(loop - _HARDWARE["loop_instructions"])
 
@@ -27,3 +31,21 @@ def operation(dtype: str, name: str) -> float:
 def multiplication(dtype: str, m: int, n: int, k: int, dpus: int) -> float:
     """Return the cycles of an m x k by k x n product if DPUs only multiply and add, at one instruction a cycle."""
     return m * n * k * (operation(dtype, "multiply") + operation(dtype, "add")) / dpus
+
+
+def computed(dtype: str, operations: Mapping[str, float]) -> float:
+    """Return the cycles of one DPU that only computes: for each kind of operation how many there are."""
+    return sum(count * operation(dtype, name) for name, count in operations.items())
+
+
+def moved(read: float, written: float, transfer: int = 0) -> float:
+    """Return the cycles of one DPU's DMA engine for bytes that are read and written.
+
+    Args:
+        read, written: bytes, each moved once.
+        transfer: bytes of a transfer, if the work does not allow the longest.
+    """
+    dma = _HARDWARE["dma"]
+    size = transfer or dma["bytes"]
+    starts = read / size * dma["read_alpha"] + written / size * dma["write_alpha"]
+    return float(starts + dma["beta"] * (read + written))

@@ -30,7 +30,7 @@ _PROGRAMS = ("mlir-opt", "opt", "dpu-upmem-dpurte-clang")
 
 @dataclass(frozen=True)
 class DpuOptions(ProgramOptions):
-    """Options that a launch may set by keyword: `kernel[grid](..., num_dpus=4)`. A program is the work of one tasklet.
+    """Options that a launch may set by keyword: `kernel[grid](..., num_dpus=4)`. A tasklet runs one program.
 
     Attributes:
         num_dpus: number of DPUs that a launch spreads its programs over; None: the driver decides (see driver.py).

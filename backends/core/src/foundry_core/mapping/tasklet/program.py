@@ -8,6 +8,7 @@ calling __triton_program_id(axis) and __triton_num_programs(axis), which dpu-leg
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -43,6 +44,8 @@ _CONVENTIONS = Conventions(
     private_alignment=DMA_ALIGNMENT,
 )
 _SHORTEST_PIECE = 64
+# Bytes of a piece whose DMA takes 3 cycles for an element of 4 bytes, where an operation on floats takes 66.
+_EFFICIENT_PIECE = 256
 # Returns the number of the slice (triton_dpu_backend.artifact.arguments).
 _SLICE = "__triton_slice"
 # Bytes of tiles kept in WRAM because they are read in rows and written in columns. 4096 leaves room for 11 tasklets.
@@ -141,7 +144,7 @@ def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKer
 
     if target.parts is not None:
         parts = min(target.parts, most)
-        return noted(_fitted(sliced(parts), target, shape), parts)
+        return noted(_fitted(sliced(parts), target, shape, parts > 1), parts)
     enough = min(target.enough_tasklets, target.most_tasklets)
     best: TaskletKernel | None = None
     refused: LoweringError | None = None
@@ -153,9 +156,10 @@ def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKer
     while (best is None or best.num_tasklets < enough) and parts < most:
         parts *= 2
         # A slice whose shortest pieces leave no room for more tasklets is not worth its share of the work twice.
-        room = target.tasklets(_written(sliced(parts), _SHORTEST_PIECE, 0, shape)[1])
+        needed = _written(sliced(parts), _SHORTEST_PIECE, 0, shape)[1]
+        room = target.tasklets(needed, target.most_stack_bytes)
         if room > (best.num_tasklets if best else 0):
-            best = noted(_fitted(sliced(parts), target, shape), parts)
+            best = noted(_fitted(sliced(parts), target, shape, roomy=True), parts)
     if best is None:
         assert refused is not None
         raise refused
@@ -169,15 +173,24 @@ def _written(function: tt.FuncOp, piece: int, room: int, shape: _Shape) -> tuple
     return program.write(), tiles.text.private_bytes
 
 
-def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
-    """Lower the kernel with the longest pieces that leave room for enough tasklets."""
+def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape, roomy: bool = False) -> TaskletKernel:
+    """Lower the kernel with the longest pieces that leave room for enough tasklets.
+
+    Args:
+        roomy: whether each tasklet gets the largest stack. More tasklets than fill the pipeline always do.
+    """
     enough = min(target.enough_tasklets, target.most_tasklets)
+    # DMA is a small part of the work of software floats, and more tasklets share the programs of a DPU more evenly.
+    wanted = target.most_tasklets if _computes(function) else enough
     best: TaskletKernel | None = None
     needed = 0
     piece, room = DMA_BYTES, _TURNED
-    while piece >= _SHORTEST_PIECE and (best is None or best.num_tasklets < enough):
+    while piece >= _SHORTEST_PIECE and (
+        best is None or best.num_tasklets < (wanted if piece >= _EFFICIENT_PIECE else enough)
+    ):
         text, needed = _written(function, piece, room, shape)
-        tasklets = target.tasklets(needed)
+        is_enough = best is not None and best.num_tasklets >= enough
+        tasklets = target.tasklets(needed, target.most_stack_bytes if roomy or is_enough else target.stack_bytes)
         if tasklets > (best.num_tasklets if best else 0):
             best = TaskletKernel(text, tasklets, target.stack(needed, tasklets))
         piece //= 2
@@ -191,6 +204,12 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape) -> Taskle
             "for a program; smaller blocks need less"
         )
     return best
+
+
+def _computes(function: tt.FuncOp) -> bool:
+    """Return whether a kernel computes with floats, which takes a DPU 20 to 1000 instructions for an operation."""
+    names = {op.name for op in function.walk()}
+    return any(name.startswith("math.") or re.fullmatch(r"arith\.\w+f|tt\.dot", name) for name in names)
 
 
 def _instructions(text: str) -> int:

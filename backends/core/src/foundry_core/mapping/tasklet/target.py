@@ -37,10 +37,10 @@ class TaskletTarget:
     reserved_bytes: int = 4 << 10
     parts: int | None = None
 
-    def tasklets(self, private_bytes: int) -> int:
-        """Return how many tasklets fit if each program keeps this many bytes of tiles in WRAM; 0 if none fits."""
+    def tasklets(self, private_bytes: int, stack_bytes: int) -> int:
+        """Return how many tasklets fit with this many bytes of tiles and of stack for each; 0 if none fits."""
         free = self.wram_bytes - self.reserved_bytes
-        return min(self.most_tasklets, free // (private_bytes + self.stack_bytes))
+        return min(self.most_tasklets, free // (private_bytes + stack_bytes))
 
     def stack(self, private_bytes: int, tasklets: int) -> int:
         """Return the size of each tasklet's stack in bytes, a multiple of 8: what the tiles leave, up to a limit."""
