@@ -107,9 +107,10 @@ def texts() -> str:
     return "\1".join(re.sub(r"\[/?\w*\]", "", each) for each in found)
 
 
-def test_messages_that_the_troubleshooting_quotes_exist() -> None:
+def test_messages_that_the_documents_quote_exist() -> None:
     """Messages of the operating system are not checked."""
-    document = (paths.ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    names = ("troubleshooting.md", "first-mistakes.md")
+    document = "".join((paths.ROOT / "docs" / name).read_text(encoding="utf-8") for name in names)
     everything = texts()
     quoted = [
         quote
