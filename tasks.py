@@ -167,7 +167,9 @@ def conformance(
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk"))
-def bench(c: Context, request: Request, only: str = "", full: bool = False, cpu: str = "") -> None:
+def bench(
+    c: Context, request: Request, only: str = "", full: bool = False, cpu: str = "", profile: bool = False
+) -> None:
     """Time a target against its peers, in an image that has them.
 
         ./foundry bench spirv
@@ -186,12 +188,13 @@ def bench(c: Context, request: Request, only: str = "", full: bool = False, cpu:
 
     --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them
     --full           measure each kernel in all its sizes and types, which takes about three times as long
+    --profile        show what bounds each kernel, and its instructions by source line, too; see docs/profiling.md
     --cpu=avx2       let PoCL, OpenBLAS, NumPy and torch use no more than a processor with AVX2 has. The folder of the
                      results then ends with -avx2
     """
     from toolchains.testing import proof
 
-    proof.bench(request, only=only, full=full, cpu=cpu)
+    proof.bench(request, only=only, full=full, cpu=cpu, profile=profile)
 
 
 @verb(group="use")
@@ -293,7 +296,15 @@ def run_packed(
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), passing=True)
-def run(c: Context, request: Request, script: str, with_: str = "", results: str = "", wheels: str = "") -> None:
+def run(
+    c: Context,
+    request: Request,
+    script: str,
+    with_: str = "",
+    results: str = "",
+    wheels: str = "",
+    profile_kernels: bool = False,
+) -> None:
     """Run a Python script of yours in a target's container.
 
         ./foundry run spirv script.py --size 4096
@@ -309,11 +320,14 @@ def run(c: Context, request: Request, script: str, with_: str = "", results: str
     --wheels=DIR     install the wheels of this folder first. The container has no network: download the wheels and
                      what they need, for the image's Python, by
                      `pip download --only-binary=:all: --python-version VERSION`
+    --profile-kernels
+                     when the script has ended, show what bounds each kernel that it launched, and the instructions of
+                     each source line, and write the figures to profile.json in the folder; see docs/profiling.md
     """
     from toolchains.cli import script_words, workplace
 
     place = workplace.Place.read(script=script, folder=with_, results=results, wheels=wheels)
-    sys.exit(workplace.run_script(request, place, script_words.words()))
+    sys.exit(workplace.run_script(request, place, script_words.words(), profile=profile_kernels))
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any
@@ -21,6 +22,7 @@ from report import Case, run_script
 os.environ["FOUNDRY_VULKAN_VALIDATION"] = "0"
 processor.limit_threads()
 FULL = os.environ.get("FOUNDRY_BENCH_FULL") == "1"
+PROFILE = os.environ.get("FOUNDRY_BENCH_PROFILE") == "1"
 # Seconds for one measurement, which launches several candidates many times.
 LIMIT = 3600
 
@@ -41,9 +43,15 @@ def taken(measure: Callable[[], Any]) -> dict[str, Any]:
     """Run a measurement and return its numbers, and the tables for the terminal."""
     limited = f", limited to {processor.LIMIT}" if processor.LIMIT else ""
     on = processor.described()
-    measurements = [replace(each, title=each.title + limited, on=on) for each in measure()]
+    if PROFILE:
+        from foundry_core.profile.recording import recording
+        from foundry_core.profile.report import report
+    with recording() if PROFILE else nullcontext() as recorder:
+        measurements = [replace(each, title=each.title + limited, on=on) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
+    if recorder is not None:
+        tables += f"\n\n{report(recorder)[0]}"
     return {"measurements": [asdict(measurement) for measurement in measurements], "table": tables}
 
 

@@ -43,6 +43,7 @@ from toolchains.system import paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UnsafeArchiveError, UsageError
 
 WORK = f"{HOME}/work"
+_PROFILE = ["-m", "foundry_core.profile", "--json=profile.json"]
 _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
 _CHANGES = f"{HOME}/changes"
@@ -156,14 +157,18 @@ class Place:
         return cls(source, Path(results) if results else source, packages, inside)
 
 
-def run_script(request: Request, place: Place, words: Sequence[str]) -> int:
+def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:
     """Run the place's script with these arguments in a target's container; return its exit status.
+
+    With `profile`, it also prints what bounds each kernel, and writes profile.json.
 
     Raises:
         CommandError: a wheel cannot be installed.
     """
     with _open_container(request) as container, open_folder(container, place):
-        return container.interactive(_inside(["python", place.script, *words]), cwd=WORK)
+        return container.interactive(
+            _inside(["python", *(_PROFILE if profile else []), place.script, *words]), cwd=WORK
+        )
 
 
 def open_shell(request: Request, place: Place) -> int:

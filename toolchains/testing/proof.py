@@ -75,13 +75,14 @@ def e2e(request: Request, *, only: str = "") -> Path:
     return results
 
 
-def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = "") -> Path:
+def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = "", profile: bool = False) -> Path:
     """Time a target against its peers, in the image of the variant that has them, or in its own image if that has all.
 
     Args:
         request: the image of the target, or of the variant.
         only: the name of one measurement; all if empty.
         full: measure all sizes and types of each kernel, not only those of a quick run.
+        profile: print what bounds each kernel, too.
         cpu: the kind of processor to which libraries are limited, from bench/processors.toml; none if empty.
 
     Returns:
@@ -115,6 +116,8 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
     env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench, "FOUNDRY_BENCH_FILES": _FILES}
     if full:
         env["FOUNDRY_BENCH_FULL"] = "1"
+    if profile:
+        env["FOUNDRY_BENCH_PROFILE"] = "1"
     if cpu:
         env |= {"FOUNDRY_BENCH_CPU": cpu, **limits[cpu]}
     # A separate folder, so that it does not replace e2e's results.

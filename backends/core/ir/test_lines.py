@@ -8,7 +8,11 @@ from foundry_core.lines import add_scopes, mark, unmark
 from foundry_core.spirv import EMPTY
 from foundry_core.typed import to_typed_llvm
 
-LLVM = """define spir_kernel void @k(ptr addrspace(1) %0) !dbg !4 {
+LLVM = """define spir_func void @called() !dbg !5 {
+  ret void, !dbg !10
+}
+
+define spir_kernel void @k(ptr addrspace(1) %0) !dbg !4 {
   %2 = load float, ptr addrspace(1) %0, align 4, !dbg !6
   %3 = fmul float %2, 3.0, !dbg !6
   %4 = fadd float %3, 1.0, !dbg !9
@@ -23,10 +27,12 @@ LLVM = """define spir_kernel void @k(ptr addrspace(1) %0) !dbg !4 {
 !2 = !DIFile(filename: "a \\22b\\22.py", directory: "/x")
 !3 = !DISubprogram(name: "called", scope: !1, file: !1, line: 3, spFlags: DISPFlagOptimized)
 !4 = distinct !DISubprogram(name: "k", scope: !2, file: !2, line: 2, spFlags: DISPFlagDefinition | DISPFlagOptimized)
+!5 = distinct !DISubprogram(name: "called", scope: !1, file: !1, line: 1, spFlags: DISPFlagDefinition)
 !6 = !DILocation(line: 5, column: 7, scope: !4)
 !7 = !DILocation(line: 6, scope: !4)
 !8 = distinct !DILexicalBlockFile(scope: !4, file: !1, discriminator: 0)
 !9 = !DILocation(line: 44, column: 5, scope: !8)
+!10 = !DILocation(line: 2, column: 5, scope: !5)
 """
 
 
@@ -46,7 +52,7 @@ def instructions(module: bytes) -> list[tuple[int, ...]]:
 def test_a_mark_stands_where_the_line_changes_and_at_the_start_of_a_block() -> None:
     marked, file = mark(LLVM)
     assert file == '/x/a "b".py'
-    body = [line.split("(")[0].strip() for line in marked.split("}")[0].splitlines()]
+    body = [line.split("(")[0].strip() for line in marked.split("}")[1].strip().splitlines()]
     five, six = "call void @__foundry_line.5.7", "call void @__foundry_line.6.0"
     kinds = [line if "call" in line else line.split("= ")[-1].split(" ")[0] for line in body]
     assert kinds[1:] == [five, "load", "fmul", "fadd", six, "store", "br", "", "5:", "phi", six, "ret"]

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 from .failure import Failure
 
 _SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL)
-# PoCL's objects: CACHE/AB/DIGEST/KERNEL/LOCAL-SIZES-AND-MORE/KERNEL.so
-_OBJECT = re.compile(r"/(?P<kernel>[^/]+)/\d+-\d+-\d+[^/]*/(?P=kernel)\.so$")
+# The path of an object of PoCL: CACHE/AB/DIGEST/KERNEL/LOCAL-SIZES-AND-MORE/KERNEL.so
+OBJECT = re.compile(r"/(?P<kernel>[^/]+)/\d+-\d+-\d+[^/]*/(?P=kernel)\.so$")
 _MAPPED = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
 _SA_SIGINFO = 4
 # Where siginfo_t has the address at fault, and ucontext_t the registers, in bytes (glibc, sys/ucontext.h): the
@@ -104,7 +104,7 @@ def _find(instruction: int, stack: int, maps: str) -> _Found | None:
     """Return the kernel that an instruction is in, or the one that called its function."""
     objects: list[tuple[int, int, int, Any]] = []
     for low, high, offset, path in _MAPPED.findall(maps):
-        if kernel := _OBJECT.search(path):
+        if kernel := OBJECT.search(path):
             objects.append((int(low, 16), int(high, 16), int(offset, 16), kernel))
     if not objects:
         return None

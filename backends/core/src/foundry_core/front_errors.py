@@ -8,6 +8,7 @@ only for kernels of this project's backends.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
@@ -146,6 +147,8 @@ def install(options: type) -> None:
     if hasattr(native, "names_lines"):
         return
 
+    # What it takes depends on the release, and callers ask its signature.
+    @functools.wraps(native)
     def make_ir(self: Any, *arguments: Any, **named: Any) -> Any:
         try:
             return native(self, *arguments, **named)

@@ -29,6 +29,10 @@ _incomplete: set[type] = set()
 MOST_PROGRAMS = 2**31 - 1
 
 
+# Called in place of each launch with the launcher, the grid, the arguments, and the launch itself: see profile.
+observer: Callable[[Any, Grid, Sequence[Any], Callable[[], None]], None] | None = None
+
+
 class GridError(Failure, ValueError):
     """A grid that no launch can have."""
 
@@ -59,6 +63,8 @@ class SynchronousLauncher(Generic[Function]):
         )
         sites = getattr(metadata, "sites", [])
         self._kernel = metadata.name
+        # Where Triton's cache has the stages of the kernel's compilation.
+        self.hash: str = getattr(metadata, "hash", "")
         self.log = Log(metadata.name, sites) if sites else None
         self.addresses: bool = metadata.addresses
 
@@ -85,7 +91,10 @@ class SynchronousLauncher(Generic[Function]):
                 self._say_notes()
             watch = self._watch(grid, arguments, picked) if self._check else None
             try:
-                self.launch(grid, function, picked)
+                if observer is None:
+                    self.launch(grid, function, picked)
+                else:
+                    observer(self, grid, picked, lambda: self.launch(grid, function, picked))
             except FoundRecords as found:
                 self._handle(found, picked, grid)
             if watch is not None:
@@ -143,6 +152,15 @@ class SynchronousLauncher(Generic[Function]):
                 sites=self.log.sites if self.log is not None else [],
             )
         )
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name."""
+        return str(self._kernel)
+
+    def modelled(self) -> dict[str, float]:
+        """Return what a model says of the last launch, by name, such as `cycles`; nothing on a real device."""
+        return {}
 
     def prepare(self, function: Function) -> None:
         """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""

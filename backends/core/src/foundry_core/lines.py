@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 
 _MARK = "__foundry_line."
 _PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+), (?:column: (\d+), )?scope: (!\d+)\b", re.MULTILINE)
-_DEFINITION = re.compile(r"^(!\d+) = distinct !DISubprogram\(.*? file: (!\d+),.*\bDISPFlagDefinition\b", re.MULTILINE)
+_KERNEL = re.compile(r"^define spir_kernel .* !dbg (!\d+)", re.MULTILINE)
+_FUNCTION_FILE = re.compile(r"^(!\d+) = distinct !DISubprogram\(.*? file: (!\d+),", re.MULTILINE)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*?)", directory: "(.*?)"', re.MULTILINE)
 _PLACED = re.compile(r", !dbg (!\d+)(?:, |$)")
 _ESCAPED = re.compile(r"\\([0-9A-Fa-f]{2})")
@@ -38,13 +39,14 @@ def mark(llvm: str) -> tuple[str, str]:
     Returns:
         The LLVM IR and the path of the kernel's file; the text as it is and "" if it has no places.
     """
-    files = {number: path for number, *path in _FILE.findall(llvm)}
-    functions = dict(_DEFINITION.findall(llvm))
+    kernel = _KERNEL.search(llvm)
+    if kernel is None:
+        return llvm, ""
     # A place in another scope is one in the MLIR text, which MLIR gives to what has none.
     places = {
         name: (int(line), int(column or 0))
         for name, line, column, scope in _PLACE.findall(llvm)
-        if scope in functions and int(line)
+        if scope == kernel[1] and int(line)
     }
     if not places:
         return llvm, ""
@@ -62,7 +64,8 @@ def mark(llvm: str) -> tuple[str, str]:
                 lines.append(f"  call void @{_MARK}{place[0]}.{place[1]}()")
         lines.append(text)
     lines += [f"declare void @{_MARK}{line}.{column}()" for line, column in sorted(used)]
-    path = files[next(iter(functions.values()))]
+    files = {number: path for number, *path in _FILE.findall(llvm)}
+    path = files[dict(_FUNCTION_FILE.findall(llvm))[kernel[1]]]
     name, folder = (_ESCAPED.sub(lambda code: chr(int(code[1], 16)), part) for part in path)
     return "\n".join(lines) + "\n", f"{folder}/{name}" if folder and not name.startswith("/") else name
 

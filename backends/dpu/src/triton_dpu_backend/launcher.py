@@ -161,6 +161,17 @@ class DpuLauncher(SynchronousLauncher[Program]):
         arrays = sorted((self._array(i, values[i]) for i in self._pointers), key=lambda array: array.low)
         return any(one.high > other.low for one, other in pairwise(arrays))
 
+    def modelled(self) -> dict[str, float]:
+        cost = launches.last()
+        if cost is None or not cost.cycles or cost.instructions is None or cost.dma_cycles is None:
+            return {}
+        return {
+            "cycles": cost.cycles,
+            # The share of the cycles in which the DMA engine is busy, and in which an instruction is issued.
+            "dma": cost.dma_cycles / cost.cycles,
+            "pipeline": cost.instructions / (cost.dpus * cost.cycles),
+        }
+
     def _ready(self, grid: Grid, values: Sequence[Any], count: int, function: Program) -> tuple[Dpus, int, int, Plan]:
         """Load a program and plan its launch; return the DPUs, the address and size of their MRAM, and the plan."""
         dpus = pool.get(count)

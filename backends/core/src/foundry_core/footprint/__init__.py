@@ -8,9 +8,10 @@ that the analysis does not understand reaches everything.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from .accesses import Accesses
 from .interval import Interval, exactly, fit
 from .values import Pointer, Value, width
 from .walk import Walk
+from .work import Count, Work, union
 
 # The maximum number of intervals: in a larger grid, neighbouring programs share one.
 _MOST = 1 << 14
@@ -104,12 +106,37 @@ class Footprints:
             self._known.popitem(last=False)
         return found
 
+    def work(self, values: Sequence[Any], grid: Sequence[int], sizes: Mapping[int, int]) -> Work:
+        """Count what a launch computes and reaches.
+
+        Args:
+            values, grid: see `of`.
+            sizes: the bytes of each pointer's array, by the parameter's index: what it is taken to reach if that is not
+                known.
+        """
+        bounds = np.asarray([0, math.prod(grid)], np.int64)
+        firsts = _pieces(bounds)
+        lasts = np.append(firsts[1:], bounds[-1]) - 1
+        reads, writes = Accesses(len(firsts), self.pointers), Accesses(len(firsts), self.pointers)
+        count = Count((lasts - firsts + 1).tolist(), _ids(firsts, lasts, grid), grid, reads, writes)
+        count.run(self._body, self._arguments(values))
+        for accesses in (reads, writes):
+            for parameter, ends in accesses.bounds.items():
+                reached, known = union(*ends)
+                count.work.bytes += min(int(reached), sizes[parameter]) if known else sizes[parameter]
+        return count.work
+
     def _analyse(
         self, values: Sequence[Any], grid: Sequence[int], bounds: npt.NDArray[np.int64]
     ) -> list[dict[int, Footprint]]:
         firsts = _pieces(bounds)
         lasts = np.append(firsts[1:], bounds[-1]) - 1
         reads, writes = Accesses(len(firsts), self.pointers), Accesses(len(firsts), self.pointers)
+        Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).run(self._body, self._arguments(values))
+        starts = np.searchsorted(firsts, bounds[:-1])
+        return _collect(reads, writes, starts, len(firsts))
+
+    def _arguments(self, values: Sequence[Any]) -> list[Value]:
         arguments: list[Value] = [None] * len(self._body.args)
         for i in self.pointers:
             arguments[i] = Pointer({i: exactly(np.float64(0))})
@@ -117,9 +144,7 @@ class Footprints:
             bits = width(self._body.args[i].type)
             assert bits is not None
             arguments[i] = fit(exactly(np.float64(_signed(operator.index(values[i]), bits))), bits)
-        Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).run(self._body, arguments)
-        starts = np.searchsorted(firsts, bounds[:-1])
-        return _collect(reads, writes, starts, len(firsts))
+        return arguments
 
 
 def _signed(number: int, bits: int) -> int:

@@ -233,7 +233,7 @@ class Walk:
         counter, *carried = body.args
         counts = width(counter.type)
         assert counts is not None
-        trips, index = _trips(self._number(op.lb), self._number(op.ub), self._number(op.step))
+        trips, index = loop_trips(self._number(op.lb), self._number(op.ub), self._number(op.step))
         self._values[counter] = fit(index, counts)
         active, certain, trial = self._active, self._certain, self._trial
         self._active, self._certain = active & np.greater(trips.high, 0), certain & np.greater(trips.low, 0)
@@ -307,7 +307,7 @@ def _moved(initial: Value, by: Interval, argument: BlockArgument) -> Value:
     return fit(add(initial, by), bits)
 
 
-def _trips(low: Interval, high: Interval, step: Interval) -> tuple[Interval, Interval]:
+def loop_trips(low: Interval, high: Interval, step: Interval) -> tuple[Interval, Interval]:
     """Return how often a loop runs, and the possible values of its counter if it runs at all."""
     upward = np.greater(step.low, 0)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,0 +1,132 @@
+"""Counts what a launch of a kernel computes and reaches, from its structured form: each operation times its trips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects import arith, math, scf
+from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.ir import Attribute, Operation
+
+from ..dialects import tile, tt
+from ..ops.elementwise import is_elementwise
+from .accesses import Accesses
+from .interval import Interval
+from .walk import Walk, loop_trips
+
+# Elementwise operations of floats that a processor has as an instruction. Every other one of the dialect math, and
+# every function of libdevice, is a function.
+_ARITHMETIC = (
+    arith.AddfOp,
+    arith.SubfOp,
+    arith.MulfOp,
+    arith.DivfOp,
+    arith.NegfOp,
+    arith.MaximumfOp,
+    arith.MinimumfOp,
+    arith.MaxnumfOp,
+    arith.MinnumfOp,
+    math.AbsFOp,
+    math.SqrtOp,
+)
+
+
+@dataclass
+class Work:
+    """What a launch computes and reaches.
+
+    Attributes:
+        operations: on floats, by the bits that they are computed with, 32 or 64. A fused multiply-add is two; so is
+            each step of a product of matrices. Elements of a block are counted also where a mask leaves them out.
+        functions: evaluations of functions such as exp.
+        bytes: of the arrays, each one that is read, and each one that is written, once.
+        exact: whether all loops have a number of iterations that is known from the arguments.
+    """
+
+    operations: dict[int, float] = field(default_factory=lambda: {32: 0.0, 64: 0.0})
+    functions: float = 0.0
+    bytes: int = 0
+    exact: bool = True
+
+
+class Count(Walk):
+    """A walk that adds up a launch's work.
+
+    Args:
+        sizes: how many programs each interval stands for.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        ids: Sequence[Interval],
+        grid: Sequence[int],
+        reads: Accesses,
+        writes: Accesses,
+    ) -> None:
+        super().__init__(len(sizes), ids, grid, reads, writes)
+        self._times = np.asarray(sizes, np.float64)
+        self.work = Work()
+
+    def _operation(self, op: Operation) -> None:
+        if not self._trial:
+            self._count(op)
+        super()._operation(op)
+
+    def _for(self, op: scf.ForOp) -> None:
+        before = self._times
+        most = loop_trips(self._number(op.lb), self._number(op.ub), self._number(op.step))[0]
+        if not np.all(np.isfinite(most.high)):
+            self.work.exact = False
+        self._times = before * np.where(np.isfinite(most.high), most.high, 1.0)
+        super()._for(op)
+        self._times = before
+
+    def _while(self, op: scf.WhileOp) -> None:
+        self.work.exact = False
+        super()._while(op)
+
+    def _count(self, op: Operation) -> None:
+        times = float(np.sum(np.where(self._active, self._times, 0.0)))
+        match op:
+            case tt.DotOp() | tt.DotScaledOp():
+                assert isinstance(op.a.type, TensorType)
+                depth = op.a.type.get_shape()[-1]
+                self._add(op.c.type, 2.0 * depth * _elements(op.c.type) * times)
+            case tt.ReduceOp() | tt.ScanOp():
+                steps = [inner for inner in op.combine.walk() if isinstance(inner, _ARITHMETIC)]
+                for step in steps:
+                    self._add(step.results[0].type, _elements(op.srcs[0].type) * times)
+            case math.FmaOp():
+                self._add(op.results[0].type, 2.0 * _elements(op.results[0].type) * times)
+            case _ if isinstance(op, _ARITHMETIC):
+                self._add(op.results[0].type, _elements(op.results[0].type) * times)
+            case _ if is_elementwise(op) and _is_function(op):
+                self.work.functions += _elements(op.results[0].type) * times
+
+    def _add(self, type: Attribute, operations: float) -> None:
+        element = type.get_element_type() if isinstance(type, TensorType) else type
+        if isinstance(element, AnyFloat):
+            self.work.operations[64 if element.bitwidth == 64 else 32] += operations
+
+
+def _is_function(op: Operation) -> bool:
+    return op.name.startswith(("math.", "tt.extern", "tile.")) and not isinstance(op, tile.Access)
+
+
+def _elements(type: Attribute) -> float:
+    return float(np.prod(type.get_shape())) if isinstance(type, TensorType) else 1.0
+
+
+def union(lows: np.ndarray, highs: np.ndarray) -> tuple[float, bool]:
+    """Return how many bytes intervals cover together, and whether all their ends are known."""
+    present = lows < highs
+    lows, highs = lows[present], highs[present]
+    if not np.all(np.isfinite(lows) & np.isfinite(highs)):
+        return 0.0, False
+    order = np.argsort(lows)
+    lows, highs = lows[order], np.maximum.accumulate(highs[order])
+    starts = np.maximum(lows, np.concatenate([lows[:1], highs[:-1]]))
+    return float(np.sum(np.maximum(highs - starts, 0))), True

@@ -1,0 +1,1 @@
+"""Shows what bounds each kernel of a script: `python -m foundry_core.profile script.py`."""

@@ -1,0 +1,152 @@
+"""Says what bounds each recorded kernel: its work, counted from the kernel, against the roofs of this device."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from . import objects
+from .recording import Launched, Recorder
+
+# Kernels, and lines and instructions of each, that are shown.
+_MOST, _LINES, _INSTRUCTIONS = 12, 8, 40
+# Below this share of a roof, something else bounds a kernel.
+_LOW = 0.3
+
+
+def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
+    """Return what bounds each kernel as text, and the same figures for programs, for each kernel by name."""
+    found = sorted(recorder.found.values(), key=lambda each: -sum(each.seconds))
+    code = {each.kernel: objects.loaded(each.kernel) for each in found[:_MOST]}
+    every: list[dict[str, Any]] = []
+    parts = ["profile: times are measured, work is counted from the kernels, roofs are measured in this run"]
+    for each in found[:_MOST]:
+        every.append(examine(each))
+        # The instructions of a kernel are shown once, whatever its grids.
+        parts.append(
+            "\n".join([show(every[-1]), *(show_code(each.kernel, path) for path in code.pop(each.kernel, []))])
+        )
+    if len(found) > _MOST:
+        parts.append(f"and {len(found) - _MOST} more, which took less time")
+    if not found:
+        parts.append("no kernel was launched")
+    return "\n\n".join(parts), every
+
+
+def examine(launched: Launched) -> dict[str, Any]:
+    """Return a kernel's figures, by name; with `unknown`, a reason, if its work cannot be counted."""
+    figures: dict[str, Any] = {
+        "kernel": launched.kernel,
+        "grid": launched.grid,
+        "launches": len(launched.seconds),
+        "seconds": min(launched.seconds),
+        "total": sum(launched.seconds),
+    }
+    try:
+        work = _work(launched)
+    except Exception as error:  # a kernel that the footprint refuses, or a cache that was cleared meanwhile
+        return figures | {"unknown": str(error)}
+    operations = sum(work.operations.values())
+    figures |= {"bytes": work.bytes, "operations": operations, "functions": work.functions, "exact": work.exact}
+    if launched.modelled:
+        busy = {name: launched.modelled[name] for name in ("dma", "pipeline")}
+        bound = max(busy, key=lambda name: busy[name])
+        return figures | {"modelled": launched.modelled, "bound": bound, "share": busy[bound]}
+    from . import roofs
+
+    bandwidth = roofs.memory(max(work.bytes, 12))
+    ideal = {"memory": work.bytes / bandwidth, "arithmetic": 0.0}
+    rates = {}
+    for bits, count in work.operations.items():
+        if count:
+            rates[bits] = roofs.processor(bits)
+            ideal["arithmetic"] += count / rates[bits]
+    bound = max(ideal, key=lambda name: ideal[name])
+    return figures | {
+        "memory_roof": bandwidth,
+        "arithmetic_roofs": rates,
+        "bound": bound,
+        "share": ideal[bound] / figures["seconds"],
+    }
+
+
+def _work(launched: Launched) -> Any:
+    from triton.runtime.cache import get_cache_manager
+
+    from ..footprint import Footprints
+    from ..pipeline import read_kernel
+
+    path = get_cache_manager(launched.hash).get_file(f"{launched.kernel[:150]}.ttir")
+    if path is None:
+        raise FileNotFoundError("Triton's cache no longer has the kernel")
+    structured = read_kernel(Path(path).read_text()).text
+    return Footprints(structured).work(launched.values, launched.grid, launched.sizes)
+
+
+def show(figures: dict[str, Any]) -> str:
+    """Return a kernel's figures for people to read."""
+    seconds = figures["seconds"]
+    grid = " x ".join(map(str, figures["grid"]))
+    head = f"{figures['kernel']}, grid {grid}: {figures['launches']} launches"
+    if "unknown" in figures:
+        return f"{head}, the fastest {_si(seconds)}s\n  its work is not counted: {figures['unknown'].splitlines()[0]}"
+    reached, computed = f"  reaches {_si(figures['bytes'])}B", f"  computes {_si(figures['operations'])}op"
+    computed += "" if figures["exact"] else " or more: a loop ends at run time"
+    functions = f"{_si(figures['functions'])}functions such as exp"
+    if "modelled" in figures:
+        modelled = figures["modelled"]
+        rows = [
+            f"{head}, the last {_si(modelled['cycles'])}cycles (modelled)",
+            f"{reached}, {figures['bytes'] / modelled['cycles']:.3g} B a cycle (modelled)",
+            f"{computed}, {figures['operations'] / modelled['cycles']:.3g} op a cycle (modelled)",
+            *([f"  evaluates {functions}"] if figures["functions"] else []),
+            f"  the DMA engine is busy in {modelled['dma']:.0%} of the cycles, the pipeline in "
+            f"{modelled['pipeline']:.0%} (modelled): bound by {figures['bound']}",
+        ]
+        return "\n".join(rows)
+    roofs = "".join(f"; multiply-adds in f{bits} {_si(rate)}op/s" for bits, rate in figures["arithmetic_roofs"].items())
+    rows = [
+        f"{head}, the fastest {_si(seconds)}s",
+        f"{reached}: {_si(figures['bytes'] / seconds)}B/s; a triad of as many {_si(figures['memory_roof'])}B/s",
+        f"{computed}: {_si(figures['operations'] / seconds)}op/s{roofs}",
+        *([f"  evaluates {functions}: {_si(figures['functions'] / seconds)}/s"] if figures["functions"] else []),
+    ]
+    share = figures["share"]
+    if share >= _LOW:
+        return "\n".join([*rows, f"  bound by {figures['bound']}: {share:.0%} of its roof"])
+    others = "functions, " if figures["functions"] else ""
+    others += "addresses, masks, loads that wait, or by the cost of a launch"
+    rows.append(f"  the nearest roof is {figures['bound']}, of which it reaches {share:.0%}: bound by {others}")
+    return "\n".join(rows)
+
+
+def _si(number: float) -> str:
+    """Return a number with three digits and a prefix of its unit, which follows: 1.23 M."""
+    step = min(max(math.floor(math.log10(number) / 3), -3), 4) if number > 0 else 0
+    return f"{number / 1000.0**step:.3g} {('', 'k', 'M', 'G', 'T', 'n', 'u', 'm')[step]}"
+
+
+def show_code(kernel: str, path: str) -> str:
+    """Return the lines and the innermost loop of an object that PoCL compiled."""
+    try:
+        instructions = objects.read(path, kernel)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"  its instructions are not shown: {error}"
+    rows = ["  instructions by source line, the innermost loops first:"]
+    for line in objects.lines(instructions)[:_LINES]:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in line.kinds.most_common())
+        place = f"{Path(line.place[0]).name}:{line.place[1]}" if line.place[1] else "no line"
+        rows.append(f"    {place:<16} loops {line.depth}: {kinds}; {line.memory} reach memory | {line.source}")
+    loop = objects.innermost(instructions)
+    if loop:
+        rows.append(f"  innermost loop, {len(loop)} instructions:")
+        last = None
+        for each in loop[:_INSTRUCTIONS]:
+            place = f"{Path(each.place[0]).name}:{each.place[1]}" if each.place != last else ""
+            last = each.place
+            rows.append(f"    {place:<16} {each.text}")
+        if len(loop) > _INSTRUCTIONS:
+            rows.append(f"    and {len(loop) - _INSTRUCTIONS} more")
+    return "\n".join(rows)

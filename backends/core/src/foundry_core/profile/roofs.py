@@ -1,0 +1,111 @@
+"""Measures the roofs of a device with kernels: the memory's by a triad, the processor's by fused multiply-adds."""
+# mypy: disable-error-code="untyped-decorator,no-untyped-def"
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from ..tensor import Tensor
+
+_ROUNDS = 5
+_BLOCK = 1024
+# Multiply-adds that do not wait for each other: enough for a latency of 4 cycles and 2 instructions a cycle. With two
+# operands that all of them share, they fit the 16 registers of AVX2.
+_CHAINS = 10
+_STEPS = 4096
+_PROGRAMS = 256
+
+
+@triton.jit
+def triad(a, b, c, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(a + i, tl.load(b + i, mask=mask) * 3.0 + tl.load(c + i, mask=mask), mask=mask)
+
+
+@triton.jit
+def multiply_add(out, steps, LANES: tl.constexpr):
+    i = tl.program_id(0) * LANES + tl.arange(0, LANES)
+    x = tl.load(out + i)
+    y = x * 0.5
+    a, b, c, d, e = x, x + 1, x + 2, x + 3, x + 4
+    f, g, h, k, m = x + 5, x + 6, x + 7, x + 8, x + 9
+    for _ in range(steps):
+        a = tl.fma(a, x, y)
+        b = tl.fma(b, x, y)
+        c = tl.fma(c, x, y)
+        d = tl.fma(d, x, y)
+        e = tl.fma(e, x, y)
+        f = tl.fma(f, x, y)
+        g = tl.fma(g, x, y)
+        h = tl.fma(h, x, y)
+        k = tl.fma(k, x, y)
+        m = tl.fma(m, x, y)
+    tl.store(out + i, a + b + c + d + e + f + g + h + k + m)
+
+
+@functools.cache
+def memory(bytes: int) -> float:
+    """Return the bytes a second of a triad on as many bytes, of three arrays."""
+    count = max(bytes // 12, 1)
+    a, b, c = (np.ones(count, np.float32) for _ in range(3))
+    grid = (triton.cdiv(count, _BLOCK),)
+    seconds = _least(lambda: triad[grid](Tensor(a), Tensor(b), Tensor(c), count, BLOCK=_BLOCK))
+    assert (a == 4).all(), "the triad is wrong"
+    return 12 * count / seconds
+
+
+@functools.cache
+def processor(bits: int) -> float:
+    """Return the operations a second of fused multiply-adds, each two, on floats of 32 or 64 bits."""
+    driver = triton.runtime.driver.active
+    # On a CPU device it is OpenCL C: with Triton, the sums of a loop may be in memory.
+    starts = [_opencl(driver.device(), bits, lanes) for lanes in (4, 8, 16)] if hasattr(driver, "device") else []
+    best = 0.0
+    for start, lanes in starts or [(_triton(bits, lanes), lanes) for lanes in (128, 256)]:
+        # The difference of two launches is without their cost.
+        seconds = _least(functools.partial(start, _STEPS)) - _least(functools.partial(start, _STEPS // 8))
+        operations = 2 * _CHAINS * _PROGRAMS * lanes * (_STEPS - _STEPS // 8)
+        if seconds > 0:
+            best = max(best, operations / seconds)
+    return best
+
+
+def _triton(bits: int, lanes: int) -> Callable[[int], object]:
+    out = np.full(_PROGRAMS * lanes, 0.25, np.float32 if bits == 32 else np.float64)
+    return lambda steps: multiply_add[(_PROGRAMS,)](Tensor(out), steps, LANES=lanes)
+
+
+def _opencl(device: Any, bits: int, lanes: int) -> tuple[Callable[[int], object], int]:
+    import pyopencl as cl
+
+    vector = f"{'float' if bits == 32 else 'double'}{lanes}"
+    sums = [f"s{number}" for number in range(_CHAINS)]
+    source = f"""
+        kernel void multiply_add(global {vector} *out, int steps) {{
+            {vector} x = out[get_global_id(0)], y = x * {"0.5f" if bits == 32 else "0.5"};
+            {vector} {", ".join(f"{name} = x + {number}" for number, name in enumerate(sums))};
+            for (int i = 0; i < steps; i++) {{ {" ".join(f"{name} = fma({name}, x, y);" for name in sums)} }}
+            out[get_global_id(0)] = {" + ".join(sums)};
+        }}"""
+    kernel = cl.Kernel(cl.Program(device.context, source).build(), "multiply_add")
+    start = np.full(_PROGRAMS * lanes, 0.25, f"f{bits // 8}")
+    buffer = cl.Buffer(device.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=start)
+    return lambda steps: kernel(device.queue, (_PROGRAMS,), (1,), buffer, np.int32(steps)).wait(), lanes
+
+
+def _least(launch: Callable[[], object]) -> float:
+    launch()
+    found = []
+    for _ in range(_ROUNDS):
+        began = time.perf_counter()
+        launch()
+        found.append(time.perf_counter() - began)
+    return min(found)
