@@ -33,7 +33,10 @@ class _AfterAutotuner(MetaPathFinder):
 
     def find_spec(self, *_: Any) -> None:
         if hasattr(sys.modules.get(_AUTOTUNER), "Autotuner"):
-            sys.meta_path.remove(self)
+            try:
+                sys.meta_path.remove(self)
+            except ValueError:  # by another thread, which imports too
+                return
             _wrap(sys.modules[_AUTOTUNER].Autotuner, self._backends)
 
 
