@@ -12,9 +12,10 @@ from foundry_core.tensor import Tensor
 from problem import Problem, empty, normal, torch_views, unit
 from vec_add import add_kernel
 
-QUICK = ((2**25, "f32"), (2**16, "f32"))
+QUICK = ((2**24, "f32"), (2**16, "f32"))
 FULL = (
     *QUICK,
+    (2**25, "f32"),
     (2**12, "f32"),
     (2**20, "f32"),
     (98432, "f32"),
