@@ -27,13 +27,16 @@ from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BFloat16Type,
     DictionaryAttr,
     FixedBitwidthType,
+    Float16Type,
     FunctionType,
     IntegerAttr,
     IntegerType,
     StringAttr,
     TensorType,
+    f32,
     i1,
     i32,
     i64,
@@ -298,7 +301,7 @@ class _Checks:
     @staticmethod
     def _check_loaded(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:
         """Check that what is loaded is not poison: the contents of memory that nobody has written."""
-        element = load.result.type.element_type if isinstance(load.result.type, TensorType) else load.result.type
+        element = _element(load.result.type)
         if not isinstance(element, FixedBitwidthType) or element.bitwidth not in (32, 64):
             return
         here = Builder(InsertPoint.after(load))
@@ -315,7 +318,7 @@ class _Checks:
 
         An element's word in the shadow has the number of the program that stored last, from 1, and a hash of the value.
         """
-        element = store.value.type.element_type if isinstance(store.value.type, TensorType) else store.value.type
+        element = _element(store.value.type)
         if not isinstance(element, FixedBitwidthType):
             return
         here = Builder(InsertPoint.after(store))
@@ -498,6 +501,9 @@ def _exchanges(op: Operation) -> bool:
 
 def _hashed(value: SSAValue, bits: int, wide: Attribute, here: Builder) -> SSAValue:
     """Return the lower 32 bits of an i64: the bits of a value, or a hash of them if there are more."""
+    if isinstance(_element(value.type), Float16Type | BFloat16Type):
+        # Equal as f32 if and only if they are equal; registers have f32, and no bits are cut out of it.
+        value, bits = here.insert(arith.ExtFOp(value, _alike(wide, f32))).result, 32
     integer = _alike(wide, IntegerType(bits))
     if value.type != integer:
         value = here.insert(BitcastOp(value, integer)).result
@@ -620,6 +626,10 @@ def _behind(value: SSAValue) -> Builder:
 def _alike(type: Attribute, element: Attribute) -> Attribute:
     """Return the type of a scalar or tile with other elements: shape and layout stay."""
     return TensorType(element, type.get_shape(), type.encoding) if isinstance(type, TensorType) else element
+
+
+def _element(type: Attribute) -> Attribute:
+    return type.element_type if isinstance(type, TensorType) else type
 
 
 def _spread(scalar: SSAValue, type: Attribute, here: Builder) -> SSAValue:
