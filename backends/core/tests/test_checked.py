@@ -287,3 +287,19 @@ def test_elements_that_a_mask_leaves_undefined_are_reported_if_they_are_used() -
     copy_too_much[(1,)](Tensor(x), Tensor(out), 5, 5, BLOCK=8, check=True)
     error = finding(copy_too_much[(1,)], Tensor(x), Tensor(out), 5, 7, BLOCK=8)
     assert (error.operation, error.lane, error.index) == ("load for a store", (5,), 5)
+
+
+@triton.jit
+def shift(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i + tl.program_id(0)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8])
+@pytest.mark.skipif(BACKEND in ("dpu", "vsi"), reason="docs/checked-mode.md: what two programs store is not compared")
+def test_values_of_narrow_types_are_compared(dtype: Any) -> None:
+    x, out = np.zeros(33, dtype), np.zeros(32, dtype)
+    shift[(2,)](Tensor(x), Tensor(out), BLOCK=32, check=True)
+    x[7] = 1
+    error = finding(shift[(2,)], Tensor(x), Tensor(out), BLOCK=32)
+    assert error.kind == "conflict" and error.index in (6, 7)

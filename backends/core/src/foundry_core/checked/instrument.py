@@ -45,7 +45,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile, tt, ttg
-from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
 from ..errors import source_lines, unsupported
 from ..front.offsets import splat_constant
 from ..front.writes import Sources
@@ -501,9 +501,15 @@ def _exchanges(op: Operation) -> bool:
 
 def _hashed(value: SSAValue, bits: int, wide: Attribute, here: Builder) -> SSAValue:
     """Return the lower 32 bits of an i64: the bits of a value, or a hash of them if there are more."""
-    if isinstance(_element(value.type), Float16Type | BFloat16Type):
-        # Equal as f32 if and only if they are equal; registers have f32, and no bits are cut out of it.
+    element = _element(value.type)
+    # Numbers of 8 and 16 bits are equal as f32 if and only if they are equal. llc of LLVM 22 cannot select vectors of
+    # their bits in 64 bits, if these bits are cut out of a register.
+    if isinstance(element, Float16Type | BFloat16Type):
         value, bits = here.insert(arith.ExtFOp(value, _alike(wide, f32))).result, 32
+    elif bits in (8, 16):
+        if not isinstance(element, IntegerType):
+            value = here.insert(BitcastOp(value, _alike(wide, IntegerType(bits)))).result
+        value, bits = here.insert(SIToFPOp(value, _alike(wide, f32))).result, 32
     integer = _alike(wide, IntegerType(bits))
     if value.type != integer:
         value = here.insert(BitcastOp(value, integer)).result
