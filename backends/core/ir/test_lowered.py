@@ -126,6 +126,25 @@ def test_the_sums_of_a_product_fit_the_registers_that_a_device_has(described: Wo
     assert ("whole.v16f32" in text) == (described.vector_bytes == 64)
 
 
+def test_a_product_turns_an_operand_that_is_contiguous_along_the_other_dimension_in_registers() -> None:
+    turned = PRODUCT.replace("%q[%c0, %rows, %columns]", "%q[%c0, %columns, %rows]")
+    text = to_mlir(turned, WorkItemTarget(16))
+    assert "vector.extract" not in text
+    # Of squares of 4 by 4, two rounds exchange two pairs of rows each.
+    assert text.count("vector.shuffle") == 8
+
+
+def test_f16_is_converted_by_instructions_where_the_device_has_them() -> None:
+    narrow = re.sub(r"(%[ab] = .*)f32>$", r"\1f16>", PRODUCT, flags=re.MULTILINE)
+    halves = re.sub(r"tensor<64x64xf32> (?=\* )|(?<=\* )tensor<64x64xf32>", "tensor<64x64xf16> ", narrow)
+    halves = halves.replace("!tt.ptr<f32> -> tensor<64x64xf16>", "!tt.ptr<f16> -> tensor<64x64xf16>")
+    halves = halves.replace("%p: !tt.ptr<f32>, %q: !tt.ptr<f32>", "%p: !tt.ptr<f16>, %q: !tt.ptr<f16>")
+    for has in (False, True):
+        text = to_mlir(halves, WorkItemTarget(32, llvm_intrinsics=True, converts_f16=has))
+        assert ("x86.vcvtph2ps.256" in text) == has
+        assert ("arith.shli" in text) != has
+
+
 def test_no_operation_and_no_symbol_is_in_two_rows() -> None:
     assert len(ELEMENTWISE) == len(ROWS)
     assert len(SYMBOLS) == sum(2 * len(row.libdevice) + len(row.symbols) for row in ROWS)

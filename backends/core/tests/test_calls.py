@@ -97,6 +97,32 @@ def test_kernels_are_compiled_for_the_registers_of_the_processor_that_pocl_compi
 
 
 @triton.jit
+def halves(x, narrow, y, wide, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(wide + i, tl.load(x + i).to(tl.float32))
+    tl.store(narrow + i, tl.load(y + i).to(tl.float16))
+
+
+@pytest.mark.any_release
+def test_every_f16_is_converted_and_every_tie_rounded_to_even_on_this_processor() -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    # The numbers of f16, what is halfway between neighbours, and the next f32 on both sides of that.
+    finite = x[:0x7C00].astype(np.float32)
+    ties = (finite[1:] + finite[:-1]) / 2
+    large = np.array([65519.99, 65520, 65536, 3.4e38, np.inf, np.nan, 1e-45, 0], np.float32)
+    positive = np.concatenate([ties, np.nextafter(ties, 0), large])
+    y = np.resize(np.concatenate([positive, -positive]), 1 << 17)
+    xs = np.resize(x, y.size)
+    narrow, wide = np.full(y.size, -77, np.float16), np.full(y.size, -77, np.float32)
+    halves[(y.size // 1024,)](Tensor(xs), Tensor(narrow), Tensor(y), Tensor(wide), BLOCK=1024)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(narrow, y.astype(np.float16))
+    np.testing.assert_array_equal(wide, xs.astype(np.float32))
+    # Zeros have their signs; NaNs are equal in the comparisons above, whatever their payloads.
+    np.testing.assert_array_equal(np.signbit(narrow[y == 0]), np.signbit(y[y == 0]))
+
+
+@triton.jit
 def exponential(x, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(x + i, tl.exp(tl.load(x + i)))

@@ -133,7 +133,7 @@ def test_devices_of_different_vector_width_do_not_share_compiled_kernels() -> No
 
 
 def test_the_name_of_a_target_says_all_that_the_lowering_has_to_know() -> None:
-    for described in (WorkItemTarget(16, False), WorkItemTarget(64, True, 32, vector_registers=32)):
+    for described in (WorkItemTarget(16, False), WorkItemTarget(64, True, 32, vector_registers=32, converts_f16=True)):
         assert device(target(described)) == described
 
 

@@ -135,17 +135,18 @@ _POCL = "Portable Computing Language"
 
 
 class Processor(NamedTuple):
-    """Vector registers: the bytes of one, and their number. The default is what any x86-64 processor has."""
+    """Vector registers: the bytes of one, and their number; and whether it has F16C. The default is any x86-64."""
 
     vector_bytes: int = 16
     registers: int = 16
+    converts_f16: bool = False
 
 
 _PROCESSORS = {
-    "skylake-avx512": Processor(64, 32),
-    "haswell": Processor(32),
+    "skylake-avx512": Processor(64, 32, converts_f16=True),
+    "haswell": Processor(32, converts_f16=True),
     "bdver1": Processor(32),
-    "ivybridge": Processor(32),
+    "ivybridge": Processor(32, converts_f16=True),
     "sandybridge": Processor(32),
 }
 
@@ -182,14 +183,20 @@ def processor(device: cl.Device) -> Processor:
 def work_item_target(device: cl.Device) -> WorkItemTarget:
     """Return what the mapping to work-items must know."""
     vector_bytes = 4 * device.native_vector_width_float
-    registers = WorkItemTarget.vector_registers
+    known = Processor()
     if is_pocl(device):
         # PoCL reports the vectors of the machine even if it compiles kernels for a lesser processor.
-        vector_bytes = min(vector_bytes, processor(device).vector_bytes)
-        registers = processor(device).registers
+        known = processor(device)
+        vector_bytes = min(vector_bytes, known.vector_bytes)
     # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
     intrinsics = is_pocl(device) and has_fma(device)
-    return WorkItemTarget(vector_bytes, intrinsics, min(vector_bytes, call_bytes(device)), vector_registers=registers)
+    return WorkItemTarget(
+        vector_bytes,
+        intrinsics,
+        min(vector_bytes, call_bytes(device)),
+        vector_registers=known.registers,
+        converts_f16=intrinsics and known.converts_f16,
+    )
 
 
 _not_started: list[cl.Context] = []

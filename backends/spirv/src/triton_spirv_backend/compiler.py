@@ -27,13 +27,14 @@ class SpirvOptions(ProgramOptions):
     threads_instead: ClassVar[str] = "the OpenCL device has them: POCL_CPU_MAX_CU_COUNT=4 in the environment for PoCL"
 
 
-_ARCH = re.compile(r"v(?P<vector>[0-9]+)(c(?P<call>[0-9]+))?(r(?P<registers>[0-9]+))?(?P<llvm>-llvm)?")
+_ARCH = re.compile(r"v(?P<vector>[0-9]+)(c(?P<call>[0-9]+))?(r(?P<registers>[0-9]+))?(?P<llvm>-llvm)?(?P<f16>-f16c)?")
 
 
 def target(device: WorkItemTarget) -> GPUTarget:
     """Return Triton's name for a device, such as v64c64r32-llvm. A warp is one work-item, one program."""
     llvm = "-llvm" if device.llvm_intrinsics else ""
-    return GPUTarget("spirv", f"v{device.vector_bytes}c{device.call_bytes}r{device.vector_registers}{llvm}", 1)
+    f16 = "-f16c" if device.converts_f16 else ""
+    return GPUTarget("spirv", f"v{device.vector_bytes}c{device.call_bytes}r{device.vector_registers}{llvm}{f16}", 1)
 
 
 def device(target: GPUTarget) -> WorkItemTarget:
@@ -47,7 +48,13 @@ def device(target: GPUTarget) -> WorkItemTarget:
         raise ValueError(f"spirv has no target {target.arch!r}; one is called v64c64r32-llvm, v16c16 or v16")
     call = int(arch["call"] or WorkItemTarget.call_bytes)
     registers = int(arch["registers"] or WorkItemTarget.vector_registers)
-    return WorkItemTarget(int(arch["vector"]), arch["llvm"] is not None, call, vector_registers=registers)
+    return WorkItemTarget(
+        int(arch["vector"]),
+        arch["llvm"] is not None,
+        call,
+        vector_registers=registers,
+        converts_f16=arch["f16"] is not None,
+    )
 
 
 class SpirvBackend(ProgramBackend):

@@ -183,6 +183,23 @@ class Text:
         """Return some neighbouring lanes of a vector."""
         return self.shuffle(x, range(first, first + lanes))
 
+    def transposed(self, rows: Sequence[Reg]) -> list[Reg]:
+        """Return the columns of a square matrix, given its rows; their number is a power of two.
+
+        Each round exchanges the parts beside the diagonal of blocks that are twice as large as in the round before.
+        """
+        found, size = list(rows), len(rows)
+        for half in (1 << power for power in range(size.bit_length() - 1)):
+            for first in (number for number in range(size) if not number & half):
+                x, y = found[first], found[first + half]
+                lower = [lane if not lane & half else size + lane - half for lane in range(size)]
+                upper = [lane + half if not lane & half else size + lane for lane in range(size)]
+                found[first], found[first + half] = (
+                    self.op(f"vector.shuffle {x.name}, {y.name} {places} : {x.type}, {x.type}", x.elem, size)
+                    for places in (lower, upper)
+                )
+        return found
+
     def joined(self, x: Reg, y: Reg) -> Reg:
         """Concatenate the lanes of two registers of the same type."""
         lanes = x.lanes + y.lanes

@@ -15,6 +15,7 @@ hot loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerType, TensorType
@@ -31,6 +32,7 @@ from ...functions.table import ONE_BY_ONE
 from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE
 from ...scalars import LAYOUTS, Layout
+from ...tools import LLVM_INTRINSIC
 from .mlir import GLOBAL, WIDTHS, Reg, Text
 from .target import Target
 
@@ -65,14 +67,20 @@ def in_memory(elem: str) -> str:
     return "i8" if elem == "i1" else f"i{LAYOUTS[elem].bits}" if elem in LAYOUTS else elem
 
 
+# The instructions of F16C for 8 elements. LLVM replaces the first one by an extension of halves when it reads a module.
+_F16C = f"{LLVM_INTRINSIC}x86.vcvt"
+_F16C_LANES = 8
+
+
 class Numeric:
-    """Writes arithmetic to a Text; for call_bytes, see Target."""
+    """Writes arithmetic to a Text; for call_bytes and converts_f16, see Target."""
 
     text: Text
 
-    def __init__(self, text: Text, call_bytes: int = Target.call_bytes) -> None:
+    def __init__(self, text: Text, call_bytes: int = Target.call_bytes, converts_f16: bool = False) -> None:
         self.text = text
         self.call_bytes = call_bytes
+        self._converts_f16 = converts_f16
         # For registers that hold a number of a narrow type as f32: the register of its bits, if known.
         self._packed: dict[tuple[Reg, str], Reg] = {}
 
@@ -135,6 +143,8 @@ class Numeric:
 
     def unpack(self, x: Reg, layout: Layout) -> Reg:
         """Convert the bits of a float with up to 16 bits to f32. A NaN keeps its payload in a type with infinities."""
+        if self._converted(x, layout):
+            return self._eight_by_eight(x, lambda part: self.text.call(f"{_F16C}ph2ps.256", [part], "f32", 8))
         # In 32 bits: llc 22 emits a mask of the wrong width for a shift in 16 bits.
         t, wide = self.text, self.text.cast("arith.extui", x, "i32")
         if layout.bias == 127:
@@ -151,6 +161,15 @@ class Numeric:
         sign = t.binary("arith.andi", wide, self._int(layout.magnitude + 1, x))
         sign = t.binary("arith.shli", sign, self._int(32 - layout.bits, x))
         return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
+
+    def _converted(self, x: Reg, layout: Layout) -> bool:
+        """Return whether the device's instructions convert a register; they make a signalling NaN a quiet one."""
+        return self._converts_f16 and layout is LAYOUTS["f16"] and x.lanes >= _F16C_LANES
+
+    def _eight_by_eight(self, x: Reg, convert: Callable[[Reg], Reg]) -> Reg:
+        """Apply an instruction for 8 elements to a register of 8 or 16."""
+        parts = [convert(self.text.part(x, first, _F16C_LANES)) for first in range(0, x.lanes, _F16C_LANES)]
+        return parts[0] if len(parts) == 1 else self.text.joined(*parts)
 
     def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
         """Return the bits of an f32 from those of a number with another bias.
@@ -172,6 +191,9 @@ class Numeric:
         """
         if layout.bias == 127:
             return self._pack_bf16(x)
+        if self._converted(x, layout) and not saturate:
+            nearest = self._int(0, replace(x, lanes=1))
+            return self._eight_by_eight(x, lambda part: self.text.call(f"{_F16C}ps2ph.256", [part, nearest], "i16", 8))
         t, lost = self.text, 23 - layout.mantissa
         bits = t.cast("arith.bitcast", x, "i32")
         magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))

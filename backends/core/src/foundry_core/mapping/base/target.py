@@ -22,6 +22,8 @@ class Target:
             8 MiB by Linux's default; a quarter is left for everything else.
         streaming_bytes: width of the accesses of a loop that mainly moves data. vec_add f32, n = 2^25, PoCL 6 on a Zen
             4, in one run: 10.3, 10.5 and 10.6 ms with loops of 16, 32 and 64 bytes, 10.4 for OpenCL C.
+        converts_f16: true if the device has x86's F16C, and llvm_intrinsics. A conversion is then one instruction
+            instead of a dozen.
         vector_registers: their number, for tl.dot. A wrong value costs time and changes no result.
     """
 
@@ -31,3 +33,4 @@ class Target:
     private_bytes: int = 6 << 20
     streaming_bytes: int = 16
     vector_registers: int = 16
+    converts_f16: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar, TypeAlias
 
@@ -54,7 +55,7 @@ class Tiles:
         self.text = text
         self.plan = plan
         self.target = target
-        self.numeric = Numeric(text, target.call_bytes)
+        self.numeric = Numeric(text, target.call_bytes, target.converts_f16)
         self.space = self._space(text)
         self.private = Buffers(text, self.space)
         self.memory = Memory(text, self.space, self.numeric, self)
@@ -105,7 +106,22 @@ class Tiles:
         count = 1 if narrow or buffer.stride(lane) != 1 else min(_MOST_COPIES, run // lanes)
         limits = [(self.text.integer(0), self.text.integer(extent)) for extent in shape]
 
+        def turned() -> None:
+            """Transpose squares in registers: the buffer is contiguous along the load's other dimension."""
+            other, t = 1 - lane, self.text
+            with self.space.loops(limits, (lanes, lanes), (lane, other)) as index:
+
+                def square(d: int, number: int) -> tuple[Reg, ...]:
+                    return tuple(self.space.step(i, number) if at == d else i for at, i in enumerate(index))
+
+                rows = [self.at(value, Point(square(other, n), lane, lanes, inside), {}) for n in range(lanes)]
+                for n, column in enumerate(t.transposed(rows)):
+                    self.private.write(buffer, Point(square(lane, n), other, lanes), column)
+
         def fast() -> None:
+            if buffer.stride(lane) != 1 and self._turns(buffer, lane, lanes):
+                turned()
+                return
             with self.space.nest(limits, shape, lane, lanes * count) as index:
                 for number in range(count):
                     i = self.space.step(index[lane], number * lanes)
@@ -120,6 +136,13 @@ class Tiles:
             with self.space.nest(limits, shape, lane, lanes) as index:
                 write(Point(index, lane, lanes))
             self.text.line("}")
+
+    @staticmethod
+    def _turns(buffer: Buffer, lane: int, lanes: int) -> bool:
+        """Return whether a buffer divides into squares of vectors, and is contiguous along the other dimension."""
+        if len(buffer.extents) != 2 or buffer.elem == "i1" or buffer.stride(1 - lane) != 1:
+            return False
+        return (buffer.panel or buffer.extents[1 - lane]) % lanes == 0
 
     def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
         """Evaluate the part of a tile at an index of its first dimension, and write it to a buffer of one rank less."""
@@ -143,24 +166,32 @@ class Tiles:
         shape = extents(value)
         votes = list(self._votes(value, {}))
         for dimension, axis in enumerate(access.axes if access else []):
-            votes[dimension] += 2 * is_unit(axis)
+            votes[dimension] += 2 * self.weight(shape) * is_unit(axis)
         return max(range(len(shape)), key=lambda d: (shape[d] > 1, votes[d], d))
 
+    def weight(self, shape: tuple[int, ...]) -> int:
+        """Return what a tile counts where the tiles of an expression are contiguous along different dimensions."""
+        return math.prod(shape)
+
     def _votes(self, value: SSAValue, counted: dict[SSAValue, tuple[int, ...]]) -> tuple[int, ...]:
-        """Count, for each dimension, the tiles read by an expression that are contiguous along it."""
+        """Add up, for each dimension, the weights of the tiles read by an expression that are contiguous along it.
+
+        A row that is broadcast has the weight of the elements that it has, not of those that it becomes.
+        """
         if value not in counted:
             counted[value] = self._count(value, counted)
         return counted[value]
 
     def _count(self, value: SSAValue, counted: dict[SSAValue, tuple[int, ...]]) -> tuple[int, ...]:
         shape = extents(value)
+        size = self.weight(shape)
         if value in self.buffers:
-            return tuple(int(self.buffers[value].stride(d) == 1) for d in range(len(shape)))
+            return tuple(size * (self.buffers[value].stride(d) == 1) for d in range(len(shape)))
         op = value.owner
         none = (0,) * len(shape)
         match op:
             case tile.LoadOp():
-                return tuple(int(is_unit(axis)) for axis in op.axes)
+                return tuple(size * is_unit(axis) for axis in op.axes)
             case tt.TransOp():
                 inner = self._votes(op.src, counted)
                 return tuple(inner[d] for d in op.order.get_values())

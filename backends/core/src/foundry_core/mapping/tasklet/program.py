@@ -307,6 +307,10 @@ class TaskletTiles(Tiles):
         """Return 1: a DPU has no vectors."""
         return 1
 
+    def weight(self, shape: tuple[int, ...]) -> int:
+        """Return 1: an element of a tile in WRAM costs the same in any order."""
+        return 1
+
     def register_tile(self, rows: int, columns: int) -> tuple[int, int]:
         width = min(4, columns)
         return min(rows, self._accumulators // width), width
