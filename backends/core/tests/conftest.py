@@ -6,7 +6,7 @@ import importlib.util
 
 # Kernels for vsi are lowered by zen-compiler, a separate process, whose reference is core again. Launching all of these
 # there takes five times as long as on spirv, and tests the same code. e2e and vsi's own tests go through it.
-_BY_SPIRV = [f"test_{what}.py" for what in ("tiles", "shapes", "operations", "libdevice", "casts", "tuning")]
+_BY_SPIRV = [f"test_{what}.py" for what in ("tiles", "shapes", "operations", "libdevice", "casts", "tuning", "profile")]
 
 
 def _backend() -> str:
