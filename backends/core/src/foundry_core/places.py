@@ -31,7 +31,12 @@ def is_users(function: Any) -> bool:
 
 def caller() -> str:
     """Return the line of the user's program that is being executed, as `FILE:LINE`; "" if there is none."""
+    # A plugin's launcher may stand between the user's line and ours.
+    plugins = {backend.driver.__module__.split(".")[0] for backend in triton.backends.backends.values()}
     frame = sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith((*_LIBRARIES, "<")):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith((*_LIBRARIES, "<"))
+        or frame.f_globals.get("__name__", "").split(".")[0] in plugins
+    ):
         frame = frame.f_back  # type: ignore[assignment]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
