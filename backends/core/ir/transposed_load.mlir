@@ -1,12 +1,14 @@
-// A transposed tile is the tile read in another order: memory holds no more than a vector of it.
+// A transposed tile is read in rows, transposed in registers in squares of vectors, and written in rows.
 
 // PLAN: late %x = tile.load
 // PLAN-NEXT: late %t = tt.trans
 
-// WORKITEM: llvm.alloca {{.*}} x !llvm.array<4 x f32>
+// WORKITEM: llvm.alloca {{.*}} x !llvm.array<64 x f32>
 // WORKITEM-NOT: llvm.alloca
-// WORKITEM-COUNT-3: scf.for
-// WORKITEM: llvm.load {{.*}} : !global -> f32
+// WORKITEM-COUNT-4: llvm.load {{.*}} : !global -> vector<4xf32>
+// WORKITEM-COUNT-8: vector.shuffle
+// WORKITEM-COUNT-4: llvm.store {{.*}} : vector<4xf32>, !llvm.ptr
+// WORKITEM: llvm.load {{.*}} : !llvm.ptr -> vector<4xf32>
 // WORKITEM: llvm.store {{.*}} : vector<4xf32>, !global
 
 module {

@@ -20,20 +20,31 @@ def poison(*shape: int, dtype: object = np.float32) -> np.ndarray:
 
 
 @triton.jit
-def transpose(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constexpr):
+def transpose(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constexpr, BY_COLUMNS: tl.constexpr):
     i = tl.program_id(0) * M + tl.arange(0, M)
     j = tl.program_id(1) * N + tl.arange(0, N)
-    tile = tl.load(x + i[:, None] * stride_x + j[None, :], mask=(i[:, None] < m) & (j[None, :] < n))
-    tl.store(out + j[:, None] * stride_out + i[None, :], tl.trans(tile), mask=(j[:, None] < n) & (i[None, :] < m))
+    mask = (i[:, None] < m) & (j[None, :] < n)
+    tile = tl.load(x + i[:, None] * stride_x + j[None, :], mask=mask)
+    if BY_COLUMNS:
+        tl.store(out + j[None, :] * stride_out + i[:, None], tile, mask=mask)
+    else:
+        tl.store(out + j[:, None] * stride_out + i[None, :], tl.trans(tile), mask=(j[:, None] < n) & (i[None, :] < m))
 
 
+@pytest.mark.every_cpu
+@pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64])
 @pytest.mark.parametrize(("m", "n"), [(64, 64), (33, 70), (1, 5), (100, 3)])
-def test_transpose(m: int, n: int, dtype: object) -> None:
-    x = (rng.standard_normal((m, n)) * 50).astype(dtype)
-    out = poison(n, m, dtype=dtype)
-    transpose[(triton.cdiv(m, 16), triton.cdiv(n, 32))](Tensor(x), Tensor(out), m, n, n, m, M=16, N=32)
-    np.testing.assert_array_equal(out, x.T)
+def test_transpose(m: int, n: int, dtype: object, by_columns: bool) -> None:
+    size = np.dtype(dtype).itemsize
+    x = rng.integers(0, 256, (m, n * size), np.uint8).view(dtype)
+    out = np.concatenate([poison(n, m, dtype=dtype), x[:1, :1].repeat(m, 1)])
+    rest = out[n:].tobytes()
+    grid = triton.cdiv(m, 16), triton.cdiv(n, 32)
+    transpose[grid](Tensor(x), Tensor(out), m, n, n, m, M=16, N=32, BY_COLUMNS=by_columns)
+    # Bytes are compared: also those of a signalling NaN are moved as they are.
+    assert out[:n].tobytes() == x.T.tobytes()
+    assert out[n:].tobytes() == rest
 
 
 @triton.jit
@@ -406,6 +417,34 @@ def test_reductions_along_each_axis(m: int, n: int, axis: int) -> None:
     np.testing.assert_array_equal(sums, x.sum(axis))
     np.testing.assert_array_equal(tops, x.max(axis))
     np.testing.assert_array_equal(at, x.argmax(axis))
+
+
+@triton.jit
+def rows_of_any_length(x, sums, most, places, n, BLOCK: tl.constexpr):
+    row, offsets = tl.program_id(0), tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(sums + row, tl.sum(tl.load(x + row * n + offsets, mask=mask, other=0.0), 0))
+    v = tl.load(x + row * n + offsets, mask=mask, other=-float("inf"))
+    largest, place = tl.max(v, 0, return_indices=True)
+    tl.store(most + row, largest)
+    tl.store(places + row, place)
+
+
+@pytest.mark.every_cpu
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65, 80, 250, 511, 512])
+def test_rows_of_any_length_are_reduced(n: int) -> None:
+    x = rng.integers(-5, 6, (4, n)).astype("f")
+    # Zeros of both signs are equal: the first one is the largest.
+    x[1] = np.where(np.arange(n) % 2 == 0, np.float32(-0.0), np.float32(0.0))
+    x[2, n // 2] = np.inf
+    x[3] = -np.inf
+    x[3, -1] = 7
+    sums, most, places = poison(5), poison(5), poison(5, dtype=np.int32)
+    rows_of_any_length[(4,)](Tensor(x), Tensor(sums), Tensor(most), Tensor(places), n, BLOCK=512)
+    np.testing.assert_array_equal(places, [*x.argmax(1), 77])
+    np.testing.assert_array_equal(most[:4].view(np.int32), x[np.arange(4), x.argmax(1)].view(np.int32))
+    np.testing.assert_array_equal(sums[:4], x.sum(1))
+    assert np.isnan([most[4], sums[4]]).all()
 
 
 @triton.jit

@@ -11,12 +11,11 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tile
 from ...front.masks import sufficient
-from ...front.scalars import constant
 from . import atomics
 from .buffers import Buffer
 from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
-from .plan import is_tile
+from .plan import is_tile, is_unit
 from .space import Point, Space, extents
 
 if TYPE_CHECKING:
@@ -41,14 +40,6 @@ class Around:
     limit: Reg
     plain: Reg
     whole: Reg
-
-
-def is_unit(axis: SSAValue) -> bool:
-    """Return whether neighbours along an axis are neighbours in memory, except where the axis wraps around."""
-    op = axis.owner
-    if not isinstance(op, tile.AffineOp | tile.WrappedOp):
-        return False
-    return constant(op.stride) == 1
 
 
 class Memory:
@@ -125,20 +116,59 @@ class Memory:
             Conditions that together imply it, and the values that a point may then have in `inside`; None if the load
             is not contiguous, or has a mask that only its elements tell.
         """
-        if op.gather is not None or is_tile(op.base) or not is_unit(op.axes[lane]):
+        known = self._in_runs(op, lane)
+        if known is None:
             return None
-        unmasked = sufficient(op.mask) if op.mask is not None else []
-        if unmasked is None:
-            return None
-        t = self._text
-        wrapped = [axis for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
-        conditions = [self._tiles.scalar(value) for value in unmasked] + [self._around[axis].whole for axis in wrapped]
+        t, (conditions, inside) = self._text, known
         for extent, value in zip(extents(op.result), op.ranges, strict=False):
             low, high = self._tiles.range(value)
             if not self._space.known(low, 0):
                 conditions.append(t.compare("sle", low, t.integer(0)))
             if not self._space.known(high, extent):
                 conditions.append(t.compare("sle", t.integer(extent), high))
+        return conditions, inside
+
+    def existing(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
+        """Return up to which index along a point's lanes elements of a load exist, and no axis wraps around, from 0 on.
+
+        Returns:
+            The index, or None for the whole extent; and the values that points before it may have in `inside`. None for
+            both if the load is not contiguous, or has a mask that only its elements tell.
+        """
+        known = self._in_runs(op, point.lane)
+        if known is None:
+            return None
+        t, (conditions, inside) = self._text, known
+        end: Reg | None = None
+        for d, (extent, value) in enumerate(zip(extents(op.result), op.ranges, strict=False)):
+            low, high = self._tiles.range(value)
+            first = t.integer(0) if d == point.lane else point.index[d]
+            if not self._space.known(low, 0):
+                conditions.append(t.compare("sle", low, first))
+            if self._space.known(high, extent):
+                continue
+            if d == point.lane:
+                end = high
+            else:
+                conditions.append(t.compare("slt", first, high))
+        if conditions:
+            every = t.integer(extents(op.result)[point.lane])
+            end = t.select(self.all(conditions), end or every, t.integer(0))
+        return end, inside
+
+    def _in_runs(self, op: tile.LoadOp, lane: int) -> tuple[list[Reg], frozenset[SSAValue]] | None:
+        """Return when a load reads runs along a lane wherever its ranges allow it, and what then needs no test.
+
+        Returns:
+            As `whole` does; only the conditions of the ranges are not among the conditions.
+        """
+        if op.gather is not None or is_tile(op.base) or not is_unit(op.axes[lane]):
+            return None
+        unmasked = sufficient(op.mask) if op.mask is not None else []
+        if unmasked is None:
+            return None
+        wrapped = [axis for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
+        conditions = [self._tiles.scalar(value) for value in unmasked] + [self._around[axis].whole for axis in wrapped]
         masks = [op.mask] if op.mask is not None else []
         return conditions, frozenset([*op.ranges, *wrapped, *masks])
 
@@ -191,18 +221,23 @@ class Memory:
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """Return the elements of a load at a point."""
+        # They are converted behind all branches: where they are only moved, their bits are known, and stay as they are.
+        return self._numeric.from_memory(self._bits(op, point, memo), self._types(op)[0])
+
+    def _bits(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        """Return the elements of a load at a point, as they are in memory."""
         runs = self._runs(op, point)
         if point.lanes == 1:
-            return self._load_one(op, point, memo)
+            return self._bits_of_one(op, point, memo)
         if runs is None:
-            return self._load_each(op, point, memo)
+            return self._bits_of_each(op, point, memo)
         if not runs:
-            return self._load_run(op, point, memo)
+            return self._bits_of_run(op, point, memo)
         choice = self._text.choose(self.all(runs))
         with choice.then():
-            choice.result(self._load_run(op, point, dict(memo)))
+            choice.result(self._bits_of_run(op, point, dict(memo)))
         with choice.otherwise():
-            choice.result(self._load_each(op, point, dict(memo)))
+            choice.result(self._bits_of_each(op, point, dict(memo)))
         return choice.end()
 
     def _types(self, op: tile.Access) -> tuple[str, str]:
@@ -218,10 +253,8 @@ class Memory:
             base = self._tiles.scalar(op.base)
         return self._text.address(base.name, self._start(op, point, memo), self._types(op)[1], GLOBAL)
 
-    def _load_run(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
-        elem, memory = self._types(op)
-        address = self._address(op, point, memo)
-        return self._numeric.from_memory(self._text.load(address, memory, point.lanes, GLOBAL), elem)
+    def _bits_of_run(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        return self._text.load(self._address(op, point, memo), self._types(op)[1], point.lanes, GLOBAL)
 
     def _other(self, op: tile.LoadOp | tile.VolatileLoadOp | tile.AtomicOp, point: Point, memo: Memo) -> Reg:
         elem = in_register(element(op.result.type, op))
@@ -231,16 +264,19 @@ class Memory:
         return zero or self._text.floating(0.0, elem, point.lanes)
 
     def _load_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        return self._numeric.from_memory(self._bits_of_one(op, point, memo), self._types(op)[0])
+
+    def _bits_of_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         conditions = self._exist(op, point)
         if op.mask is not None:
             conditions.append(self._tiles.at(op.mask, point, memo))
         if not conditions:
-            return self._load_run(op, point, memo)
+            return self._bits_of_run(op, point, memo)
         choice = self._text.choose(self.all(conditions))
         with choice.then():
-            choice.result(self._load_run(op, point, dict(memo)))
+            choice.result(self._bits_of_run(op, point, dict(memo)))
         with choice.otherwise():
-            choice.result(self._other(op, point, dict(memo)))
+            choice.result(self._numeric.to_memory(self._other(op, point, dict(memo)), self._types(op)[0]))
         return choice.end()
 
     def load_scalar(self, op: tile.LoadOp) -> Reg:
@@ -252,19 +288,16 @@ class Memory:
             self._spills[elem, lanes] = self._text.private(elem, lanes)
         return self._spills[elem, lanes]
 
-    def _load_each(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _bits_of_each(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """Load one element after another into a small array, then read the array as a vector."""
-        t = self._text
-        elem = in_register(element(op.result.type, op))
-        kept = "i8" if elem == "i1" else elem
+        t, memory = self._text, self._types(op)[1]
         # Each call has its own array: computing an element may call this function again.
-        spill = self._text.private(kept, point.lanes)
+        spill = self._text.private(memory, point.lanes)
         with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
-            one = self._load_one(op, self._single(point, lane), {})
-            place = t.address(spill, lane, kept, PRIVATE)
-            t.store(t.cast("arith.extui", one, "i8") if elem == "i1" else one, place, PRIVATE)
-        loaded = t.load(spill, kept, point.lanes, PRIVATE)
-        return t.compare("ne", loaded, t.integer(0, "i8", point.lanes)) if elem == "i1" else loaded
+            t.store(
+                self._bits_of_one(op, self._single(point, lane), {}), t.address(spill, lane, memory, PRIVATE), PRIVATE
+            )
+        return t.load(spill, memory, point.lanes, PRIVATE)
 
     def _single(self, point: Point, lane: Reg) -> Point:
         """Return the point of one lane of a point."""
@@ -399,22 +432,20 @@ class Memory:
                 self._store_each(op, point, value)
 
     def _store_run(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
-        address = self._address(op, point, memo)
-        self._text.store(self._numeric.to_memory(value, self._types(op)[0]), address, GLOBAL)
+        bits = self._numeric.to_memory(value, self._types(op)[0])
+        self._text.store(bits, self._address(op, point, memo), GLOBAL)
 
     def _store_each(self, op: tile.StoreOp, point: Point, value: Reg) -> None:
         """Store one element after another, in the order of the lanes."""
         t = self._text
-        elem = in_register(element(op.value.type, op))
-        kept = "i8" if elem == "i1" else elem
-        spill = self._spill(kept, point.lanes)
-        t.store(t.cast("arith.extui", value, "i8") if elem == "i1" else value, spill, PRIVATE)
+        elem, memory = self._types(op)
+        spill = self._spill(memory, point.lanes)
+        t.store(self._numeric.to_memory(value, elem), spill, PRIVATE)
         with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
             single = self._single(point, lane)
             conditions = self._exist(op, single)
             if op.mask is not None:
                 conditions.append(self._tiles.at(op.mask, single, {}))
-
             with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
-                one = t.load(t.address(spill, lane, kept, PRIVATE), kept, 1, PRIVATE)
-                self._store_run(op, single, t.compare("ne", one, t.integer(0, "i8")) if elem == "i1" else one, {})
+                bits = t.load(t.address(spill, lane, memory, PRIVATE), memory, 1, PRIVATE)
+                t.store(bits, self._address(op, single, {}), GLOBAL)

@@ -17,6 +17,8 @@ Triton.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue, Use
 
@@ -26,6 +28,7 @@ from ...effects import is_sink, reads, rereads, waits, writes
 from ...front.scalars import constant
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
+from .space import extents
 
 
 def is_tile(value: SSAValue) -> bool:
@@ -37,10 +40,13 @@ class Plan:
 
     Attributes:
         stored: values that get a buffer where they are defined.
+        across: those of them that are read in rows and written in columns, and that only stores use, with the dimension
+            along which they are written.
     """
 
     def __init__(self, body: Block) -> None:
         self.stored: set[SSAValue] = set()
+        self.across: dict[SSAValue, int] = {}
         # Expressions are graphs, not trees: each answer about a value is computed once.
         self._sinks: dict[SSAValue, set[Operation]] = {}
         self._index: dict[SSAValue, bool] = {}
@@ -149,6 +155,42 @@ class Plan:
             return False
         in_place = isinstance(sink, tile.StoreOp) and _same_elements(load, sink)
         return not (in_place and _is_straight(load.result, sink, set()))
+
+
+def stored_across(load: tile.LoadOp, stored: Collection[SSAValue] = ()) -> int | None:
+    """Return the dimension of a load along which a store writes rows of its elements, if it is read in other rows.
+
+    Args:
+        stored: values that have buffers; an expression ends there.
+    """
+    shape = extents(load.result)
+    rows = [d for d, axis in enumerate(load.axes) if shape[d] > 1 and is_unit(axis)]
+    if not rows or load.gather is not None:
+        return None
+    # With each value, the dimension of the load that each of its dimensions is.
+    pending, seen = [(load.result, tuple(range(len(shape))))], set[SSAValue]()
+    while pending:
+        value, dimensions = pending.pop()
+        if value in seen or value in stored:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            match use.operation:
+                case tile.StoreOp() as store if store.value is value and store.gather is None:
+                    columns = [dimensions[d] for d, n in enumerate(extents(value)) if n > 1 and is_unit(store.axes[d])]
+                    if columns and rows[-1] not in columns:
+                        return columns[-1]
+                case tt.TransOp() as op:
+                    pending.append((op.result, tuple(dimensions[d] for d in op.order.get_values())))
+                case user if is_elementwise(user):
+                    pending.append((user.results[0], dimensions))
+    return None
+
+
+def is_unit(axis: SSAValue) -> bool:
+    """Return whether neighbours along an axis are neighbours in memory, except where the axis wraps around."""
+    op = axis.owner
+    return isinstance(op, tile.AffineOp | tile.WrappedOp) and constant(op.stride) == 1
 
 
 def argument(pointer: SSAValue) -> SSAValue | None:

@@ -133,10 +133,11 @@ class Program(ABC):
         tiles = self.tiles
         rank = len(extents(value))
         lane = tiles.best_lane(value)
-        order = (*(d for d in range(rank) if d != lane), lane)
+        fastest = tiles.plan.across.get(value, lane)
+        order = (*(d for d in range(rank) if d != fastest), fastest)
         if any(isinstance(use.operation, tt.DotOp) and use.index > 0 for use in value.uses):
             order = tuple(range(rank))
-        buffer = tiles.allocate(value, op, order)
+        buffer = tiles.allocate(value, op, order, as_bits=value in tiles.plan.across)
         tiles.fill(buffer, value, op, lane)
         tiles.buffers[value] = buffer
         return buffer

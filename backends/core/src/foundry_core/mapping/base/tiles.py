@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -16,10 +16,10 @@ from ...literals import widened
 from ...ops.elementwise import is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
-from .memory import Memory, is_unit
+from .memory import Memory
 from .mlir import PRIVATE, WIDTHS, Reg, Text
-from .numeric import Numeric, element, in_register
-from .plan import Plan, is_tile
+from .numeric import Numeric, element, in_memory, in_register
+from .plan import Plan, is_tile, is_unit
 from .space import Point, Space, extents
 from .target import Target
 
@@ -73,10 +73,17 @@ class Tiles:
         order: tuple[int, ...] | None = None,
         shape: tuple[int, ...] | None = None,
         panel: int = 0,
+        *,
+        as_bits: bool = False,
     ) -> Buffer:
-        """Allocate a buffer for a tile's elements, row-major by default, with the tile's shape if no other is given."""
+        """Allocate a buffer for a tile's elements, row-major by default, with the tile's shape if no other is given.
+
+        Args:
+            as_bits: keep numbers of narrow types in the bits that they have in memory, and not as f32.
+        """
+        elem = element(value.type, op)
         return self.private.allocate(
-            in_register(element(value.type, op)),
+            in_memory(elem) if as_bits else in_register(elem),
             extents(value) if shape is None else shape,
             order,
             self.buffer_space,
@@ -89,8 +96,14 @@ class Tiles:
         lane = self.best_lane(value) if lane is None else lane
         lanes = self.lanes(value, op, lane)
 
+        elem = element(value.type, op)
+
+        def read(point: Point) -> Reg:
+            found = self.at(value, point, {})
+            return found if buffer.elem == in_register(elem) else self.numeric.to_memory(found, elem)
+
         def write(point: Point) -> None:
-            self.private.write(buffer, point, self.at(value, point, {}))
+            self.private.write(buffer, point, read(point))
 
         load = value.owner
         known = None
@@ -101,7 +114,7 @@ class Tiles:
                 write(point)
             return
         conditions, inside = known
-        narrow = in_register(element(value.type, op)) != element(value.type, op)
+        narrow = in_register(elem) != elem
         run = buffer.panel if lane and buffer.panel else shape[lane]
         count = 1 if narrow or buffer.stride(lane) != 1 else min(_MOST_COPIES, run // lanes)
         limits = [(self.text.integer(0), self.text.integer(extent)) for extent in shape]
@@ -114,7 +127,7 @@ class Tiles:
                 def square(d: int, number: int) -> tuple[Reg, ...]:
                     return tuple(self.space.step(i, number) if at == d else i for at, i in enumerate(index))
 
-                rows = [self.at(value, Point(square(other, n), lane, lanes, inside), {}) for n in range(lanes)]
+                rows = [read(Point(square(other, n), lane, lanes, inside)) for n in range(lanes)]
                 for n, column in enumerate(t.transposed(rows)):
                     self.private.write(buffer, Point(square(lane, n), other, lanes), column)
 
@@ -151,6 +164,36 @@ class Tiles:
         with self.space.each(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
             whole = Point((first, *point.index), lane, point.lanes)
             self.private.write(buffer, point, self.at(value, whole, {}))
+
+    def existing(self, values: Sequence[SSAValue], point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
+        """Return up to which index along a point's lanes the loads of expressions need no test, from 0 on.
+
+        Returns:
+            The index, or None for the whole extent; and the values that points before it may have in `inside`. None for
+            both if a load is not contiguous, or has a mask that only its elements tell.
+        """
+        t = self.text
+        until: Reg | None = None
+        inside: frozenset[SSAValue] = frozenset()
+        pending, seen = list(values), set[SSAValue]()
+        while pending:
+            current = pending.pop()
+            op = current.owner
+            if current in seen or current in self.buffers or not isinstance(op, Operation):
+                continue
+            seen.add(current)
+            if is_elementwise(op):
+                pending += [operand for operand in op.operands if is_tile(operand)]
+            elif isinstance(op, tile.LoadOp):
+                found = self.memory.existing(op, point)
+                if found is None:
+                    return None
+                end, more = found
+                inside |= more
+                if until is not None and end is not None:
+                    end = t.select(t.compare("slt", end, until), end, until)
+                until = end or until
+        return until, inside
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
         """Return how many elements to process at a time along a dimension: a full vector, or what suits memory."""
@@ -244,9 +287,13 @@ class Tiles:
         return memo[key]
 
     def _at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
-        if value in self.buffers:
-            return self.private.read(self.buffers[value], point)
         op = value.owner
+        if value in self.buffers:
+            buffer = self.buffers[value]
+            found = self.private.read(buffer, point)
+            if value in self.plan.across and isinstance(op, Operation):
+                return self.numeric.from_memory(found, element(value.type, op))
+            return found
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
         if isinstance(op, Operation) and is_elementwise(op):

@@ -25,10 +25,10 @@ from ...front.masks import sufficient
 from ...front.scalars import constant
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
-from ..base.memory import Around, Memory, is_unit
+from ..base.memory import Around, Memory
 from ..base.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ..base.numeric import in_memory
-from ..base.plan import is_tile
+from ..base.plan import is_tile, is_unit
 from ..base.space import Point, extents
 from ..base.tiles import Memo, Tiles
 from .target import DMA_ALIGNMENT

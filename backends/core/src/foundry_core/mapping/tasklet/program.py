@@ -17,14 +17,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import tile, tt
 from ...errors import LoweringError, unsupported
 from ...front.structured import kernel
-from ...ops.elementwise import is_elementwise
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
-from ..base.memory import is_unit
 from ..base.mlir import WIDTHS, Conventions, Reg, Text
 from ..base.numeric import element, in_memory, in_register
 from ..base.operations.reduce import Reduction
-from ..base.plan import Plan
+from ..base.plan import Plan, is_unit, stored_across
 from ..base.program import Program
 from ..base.space import Point, extents
 from ..base.target import Target
@@ -243,29 +241,11 @@ class TaskletPlan(Plan):
 
     def _is_stored_across(self, load: tile.LoadOp) -> bool:
         """Return whether a small tile is contiguous in MRAM along one dimension when read, another when stored."""
-        shape = extents(load.result)
-        size = math.prod(shape) * WIDTHS[in_register(element(load.result.type, load))] // 8
-        rows = [d for d, axis in enumerate(load.axes) if shape[d] > 1 and is_unit(axis)]
-        if not rows or load.gather is not None or size > self._room:
+        size = math.prod(extents(load.result)) * WIDTHS[in_register(element(load.result.type, load))] // 8
+        if size > self._room or stored_across(load, self.stored) is None:
             return False
-        pending, seen = [(load.result, rows[-1])], set[SSAValue]()
-        while pending:
-            value, lane = pending.pop()
-            if value in seen or value in self.stored:
-                continue
-            seen.add(value)
-            for use in value.uses:
-                match use.operation:
-                    case tile.StoreOp() as store if store.value is value and store.gather is None:
-                        columns = [d for d, n in enumerate(extents(value)) if n > 1 and is_unit(store.axes[d])]
-                        if columns and lane not in columns:
-                            self._room -= size
-                            return True
-                    case tt.TransOp() as op:
-                        pending.append((op.result, list(op.order.get_values()).index(lane)))
-                    case user if is_elementwise(user):
-                        pending.append((user.results[0], lane))
-        return False
+        self._room -= size
+        return True
 
 
 def _in_rows(value: SSAValue, axis: int) -> bool:
@@ -360,7 +340,8 @@ class TaskletReduction(Reduction):
                 values = self._combination.write(values, self._read(memory.at(piece, zero, number)))
             if count == turn:
                 return values
-            cells, cell = self._cells(values)
+            cells, cell = self._cells(values[0].lanes)
+            self._write(cells, cell, values)
 
             def combine(here: Point, _: Reg) -> None:
                 running = [self._tiles.private.read(c, cell) for c in cells]

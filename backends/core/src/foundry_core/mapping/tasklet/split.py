@@ -31,8 +31,7 @@ from ...effects import is_pure
 from ...front.scalars import Scalar, Scalars, constant
 from ...front.structured import kernel
 from ...ops.elementwise import is_elementwise
-from ..base.memory import is_unit
-from ..base.plan import argument, is_tile
+from ..base.plan import argument, is_tile, is_unit
 from ..base.space import extents
 
 _Place: TypeAlias = tuple[SSAValue, int]

@@ -5,17 +5,25 @@ After the Triton kernel's arguments, a kernel takes the grid's extents x, y, z a
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+import math
 
-from ...dialects import tt
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+
+from ...dialects import tile, tt
 from ...errors import LoweringError
 from ...front.structured import kernel
 from ..base.mapping import Mapping
-from ..base.mlir import Reg, Text
-from ..base.plan import Plan
+from ..base.mlir import WIDTHS, Reg, Text
+from ..base.numeric import element, in_memory
+from ..base.plan import Plan, stored_across
 from ..base.program import Program
+from ..base.space import extents
 from ..base.tiles import Tiles
 from .target import WorkItemTarget
+
+# Bytes of tiles that are stored only because they are read in rows and written in columns. They should stay in a cache.
+_TURNED = 1 << 18
 
 
 def lower(module: ModuleOp, target: WorkItemTarget) -> str:
@@ -32,7 +40,34 @@ def lower(module: ModuleOp, target: WorkItemTarget) -> str:
 
 def tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
     """Build the empty text, registers and buffers of a kernel."""
-    return Tiles(Text(), Plan(function.body.block), target)
+    return Tiles(Text(), WorkItemPlan(function.body.block), target)
+
+
+class WorkItemPlan(Plan):
+    """Decides which tiles are stored: those of every mapping, and those that are read in rows and written in columns.
+
+    Such a tile is transposed in registers on its way to its buffer.
+    """
+
+    def __init__(self, body: Block) -> None:
+        self._room = _TURNED
+        super().__init__(body)
+
+    def _must_store(self, value: SSAValue) -> bool:
+        return self._is_turned(value) or super()._must_store(value)
+
+    def _is_turned(self, value: SSAValue) -> bool:
+        load = value.owner
+        if not isinstance(load, tile.LoadOp) or not all(isinstance(op, tile.StoreOp) for op in self.sinks(value)):
+            return False
+        elem = in_memory(element(value.type, load))
+        size = math.prod(extents(value)) * WIDTHS[elem] // 8
+        dimension = stored_across(load, self.stored)
+        if dimension is None or len(extents(value)) != 2 or size > self._room or element(value.type, load) == "i1":
+            return False
+        self._room -= size
+        self.across[value] = dimension
+        return True
 
 
 class WorkItem(Program):

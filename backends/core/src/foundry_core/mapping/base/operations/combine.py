@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from ....dialects.arith import ConstantOp
+from ....dialects.arith import CmpfOp, CmpiOp, ConstantOp, SelectOp
 from ....ops.elementwise import is_elementwise
 from ..mlir import Reg
 
@@ -34,14 +34,19 @@ _COMMUTATIVE = (
     arith.MaximumfOp,
 )
 
+# The comparisons of tl.argmax and tl.argmin, of signed and unsigned integers and of floats.
+_BEYOND = ("sgt", "ugt", "ogt", "slt", "ult", "olt")
+_EQUAL = ("eq", "oeq")
+_BEFORE = ("slt", "ult")
+
 
 class Combination:
     """A region whose block takes two sets of scalars and returns one; of a map, the second set is empty.
 
     Attributes:
         is_elementwise: whether the region can be written on vectors. One with control flow takes scalars only.
-        is_commutative: whether the region is known to give the same, but for the rounding of sums and products, in any
-            order of the elements.
+        is_commutative: whether the region is known to give the same in any order of the elements, but for the rounding
+            of sums and products, and for the place that is found next to a NaN.
     """
 
     def __init__(self, program: Program, block: Block) -> None:
@@ -52,7 +57,7 @@ class Combination:
         self._last = last
         self.is_elementwise = all(is_elementwise(op) or isinstance(op, ConstantOp) or op is last for op in block.ops)
         only = block.first_op
-        self.is_commutative = (
+        self.is_commutative = _chooses_by_place(block, last) or (
             isinstance(only, _COMMUTATIVE)
             and only.next_op is last
             and set(only.operands) == set(block.args)
@@ -88,3 +93,38 @@ class Combination:
             if is_elementwise(op):
                 known[op.results[0]] = tiles.numeric.apply(op, [register(operand) for operand in op.operands])
         return [register(value) for value in self._last.operands]
+
+
+def _chooses_by_place(block: Block, last: Operation) -> bool:
+    """Return whether a region returns the larger or the smaller of two values with its place; of equal ones, the first.
+
+    That is what tl.argmax, and tl.max with return_indices, have by default: g = v1 > v2 or (v1 == v2 and i1 < i2).
+    """
+    if len(block.args) != 4 or len(last.operands) != 2:
+        return False
+    v1, i1, v2, i2 = block.args
+    value, place = (operand.owner for operand in last.operands)
+    if not isinstance(value, SelectOp) or not isinstance(place, SelectOp) or value.cond is not place.cond:
+        return False
+    if (value.lhs, value.rhs, place.lhs, place.rhs) != (v1, v2, i1, i2) or not isinstance(
+        value.cond.owner, arith.OrIOp
+    ):
+        return False
+    for beyond, tie in _both_ways(value.cond.owner):
+        if _compares(beyond, v1, v2, _BEYOND) and isinstance(tie.owner, arith.AndIOp):
+            for equal, first in _both_ways(tie.owner):
+                if _compares(equal, v1, v2, _EQUAL) and _compares(first, i1, i2, _BEFORE):
+                    return True
+    return False
+
+
+def _both_ways(op: Operation) -> tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]]:
+    """Return the two operands of an operation, in either order."""
+    x, y = op.operands
+    return (x, y), (y, x)
+
+
+def _compares(value: SSAValue, x: SSAValue, y: SSAValue, predicates: Sequence[str]) -> bool:
+    """Return whether a value is a comparison of two others by one of some predicates."""
+    op = value.owner
+    return isinstance(op, CmpiOp | CmpfOp) and tuple(op.operands) == (x, y) and op.predicate_name in predicates

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
 
 from ....dialects import tt
 from ..buffers import Buffer
@@ -22,6 +23,10 @@ from .combine import Combination
 if TYPE_CHECKING:
     from ..program import Program
     from ..tiles import Memo
+
+
+# Vectors that are combined with each other before the sum of all is needed: a power of two.
+_AT_ONCE = 4
 
 
 class Reduction:
@@ -76,7 +81,47 @@ class Reduction:
         if count == step:
             return self._read(point)
         t = self._tiles.text
+        along_lanes = point.lane == self._axis and point.lanes > 1
+        if along_lanes and self._combination.is_commutative and count >= 2 * _AT_ONCE * step:
+            existing = self._tiles.existing(self._op.srcs, point)
+            if existing is not None:
+                return self._fold_several(count, step, point, *existing)
         return self._folded(t.integer(0), t.integer(step), t.integer(count), step, point)
+
+    def _fold_several(
+        self, count: int, step: int, point: Point, until: Reg | None, inside: frozenset[SSAValue]
+    ) -> list[Reg]:
+        """Combine several vectors at a time where all elements of all loads exist, then one vector at a time.
+
+        So only one addition in several waits for the one before, and there is no test before a load.
+
+        Args:
+            until, inside: see Tiles.existing.
+        """
+        t, tiles = self._tiles.text, self._tiles
+
+        def at(i: Reg, inside: frozenset[SSAValue] = frozenset()) -> list[Reg]:
+            index = list(point.index)
+            index[self._axis] = i
+            return self._read(Point(tuple(index), point.lane, point.lanes, inside))
+
+        def several(i: Reg) -> list[Reg]:
+            parts = [at(tiles.space.step(i, number * step), inside) for number in range(_AT_ONCE)]
+            while len(parts) > 1:
+                parts = [self._combination.write(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+            return parts[0]
+
+        start, end = t.integer(step), t.integer(count)
+        length = end if until is None else until
+        whole = tiles.space.plus(
+            start, t.binary("arith.andi", t.binary("arith.subi", length, start), t.integer(-_AT_ONCE * step))
+        )
+        whole = t.select(t.compare("slt", whole, start), start, whole)
+        cells, cell = self._cells(point.lanes)
+        self._write(cells, cell, at(t.integer(0)))
+        self._accumulate(cells, cell, start, whole, _AT_ONCE * step, several)
+        self._accumulate(cells, cell, whole, end, step, at)
+        return [tiles.private.read(c, cell) for c in cells]
 
     def _folded(self, start: Reg, next: Reg, end: Reg, step: int, point: Point) -> list[Reg]:
         """Combine the elements at `start`, at `next` and every `step` after that, before `end`."""
@@ -92,24 +137,29 @@ class Reduction:
         self, first: Sequence[Reg], next: Reg, end: Reg, step: int, at: Callable[[Reg], list[Reg]]
     ) -> list[Reg]:
         """Combine registers with those that `at` returns for the indices from `next` to `end`."""
-        t, tiles = self._tiles.text, self._tiles
-        cells, cell = self._cells(first)
-        with t.loop(next, end, step) as i:
-            self._write(cells, cell, self._combination.write([tiles.private.read(c, cell) for c in cells], at(i)))
-        return [tiles.private.read(c, cell) for c in cells]
+        cells, cell = self._cells(first[0].lanes)
+        self._write(cells, cell, first)
+        self._accumulate(cells, cell, next, end, step, at)
+        return [self._tiles.private.read(c, cell) for c in cells]
 
-    def _cells(self, values: Sequence[Reg]) -> tuple[list[Buffer], Point]:
-        """Allocate buffers for running values; return them and the point at which the values are.
+    def _accumulate(
+        self, cells: Sequence[Buffer], cell: Point, start: Reg, end: Reg, step: int, at: Callable[[Reg], list[Reg]]
+    ) -> None:
+        """Combine running values with those that `at` returns for the indices from `start` to `end`."""
+        with self._tiles.text.loop(start, end, step) as i:
+            sums = [self._tiles.private.read(c, cell) for c in cells]
+            self._write(cells, cell, self._combination.write(sums, at(i)))
+
+    def _cells(self, lanes: int) -> tuple[list[Buffer], Point]:
+        """Allocate buffers for running values of some lanes; return them and the point at which the values are.
 
         They are in private memory, not in carried registers: the kernel determines their number and types, and the
         device's compiler keeps them in registers anyway.
         """
         t = self._tiles.text
-        kinds = [(element(src.type, self._op), value.lanes) for src, value in zip(self._op.srcs, values, strict=True)]
-        cells = [Buffer(t.private(kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem, lanes in kinds]
-        cell = Point((t.integer(0),), 0, values[0].lanes)
-        self._write(cells, cell, values)
-        return cells, cell
+        kinds = [element(src.type, self._op) for src in self._op.srcs]
+        cells = [Buffer(t.private(kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem in kinds]
+        return cells, Point((t.integer(0),), 0, lanes)
 
     def _along_lanes(self, outer: tuple[Reg, ...]) -> list[Reg]:
         """Combine all elements along the last dimension, at one index of the others."""
