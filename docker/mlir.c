@@ -1,4 +1,4 @@
-// mlir-opt and mlir-translate, which of them by the name that it is called by. Debian's own (mlir-22-tools, 82 MB) have
+// mlir-opt and mlir-translate, which of them by the end of the name that it is called by (dpu-mlir-translate). Debian's own (mlir-22-tools, 82 MB) have
 // parts of MLIR compiled in again, for tests of MLIR; libMLIR, which they are linked with too, has all that these need.
 //
 // In C and with mangled names, because the image has a compiler (PoCL links with it), and headers of neither C++ nor MLIR.
@@ -33,11 +33,9 @@ extern _Bool translate(int count, char **words, const char *title, unsigned long
 static _Alignas(64) char registry[4096];
 
 int main(int count, char **words) {
-    const char *name = words[0];
-    for (const char *each = name; *each; ++each)
-        if (*each == '/')
-            name = each + 1;
-    if (__builtin_strcmp(name, "mlir-translate") == 0) {
+    const char suffix[] = "translate";
+    unsigned long length = __builtin_strlen(words[0]);
+    if (length >= sizeof suffix - 1 && __builtin_strcmp(words[0] + length - (sizeof suffix - 1), suffix) == 0) {
         for (unsigned each = 0; each < sizeof translations / sizeof *translations; ++each)
             translations[each]();
         return !translate(count, words, TITLE, sizeof TITLE - 1);

@@ -130,11 +130,18 @@ KEEP = """
 def test_tiles_and_stacks_of_all_tasklets_fit_wram(length: int) -> None:
     target = TaskletTarget()
     lowered = lower(KEEP.format(n=length), length=length)
-    each = buffers(lowered.text) + target.stack_bytes
     assert buffers(lowered.text) >= 4 * length
-    assert lowered.num_tasklets * each + target.reserved_bytes <= target.wram_bytes
+
+    def needed(tasklets: int, stack: int) -> int:
+        return tasklets * (buffers(lowered.text) + stack) + target.reserved_bytes
+
+    assert lowered.stack_bytes >= target.stack_bytes
+    assert needed(lowered.num_tasklets, lowered.stack_bytes) <= target.wram_bytes
     if lowered.num_tasklets < target.most_tasklets:
-        assert (lowered.num_tasklets + 1) * each + target.reserved_bytes > target.wram_bytes
+        # Tasklets beyond those that fill the pipeline must have the largest stack.
+        filled = lowered.num_tasklets >= target.enough_tasklets
+        stack = target.most_stack_bytes if filled else target.stack_bytes
+        assert needed(lowered.num_tasklets + 1, stack) > target.wram_bytes
 
 
 def test_more_tiles_than_wram_are_refused_with_both_numbers() -> None:
