@@ -6,14 +6,18 @@ FROM ${BASE} AS install
 
 # First: LLVM links Z3 for clang's static analyzer alone, and the base image is without its 28 MB. A library that has just
 # the functions that LLVM names, each of which ends the process, takes its place. An assembler makes it, because the
-# compiler itself does not start without it. Second: MLIR's two programs.
-COPY mlir.c /
+# compiler itself does not start without it. Second: MLIR's two programs. Third, where PoCL is: what makes it start faster.
+COPY mlir.c pocl.c /
 RUN nm --dynamic --undefined-only --format=posix /usr/lib/x86_64-linux-gnu/libLLVM*.so* \
     | grep --only-matching '^Z3_[^ @]*' | sort --unique | sed 's/.*/.globl &\n.type &, @function\n&: ud2/' | as -o /z3.o - \
     && ld -shared --strip-all -z noexecstack -soname libz3.so.4 -o /usr/lib/x86_64-linux-gnu/libz3.so.4 /z3.o \
     && mkdir /programs && cd /usr/lib/llvm-22/lib \
     && /usr/lib/llvm-1?/bin/clang -O2 -s -o /programs/mlir-opt /mlir.c libMLIR.so.22.1 -Wl,-rpath,$PWD \
-    && ln --symbolic mlir-opt /programs/mlir-translate
+    && ln --symbolic mlir-opt /programs/mlir-translate \
+    && mkdir --parents /opt/foundry/lib && echo 'LLVM_18.1 {};' >/pocl.versions \
+    && if [ -e /usr/lib/x86_64-linux-gnu/libpocl.so.2 ]; then \
+        /usr/lib/llvm-18/bin/clang -O2 -s -fPIC -shared -Wl,--version-script=/pocl.versions -o /opt/foundry/lib/pocl.so /pocl.c; \
+    fi
 
 # An environment of its own, because Debian's Python lets no installer into its folders. Taken out of it again is what no
 # kernel needs: packages' own tests, of which pandas alone has 46 MB; xDSL's documents and tools, which its wheel puts

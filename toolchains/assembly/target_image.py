@@ -44,7 +44,7 @@ LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target has its own.
 _VENDOR_BACKENDS: tuple[str, ...] = ()
 # What python.Dockerfile compiles.
-_PYTHON_FILES = (DOCKER / "mlir.c",)
+_PYTHON_FILES = (DOCKER / "mlir.c", DOCKER / "pocl.c")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from .lines import add_scopes
 from .log import Log
 from .mapping.simt.target import SimtTarget
 from .mapping.workitem.target import WorkItemTarget
-from .pocl import choose_library
+from .pocl import prepare
 from .ran import Kind, Ran
 from .scalars import passed
 from .spans import TensorLike, reached
@@ -84,7 +84,7 @@ def refusal(device: cl.Device) -> str | None:
 
 def devices() -> list[cl.Device]:
     """Return every OpenCL device of the machine, in the order of the installed platforms."""
-    choose_library()
+    prepare()
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # how the loader reports that no platform is installed
@@ -205,7 +205,7 @@ _not_started: list[cl.Context] = []
 def start_compilers() -> None:
     """Let each device of PoCL that was opened load its compiler and its library, in another thread.
 
-    This takes PoCL 0.4 s of processor time at the first kernel that it builds, as long as our stages take for it.
+    At the first kernel that it builds, PoCL takes up to 0.4 s of processor time for this, as long as our stages take.
     """
     with suppress(IndexError):  # there is none left; kernels may be compiled in several threads
         while True:

@@ -1,4 +1,4 @@
-"""Let PoCL use a library of functions that the machine has.
+"""Let PoCL use a library of functions that the machine has, and read only what it needs of it.
 
 PoCL has its functions compiled for several kinds of x86-64 processors, takes the best kind that the processor supports,
 and fails if its file is missing. The images have only the kinds that are tested: sse2, avx2 and avx512.
@@ -6,10 +6,14 @@ and fails if its file is missing. The images have only the kinds that are tested
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+# Compiled from docker/pocl.c, which says how it works.
+_LAZY_READER = Path(sys.prefix, "lib", "pocl.so")
 _LIBRARIES = "kernel-*-{}.bc"
 # PoCL's own table, the best kind last; the names of the features are those of /proc/cpuinfo.
 _AVX = {"avx", "cx16", "popcnt"}
@@ -23,6 +27,14 @@ _KINDS = {
     "avx2": _AVX | {"avx2", "abm", "f16c", "fma", "bmi1", "bmi2"},
     "avx512": {"avx512f"},
 }
+
+
+def prepare() -> None:
+    """Prepare PoCL before the first use of OpenCL in this process. If it was used already, PoCL works as it did."""
+    choose_library()
+    # Elsewhere than in our images, PoCL reads its library whole.
+    if _LAZY_READER.exists():
+        ctypes.CDLL(str(_LAZY_READER), mode=ctypes.RTLD_GLOBAL)
 
 
 def choose_library(folder: Path = Path("/usr/share/pocl"), features: Iterable[str] | None = None) -> None:

@@ -99,9 +99,9 @@ def _load(folder: Path | None) -> frozenset[int]:
     libraries = [] if folder is None else icds(folder)
     with _announced(libraries):
         import pyopencl as cl
-        from foundry_core.pocl import choose_library
+        from foundry_core.pocl import prepare
 
-        choose_library()
+        prepare()
         with suppress(cl.Error):  # this is how the loader says that there is no driver
             cl.get_platforms()
     return frozenset(handle for library in libraries for handle in _platforms(library))
