@@ -2,7 +2,7 @@
 // shadow. An access without a mask gets one, and the pointer that a branch chooses is compared with the argument by its
 // address.
 
-// CHECKED: tt.func public @k(%x: !tt.ptr<f32>, %c: i1, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !tt.ptr<i64>, %{{.*}}: i64)
+// CHECKED: tt.func public @k(%x: !tt.ptr<f32>, %c: i1, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !tt.ptr<i32>, %{{.*}}: i64)
 // CHECKED: [[INDEX:%[0-9]+]] = arith.extsi {{.*}} tensor<8xi64>
 // CHECKED: [[INSIDE:%[0-9]+]] = arith.cmpi ult, {{.*}} tensor<8xi64>
 // CHECKED: [[ALL:%[0-9]+]] = tile.check 0 : i32 of [[INSIDE]] with [[INDEX]] as tensor<8xi64> : tensor<8xi1>
@@ -14,7 +14,7 @@
 // CHECKED: tile.distance %q from %x
 // CHECKED: [[PASSED:%[0-9]+]] = tile.check 2 : i32 of {{.*}} : i1
 // CHECKED: tile.store {{.*}} where [[PASSED]] :
-// CHECKED: tile.atomic exch {{.*}} : i64 at !tt.ptr<i64>
+// CHECKED: tile.atomic exch {{.*}} : i32 at !tt.ptr<i32>
 // CHECKED: tile.check 3
 
 module {

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from .descriptors import decomposed, expanded, is_descriptor
 from .failure import Failure
+from .log import MAPPED, Site
 from .overlap import overlaps, strides_overlap
 from .scalars import element
 from .tensor import Tensor
+
+# What a kernel takes for the sites of checks, by their kind, as Triton's types.
+_ADDED = {"conflict": ["*i32", "i64"], MAPPED: ["*i8", "i64"], "stray": ["*i64", "i32"]}
 
 
 class ArgumentError(Failure, TypeError):
@@ -30,7 +34,6 @@ class Parameters:
         written: the numbers of the passed arguments that the kernel may store through; None means any of them.
         extents: whether the kernel checks its accesses. Then it takes two more numbers for each pointer, after all
             others: the extent of its array (foundry_core.checked.extents).
-        shadows: whether it takes, after them, a shadow and its size for each pointer that it may store through.
 
     Attributes:
         types: Triton's names of the types, in the order in which the kernel takes the arguments.
@@ -49,7 +52,6 @@ class Parameters:
         written: Collection[int] | None = None,
         *,
         extents: bool = False,
-        shadows: bool = False,
     ) -> None:
         constants = getattr(source, "constants", {})
         self._kernel = kernel
@@ -76,9 +78,21 @@ class Parameters:
         self._extents = list(self.pointers) if extents else []
         self.names += [self.names[i] for i in self._extents for _ in range(2)]
         self.types += ["i64"] * (2 * len(self._extents))
-        self._shadows = self.written if shadows else []
-        self.names += [self.names[i] for i in self._shadows for _ in range(2)]
-        self.types += ["*i64", "i64"] * len(self._shadows)
+        # What checks take, with the number of the argument for which they do.
+        self._added: list[tuple[str, int]] = []
+
+    def add_checks(self, sites: Iterable[Site]) -> None:
+        """Add what the checks of a kernel take, after the extents, in the order in which its sites need it.
+
+        Each is an array and its size (foundry_core.checked.extents): the shadow of an argument whose stores are
+        compared, the map of the poison of one, and the table of reachable memory, which there is only once.
+        """
+        for site in sites:
+            added = site.kind, site.arguments[0] if site.arguments else 0
+            if site.kind in _ADDED and added not in self._added:
+                self._added.append(added)
+                self.names += [self.names[added[1]]] * 2
+                self.types += _ADDED[site.kind]
 
     def positions(self) -> list[int] | None:
         """Return where the passed arguments are in those of a launch; None if some are parts of one."""
@@ -116,10 +130,11 @@ class Parameters:
             from .checked.extents import extent
 
             picked += [number for i in self._extents for number in extent(picked[i])]
-        for i in self._shadows:
-            from .checked.extents import shadow
+        for kind, i in self._added:
+            from .checked import extents
 
-            picked += shadow(picked[i], element(self.types[i]).bytes)
+            make = {"conflict": extents.shadow, MAPPED: extents.poison_map, "stray": extents.table}[kind]
+            picked += make(picked[i], element(self.types[i]).bytes)
         return picked
 
     def _parts(self, path: tuple[int, ...], value: Any) -> list[Any]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from . import checked
 from .arguments import Parameters
 from .failure import Failure
-from .log import FoundRecords, Log
+from .log import DeviceAssertionError, FoundRecords, Log
 
 if TYPE_CHECKING:
     from .checked.arrays import Watch
@@ -48,24 +49,21 @@ class SynchronousLauncher(Generic[Function]):
     Attributes:
         log: what the kernel prints and asserts; None if it takes no log.
         addresses: whether it makes pointers of numbers.
-        compares_stores: whether the checked mode compares what several programs of a launch store to one place.
+        shares: whether all programs of a launch share one memory, so that the checked mode compares what they store.
     """
 
-    compares_stores: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self._noted = False
         # What findings do; "" without checks.
         self._check: str = getattr(metadata, "check", "")
-        checks = bool(self._check)
-        self.parameters = Parameters(
-            src, metadata.name, metadata.written, extents=checks, shadows=checks and self.compares_stores
-        )
-        sites = getattr(metadata, "sites", [])
+        self.parameters = Parameters(src, metadata.name, metadata.written, extents=bool(self._check))
         self._kernel = metadata.name
         # Where Triton's cache has the stages of the kernel's compilation.
         self.hash: str = getattr(metadata, "hash", "")
-        self.log = Log(metadata.name, sites) if sites else None
+        self.log: Log | None = None
+        self.take_log(getattr(metadata, "sites", []))
         self.addresses: bool = metadata.addresses
 
     def __call__(
@@ -97,10 +95,20 @@ class SynchronousLauncher(Generic[Function]):
                     observer(self, grid, picked, lambda: self.launch(grid, function, picked))
             except FoundRecords as found:
                 self._handle(found, picked, grid)
+            except DeviceAssertionError as error:
+                if self._check != checked.REPORT:
+                    raise
+                print(error, file=sys.stderr, flush=True)
             if watch is not None:
                 watch.finish()
         if exit_hook is not None:
             exit_hook(launch_metadata)
+
+    def take_log(self, sites: Sequence[Mapping[str, Any]]) -> None:
+        """Pass the kernel a log if it has sites, and what its checks need."""
+        if sites:
+            self.log = Log(self._kernel, sites)
+            self.parameters.add_checks(self.log.sites)
 
     def _checked(self, *sides: Any) -> Grid:
         """Return a grid as Python's integers.
@@ -126,7 +134,7 @@ class SynchronousLauncher(Generic[Function]):
         self._noted = True
         for note in self.log.notes if self.log is not None else []:
             print(f"checked mode: kernel {self._kernel}: {note}", file=sys.stderr)
-        if not self.compares_stores and type(self) not in _incomplete:
+        if not self.shares and type(self) not in _incomplete:
             _incomplete.add(type(self))
             print(
                 "checked mode: this target does not compare what several programs store to one place", file=sys.stderr

@@ -56,6 +56,11 @@ _WORD = 8
 
 # The kind of a site that writes nothing: a note to the user on what the checked mode does not check.
 NOTE = "note"
+# The kind of a site that looks for poison with a map of it: a finding of the kind "unwritten".
+MAPPED = "unwritten by its map"
+# What a record of a conflict has as its value: the number of the other program, from 1 and modulo 2^24 - 1, above the
+# lower bits of the index.
+PROGRAM_BITS, INDEX_BITS = 24, 40
 
 
 class LogError(Failure):

@@ -86,13 +86,12 @@ def to_structured(ttir: str) -> str:
     return read_kernel(ttir).text
 
 
-def read_kernel(ttir: str, *, check: bool = False, compares_stores: bool = True) -> Structured:
+def read_kernel(ttir: str, *, check: bool = False, shares: bool = True) -> Structured:
     """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
 
     Args:
         check: whether the kernel checks its accesses (foundry_core.checked).
-        compares_stores: whether it compares what several programs store to one place; the device needs one memory for
-            all programs, and atomic operations on 64 bits.
+        shares: whether all programs share one memory.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -101,9 +100,7 @@ def read_kernel(ttir: str, *, check: bool = False, compares_stores: bool = True)
         module = inline(parse(ttir))
         stored = written(module)
         sites = replace_prints(module)
-        instrument = (
-            functools.partial(_instrument, sites=sites, shadowed=stored if compares_stores else []) if check else None
-        )
+        instrument = functools.partial(_instrument, sites=sites, shares=shares) if check else None
         end_failed_programs(kernel(structure(module, instrument)))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
@@ -115,10 +112,10 @@ def read_kernel(ttir: str, *, check: bool = False, compares_stores: bool = True)
     return Structured(printed, stored, sites)
 
 
-def _instrument(function: tt.FuncOp, sites: list[Site], shadowed: list[int]) -> None:
+def _instrument(function: tt.FuncOp, sites: list[Site], shares: bool) -> None:
     from .checked.instrument import instrument
 
-    instrument(function, sites, shadowed)
+    instrument(function, sites, shares=shares)
 
 
 def written_arguments(ttir: str) -> list[int] | None:

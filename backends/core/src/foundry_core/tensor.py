@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import sys
+import weakref
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, overload
@@ -23,6 +25,24 @@ _INSTEAD = {
     "m": "pass its ticks: array.view(numpy.int64)",
     "O": "numpy.asarray(array.tolist(), dtype) makes an array of numbers",
 }
+
+
+# Memory whose address a script has got: the first address and the first behind it, and what owns it.
+_noted: dict[tuple[int, int], weakref.ref[Any]] = {}
+# The modules of Triton and its plugins that ask for addresses, for launches.
+_ASKING: set[str] = set()
+
+
+def note_address(owner: Any, low: int, bytes: int) -> None:
+    """Note that a script has got an address in `bytes` bytes of memory, from `low`."""
+    _noted[low, low + bytes] = weakref.ref(owner)
+
+
+def reachable() -> list[tuple[int, int]]:
+    """Return the memory of which a script has got an address and that is still there: first and last byte + 1."""
+    for span in [span for span, owner in _noted.items() if owner() is None]:
+        del _noted[span]
+    return list(_noted)
 
 
 @dataclass(frozen=True)
@@ -51,6 +71,11 @@ class Storage:
         self._address = address
         self._bytes = size
         self._owner = owner
+
+    @property
+    def owner(self) -> npt.NDArray[Any]:
+        """The array that owns this memory."""
+        return self._owner
 
     def data_ptr(self) -> int:
         """Return the address of the first byte."""
@@ -134,8 +159,22 @@ class Tensor:
         self._address = int(array.__array_interface__["data"][0])
 
     def data_ptr(self) -> int:
-        """Return the address of element [0, 0, ...]."""
+        """Return the address of element [0, 0, ...].
+
+        Kernels in the checked mode may reach the array by an address that a script got here.
+        """
+        if sys._getframe(1).f_globals.get("__name__") not in _ASKING:
+            self._note_address()
         return self._address
+
+    def _note_address(self) -> None:
+        module = sys._getframe(2).f_globals.get("__name__", "")
+        package = module.partition(".")[0]
+        if package in ("triton", "foundry_core") or (package.startswith("triton_") and package.endswith("_backend")):
+            _ASKING.add(module)
+        elif self._array.size:
+            low, high = np.lib.array_utils.byte_bounds(self._array)
+            note_address(self.untyped_storage().owner, low, high - low)
 
     @property
     def dtype(self) -> Any:

@@ -79,7 +79,7 @@ class DpuBackend(ProgramBackend):
 
 def make_structured(module: Any, metadata: dict[str, Any]) -> str:
     """Run the stage tile: the kernel in structured form."""
-    structured = make_tile(module, metadata, compares_stores=False)
+    structured = make_tile(module, metadata, shares=False)
     # The driver shards arrays by this form, and has only the metadata of a compiled kernel.
     metadata["structured"] = structured
     return structured

@@ -69,7 +69,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         metadata: of the compiled kernel: its name, its options and its structured form.
     """
 
-    compares_stores = False
+    shares = False
 
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)

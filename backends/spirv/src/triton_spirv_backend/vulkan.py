@@ -88,8 +88,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         Raises:
             VulkanError: an argument is such an array.
         """
-        pointers = (a for a, type in zip(arguments, self.parameters.types, strict=True) if type.startswith("*"))
-        if any(not isinstance(argument, DeviceTensor) for argument in pointers):
+        if any(not isinstance(arguments[i], DeviceTensor) for i in self.parameters.pointers):
             raise VulkanError(
                 f"kernel {self._metadata.name} makes pointers of numbers, which {opened().name} cannot follow",
                 why="data_ptr() of an array of the host is an address of the host, and a launch copies the array",

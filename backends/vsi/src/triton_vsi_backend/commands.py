@@ -36,6 +36,30 @@ from .errors import VsiError
 COMMAND_BYTES = 256
 
 
+def log_sites(library: Path) -> list[dict[str, Any]]:
+    """Return where a kernel prints, asserts and checks, see foundry_core.log.Log; without any, it takes no log.
+
+    Raises:
+        VsiError: the file is no library.
+    """
+    loaded = _load(library)
+    if not hasattr(loaded, "get_log_sites"):
+        return []
+    loaded.get_log_sites.restype, loaded.get_log_sites.argtypes = ctypes.c_char_p, []
+    return list(json.loads(loaded.get_log_sites()))
+
+
+def _load(library: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        raise _unfit(library, error) from error
+
+
+def _unfit(library: Path, error: Exception) -> VsiError:
+    return VsiError(f"{library} does not make command buffers", why=str(error))
+
+
 class Commands:
     """The command buffers of one kernel.
 
@@ -46,15 +70,14 @@ class Commands:
 
     Attributes:
         matmuls, dmas: number of buffers of each kind that the kernel takes.
-        sites: where the kernel prints and asserts, see foundry_core.log.Log; without any, it takes no log.
 
     Raises:
         VsiError: the file is not such a library.
     """
 
     def __init__(self, library: Path, types: Sequence[str], *, most_bytes: int) -> None:
+        loaded = _load(library)
         try:
-            loaded = ctypes.CDLL(str(library))
             counts, makers = (
                 [getattr(loaded, name) for name in names]
                 for names in (
@@ -62,15 +85,11 @@ class Commands:
                     ("generate_matmul_command", "generate_dma_command"),
                 )
             )
-        except (OSError, AttributeError) as error:
-            raise VsiError(f"{library} does not make command buffers", why=str(error)) from error
+        except AttributeError as error:
+            raise _unfit(library, error) from error
         for count in counts:
             count.restype, count.argtypes = ctypes.c_size_t, []
         self.matmuls, self.dmas = (int(count()) for count in counts)
-        self.sites: list[dict[str, Any]] = []
-        if hasattr(loaded, "get_log_sites"):
-            loaded.get_log_sites.restype, loaded.get_log_sites.argtypes = ctypes.c_char_p, []
-            self.sites = json.loads(loaded.get_log_sites())
         self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
         self._most_bytes = most_bytes
         parameters = [c_type(type) for type in types]

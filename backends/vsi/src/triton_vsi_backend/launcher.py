@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.launches import Grid, SynchronousLauncher
-from foundry_core.log import Log
 from triton.runtime.cache import get_cache_manager
 
 from . import launches
-from .commands import Commands
+from .commands import Commands, log_sites
 from .compiler import cmd_gen_name
 from .devices import open_device
 from .errors import VsiError
@@ -36,8 +35,6 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
         metadata: of the compiled kernel: its name, its options, the location of its files.
     """
 
-    compares_stores = False
-
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)
         self._metadata = metadata
@@ -49,9 +46,10 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
 
     def prepare(self, function: tuple[Any, str]) -> None:
         if self._launcher is None:
-            device, types = open_device(), self.parameters.types
-            commands = Commands(self._library(), types, most_bytes=device.cl.max_mem_alloc_size)
-            self.log = Log(self._metadata.name, commands.sites) if commands.sites else None
+            device, library = open_device(), self._library()
+            self.take_log(log_sites(library))
+            types = self.parameters.types
+            commands = Commands(library, types, most_bytes=device.cl.max_mem_alloc_size)
             self._launcher = device.launcher(
                 *function,
                 types,

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from .. import places
 from ..failure import Failure
 from ..log import Site
-from ..tensor import Storage, Tensor
-from .memory import unwritten
+from .memory import memory_of, unwritten
 
 # What warnings Python has shown, by their text.
 _shown: dict[Any, Any] = {}
@@ -74,13 +73,13 @@ class Watch:
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
         _check_strides(launch)
-        views = {number: _view(launch.arrays[number]) for number in launch.stored}
+        views = {number: memory_of(launch.arrays[number]) for number in launch.stored}
         self._poison = {number: unwritten(view) for number, view in views.items() if view is not None}
 
     def finish(self) -> None:
         """Warn of what the launch left unwritten."""
         for number, before in self._poison.items():
-            view = _view(self._launch.arrays[number]) if before.any() else None
+            view = memory_of(self._launch.arrays[number]) if before.any() else None
             if view is not None:
                 left = before & unwritten(view)
                 written = int(before.sum() - left.sum())
@@ -94,23 +93,6 @@ def _warn(launch: Launch, what: str, why: str, next: str) -> None:
     warnings.warn_explicit(warning, CheckWarning, file or "unknown", int(line or 0), registry=_shown)
 
 
-def _view(tensor: Any) -> npt.NDArray[Any] | None:
-    """Return an array over a tensor's memory, or over a copy of it in the host's; None if its memory is not known."""
-    base = getattr(tensor, "base", tensor)
-    if type(base) is Tensor:
-        return base.numpy()
-    if isinstance(base, Tensor):
-        return base.on_host()  # type: ignore[attr-defined, no-any-return]
-    if str(getattr(getattr(base, "device", None), "type", "")) != "cpu" or not hasattr(base, "element_size"):
-        return None
-    size, strides = base.element_size(), base.stride()
-    reach = sum((extent - 1) * stride for extent, stride in zip(base.shape, strides, strict=True))
-    if 0 in base.shape:
-        return None
-    memory = Storage(base.data_ptr(), (reach + 1) * size, np.empty(0))
-    return memory.view(tuple(base.shape), tuple(size * stride for stride in strides), f"V{size}")
-
-
 # Strides.
 
 
@@ -121,6 +103,11 @@ def _check_strides(launch: Launch) -> None:
         extents = [extent for extent in shape if extent != 1]
         steps = [stride for extent, stride in zip(shape, strides, strict=True) if extent != 1]
         if _is_contiguous(extents, steps) or integers.intersection(steps) - {1}:
+            continue
+        if math.prod(shape) > 1 + sum(
+            (extent - 1) * step for extent, step in zip(extents, steps, strict=True) if step > 0
+        ):
+            # A kernel that does not know the stride leaves the array, which is a finding.
             continue
         if _is_dense(extents, steps):
             others = [each for each in layouts.values() if each[0] == shape and each[1] != strides]

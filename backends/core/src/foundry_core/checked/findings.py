@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..failure import Failure
-from ..log import Record, tuple_text
+from ..log import INDEX_BITS, MAPPED, PROGRAM_BITS, Record, tuple_text
 
 # Findings that a message lists.
 _SHOWN = 8
@@ -19,6 +19,8 @@ _SHOWN = 8
 _TITLES = {
     "outside": "accesses memory outside of its arrays",
     "overflow": "computes an offset that does not fit its type",
+    "stray": "accesses memory of none of its arrays",
+    "assert": "fails an assertion",
     "unwritten": "reads memory that nobody has written",
     "division": "divides by zero",
     "undefined": "uses elements that a mask leaves undefined",
@@ -31,17 +33,18 @@ class Finding:
     """One finding: the first element of a tile that did what it must not.
 
     Attributes:
-        kind: "outside" for an access outside of its array, "overflow" for an offset that does not fit its type,
-            "unwritten" for a load of memory that nobody has written, "division" for a division of integers by zero, or
-            of the smallest number by -1, "conflict" for a store of another value than the one of another
-            program, "undefined" for an element that a mask leaves undefined and that is combined with others or stored.
+        kind: "outside" for an access outside of its array, "stray" for one at an address of no array, "overflow" for
+            an offset that does not fit its type, "unwritten" for a load of memory that nobody has written, "division"
+            for a division of integers by zero, or of the smallest number by -1, "conflict" for a store of another value
+            than the one of another program, "undefined" for an element that a mask leaves undefined and that is
+            combined with others or stored, "assert" for a failed assertion among other findings.
         operation: what was done: "load", "store", "atomic add", "division", "remainder", ...
         file, line: where; of inlined functions the innermost place.
         where: the place as text, with the calls that lead to it.
         program: the program's ids along x, y and z.
         lane: the index of the element in the tile, one number for each dimension; empty for a scalar.
         index: the index in the array, in elements from the pointer that was passed; of an offset that does not fit its
-            type the one that was meant, and of a division the divisor.
+            type the one that was meant, of a division the divisor, and of "stray" the address.
         argument: the parameter's name, "" for a division; of an access that may be to several, their names with commas.
         shape, dtype: of the array; () and "" if the argument does not say.
         size: elements of the array, counted from its first to its last in memory.
@@ -78,15 +81,18 @@ class Finding:
             case "overflow":
                 return f"{self.operation} at {names[0]}[{self.index}], an offset that wraps around in its type"
             case "unwritten":
-                return (
-                    f"{self.operation} of {names[0]}[{self.index}], which has the poison of memory that is not written"
-                )
+                place = f"{names[0]}[{self.index}]" if self.argument else f"address {self.index:#x}"
+                return f"{self.operation} of {place}, which has the poison of memory that is not written"
             case "undefined":
                 _, use = self.operation.split(" for ")
                 return f"the mask leaves {names[0]}[{self.index}] undefined in this load, and {use} uses it"
             case "conflict":
-                assert self.other is not None
-                return f"store to {names[0]}[{self.index}], where program {tuple_text(self.other)} stored another value"
+                other = "another program" if self.other is None else f"program {tuple_text(self.other)}"
+                return f"store to {names[0]}[{self.index}], where {other} stored another value"
+            case "stray":
+                return f"{self.operation} at address {self.index:#x}, which is in no array that the launch reaches"
+            case "assert":
+                return f"assertion{f' `{self.operation}`' if self.operation else ''} failed"
         if len(names) > 1:
             array = f"none of {self.argument} is there"
         else:
@@ -112,6 +118,13 @@ class Finding:
                 )
             case "conflict":
                 return "let each program write its own elements, or use an atomic operation such as tl.atomic_add"
+            case "stray":
+                return (
+                    "compare the index with the array's size; of an array that is no argument and no Tensor, get the "
+                    "address by foundry_core.checked.extents.reach(array)"
+                )
+            case "assert":
+                return ""
         view = "; or pass the array that this is a view of, if the kernel may reach it" * self.around
         if self.masked:
             what = "the mask lets this element through: compare offsets with the array's size, as in mask=offsets < n"
@@ -180,12 +193,15 @@ def handle(
 def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any], grid: tuple[int, int, int]) -> Finding:
     site, index, other = record.site, record.signed, None
     if site.kind == "conflict":
-        number, index = (record.value >> 32) - 1, record.value & (1 << 32) - 1
-        other = number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
-    masked, text = site.text.split(" ", 1) if site.kind == "outside" else ("", site.text)
+        number, half = (record.value >> INDEX_BITS) - 1, 1 << INDEX_BITS - 1
+        index = (record.value + half) % (2 * half) - half
+        # In larger grids several programs have the same number.
+        if math.prod(grid) < 1 << PROGRAM_BITS:
+            other = number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
+    masked, text = site.text.split(" ", 1) if site.kind in ("outside", "stray") else ("", site.text)
     shape, dtype, size, around = _array([arguments[number] for number in site.arguments[:1]], index)
     return Finding(
-        kind=site.kind,
+        kind="unwritten" if site.kind == MAPPED else site.kind,
         operation=text,
         file=site.places[0][0] if site.places else "",
         line=site.places[0][1] if site.places else 0,

@@ -13,8 +13,8 @@ is the difference of two addresses. If it may come from several arguments, it mu
 The extents are arguments that are appended to the kernel's: for each pointer the first byte that belongs to its array
 and the array's size, both in bytes, the first relative to the pointer (`extents.py`).
 
-An array that the kernel writes may have a shadow: a word for each element, with the program that stored to it and a
-hash of the value. Each store exchanges the word, and compares it with the one before.
+An array that the kernel writes may have a shadow: a word of 32 bits for each element, with the program that stored to
+it and a hash of the value. Each store exchanges the word, and compares it with the one before.
 
 The pass works on TTIR and on TTGIR: what it writes has the layout of the pointers.
 """
@@ -45,71 +45,86 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile, tt, ttg
-from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
+from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
 from ..errors import source_lines, unsupported
 from ..front.offsets import splat_constant
 from ..front.writes import Sources
-from ..log import NOTE, Site
+from ..log import INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import undefined_uses, varying
+from .wide import MOVES, WideOffsets, alike, behind, moved, widened, width
 
 _EQ, _NE, _ULT = 0, 1, 6
-# Operations that move the elements of a tile: an index moves as the pointer does.
-_MOVES = (tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp)
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
 _DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
 _ORDERING = (tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
-_SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
 _ACCESSES = (tt.LoadOp, tt.StoreOp, *_ATOMICS)
 
 
-def instrument(function: tt.FuncOp, sites: list[Site], shadowed: Sequence[int]) -> None:
+def instrument(function: tt.FuncOp, sites: list[Site], *, shares: bool = True) -> None:
     """Add checks to a kernel, in place, and their sites to those that the kernel has.
 
     Args:
-        shadowed: the numbers of the arguments that get a shadow: those that the kernel may write, or none.
+        shares: whether all programs share one memory, so that what they store can be compared.
 
     Raises:
         UnsupportedOperation: an access has a form that cannot be checked.
     """
-    _Checks(function, sites, shadowed).add()
+    _Checks(function, sites, shares).add()
 
 
 class _Checks:
-    def __init__(self, function: tt.FuncOp, sites: list[Site], shadowed: Sequence[int]) -> None:
+    def __init__(self, function: tt.FuncOp, sites: list[Site], shares: bool) -> None:
         self._function = function
         self._sites = sites
-        self._shadowed = shadowed
-        # The shadows, and their elements.
+        self._shares = shares
+        self._compares = shares
+        # The shadows of arguments, and how many words each has.
         self._shadows: dict[int, tuple[SSAValue, SSAValue]] = {}
+        # The maps of poison of arguments, and how many elements each has; and which arguments may have one.
+        self._maps: dict[int, tuple[SSAValue, SSAValue]] = {}
+        self._mapped: set[int] = set()
+        # The table of further memory, and its rows.
+        self._table: tuple[SSAValue, SSAValue] | None = None
+        self._wide = WideOffsets(function)
         self._sources = Sources(function)
         self._pointers = [argument for argument in function.body.blocks[0].args if _is_pointer(argument)]
         self._extents: dict[int, tuple[SSAValue, SSAValue]] = {}
         self._limits: dict[tuple[int, int], tuple[SSAValue, SSAValue]] = {}
         self._indices: dict[SSAValue, SSAValue | None] = {}
-        self._number: SSAValue | None = None
-        self._exacts: dict[SSAValue, SSAValue] = {}
+        self._number: tuple[SSAValue, SSAValue, SSAValue] | None = None
         self._exact_indices: dict[SSAValue, SSAValue | None] = {}
 
     def add(self) -> None:
         accesses = [op for op in self._function.body.walk() if isinstance(op, _ACCESSES)]
         origins = {op: self._sources.origins([op.ptr]) for op in accesses}
-        self._add_arguments()
+        # Where a pointer gets another type, the distance of two need not be a multiple of an element.
+        self._recasts = any(
+            isinstance(op, tt.BitcastOp) and _is_pointer(op.src) and _size(op.src) != _size(op.result)
+            for op in self._function.body.walk()
+        )
+        for pointer in self._pointers:
+            self._extents[pointer.index] = self._append(i64), self._append(i64)
         for op in list(self._function.body.walk()):
             if isinstance(op, _DIVISIONS):
                 self._division(op)
+        # Where memories are not shared, a map that the kernel writes would have to be merged.
+        stored = {number for op in accesses if not isinstance(op, tt.LoadOp) for number in origins[op][0]}
+        self._mapped = {pointer.index for pointer in self._pointers} - (set() if self._shares else stored)
         # Where programs order each other, one may overwrite what another one wrote.
         ordering = next((op for op in accesses if isinstance(op, _ORDERING) or _exchanges(op)), None)
-        if ordering is not None and self._shadows:
+        if ordering is not None and self._compares:
             self._note(ordering, "programs may order each other here, so what several of them write is not compared")
-            self._shadows.clear()
-        for op in accesses:
+            self._compares = False
+        # Loads first: a store writes to the map that a load has.
+        for op in sorted(accesses, key=lambda op: not isinstance(op, tt.LoadOp)):
             candidates, unknown = origins[op]
             if unknown:
-                self._note(op, f"this {_what(op)} is not checked: its address is made of a number or comes from memory")
+                self._stray(op)
             else:
                 self._access(op, candidates)
+        self._declare()
 
     def _note(self, op: Operation, text: str) -> None:
         """Note what is not checked, for a person. It is a check that passes: a kernel with sites takes a log."""
@@ -120,18 +135,15 @@ class _Checks:
 
     # The extents of the arguments.
 
-    def _add_arguments(self) -> None:
-        """Append arguments: the extents, two for each pointer in their order, and the shadows with their sizes."""
+    def _append(self, type: Attribute) -> BlockArgument:
+        """Append an argument to the kernel's; foundry_core.arguments has the same order."""
+        block = self._function.body.blocks[0]
+        return block.insert_arg(type, len(block.args))
+
+    def _declare(self) -> None:
+        """Give the kernel the type of its arguments, the appended ones among them."""
         function = self._function
         block = function.body.blocks[0]
-        for pointer in self._pointers:
-            self._extents[pointer.index] = (
-                block.insert_arg(i64, len(block.args)),
-                block.insert_arg(i64, len(block.args)),
-            )
-        for number in self._shadowed:
-            shadow = block.insert_arg(tt.PointerType(i64, IntegerAttr(1, 32)), len(block.args))
-            self._shadows[number] = shadow, block.insert_arg(i64, len(block.args))
         outputs = function.function_type.outputs.data
         types = [argument.type for argument in block.args]
         function.properties["function_type"] = FunctionType.from_lists(types, outputs)
@@ -174,14 +186,14 @@ class _Checks:
                     return None
                 moved = type(op).create(
                     operands=[index],
-                    result_types=[_alike(pointer.type, i64)],
+                    result_types=[alike(pointer.type, i64)],
                     properties=op.properties,
                     attributes=op.attributes,
                 )
-                return _behind(pointer).insert(moved).results[0]
+                return behind(pointer).insert(moved).results[0]
             case tt.AddPtrOp():
-                before, here = self._index(op.ptr, argument), _behind(pointer)
-                step = _widened(op.offset, here)
+                before, here = self._index(op.ptr, argument), behind(pointer)
+                step = widened(op.offset, here)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.BitcastOp() if _size(op.src) == _size(pointer):
                 return self._index(op.src, argument)
@@ -189,37 +201,14 @@ class _Checks:
 
     def _difference(self, pointer: SSAValue, argument: int) -> SSAValue:
         """Return the distance of a pointer from an argument by their addresses, in elements."""
-        here = _behind(pointer)
-        wide = _alike(pointer.type, i64)
+        here = behind(pointer)
+        wide = alike(pointer.type, i64)
         bytes = here.insert(tile.DistanceOp(pointer, self._argument(argument), wide)).result
         shift = here.insert(ConstantOp([_size(pointer).bit_length() - 1], wide)).result
         return here.insert(arith.ShRSIOp(bytes, shift)).result
 
     def _argument(self, number: int) -> SSAValue:
         return self._function.body.blocks[0].args[number]
-
-    def _exact(self, value: SSAValue) -> SSAValue:
-        """Return an integer as an i64, computed without wrapping around; the value itself if nothing computes it."""
-        if value not in self._exacts:
-            self._exacts[value] = self._find_exact(value)
-        return self._exacts[value]
-
-    def _find_exact(self, value: SSAValue) -> SSAValue:
-        op, wide = value.owner, _alike(value.type, i64)
-        match op:
-            case ExtSIOp() | TruncIOp():
-                return self._exact(op.input)
-            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp():
-                parts = self._exact(op.lhs), self._exact(op.rhs)
-                if parts == (op.lhs, op.rhs):
-                    return value
-                return _behind(value).insert(type(op)(*parts)).results[0]
-            case _ if isinstance(op, _MOVES):
-                source = self._exact(op.operands[0])
-                return value if source is op.operands[0] else _moved(op, source, wide)
-            case ConstantOp():
-                return value if value.type == wide else _behind(value).insert(ConstantOp(_words(op), wide)).result
-        return _widened(value, _behind(value))
 
     def _exact_index(self, pointer: SSAValue) -> SSAValue | None:
         """Return what `_index` returns, from offsets that do not wrap around."""
@@ -228,23 +217,23 @@ class _Checks:
         return self._exact_indices[pointer]
 
     def _find_exact_index(self, pointer: SSAValue) -> SSAValue | None:
-        op, here = pointer.owner, _behind(pointer)
+        op, here = pointer.owner, behind(pointer)
         match op:
-            case _ if isinstance(op, _MOVES):
+            case _ if isinstance(op, MOVES):
                 source, index = self._exact_index(op.operands[0]), self._indices[op.operands[0]]
                 return (
                     self._indices[pointer]
                     if source is index or source is None
-                    else _moved(op, source, _alike(pointer.type, i64))
+                    else moved(op, source, alike(pointer.type, i64))
                 )
-            case tt.AddPtrOp() if _narrow(op.offset):
-                before, step = self._exact_index(op.ptr), self._exact(op.offset)
+            case tt.AddPtrOp() if self._wide.differs(op.offset):
+                before, step = self._exact_index(op.ptr), self._wide.of(op.offset)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.AddPtrOp():
                 before, index = self._exact_index(op.ptr), self._indices[op.ptr]
                 if before is index or before is None:
                     return self._indices[pointer]
-                return here.insert(arith.AddiOp(before, _widened(op.offset, here))).result
+                return here.insert(arith.AddiOp(before, widened(op.offset, here))).result
             case tt.BitcastOp() if op.src in self._indices:
                 return self._exact_index(op.src)
         return self._indices[pointer]
@@ -254,25 +243,19 @@ class _Checks:
     def _access(self, op: Operation, candidates: Sequence[int]) -> None:
         pointer = op.operands[0]
         here = Builder(InsertPoint.before(op))
-        condition = _alike(pointer.type, i1)
-        wide = _alike(pointer.type, i64)
         mask = _mask(op)
         inside: SSAValue | None = None
         first: SSAValue | None = None
+        summed = len(candidates) == 1 and not self._recasts
         for argument in candidates:
-            index = self._index(pointer, argument) if len(candidates) == 1 else self._difference(pointer, argument)
-            if index is None:
-                index = here.insert(ConstantOp([0], wide)).result
-            low, extent = (_spread(limit, wide, here) for limit in self._limit(argument, _size(pointer)))
-            distance = here.insert(arith.SubiOp(index, low)).result
-            ok = here.insert(CmpiOp(_ULT, distance, extent)).result
+            index, ok = (self._by_index if summed else self._by_address)(pointer, argument, here)
             inside = ok if inside is None else here.insert(arith.OrIOp(inside, ok)).result
             first = index if first is None else first
         assert inside is not None and first is not None
         report = _Report(self._sites, op, candidates)
         passed: list[SSAValue] = []
         must = inside
-        exact = self._exact_index(pointer) if len(candidates) == 1 else None
+        exact = self._exact_index(pointer) if summed else None
         if exact is not None and exact is not self._indices[pointer]:
             equal = here.insert(CmpiOp(_EQ, exact, first)).result
             passed.append(report.check("overflow", _what(op), here, _unless(mask, equal, here), exact))
@@ -284,89 +267,245 @@ class _Checks:
         allowed = passed[0]
         for each in passed[1:]:
             allowed = here.insert(arith.AndIOp(allowed, each)).result
-        # A scalar's result is that it is inside. A tile without a finding needs no mask for each element.
-        whole = allowed
-        if isinstance(condition, TensorType):
-            whole = here.insert(arith.OrIOp(_spread(allowed, condition, here), inside)).result
-        if mask is not None:
-            whole = here.insert(arith.AndIOp(mask, whole)).result
-        made = self._guard(op, whole, allowed)
-        if isinstance(made, tt.LoadOp):
-            self._check_loaded(made, report, whole, first)
-            if mask is not None and made.other is None:
-                _check_undefined(made, report, mask, first)
-        if isinstance(made, tt.StoreOp) and len(candidates) == 1 and candidates[0] in self._shadows:
-            self._check_stored(made, report, whole, first, candidates[0])
+        made, whole = self._restrict(op, mask, inside, allowed, here)
+        only = candidates[0] if len(candidates) == 1 else None
+        self._check_read(made, report, whole, first, only)
+        if isinstance(made, tt.LoadOp) and mask is not None and made.other is None:
+            _check_undefined(made, report, mask, first)
+        if isinstance(made, tt.StoreOp) and only is not None:
+            if only in self._maps:
+                self._note_written(made, whole, first, only)
+            if self._compares:
+                self._check_stored(made, report, whole, first, only)
+
+    def _by_index(self, pointer: SSAValue, argument: int, here: Builder) -> tuple[SSAValue, SSAValue]:
+        """Return the index in an argument, from the sum of the offsets, and whether the array has it."""
+        wide = alike(pointer.type, i64)
+        index = self._index(pointer, argument) or here.insert(ConstantOp([0], wide)).result
+        low, extent = (_spread(limit, wide, here) for limit in self._limit(argument, _size(pointer)))
+        distance = here.insert(arith.SubiOp(index, low)).result
+        return index, here.insert(CmpiOp(_ULT, distance, extent)).result
+
+    def _by_address(self, pointer: SSAValue, argument: int, here: Builder) -> tuple[SSAValue, SSAValue]:
+        """Return the index in an argument, from two addresses, and whether all bytes are the array's."""
+        wide = alike(pointer.type, i64)
+        base = self._argument(argument)
+        bytes = here.insert(tile.DistanceOp(pointer, base, wide)).result
+        shift = here.insert(ConstantOp.integer(_size(base).bit_length() - 1, wide)).result
+        index = here.insert(arith.ShRSIOp(bytes, shift)).result
+        low, extent = self._extents[argument]
+        return index, self._holds(bytes, low, extent, _size(pointer), here)
 
     @staticmethod
-    def _check_loaded(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:
-        """Check that what is loaded is not poison: the contents of memory that nobody has written."""
-        element = _element(load.result.type)
-        if not isinstance(element, FixedBitwidthType) or element.bitwidth not in (32, 64):
+    def _holds(place: SSAValue, low: SSAValue, extent: SSAValue, size: int, here: Builder) -> SSAValue:
+        """Return whether `size` bytes at a place are among the `extent` bytes from `low`."""
+        last = here.insert(arith.SubiOp(extent, here.insert(ConstantOp.integer(size - 1, i64)).result)).result
+        zero = here.insert(ConstantOp.integer(0, i64)).result
+        # An extent has less than 2^63 bytes.
+        firsts = here.insert(arith.MaxSIOp(last, zero)).result
+        distance = here.insert(arith.SubiOp(place, _spread(low, place.type, here))).result
+        return here.insert(CmpiOp(_ULT, distance, _spread(firsts, place.type, here))).result
+
+    def _restrict(
+        self, op: Operation, mask: SSAValue | None, inside: SSAValue, allowed: SSAValue, here: Builder
+    ) -> tuple[Operation | None, SSAValue]:
+        """Make an access reach only what it may; return what `_guard` returns, and the access's mask.
+
+        Args:
+            inside: whether an element may be accessed.
+            allowed: whether all may.
+        """
+        # A scalar's result is that it is inside. A tile without a finding needs no mask for each element.
+        whole = allowed
+        if isinstance(inside.type, TensorType):
+            whole = here.insert(arith.OrIOp(_spread(allowed, inside.type, here), inside)).result
+        if mask is not None:
+            whole = here.insert(arith.AndIOp(mask, whole)).result
+        return self._guard(op, whole, allowed), whole
+
+    def _stray(self, op: Operation) -> None:
+        """Check an access whose address may be made of a number or come from memory: it must be in any known array."""
+        pointer = op.operands[0]
+        here = Builder(InsertPoint.before(op))
+        mask, size, wide = _mask(op), _size(pointer), alike(pointer.type, i64)
+        address = here.insert(tt.PtrToIntOp.create(operands=[pointer], result_types=[wide])).results[0]
+        inside = self._listed(address, size, here)
+        for argument in self._pointers:
+            _, ok = self._by_address(pointer, argument.index, here)
+            inside = here.insert(arith.OrIOp(inside, ok)).result
+        report = _Report(self._sites, op, ())
+        text = f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
+        allowed = report.check("stray", text, here, _unless(mask, inside, here), address)
+        made, whole = self._restrict(op, mask, inside, allowed, here)
+        self._check_read(made, report, whole, address)
+
+    def _listed(self, address: SSAValue, size: int, here: Builder) -> SSAValue:
+        """Return whether addresses are in memory that the table has: rows of a first address and a number of bytes."""
+        if self._table is None:
+            self._table = self._append(tt.PointerType(i64, IntegerAttr(1, 32))), self._append(i32)
+        table, rows = self._table
+        found = here.insert(ConstantOp.integer(0, alike(address.type, i1))).result
+        body = Block(arg_types=[i32, found.type])
+        inner = Builder(InsertPoint.at_end(body))
+        place = inner.insert(arith.AddiOp(body.args[0], body.args[0])).result
+
+        def part(at: int) -> SSAValue:
+            index = inner.insert(arith.AddiOp(place, inner.insert(ConstantOp.integer(at, i32)).result)).result
+            pointer = inner.insert(tt.AddPtrOp(table, index)).result
+            return inner.insert(tt.LoadOp.build(operands=[pointer, [], []], result_types=[i64])).result
+
+        ok = self._holds(address, part(0), part(1), size, inner)
+        inner.insert(scf.YieldOp(inner.insert(arith.OrIOp(body.args[1], ok)).result))
+        zero, one = (here.insert(ConstantOp.integer(number, i32)).result for number in (0, 1))
+        return here.insert(scf.ForOp(zero, rows, one, [found], Region(body))).results[0]
+
+    def _check_read(
+        self, made: Operation | None, report: _Report, mask: SSAValue, index: SSAValue, argument: int | None = None
+    ) -> None:
+        """Check that what an access reads is not poison: the contents of memory that nobody has written.
+
+        Args:
+            argument: the number of the argument that is read, if it is one.
+        """
+        # An atomic operation whose old value is used cannot be spread over memories.
+        reads = isinstance(made, tt.LoadOp) or (
+            isinstance(made, tt.AtomicRMWOp) and self._shares and not _exchanges(made)
+        )
+        if made is None or not reads:
             return
-        here = Builder(InsertPoint.after(load))
-        bits: SSAValue = load.result
-        type = _alike(bits.type, IntegerType(element.bitwidth))
-        if bits.type != type:
-            bits = here.insert(BitcastOp(bits, type)).result
-        word = POISON | POISON << 32 if element.bitwidth == 64 else POISON
-        written = here.insert(CmpiOp(_NE, bits, here.insert(ConstantOp([word], type)).result)).result
-        report.check("unwritten", "load", here, _unless(mask, written, here), index)
+        (value,) = made.results
+        element = _element(value.type)
+        if not isinstance(element, FixedBitwidthType):
+            return
+        here = Builder(InsertPoint.after(made))
+        type = alike(value.type, IntegerType(element.bitwidth))
+        number = value if value.type == type else here.insert(BitcastOp(value, type)).result
+        kind = "unwritten"
+        if element.bitwidth in (32, 64):
+            word = here.insert(ConstantOp([POISON | POISON << 32 if element.bitwidth == 64 else POISON], type)).result
+            written: SSAValue = here.insert(CmpiOp(_NE, number, word)).result
+        elif isinstance(element, Float16Type | BFloat16Type):
+            halves = [here.insert(ConstantOp([half], type)).result for half in (POISON >> 16, POISON & 0xFFFF)]
+            low, high = (here.insert(CmpiOp(_NE, number, half)).result for half in halves)
+            written = here.insert(arith.AndIOp(low, high)).result
+        elif argument in self._mapped and _size(made.operands[0]) == _size(self._argument(argument)):
+            kind = MAPPED
+            before = self._read_map(argument, mask, index, here)
+            byte = number if element.bitwidth == 8 else here.insert(TruncIOp(number, before.type)).result
+            zero = here.insert(ConstantOp.integer(0, before.type)).result
+            written = here.insert(CmpiOp(_EQ, before, zero)).result
+            written = here.insert(arith.OrIOp(written, here.insert(CmpiOp(_NE, byte, before)).result)).result
+        else:
+            return
+        report.check(kind, _what(made), here, _unless(mask, written, here), index)
+
+    def _place(
+        self, argument: int, size: SSAValue, mask: SSAValue, index: SSAValue, here: Builder
+    ) -> Sequence[SSAValue]:
+        """Return the number of each element of an argument from its first one, and a mask of those below a size."""
+        low, _ = (_spread(limit, index.type, here) for limit in self._limit(argument, _size(self._argument(argument))))
+        place = here.insert(arith.SubiOp(index, low)).result
+        there = here.insert(CmpiOp(_ULT, place, _spread(size, index.type, here))).result
+        return place, here.insert(arith.AndIOp(mask, there)).result
+
+    def _map_pointer(self, argument: int, mask: SSAValue, index: SSAValue, here: Builder) -> Sequence[SSAValue]:
+        if argument not in self._maps:
+            self._maps[argument] = self._append(tt.PointerType(IntegerType(8), IntegerAttr(1, 32))), self._append(i64)
+        start, size = self._maps[argument]
+        place, there = self._place(argument, size, mask, index, here)
+        base = _spread(start, alike(index.type, start.type), here)
+        return here.insert(tt.AddPtrOp(base, place)).result, there
+
+    def _read_map(self, argument: int, mask: SSAValue, index: SSAValue, here: Builder) -> SSAValue:
+        """Read the lower byte of the poison that elements have; 0 of those that are written."""
+        pointer, there = self._map_pointer(argument, mask, index, here)
+        type = alike(index.type, IntegerType(8))
+        zero = here.insert(ConstantOp.integer(0, type)).result
+        load = tt.LoadOp.build(operands=[pointer, [there], [zero]], result_types=[type])
+        return here.insert(load).result
+
+    def _note_written(self, store: tt.StoreOp, mask: SSAValue, index: SSAValue, argument: int) -> None:
+        """Note in the map of an argument what a store writes."""
+        here = Builder(InsertPoint.after(store))
+        pointer, there = self._map_pointer(argument, mask, index, here)
+        zero = here.insert(ConstantOp.integer(0, alike(index.type, IntegerType(8)))).result
+        here.insert(tt.StoreOp.build(operands=[pointer, zero, [there]]))
 
     def _check_stored(self, store: tt.StoreOp, report: _Report, mask: SSAValue, index: SSAValue, argument: int) -> None:
         """Check that no other program of the launch stores another value to the same element.
 
-        An element's word in the shadow has the number of the program that stored last, from 1, and a hash of the value.
+        An element's word in the shadow has the number of the program that stored last, from 1, and below it a hash of
+        the value, of as many bits as the grid leaves.
         """
         element = _element(store.value.type)
-        if not isinstance(element, FixedBitwidthType):
+        if not isinstance(element, FixedBitwidthType) or _size(store.ptr) != _size(self._argument(argument)):
             return
         here = Builder(InsertPoint.after(store))
-        wide = index.type
-        shadow, size = self._shadows[argument]
-        low, _ = (_spread(limit, wide, here) for limit in self._limit(argument, _size(store.ptr)))
-        place = here.insert(arith.SubiOp(index, low)).result
-        there = here.insert(CmpiOp(_ULT, place, _spread(size, wide, here))).result
-        mask = here.insert(arith.AndIOp(mask, there)).result
-        base = _spread(shadow, _alike(wide, shadow.type), here)
+        wide, narrow = index.type, alike(index.type, i32)
+        shadow, size = self._shadow(argument)
+        place, mask = self._place(argument, size, mask, index, here)
+        base = _spread(shadow, alike(wide, shadow.type), here)
         pointer = here.insert(tt.AddPtrOp(base, place)).result
-        program = _spread(self._program(), wide, here)
-        word = here.insert(arith.OrIOp(program, _hashed(store.value, element.bitwidth, wide, here))).result
+        program, bits, rest = (_spread(number, narrow, here) for number in self._program())
+        hashed = here.insert(arith.ShRUIOp(_hashed(store.value, element.bitwidth, narrow, here), rest)).result
+        word = here.insert(arith.OrIOp(program, hashed)).result
         kind = {"kind": StringAttr("exch")}
-        exchange = tt.AtomicRMWOp.create(operands=[pointer, word, mask], result_types=[wide], properties=kind)
+        exchange = tt.AtomicRMWOp.create(operands=[pointer, word, mask], result_types=[narrow], properties=kind)
         exchange.location = store.location
         old = here.insert(exchange).results[0]
 
-        def constant(number: int) -> SSAValue:
-            return here.insert(ConstantOp.integer(number, wide)).result
-
         # The first store, one by the same program, or one of the same value.
+        zero = here.insert(ConstantOp.integer(0, narrow)).result
         different = here.insert(arith.XOrIOp(old, word)).result
-        value = here.insert(arith.AndIOp(different, constant((1 << 32) - 1))).result
-        owner = here.insert(arith.ShRUIOp(different, constant(32))).result
-        ok = here.insert(CmpiOp(_EQ, old, constant(0))).result
+        ok = here.insert(CmpiOp(_EQ, old, zero)).result
+        owner = here.insert(arith.ShRUIOp(different, bits)).result
+        value = here.insert(arith.ShLIOp(different, rest)).result
         for part in (owner, value):
-            same = here.insert(CmpiOp(_EQ, part, constant(0))).result
-            ok = here.insert(arith.OrIOp(ok, same)).result
-        other = here.insert(arith.AndIOp(old, constant(-1 << 32))).result
-        found = here.insert(arith.OrIOp(other, here.insert(arith.AndIOp(index, constant((1 << 32) - 1))).result)).result
+            ok = here.insert(arith.OrIOp(ok, here.insert(CmpiOp(_EQ, part, zero)).result)).result
+        other = here.insert(ExtUIOp(here.insert(arith.ShRUIOp(old, bits)).result, wide)).result
+        found = here.insert(arith.ShLIOp(other, here.insert(ConstantOp.integer(INDEX_BITS, wide)).result)).result
+        lower = here.insert(ConstantOp.integer((1 << INDEX_BITS) - 1, wide)).result
+        found = here.insert(arith.OrIOp(found, here.insert(arith.AndIOp(index, lower)).result)).result
         report.check("conflict", "store", here, _unless(mask, ok, here), found)
 
-    def _program(self) -> SSAValue:
-        """Return the number of the program in its grid, from 1, in the upper half of an i64."""
+    def _shadow(self, argument: int) -> tuple[SSAValue, SSAValue]:
+        """Return the shadow of an argument, and the number of its words."""
+        if argument not in self._shadows:
+            self._shadows[argument] = self._append(tt.PointerType(i32, IntegerAttr(1, 32))), self._append(i64)
+        return self._shadows[argument]
+
+    def _program(self) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """Return the upper bits of a word of a shadow; how many bits a value has below them, and how many there are.
+
+        The upper bits are the number of the program in its grid, from 1; in the largest grids several programs have
+        the same one.
+        """
         if self._number is None:
             here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
 
             def of(kind: type[Operation], axis: int) -> SSAValue:
                 op = kind.create(properties={"axis": IntegerAttr(axis, 32)}, result_types=[i32])
-                return here.insert(ExtSIOp(here.insert(op).results[0], i64)).result
+                return here.insert(op).results[0]
 
-            x, y, z = (of(tt.GetProgramIdOp, axis) for axis in range(3))
-            for axis, further in ((1, y), (0, x)):
-                z = here.insert(arith.MuliOp(z, of(tt.GetNumProgramsOp, axis))).result
-                z = here.insert(arith.AddiOp(z, further)).result
-            first = here.insert(arith.AddiOp(z, here.insert(ConstantOp.integer(1, i64)).result)).result
-            self._number = here.insert(arith.ShLIOp(first, here.insert(ConstantOp.integer(32, i64)).result)).result
+            def constant(number: int) -> SSAValue:
+                return here.insert(ConstantOp.integer(number, i32)).result
+
+            ids, sizes = ([of(kind, axis) for axis in range(3)] for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp))
+            number, total = ids[2], sizes[2]
+            for axis in (1, 0):
+                number = here.insert(arith.MuliOp(number, sizes[axis])).result
+                number = here.insert(arith.AddiOp(number, ids[axis])).result
+                total = here.insert(arith.MuliOp(total, sizes[axis])).result
+            # At least 8 bits for the value, and all that are left in smaller grids.
+            bits: SSAValue = constant(32 - PROGRAM_BITS)
+            for fewer in (20, 16):
+                fits = here.insert(CmpiOp(_ULT, total, constant(1 << fewer))).result
+                bits = here.insert(SelectOp(fits, constant(32 - fewer), bits)).result
+            part = constant((1 << PROGRAM_BITS) - 1)
+            number = here.insert(arith.RemUIOp(number, part)).result
+            number = here.insert(arith.AddiOp(number, constant(1))).result
+            number = here.insert(arith.ShLIOp(number, bits)).result
+            self._number = number, bits, here.insert(arith.SubiOp(constant(32), bits)).result
         return self._number
 
     # Divisions.
@@ -376,7 +515,7 @@ class _Checks:
         lhs, rhs = op.operands
         known = splat_constant(rhs)
         signed = isinstance(op, arith.DivSIOp | arith.RemSIOp)
-        if _bits(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
+        if width(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
             return
         sinks = _sinks(op.results[0])
         report = _Report(self._sites, op, ())
@@ -386,12 +525,12 @@ class _Checks:
             zero = here.insert(ConstantOp([0], rhs.type)).result
             ok = here.insert(CmpiOp(_NE, rhs, zero)).result
             if signed:
-                lowest = here.insert(ConstantOp([1 << _bits(rhs) - 1], rhs.type)).result
+                lowest = here.insert(ConstantOp([1 << width(rhs) - 1], rhs.type)).result
                 minus = here.insert(ConstantOp.integer(-1, rhs.type)).result
                 above = here.insert(CmpiOp(_NE, lhs, lowest)).result
                 other = here.insert(CmpiOp(_NE, rhs, minus)).result
                 ok = here.insert(arith.AndIOp(ok, here.insert(arith.OrIOp(above, other)).result)).result
-            report.check("division", text, here, _unless(mask, ok, here), _widened(rhs, here))
+            report.check("division", text, here, _unless(mask, ok, here), widened(rhs, here))
 
     def _guard(self, op: Operation, mask: SSAValue, passed: SSAValue) -> Operation | None:
         """Give an access a mask, and return it; one that cannot have any is executed if all its elements passed."""
@@ -441,8 +580,12 @@ class _Checks:
 
 def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:
     """Check that elements which a mask leaves undefined are not combined with others, and not stored."""
-    for use, axis in undefined_uses(load.result):
-        here = Builder(InsertPoint.before(use))
+    reported = set[int]()
+    for use, axis, carried in undefined_uses(load.result):
+        if carried and (axis is None or axis in reported):
+            continue
+        # The mask is known where the load is, but not always where a loop's result is used.
+        here = Builder(InsertPoint.after(load) if carried else InsertPoint.before(use))
         if axis is None:
             name, ok = "store", mask
             stored = _mask(use)
@@ -454,6 +597,7 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             # A row that is off as a whole gives a result that nobody need use.
             terms = _terms(mask)
             along = [term for term in terms if axis in varying(term)]
+            reported.add(axis)
             others = [term for term in terms if axis not in varying(term)]
             if not along:
                 continue
@@ -499,25 +643,30 @@ def _exchanges(op: Operation) -> bool:
     return isinstance(op, tt.AtomicRMWOp) and op.kind.data == "exch"
 
 
-def _hashed(value: SSAValue, bits: int, wide: Attribute, here: Builder) -> SSAValue:
-    """Return the lower 32 bits of an i64: the bits of a value, or a hash of them if there are more."""
+def _hashed(value: SSAValue, bits: int, narrow: Attribute, here: Builder) -> SSAValue:
+    """Return a hash of a value's bits, an i32, whose upper bits are the best."""
     element = _element(value.type)
     # Numbers of 8 and 16 bits are equal as f32 if and only if they are equal. llc of LLVM 22 cannot select vectors of
-    # their bits in 64 bits, if these bits are cut out of a register.
+    # their bits in more bits, if these bits are cut out of a register.
     if isinstance(element, Float16Type | BFloat16Type):
-        value, bits = here.insert(arith.ExtFOp(value, _alike(wide, f32))).result, 32
+        value, bits = here.insert(arith.ExtFOp(value, alike(narrow, f32))).result, 32
     elif bits in (8, 16):
         if not isinstance(element, IntegerType):
-            value = here.insert(BitcastOp(value, _alike(wide, IntegerType(bits)))).result
-        value, bits = here.insert(SIToFPOp(value, _alike(wide, f32))).result, 32
-    integer = _alike(wide, IntegerType(bits))
+            value = here.insert(BitcastOp(value, alike(narrow, IntegerType(bits)))).result
+        value, bits = here.insert(SIToFPOp(value, alike(narrow, f32))).result, 32
+    integer = alike(narrow, IntegerType(bits))
     if value.type != integer:
         value = here.insert(BitcastOp(value, integer)).result
+    if bits < 32:
+        value, integer = here.insert(ExtUIOp(value, narrow)).result, narrow
+    # The factors are the golden ratio's fraction times 2^32 and 2^64, made odd: Fibonacci hashing (Knuth, volume 3,
+    # section 6.4).
+    factor = here.insert(ConstantOp.integer(0x9E3779B97F4A7C15 if bits == 64 else 0x9E3779B1, integer)).result
+    product = here.insert(arith.MuliOp(value, factor)).result
     if bits < 64:
-        return here.insert(ExtUIOp(value, wide)).result
-    # The factor is the golden ratio's fraction times 2^64, as in Fibonacci hashing (Knuth, volume 3, section 6.4).
-    factor, half = (here.insert(ConstantOp.integer(number, wide)).result for number in (0x9E3779B97F4A7C15, 32))
-    return here.insert(arith.ShRUIOp(here.insert(arith.MuliOp(value, factor)).result, half)).result
+        return product
+    half = here.insert(ConstantOp.integer(32, integer)).result
+    return here.insert(TruncIOp(here.insert(arith.ShRUIOp(product, half)).result, narrow)).result
 
 
 def _mask(op: Operation) -> SSAValue | None:
@@ -536,27 +685,6 @@ def _inverted(condition: SSAValue, here: Builder) -> SSAValue:
     return here.insert(arith.XOrIOp(condition, ones)).result
 
 
-def _moved(op: Operation, source: SSAValue, type: Attribute) -> SSAValue:
-    """Write what moves elements for another source, behind the operation."""
-    made = op.create(operands=[source], result_types=[type], properties=op.properties, attributes=op.attributes)
-    return _behind(op.results[0]).insert(made).results[0]
-
-
-def _narrow(offset: SSAValue) -> bool:
-    """Return whether an offset is computed by sums or products in fewer than 64 bits."""
-    pending, seen = [offset], set[SSAValue]()
-    while pending:
-        value = pending.pop()
-        op = value.owner
-        if value in seen or not isinstance(op, (*_SUMS, *_MOVES, ExtSIOp, TruncIOp)):
-            continue
-        seen.add(value)
-        if isinstance(op, (*_SUMS, TruncIOp)) and _bits(value) < 64:
-            return True
-        pending += op.operands
-    return False
-
-
 def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
     """Return the operations at which elements of a tile count, each with the mask of those that do.
 
@@ -565,7 +693,7 @@ def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
     """
     found: list[tuple[Operation, SSAValue | None]] = []
     pending, seen = [value], set[SSAValue]()
-    mask_type = _alike(value.type, i1)
+    mask_type = alike(value.type, i1)
     while pending:
         current = pending.pop()
         for use in list(current.uses):
@@ -610,28 +738,8 @@ def _terms(mask: SSAValue) -> list[SSAValue]:
     return [*_terms(op.lhs), *_terms(op.rhs)] if isinstance(op, arith.AndIOp) else [mask]
 
 
-def _words(op: ConstantOp) -> list[int]:
-    return [number % (1 << 64) for number in op.integers]
-
-
-def _bits(value: SSAValue) -> int:
-    type = value.type.element_type if isinstance(value.type, TensorType) else value.type
-    return type.width.data if isinstance(type, IntegerType) else 64
-
-
 def _is_pointer(value: SSAValue) -> bool:
     return isinstance(value.type, tt.PointerType)
-
-
-def _behind(value: SSAValue) -> Builder:
-    """Return a builder that writes directly after a value's definition, where it dominates all uses of the value."""
-    owner = value.owner
-    return Builder(InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner))
-
-
-def _alike(type: Attribute, element: Attribute) -> Attribute:
-    """Return the type of a scalar or tile with other elements: shape and layout stay."""
-    return TensorType(element, type.get_shape(), type.encoding) if isinstance(type, TensorType) else element
 
 
 def _element(type: Attribute) -> Attribute:
@@ -643,11 +751,6 @@ def _spread(scalar: SSAValue, type: Attribute, here: Builder) -> SSAValue:
     if not isinstance(type, TensorType):
         return scalar
     return here.insert(tt.SplatOp.create(operands=[scalar], result_types=[type])).results[0]
-
-
-def _widened(offset: SSAValue, here: Builder) -> SSAValue:
-    wide = _alike(offset.type, i64)
-    return offset if offset.type == wide else here.insert(ExtSIOp(offset, wide)).result
 
 
 def _size(pointer: SSAValue) -> int:

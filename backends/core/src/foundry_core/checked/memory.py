@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..tensor import Storage
+from ..tensor import Storage, Tensor
 from . import POISON
 
 _BYTES = np.frombuffer(POISON.to_bytes(4, sys.byteorder), np.uint8)
@@ -32,18 +32,20 @@ def fill(memory: npt.NDArray[np.uint8]) -> None:
     memory[head + body :] = _BYTES[: memory.size - head - body]
 
 
-def unwritten(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def unwritten(array: npt.NDArray[Any], *, edges: bool = True) -> npt.NDArray[np.bool_]:
     """Return which elements of an array have the bytes of POISON.
 
     An element of fewer than 4 bytes does only if its whole aligned word has: any value of a byte is common.
+
+    Args:
+        edges: whether words that are partly outside of the array count as if they had poison there.
     """
     if not array.size:
         return np.zeros(array.shape, np.bool_)
     low, high = np.lib.array_utils.byte_bounds(array)
     phase = low % 4
-    # Words that are partly outside of the array count as if they had poison there.
     words = np.empty(-(-(phase + high - low) // 4), np.uint32)
-    words[[0, -1]] = POISON
+    words[[0, -1]] = POISON if edges else 0
     words.view(np.uint8)[phase : phase + high - low] = Storage(low, high - low, array).view((high - low,), (1,))
     poisoned = np.repeat(words == POISON, 4)
     first = phase + int(array.__array_interface__["data"][0]) - low
@@ -52,6 +54,23 @@ def unwritten(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         for at in range(0, max(array.itemsize, 1), 4)
     ]
     return np.asarray(np.logical_and.reduce(found), np.bool_)
+
+
+def memory_of(tensor: Any) -> npt.NDArray[Any] | None:
+    """Return an array over a tensor's memory, or over a copy of it in the host's; None if its memory is not known."""
+    base = getattr(tensor, "base", tensor)
+    if type(base) is Tensor:
+        return base.numpy()
+    if isinstance(base, Tensor):
+        return base.on_host()  # type: ignore[attr-defined, no-any-return]
+    if str(getattr(getattr(base, "device", None), "type", "")) != "cpu" or not hasattr(base, "element_size"):
+        return None
+    size, strides = base.element_size(), base.stride()
+    reach = sum((extent - 1) * stride for extent, stride in zip(base.shape, strides, strict=True))
+    if 0 in base.shape:
+        return None
+    memory = Storage(base.data_ptr(), (reach + 1) * size, np.empty(0))
+    return memory.view(tuple(base.shape), tuple(size * stride for stride in strides), f"V{size}")
 
 
 def is_installed() -> bool:

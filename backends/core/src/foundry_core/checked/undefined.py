@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
 from ..dialects import tt, ttg
 from ..dialects.arith import ConstantOp, SelectOp
@@ -17,54 +18,63 @@ _SAME = (ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp)
 _Dimensions = tuple[int | None, ...]
 
 
-def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None]]:
+def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bool]]:
     """Find the operations that use elements of a load together, or store them.
 
-    A tile is followed through elementwise operations and those that move elements. A selection, a loop and anything
-    else ends the way, because it may leave out the undefined elements: what is found is certain, and not complete.
+    A tile is followed through elementwise operations, those that move elements, `for` loops and branches. A selection
+    and anything else ends the way, because it may leave out the undefined elements: what is found is not complete.
 
     Yields:
-        each operation, with the dimension of the load along which it combines elements; None for a store of the tile.
+        each operation, with the dimension of the load along which it combines elements; None for a store of the tile;
+        and whether a loop or a branch is on the way.
     """
     if not isinstance(loaded.type, TensorType):
         return
     first: _Dimensions = tuple(range(len(shape(loaded))))
-    pending, seen = [(loaded, first)], {(loaded, first)}
+    pending, seen = [(loaded, first, False)], {(loaded, first)}
     while pending:
-        value, dimensions = pending.pop()
+        value, dimensions, carried = pending.pop()
         for use in list(value.uses):
             user = use.operation
             after = dimensions
             if isinstance(user, tt.ReshapeOp) and len(shape(user.results[0])) == 1:
                 # A reduction without an axis: along each dimension.
-                pending += [(user.results[0], (d,)) for d in dimensions if d is not None]
+                pending += [(user.results[0], (d,), carried) for d in dimensions if d is not None]
                 continue
             if isinstance(user, tt.ReduceOp | tt.ScanOp):
                 axis = user.axis.value.data
                 if dimensions[axis] is not None:
-                    yield user, dimensions[axis]
+                    yield user, dimensions[axis], carried
                 if isinstance(user, tt.ReduceOp):
                     after = (*dimensions[:axis], *dimensions[axis + 1 :])
             elif isinstance(user, tt.DotOp) and use.index < 2:
                 axis = len(dimensions) - 1 - use.index
                 if dimensions[axis] is not None:
-                    yield user, dimensions[axis]
+                    yield user, dimensions[axis], carried
                 continue
             elif isinstance(user, tt.StoreOp) and use.index == 1:
                 if dimensions == first:
-                    yield user, None
+                    yield user, None, carried
                 continue
             elif isinstance(user, tt.ExpandDimsOp):
                 axis = user.axis.value.data
                 after = (*dimensions[:axis], None, *dimensions[axis:])
             elif isinstance(user, tt.TransOp):
                 after = tuple(dimensions[d] for d in user.order.get_values())
-            elif not _passes(user):
+            elif not isinstance(user, scf.YieldOp) and not _passes(user):
                 continue
-            for result in user.results:
+            for result in _carried(use) if isinstance(user, scf.YieldOp) else user.results:
                 if isinstance(result.type, TensorType | ttg.MemoryType) and (result, after) not in seen:
                     seen.add((result, after))
-                    pending.append((result, after))
+                    pending.append((result, after, carried or isinstance(user, scf.YieldOp)))
+
+
+def _carried(use: Use) -> list[SSAValue]:
+    """Return what the values that a `for` loop or a branch yields become."""
+    around = use.operation.parent_op()
+    if isinstance(around, scf.ForOp):
+        return [around.body.block.args[use.index + 1], around.results[use.index]]
+    return [around.results[use.index]] if isinstance(around, scf.IfOp) else []
 
 
 def _passes(op: Operation) -> bool:

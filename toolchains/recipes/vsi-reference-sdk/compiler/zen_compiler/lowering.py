@@ -68,8 +68,7 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None, check: bool = False
         UnsupportedOperation, LoweringError: what the kernel asks for is not there, with the source line.
         ToolError: one of LLVM's tools refused what it was given.
     """
-    # The documented capabilities have no atomic operations on 64 bits, which the comparison of programs' stores needs.
-    read = read_kernel(ttir, check=check, compares_stores=False)
+    read = read_kernel(ttir, check=check)
     vector_bytes, registers = _vectors()
     with deep_expressions():
         function = kernel(read_structured(read.text))

@@ -115,7 +115,7 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
         if check:
             from ...checked.instrument import instrument
 
-            instrument(function, sites, stored)
+            instrument(function, sites)
         end_failed_programs(function)
         program = Program(function, target, named=named)
         binary = program.write()
