@@ -475,6 +475,39 @@ def test_dot_of_all_shapes(m: int, n: int, k: int, types: tuple[str, str]) -> No
 
 
 @triton.jit
+def masked_product(a, b, c, m, n, k, OTHER: tl.constexpr, STEPWISE: tl.constexpr, M: tl.constexpr, K: tl.constexpr):
+    i, j, part = tl.arange(0, M), tl.arange(0, M), tl.arange(0, K)
+    total = tl.zeros((M, M), tl.float32)
+    for step in range(tl.cdiv(k, K)):
+        depth = step * K + part
+        x = tl.load(a + i[:, None] * k + depth[None, :], mask=(i[:, None] < m) & (depth[None, :] < k), other=OTHER)
+        y = tl.load(b + depth[:, None] * n + j[None, :], mask=(depth[:, None] < k) & (j[None, :] < n), other=OTHER)
+        total = tl.dot(x, y, total) + 1.0
+        if STEPWISE:
+            # Each step stores one row more than the one before.
+            tl.store(c + i[:, None] * n + j[None, :], total, mask=(i[:, None] <= step) & (j[None, :] < n))
+    if not STEPWISE:
+        tl.store(c + i[:, None] * n + j[None, :], total, mask=(i[:, None] < m) & (j[None, :] < n))
+
+
+@pytest.mark.every_cpu
+@pytest.mark.parametrize(("other", "stepwise"), [(0.0, False), (2.0, False), (0.0, True)])
+def test_only_what_is_neither_stored_nor_added_is_left_out_of_a_product(other: float, stepwise: bool) -> None:
+    for m, n, k in (5, 7, 9), (17, 29, 41), (31, 30, 47):
+        a, b = (rng.integers(-8, 8, s).astype("f") for s in ((m, k), (k, n)))
+        c = np.full((32, n), 7, "f")
+        masked_product[(1,)](Tensor(a), Tensor(b), Tensor(c), m, n, k, OTHER=other, STEPWISE=stepwise, M=32, K=16)
+        steps = -(-k // 16)
+        x = np.pad(a, ((0, 0), (0, 16 * steps - k)), constant_values=other)
+        y = np.pad(b, ((0, 16 * steps - k), (0, 0)), constant_values=other)
+        expected = np.full((32, n), 7.0)
+        for step in range(steps):
+            rows = min(step + 1, m) if stepwise else m
+            expected[:rows] = x[:rows, : 16 * (step + 1)] @ y[: 16 * (step + 1)] + step + 1
+        np.testing.assert_array_equal(c, expected)
+
+
+@triton.jit
 def shift_up_by_a_pointer_that_moves(x, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     at = x

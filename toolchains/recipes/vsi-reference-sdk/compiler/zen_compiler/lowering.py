@@ -21,6 +21,7 @@ from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
 from foundry_core.mapping.base.mlir import GLOBAL, Reg
 from foundry_core.mapping.base.numeric import element
+from foundry_core.mapping.base.operations.needed import Part
 from foundry_core.mapping.workgroup import program as workgroup
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
@@ -80,7 +81,7 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None, check: bool = False
             item = WorkItemTarget(vector_bytes, llvm_intrinsics=True, vector_registers=registers)
             program = _WorkItem(function, workitem.tiles(function, item))
         program.bridge = bridge
-        # The tensor core reads rows and columns with one stride each.
+        # The tensor core reads rows and columns with one stride each, and all of them.
         program.tiles.panels = bridge is None
         mlir = program.write()
     return Lowered(
@@ -113,11 +114,11 @@ class _Commanded(workitem.WorkItem):
     def more_parameters(self) -> list[str]:
         return super().more_parameters() + [f"%matmul_{index}: {GLOBAL}" for index in range(len(self.commands))]
 
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
+    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         (m, k), n = a.extents, b.extents[1]
         matmul = Matmul(m, n, k, *((buffer.stride(0), buffer.stride(1)) for buffer in (a, b, c)))
         if {a.elem, b.elem, c.elem} != {"f32"} or self.bridge is None or self.bridge.refuses(matmul):
-            super().accumulate(op, a, b, c)
+            super().accumulate(op, a, b, c, part)
             return
         index = len(self.commands)
         self.commands.append(self.bridge.encode(matmul, index))

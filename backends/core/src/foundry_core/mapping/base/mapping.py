@@ -11,6 +11,7 @@ from ...dialects import tt
 from .buffers import Buffer
 from .emission import ScalarValue, Statement
 from .mlir import Reg, Text
+from .operations.needed import Part
 from .tiles import Tiles
 
 
@@ -74,6 +75,6 @@ class Mapping(Protocol):
         """Return a pointer to the launch's log (foundry_core/log.py), which becomes the kernel's last parameter."""
         ...
 
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
-        """Write c += a b for tiles (M, K), (K, N) and (M, N) in memory; b and c are row-major."""
+    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+        """Write c += a b, for a part of it, for tiles (M, K), (K, N) and (M, N) in memory; b and c are row-major."""
         ...

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tile
 from ...front.masks import sufficient
+from ...tools import LLVM_INTRINSIC
 from . import atomics
 from .buffers import Buffer
 from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
@@ -109,24 +110,41 @@ class Memory:
         end = self._space.plus(place, t.integer(lanes))
         return place, t.binary("arith.andi", around.plain, t.compare("sle", end, around.limit))
 
-    def whole(self, op: tile.LoadOp, lane: int) -> tuple[list[Reg], frozenset[SSAValue]] | None:
-        """Return when all elements of a load exist and no axis of it wraps around, if it is contiguous along a lane.
+    def whole(
+        self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]
+    ) -> tuple[list[Reg], Reg | None, frozenset[SSAValue]] | None:
+        """Return up to which index along a lane all elements of a load exist and no axis wraps around, from 0 on.
+
+        Args:
+            ends: for each dimension other than the lane's, the end of the elements that are asked for.
 
         Returns:
-            Conditions that together imply it, and the values that a point may then have in `inside`; None if the load
-            is not contiguous, or has a mask that only its elements tell.
+            Conditions that must all hold; the index, or None for the whole extent; and the values that points before
+            it may then have in `inside`. None for all if the load is not contiguous, or has a mask that only its
+            elements tell.
         """
         known = self._in_runs(op, lane)
         if known is None:
             return None
         t, (conditions, inside) = self._text, known
-        for extent, value in zip(extents(op.result), op.ranges, strict=False):
-            low, high = self._tiles.range(value)
-            if not self._space.known(low, 0):
-                conditions.append(t.compare("sle", low, t.integer(0)))
-            if not self._space.known(high, extent):
-                conditions.append(t.compare("sle", t.integer(extent), high))
-        return conditions, inside
+        until: list[Reg] = []
+        for d, (extent, axis) in enumerate(zip(extents(op.result), op.axes, strict=True)):
+            highs = []
+            if isinstance(axis.owner, tile.WrappedOp):
+                around = self._around[axis]
+                conditions.append(around.plain)
+                highs.append(t.binary("arith.subi", around.limit, around.remainder))
+            if op.ranges:
+                low, high = self._tiles.range(op.ranges[d])
+                if not self._space.known(low, 0):
+                    conditions.append(t.compare("sle", low, t.integer(0)))
+                if not self._space.known(high, extent):
+                    highs.append(high)
+            if d == lane:
+                until += highs
+            else:
+                conditions += [t.compare("sle", ends[d], high) for high in highs]
+        return conditions, t.least(until), inside
 
     def existing(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes elements of a load exist, and no axis wraps around, from 0 on.
@@ -139,6 +157,7 @@ class Memory:
         if known is None:
             return None
         t, (conditions, inside) = self._text, known
+        conditions += [self._around[axis].whole for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
         end: Reg | None = None
         for d, (extent, value) in enumerate(zip(extents(op.result), op.ranges, strict=False)):
             low, high = self._tiles.range(value)
@@ -157,10 +176,10 @@ class Memory:
         return end, inside
 
     def _in_runs(self, op: tile.LoadOp, lane: int) -> tuple[list[Reg], frozenset[SSAValue]] | None:
-        """Return when a load reads runs along a lane wherever its ranges allow it, and what then needs no test.
+        """Return when a load reads runs along a lane where its ranges and axes allow it, and what then needs no test.
 
         Returns:
-            As `whole` does; only the conditions of the ranges are not among the conditions.
+            As `whole` does; the conditions of the ranges and of the axes that wrap are not among the conditions.
         """
         if op.gather is not None or is_tile(op.base) or not is_unit(op.axes[lane]):
             return None
@@ -168,7 +187,7 @@ class Memory:
         if unmasked is None:
             return None
         wrapped = [axis for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
-        conditions = [self._tiles.scalar(value) for value in unmasked] + [self._around[axis].whole for axis in wrapped]
+        conditions = [self._tiles.scalar(value) for value in unmasked]
         masks = [op.mask] if op.mask is not None else []
         return conditions, frozenset([*op.ranges, *wrapped, *masks])
 
@@ -278,6 +297,24 @@ class Memory:
         with choice.otherwise():
             choice.result(self._numeric.to_memory(self._other(op, point, dict(memo)), self._types(op)[0]))
         return choice.end()
+
+    def prefetch(self, op: tile.LoadOp, start: Reg, index: tuple[Reg, ...], count: int, line: int) -> None:
+        """Let the caches load what a load of contiguous elements reads from an index on, as if no axis wrapped around.
+
+        Args:
+            start: the offset of the first element, in place of that of the load.
+            count: number of cache lines.
+            line: bytes of a cache line.
+        """
+        t, point, memory = self._text, Point(index, 0, 1, frozenset(op.axes)), self._types(op)[1]
+        for axis, i in zip(op.axes, index, strict=True):
+            start = self._space.plus(start, self._offset_along(axis, i, point, {}))
+        address = t.address(self._tiles.scalar(op.base).name, start, memory, GLOBAL)
+        # For reading; to all caches; of data.
+        hints = [t.integer(number, "i32") for number in (0, 3, 1)]
+        for number in range(count):
+            place = t.shifted(address, number * line * 8 // WIDTHS[memory], memory, GLOBAL)
+            t.run(f"{LLVM_INTRINSIC}prefetch.p1", [Reg(place, GLOBAL), *hints])
 
     def load_scalar(self, op: tile.LoadOp) -> Reg:
         """Load one number."""

@@ -158,6 +158,13 @@ class Text:
         kind = f"{condition.type}, {x.type}" if condition.lanes > 1 else x.type
         return self.op(f"arith.select {condition.name}, {x.name}, {y.name} : {kind}", x.elem, x.lanes)
 
+    def least(self, integers: Sequence[Reg]) -> Reg | None:
+        """Return the least of some signed integers; None if there are none."""
+        least: Reg | None = None
+        for each in integers:
+            least = each if least is None else self.select(self.compare("slt", each, least), each, least)
+        return least
+
     def broadcast(self, x: Reg, lanes: int) -> Reg:
         if lanes == x.lanes:
             return x

@@ -22,6 +22,8 @@ from .emission import SCALARS, STATEMENTS, ScalarValue, Statement
 from .mlir import GLOBAL, Reg
 from .numeric import element, in_memory, in_register
 from .operations import dot
+from .operations.ahead import Ahead
+from .operations.needed import Part
 from .plan import is_tile
 from .space import extents
 from .tiles import Tiles
@@ -128,7 +130,7 @@ class Program(ABC):
             return self.tiles.numeric.apply(op, [self.tiles.scalar(operand) for operand in op.operands])
         raise unsupported(op)
 
-    def _store_tile(self, value: SSAValue, op: Operation) -> Buffer:
+    def _store_tile(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
         """Store a tile in a buffer; for a load, order the dimensions as they are contiguous in memory."""
         tiles = self.tiles
         rank = len(extents(value))
@@ -138,15 +140,15 @@ class Program(ABC):
         if any(isinstance(use.operation, tt.DotOp) and use.index > 0 for use in value.uses):
             order = tuple(range(rank))
         buffer = tiles.allocate(value, op, order, as_bits=value in tiles.plan.across)
-        tiles.fill(buffer, value, op, lane)
+        tiles.fill(buffer, value, op, lane, ends)
         tiles.buffers[value] = buffer
         return buffer
 
-    def buffer_of(self, value: SSAValue, op: Operation) -> Buffer:
-        """Return a tile's buffer; evaluate the tile into a new one if it has none."""
+    def buffer_of(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
+        """Return a tile's buffer; evaluate the tile, up to some ends (Tiles.fill), into a new one if it has none."""
         if value in self.tiles.buffers:
             return self.tiles.buffers[value]
-        buffer = self._store_tile(value, op)
+        buffer = self._store_tile(value, op, ends)
         # This buffer serves this sink only: another sink may be in a region that does not see it.
         del self.tiles.buffers[value]
         return buffer
@@ -172,9 +174,10 @@ class Program(ABC):
             return buffer
         return self.copied(value, op)
 
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer) -> None:
-        """Write c += a b; b and c are row-major."""
-        dot.accumulate(self.tiles, op, a, b, c, self.tiles.lanes(op.result, op, len(extents(op.result)) - 1))
+    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+        """Write c += a b, for a part of it; b and c are row-major."""
+        lanes = self.tiles.lanes(op.result, op, len(extents(op.result)) - 1)
+        dot.accumulate(self.tiles, a, b, c, lanes, part, Ahead(self, op))
 
     # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -41,7 +41,7 @@ class Tiles:
         buffer_space: the type of pointers to tiles.
         dot_steps: the number of elements of K in one iteration of tl.dot's innermost loop.
         product_order: the dimensions of c along which tl.dot goes from one register tile to the next, slowest first.
-        panels: whether tl.dot may keep its second operand in panels.
+        panels: whether tl.dot may keep its second operand in panels, and omit what is not needed of its operands.
     """
 
     # A mapping that evaluates an operation differently has its own table.
@@ -90,9 +90,22 @@ class Tiles:
             panel,
         )
 
-    def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
-        """Evaluate a tile and write all of it to a buffer."""
-        shape = extents(value)
+    def fill(
+        self,
+        buffer: Buffer,
+        value: SSAValue,
+        op: Operation,
+        lane: int | None = None,
+        ends: Sequence[Reg] | None = None,
+    ) -> None:
+        """Evaluate a tile and write it to a buffer.
+
+        Args:
+            ends: for each dimension, the index from which on nothing needs to be written; by default, all is written.
+        """
+        shape, t = extents(value), self.text
+        extent = [t.integer(size) for size in shape]
+        ends = extent if ends is None else ends
         lane = self.best_lane(value) if lane is None else lane
         lanes = self.lanes(value, op, lane)
 
@@ -105,23 +118,33 @@ class Tiles:
         def write(point: Point) -> None:
             self.private.write(buffer, point, read(point))
 
-        load = value.owner
-        known = None
-        if isinstance(load, tile.LoadOp) and value not in self.buffers and lanes > 1:
-            known = self.memory.whole(load, lane)
-        if known is None:
-            with self.space.each(shape, lane, lanes) as point:
-                write(point)
-            return
-        conditions, inside = known
-        narrow = in_register(elem) != elem
-        run = buffer.panel if lane and buffer.panel else shape[lane]
-        count = 1 if narrow or buffer.stride(lane) != 1 else min(_MOST_COPIES, run // lanes)
-        limits = [(self.text.integer(0), self.text.integer(extent)) for extent in shape]
+        turns = lanes > 1 and buffer.stride(lane) != 1 and self._turns(buffer, lane, lanes)
+        if turns:
+            ends = [*extent[:lane], ends[lane], *extent[lane + 1 :]]
+        known = self._whole(value, lane, ends) if value not in self.buffers and lanes > 1 else None
+        zero = t.integer(0)
 
-        def turned() -> None:
+        def copy(first: Reg, end: Reg, step: int, body: Callable[[tuple[Reg, ...]], None]) -> None:
+            limits = [(first, end) if d == lane else (zero, ends[d]) for d in range(len(shape))]
+            with self.space.nest(limits, shape, lane, step) as index:
+                body(index)
+
+        def tested(index: tuple[Reg, ...]) -> None:
+            write(Point(index, lane, lanes))
+
+        if known is None:
+            with self.space.together():
+                copy(zero, ends[lane] if shape else zero, lanes, tested)
+            return
+        conditions, until, inside = known
+        run = buffer.panel if lane and buffer.panel else shape[lane]
+        moves = isinstance(value.owner, tile.LoadOp) and in_register(elem) == elem and buffer.stride(lane) == 1
+        count = min(_MOST_COPIES, run // lanes) if moves else 1
+
+        def turned(end: Reg) -> None:
             """Transpose squares in registers: the buffer is contiguous along the load's other dimension."""
-            other, t = 1 - lane, self.text
+            other = 1 - lane
+            limits = [(zero, end if d == lane else extent[d]) for d in range(2)]
             with self.space.loops(limits, (lanes, lanes), (lane, other)) as index:
 
                 def square(d: int, number: int) -> tuple[Reg, ...]:
@@ -131,24 +154,51 @@ class Tiles:
                 for n, column in enumerate(t.transposed(rows)):
                     self.private.write(buffer, Point(square(lane, n), other, lanes), column)
 
-        def fast() -> None:
-            if buffer.stride(lane) != 1 and self._turns(buffer, lane, lanes):
-                turned()
-                return
-            with self.space.nest(limits, shape, lane, lanes * count) as index:
-                for number in range(count):
-                    i = self.space.step(index[lane], number * lanes)
-                    write(Point((*index[:lane], i, *index[lane + 1 :]), lane, lanes, inside))
+        def several(index: tuple[Reg, ...]) -> None:
+            for number in range(count):
+                i = self.space.step(index[lane], number * lanes)
+                write(Point((*index[:lane], i, *index[lane + 1 :]), lane, lanes, inside))
 
+        end = extent[lane]
+        if until is not None:
+            end = t.select(t.compare("slt", until, end), until, end)
+            end = t.binary("arith.andi", end, t.integer(-lanes * count))
+        if conditions:
+            end = t.select(self.memory.all(conditions), end, zero)
         with self.space.together():
-            if not conditions:
-                fast()
-                return
-            with self.text.nested(f"scf.if {self.memory.all(conditions).name} {{", "} else {"):
-                fast()
-            with self.space.nest(limits, shape, lane, lanes) as index:
-                write(Point(index, lane, lanes))
-            self.text.line("}")
+            if turns:
+                turned(end)
+            else:
+                copy(zero, end, lanes * count, several)
+            if end != extent[lane]:
+                rest = t.select(t.compare("slt", end, zero), zero, end)
+                with t.nested(f"scf.if {t.compare('slt', rest, ends[lane]).name} {{"):
+                    copy(rest, ends[lane], lanes, tested)
+
+    def _whole(
+        self, value: SSAValue, lane: int, ends: Sequence[Reg]
+    ) -> tuple[list[Reg], Reg | None, frozenset[SSAValue]] | None:
+        """Return what Memory.whole returns for all loads of an expression; None also if two texts of it are long."""
+        if not isinstance(value.owner, tile.LoadOp) and not self.plan.streams(value):
+            return None
+        conditions, until, inside = list[Reg](), list[Reg](), frozenset[SSAValue]()
+        pending, seen = [value], set[SSAValue]()
+        while pending:
+            current = pending.pop()
+            op = current.owner
+            if current in seen or current in self.buffers:
+                continue
+            seen.add(current)
+            if isinstance(op, tile.LoadOp):
+                known = self.memory.whole(op, lane, ends)
+                if known is None:
+                    return None
+                conditions += known[0]
+                until += [] if known[1] is None else [known[1]]
+                inside |= known[2]
+            elif isinstance(op, Operation) and is_elementwise(op):
+                pending += [operand for operand in op.operands if is_tile(operand)]
+        return conditions, self.text.least(until), inside
 
     @staticmethod
     def _turns(buffer: Buffer, lane: int, lanes: int) -> bool:

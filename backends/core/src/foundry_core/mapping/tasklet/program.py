@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -295,7 +296,14 @@ class TaskletTiles(Tiles):
         width = min(4, columns)
         return min(rows, self._accumulators // width), width
 
-    def fill(self, buffer: Buffer, value: SSAValue, op: Operation, lane: int | None = None) -> None:
+    def fill(
+        self,
+        buffer: Buffer,
+        value: SSAValue,
+        op: Operation,
+        lane: int | None = None,
+        ends: Sequence[Reg] | None = None,
+    ) -> None:
         shape = extents(value)
         lane = self.best_lane(value) if lane is None else lane
         limits = [(self.text.integer(0), self.text.integer(extent)) for extent in shape]

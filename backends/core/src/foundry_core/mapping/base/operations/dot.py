@@ -12,10 +12,10 @@ the lesser is one row less.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ....dialects import tt
 from ....tools import LLVM_INTRINSIC
@@ -24,6 +24,8 @@ from ..emission import statement
 from ..mlir import WIDTHS, Reg, vector_type
 from ..numeric import element, in_register
 from ..space import extents
+from .ahead import Ahead
+from .needed import Part, needed
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -41,11 +43,12 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     tiles = program.tiles
     c = program.own_buffer(op.c, op)
     if len(c.extents) == 2:
-        a = program.buffer_of(op.a, op)
+        part = needed(program, op)
+        a = program.buffer_of(op.a, op, (part.rows, part.depth))
         b = tiles.buffers.get(op.b)
         if b is None or b.order != (0, 1):
-            b = _packed(program, op)
-        program.accumulate(op, a, b, c)
+            b = _packed(program, op, (part.depth, part.columns))
+        program.accumulate(op, a, b, c, part)
     else:
         _batch(program, op, c)
     tiles.buffers[op.result] = c
@@ -56,15 +59,15 @@ def _dot(program: Program, op: tt.DotOp) -> None:
             tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
 
 
-def _packed(program: Program, op: tt.DotOp) -> Buffer:
-    """Write b to a new buffer, in panels of the columns that a register tile has, if it has more than one."""
+def _packed(program: Program, op: tt.DotOp, ends: Sequence[Reg]) -> Buffer:
+    """Write b, up to some ends, to a new buffer: in panels as wide as a register tile, if it is wider."""
     tiles = program.tiles
     (m, n), lane = extents(op.result), 1
     lanes = tiles.lanes(op.result, op, lane)
     width = lanes * tiles.register_tile(m, n // lanes)[1]
     panel = width if tiles.panels and width < n else 0
     b = tiles.allocate(op.b, op, panel=panel)
-    tiles.fill(b, op.b, op)
+    tiles.fill(b, op.b, op, ends=ends)
     return b
 
 
@@ -73,8 +76,10 @@ def _batch(program: Program, op: tt.DotOp, c: Buffer) -> None:
     t = program.text
     part_of_a = _parts(program, op, op.a, ((0, 1, 2), (0, 2, 1)))
     part_of_b = _parts(program, op, op.b, ((0, 1, 2),))
+    part = needed(program, op)
     with t.loop(t.integer(0), t.integer(c.extents[0]), 1) as number:
-        program.accumulate(op, part_of_a(number), part_of_b(number), program.tiles.private.slice(c, number))
+        c_part = program.tiles.private.slice(c, number)
+        program.accumulate(op, part_of_a(number), part_of_b(number), c_part, part)
 
 
 def _parts(
@@ -98,12 +103,14 @@ def _parts(
     return stored
 
 
-def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lanes: int) -> None:
+def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: Part, ahead: Ahead) -> None:
     """Add the product of two tiles to a third, in place.
 
     Args:
         a: (M, K), in any order. b: (K, N), row-major or in panels of a register tile's columns. c: (M, N), row-major.
         lanes: elements of c in a vector; divides N.
+        part: what has to be computed.
+        ahead: prefetches a part at each register tile.
     """
     t = tiles.text
     (m, k), n = a.extents, b.extents[1]
@@ -119,6 +126,7 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
 
     def add(i: Reg, j: Reg, rows: int) -> None:
         """Add the product to the register tile at (i, j)."""
+        ahead.write(i, j, rows, columns * lanes, c)
         row_index = [tiles.space.step(i, r) for r in range(rows)]
         column_index = [tiles.space.step(j, v * lanes) for v in range(columns)]
         panel = tiles.private.panel(b, j) if b.panel else b
@@ -134,7 +142,7 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
         kind = vector_type(c.elem, lanes)
         head = (
             f"{', '.join(result.name for result in results)} = scf.for {first.name} = {zero.name} to "
-            f"{t.integer(k).name} step {t.integer(steps).name} iter_args("
+            f"{part.depth.name} step {t.integer(steps).name} iter_args("
             f"{', '.join(f'{x.name} = {y.name}' for x, y in zip(carried, before, strict=True))}) -> "
             f"({', '.join([kind] * len(before))}) : {t.index} {{"
         )
@@ -153,11 +161,14 @@ def accumulate(tiles: Tiles, op: Operation, a: Buffer, b: Buffer, c: Buffer, lan
         for result, (r, v) in zip(results, places, strict=True):
             t.store(result, tiles.private.address(c, (r, v)), c.space)
 
-    zero, high = t.integer(0), t.integer(n)
+    zero = t.integer(0)
     with tiles.space.together():
         first = 0
         for rows, count in _heights(m, most):
-            limits = (t.integer(first), t.integer(first + rows * count)), (zero, high)
+            end = t.integer(first + rows * count)
+            if part.rows != t.integer(m):
+                end = t.select(t.compare("slt", part.rows, end), part.rows, end)
+            limits = (t.integer(first), end), (zero, part.columns)
             with tiles.space.loops(limits, (rows, columns * lanes), tiles.product_order) as (i, j):
                 add(i, j, rows)
             first += rows * count
