@@ -30,7 +30,7 @@ typedef struct {{
 """
 
 _DPU_HEADER = """\
-/* What the host passes to the kernel {name}. Generated from its signature; edits are lost. */
+/* What the host passes to the kernel. Generated from its signature; edits are lost. */
 #ifndef TRITON_ARGS_H
 #define TRITON_ARGS_H
 
@@ -47,7 +47,7 @@ extern dpu_grid_t DPU_GRID;
 """
 
 _DPU_SOURCE = """\
-/* What the kernel {name} and its wrapper need of the DPU program beside them. Generated; edits are lost. */
+/* What the kernel and its wrapper need of the DPU program beside them. Generated; edits are lost. */
 #include <defs.h>
 #include <mram.h>
 #include <mutex.h>
@@ -99,7 +99,7 @@ typedef struct {{
 
 def dpu_header(kernel: Kernel) -> str:
     """Return triton_args.h."""
-    return _DPU_HEADER.format(name=kernel.name, structs=_structs(kernel, "dpu"))
+    return _DPU_HEADER.format(structs=_structs(kernel, "dpu"))
 
 
 def dpu_source(kernel: Kernel, tasklets: int | None = None) -> str:
@@ -110,7 +110,7 @@ def dpu_source(kernel: Kernel, tasklets: int | None = None) -> str:
         tasklets: the most that the kernel's IR has scratch memory for (see signature.tasklets); None: no limit.
     """
     most = "" if tasklets is None else _MOST.format(tasklets=tasklets)
-    return _DPU_SOURCE.format(name=kernel.name, most=most)
+    return _DPU_SOURCE.format(most=most)
 
 
 def host_header(kernel: Kernel) -> str:

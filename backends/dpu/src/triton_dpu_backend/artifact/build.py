@@ -1,16 +1,19 @@
 """Build a DPU program from a kernel's LLVM IR with the SDK's compiler. Entry point and arguments are added.
 
 The steps are those of TritonPIM: each part is compiled separately, `.eh_frame` is removed (nothing on a DPU unwinds,
-and the section would occupy MRAM), then all parts are linked.
+and the section would occupy MRAM), then all parts are linked. Entry point and arguments depend on a kernel's signature
+only, so a process compiles them once for all kernels of a signature.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from foundry_core.errors import ToolError
 
@@ -54,15 +57,39 @@ def build(kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work
 def link(work: Path, *, num_tasklets: int, stack_size: int) -> Path:
     """Build a DPU program from a folder with kernel.ll, wrapper.ll, triton_args.h and triton_args.c; see build()."""
     compiler = tool(_COMPILER)
-    defines = [f"-DNR_TASKLETS={num_tasklets}", f"-DSTACK_SIZE_DEFAULT={stack_size}"]
+    defines = (f"-DNR_TASKLETS={num_tasklets}", f"-DSTACK_SIZE_DEFAULT={stack_size}")
     objects = []
-    for source, language in (("kernel.ll", ["-x", "ir"]), ("wrapper.ll", ["-x", "ir"]), ("triton_args.c", defines)):
-        made = Path(source).with_suffix(".o").name
-        _run([compiler, "-O2", "-g0", *language, "-c", source, "-o", made], work)
-        _run([tool(_OBJCOPY), "--remove-section=.eh_frame", made], work)
+    for compiled, sources, language in (
+        (_compiled, ("kernel.ll",), ("-x", "ir")),
+        (_compiled_once, ("wrapper.ll",), ("-x", "ir")),
+        (_compiled_once, ("triton_args.c", "triton_args.h"), defines),
+    ):
+        made = Path(sources[0]).with_suffix(".o").name
+        texts = tuple((source, (work / source).read_text()) for source in sources)
+        (work / made).write_bytes(compiled((compiler, "-O2", "-g0", *language, "-c", sources[0], "-o", made), texts))
         objects.append(made)
     _run([compiler, *defines, *objects, "-o", "kernel.dpu"], work)
     return work / "kernel.dpu"
+
+
+def _compiled(command: tuple[str | Path, ...], texts: tuple[tuple[str, str], ...]) -> bytes:
+    """Return the object that a command writes to the last of its words.
+
+    Args:
+        texts: names and texts of the files that the command reads.
+    """
+    with TemporaryDirectory() as folder:
+        work, made = Path(folder), command[-1]
+        for name, text in texts:
+            (work / name).write_text(text)
+        _run(command, work)
+        # The emulator's compiler writes no such section, and to start objcopy takes as long as to compile a short file.
+        if b".eh_frame" in (work / made).read_bytes():
+            _run([tool(_OBJCOPY), "--remove-section=.eh_frame", made], work)
+        return (work / made).read_bytes()
+
+
+_compiled_once = functools.lru_cache(maxsize=256)(_compiled)
 
 
 def tool(name: str) -> Path:
