@@ -108,7 +108,8 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
     """Return all parts in order.
 
     Parts that use at most one processor run in parallel: this machine's checks run while e2e builds the images and runs
-    kernels in them. Tests in images use all processors themselves.
+    kernels in them. The images with the most packages take longest, so they come first: at the end, no processor waits
+    for the other one. Tests in images use all processors themselves.
     """
     drift = ["--allow-drift"] if any(each.allow_drift for each in requested) else []
     junit = _RESULTS / "host.xml"
@@ -121,7 +122,10 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
         CheckPart(
             "tests/ on this machine", partial(_tool, [*_PYTEST, *drift, f"--junitxml={junit}"]), junit, beside=True
         ),
-        *(CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True) for image in images),
+        *(
+            CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True)
+            for image in sorted(images, key=lambda image: -len(image.target.debs))
+        ),
         *_suites_in_images(images),
     ]
 
