@@ -14,6 +14,7 @@ from toolchains.system import paths
 
 # Sizes that take an emulator seconds.
 SMALL = {
+    "02_fused_softmax": ["--rows", "20", "--columns", "300"],
     "03_matmul": ["--size", "33", "34", "17"],
     "05_layer_norm": ["--rows", "20", "--columns", "50"],
     "06_fused_attention": ["--heads", "1", "--length", "24", "--depth", "16"],
