@@ -18,6 +18,8 @@ from foundry_core.arguments import ArgumentError
 from foundry_core.checked import memory
 from foundry_core.checked.arrays import CheckWarning
 from foundry_core.checked.findings import CheckError
+from foundry_core.launches import GridError
+from foundry_core.tensor import Tensor
 from triton.compiler.errors import CompilationError
 
 HERE = Path(__file__).name
@@ -218,6 +220,36 @@ def test_a_launch_with_too_many_arguments_names_the_parameters() -> None:
         copy[(1,)](array(), array(), 8, 8, 8)
     with pytest.raises(ArgumentError, match="gets two values for its parameter n"):
         copy[(1,)](array(), array(), 8, n=8, BLOCK=8)
+
+
+@pytest.mark.anywhere
+@pytest.mark.parametrize(
+    "grid", [4, lambda meta: triton.cdiv(1000, meta["BLOCK"]), (), (1, 1, 1, 1)], ids=["int", "lambda", "none", "four"]
+)
+def test_a_grid_that_is_no_tuple_of_up_to_three(grid: object) -> None:
+    def launch() -> None:
+        copy[grid](array(), array(), 1000, BLOCK=256)
+
+    with pytest.raises(GridError, match="a tuple of one, two or three numbers") as refused:
+        launch()
+    assert_said(refused.value, "kernel copy", line(launch, "copy[grid]"))
+
+
+@pytest.mark.anywhere
+def test_a_launch_without_a_grid() -> None:
+    with pytest.raises(RuntimeError, match=r"kernel copy is called at (?s:.*)copy\[grid\]\(\.\.\.\)"):
+        copy(array(), array(), 1000, BLOCK=256)
+
+
+@pytest.mark.parametrize(
+    ("passed", "remedy"),
+    [(array(), "pass a number"), (Tensor(array()), "pass a number"), ([256], "tuple(")],
+    ids=["array", "Tensor", "list"],
+)
+def test_an_array_for_a_constexpr(passed: object, remedy: str) -> None:
+    with pytest.raises(ArgumentError, match=r"BLOCK is a tl\.constexpr") as refused:
+        copy[(1,)](array(), array(), 1000, BLOCK=passed)
+    assert_said(refused.value, "kernel copy", f"type {type(passed).__name__} for BLOCK", remedy)
 
 
 @triton.jit

@@ -18,7 +18,7 @@ from triton import __version__
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from . import checked, descriptors, specialization, tuning
+from . import checked, descriptors, grids, specialization, tuning
 from .checked import memory as poison
 from .failure import Failure
 from .fingerprint import triton_fingerprint
@@ -214,6 +214,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
 
 
 tuning.install(ProgramBackend)
+grids.install()
 
 
 def convert_fp8e4b15(source: Any, target: Any, rounding: Any = None, **context: Any) -> Any:

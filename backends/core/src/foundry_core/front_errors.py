@@ -20,6 +20,7 @@ from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
 
 from . import places
+from .grids import no_constant
 
 _ADDED = "  at:   "
 
@@ -150,6 +151,8 @@ def install(options: type) -> None:
     # What it takes depends on the release, and callers ask its signature.
     @functools.wraps(native)
     def make_ir(self: Any, *arguments: Any, **named: Any) -> Any:
+        if any(isinstance(each, options) for each in (*arguments, *named.values())):
+            _refuse_arrays(self)
         try:
             return native(self, *arguments, **named)
         except CompilationError as error:
@@ -159,6 +162,13 @@ def install(options: type) -> None:
 
     make_ir.names_lines = True  # type: ignore[attr-defined]
     ASTSource.make_ir = make_ir
+
+
+def _refuse_arrays(source: Any) -> None:
+    """Refuse a kernel with an array among its constants."""
+    for name, value in _parameters(source)[0].items():
+        if hasattr(value, "data_ptr"):
+            raise no_constant(source.fn, name, value)
 
 
 def note_callee(error: BaseException, function: Any) -> None:

@@ -17,27 +17,13 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from importlib.abc import MetaPathFinder
 from typing import Any
+
+from . import after_triton
 
 _AUTOTUNER = "triton.runtime.autotuner"
 # What holds a tuner's candidates from their choice to the first measurement.
 _CHOSEN = "foundry_chosen"
-
-
-class _AfterAutotuner(MetaPathFinder):
-    """Waits for the first import after Triton has defined its autotuner. It finds no modules."""
-
-    def __init__(self, backends: type) -> None:
-        self._backends = backends
-
-    def find_spec(self, *_: Any) -> None:
-        if hasattr(sys.modules.get(_AUTOTUNER), "Autotuner"):
-            try:
-                sys.meta_path.remove(self)
-            except ValueError:  # by another thread, which imports too
-                return
-            _wrap(sys.modules[_AUTOTUNER].Autotuner, self._backends)
 
 
 def install(backends: type) -> None:
@@ -45,7 +31,7 @@ def install(backends: type) -> None:
 
     Triton imports its backends before it defines the autotuner, and tunes before it makes an object of a backend.
     """
-    sys.meta_path.insert(0, _AfterAutotuner(backends))
+    after_triton.call(lambda: _wrap(sys.modules[_AUTOTUNER].Autotuner, backends))
 
 
 def _wrap(tuner: Any, backends: type) -> None:

@@ -1,0 +1,102 @@
+"""Errors of `kernel[grid](...)` that Triton finds late or not at all: what is no grid, and what cannot be compiled in.
+
+Triton reads a grid after it has compiled the kernel, and ignores a fourth side.
+"""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import after_triton, places
+from .arguments import ArgumentError
+from .launches import GridError
+
+
+def install() -> None:
+    """Replace `kernel[grid]` and `kernel(...)`, as soon as Triton has defined them."""
+    after_triton.call(_replace_launch)
+
+
+def _replace_launch() -> None:
+    """Make `kernel[grid]` refuse what is no grid, and `kernel(...)` say that it needs one."""
+    jit = sys.modules["triton.runtime.jit"]
+    subscript = jit.KernelInterface.__getitem__
+
+    def launcher(self: Any, grid: Any) -> Callable[..., Any]:
+        if callable(grid):
+            launch = subscript(self, lambda meta: _grid(self, grid(meta)))
+        else:
+            launch = subscript(self, _grid(self, grid))
+
+        def launched(*arguments: Any, **named: Any) -> Any:
+            try:
+                return launch(*arguments, **named)
+            except TypeError as error:
+                # Triton makes a key of all constants.
+                if "unhashable" not in str(error) or (found := _unhashable(self, arguments, named)) is None:
+                    raise
+            raise found
+
+        return launched
+
+    def called(self: Any, *arguments: Any, **named: Any) -> Any:
+        raise RuntimeError(
+            f"kernel {self.__name__} is called at {places.caller()} without a grid\n"
+            "  why:  a kernel runs once for each program of a grid\n"
+            f"  next: launch it: {self.__name__}[grid](...), such as grid=(triton.cdiv(n, BLOCK),)"
+        )
+
+    jit.KernelInterface.__getitem__ = launcher
+    jit.JITFunction.__call__ = called
+
+
+def _kernel(function: Any) -> Any:
+    """Return the kernel that triton.autotune and triton.heuristics wrap."""
+    while hasattr(function, "fn") and not hasattr(function, "params"):
+        function = function.fn
+    return function
+
+
+def _grid(function: Any, grid: Any) -> Any:
+    """Return a grid.
+
+    Raises:
+        GridError: it does not have one to three sides.
+    """
+    sides = len(grid) if hasattr(grid, "__len__") and not isinstance(grid, str) else None
+    if sides in (1, 2, 3):
+        return grid
+    name = getattr(_kernel(function), "__name__", "")
+    raise GridError(
+        f"kernel {name}, launched at {places.caller()}, gets the grid {reprlib.repr(grid)}",
+        why="a grid is a tuple of one, two or three numbers of programs, or a function that returns one",
+        next=f"write a tuple: {name}[({grid},)](...)" if sides is None else "write one to three numbers",
+    )
+
+
+def _unhashable(function: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> ArgumentError | None:
+    """Return which argument for a tl.constexpr cannot be one; None if nothing is found."""
+    kernel = _kernel(function)
+    own = {name: value for name, value in named.items() if name in kernel.signature.parameters}
+    values = kernel.signature.bind_partial(*arguments, **own).arguments
+    for parameter in kernel.params:
+        value = values.get(parameter.name)
+        if parameter.is_constexpr and getattr(type(value), "__hash__", None) is None:
+            return no_constant(kernel, parameter.name, value)
+    return None
+
+
+def no_constant(kernel: Any, name: str, value: Any) -> ArgumentError:
+    """Return the error of an argument that cannot be compiled in, such as an array."""
+    next = f"pass a tuple: {name}=tuple(...)"
+    if not isinstance(value, list):
+        next = f"pass a number, or declare the parameter as {name}, without tl.constexpr, if the kernel reads the array"
+    return ArgumentError(
+        f"kernel {kernel.__name__}, launched at {places.caller()}, gets an argument of type {type(value).__name__} for "
+        f"{name}",
+        why=f"{name} is a tl.constexpr, a value that is compiled in",
+        next=next,
+    )
