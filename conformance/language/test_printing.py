@@ -165,7 +165,7 @@ def bounded(x, out, low, high, n, N: tl.constexpr):
     for j in range(n):
         tile = tl.load(x + j * N * N + i[:, None] * N + i[None, :])
         total = tl.dot(tile, tile, total)
-        tl.device_assert((tile >= low) & (tile <= high), "out of bounds")
+        tl.device_assert((tile >= low) & (tile <= high), 'out of bounds: größer "≥" {0} 100%\\')
         tl.store(out + i[:, None] * N + i[None, :], total)
     tl.store(out + i[:, None] * N + i[None, :], total + 1)
 
@@ -184,6 +184,7 @@ def test_an_assertion_in_a_loop(bad: tuple[tuple[int, int, int], ...]) -> None:
     with pytest.raises(DeviceAssertionError, match="out of bounds") as caught:
         launch(bounded, (1,), x, out, -3, 3, 3, N=16, debug=True)
     first = bad[0][0]
+    assert caught.value.message == 'out of bounds: größer "≥" {0} 100%\\'
     assert caught.value.index == bad[0][1:]
     assert caught.value.count == sum(place[0] == first for place in bad)
     if first == 0:

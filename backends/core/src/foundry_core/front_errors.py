@@ -183,6 +183,8 @@ def note_callee(error: BaseException, function: Any) -> None:
 
 def _explain(error: CompilationError, source: Any) -> None:
     """Add place and advice to an error's message."""
+    if not hasattr(error.node, "lineno"):
+        return  # Triton takes no such name of a kernel, and says so
     chain = list(_chain(error, source.fn))
     users = [each for each in chain if places.is_users(each[1])] or chain[:1]
     wrong, function = users[-1]

@@ -61,6 +61,13 @@ class Reader(Parser):
         self._resume_from(found.end())
         return location
 
+    def parse_optional_str_literal(self) -> str | None:
+        # xDSL takes a string with a byte that is not ASCII, as the message of an assertion may have, for bytes.
+        found = super().parse_optional_str_literal()
+        if found is None and (read := self.parse_optional_bytes_literal()) is not None:
+            return read.decode()
+        return found
+
     def parse_optional_type(self) -> TypeAttribute | None:
         found = _TYPE.match(self._text, self.pos)
         if found is None:
