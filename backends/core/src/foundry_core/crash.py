@@ -1,4 +1,4 @@
-"""Says which line of which kernel ended the process, where PoCL's CPU device runs kernels in it.
+"""Says which line of which kernel ended the process, where a CPU device runs kernels in it: PoCL's, or lavapipe.
 
 On such a device, an access of a kernel to memory that does not exist is a fault of the process itself: it ends with
 SIGSEGV, and nothing names the kernel. `install` adds a handler. Where the instruction at fault, or one that called the
@@ -9,6 +9,9 @@ its end.
 The handler is Python code, which no handler of a signal may be in general: the interpreter may be in any state. At a
 fault in a kernel it is not. The thread is one of PoCL's, or called PoCL's functions from outside the interpreter, so it
 waits for the interpreter's lock as any other thread. Faults elsewhere are passed on at once.
+
+Lavapipe compiles kernels into memory without a name and without lines. There the handler names the launches that are
+not known to have finished.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import signal
 import subprocess
 import threading
 import time
+from collections import deque
+from collections.abc import Iterator
 from os import write
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +35,8 @@ _SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL)
 # The path of an object of PoCL: CACHE/AB/DIGEST/KERNEL/LOCAL-SIZES-AND-MORE/KERNEL.so
 OBJECT = re.compile(r"/(?P<kernel>[^/]+)/\d+-\d+-\d+[^/]*/(?P=kernel)\.so$")
 _MAPPED = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
+# Executable memory without a file.
+_WITHOUT_FILE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ..x\S* \S+ 00:00 0 *$", re.MULTILINE)
 _SA_SIGINFO = 4
 # Where siginfo_t has the address at fault, and ucontext_t the registers, in bytes (glibc, sys/ucontext.h): the
 # instruction pointer and the stack pointer.
@@ -55,6 +62,22 @@ class _Action(ctypes.Structure):
     )
 
 
+class Unfinished(NamedTuple):
+    """A launch on a device whose code has no lines: the kernel, where it is defined, and the grid."""
+
+    kernel: str
+    place: str
+    grid: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        place = f" ({self.place})" if self.place else ""
+        return f"{self.kernel}{place} on a grid of {' x '.join(map(str, self.grid))} programs"
+
+
+# The last launches on such a device that are not known to have finished; the oldest ones are forgotten.
+unfinished: deque[Unfinished] = deque(maxlen=8)
+
+
 class _Found(NamedTuple):
     """A kernel's object, and the address of an instruction in it."""
 
@@ -70,7 +93,7 @@ _first = threading.Lock()
 
 
 def install() -> None:
-    """Report faults in kernels that PoCL compiled, from now on; once for a process."""
+    """Report faults in kernels from now on; once for a process."""
     if _before or platform.machine() not in _REGISTERS:
         return
     action = _Action(ctypes.cast(_handler, ctypes.c_void_p), (ctypes.c_ulong * 16)(), _SA_SIGINFO, None)
@@ -84,9 +107,12 @@ def _report(number: int, information: int, context: int) -> None:
     while not _first.acquire(blocking=False):
         time.sleep(1)
     instruction, stack = (_word(context + offset) for offset in _REGISTERS[platform.machine()])
-    found = _find(instruction, stack, Path("/proc/self/maps").read_text())
+    maps, address = Path("/proc/self/maps").read_text(), _word(information + _ADDRESS)
+    found = _find(instruction, stack, maps)
     if found is not None:
-        write(_STDERR, f"{message(number, _word(information + _ADDRESS), found)}\n".encode())
+        write(_STDERR, f"{message(number, address, found)}\n".encode())
+    elif unfinished and _is_without_file(instruction, stack, maps):
+        write(_STDERR, f"{_without_lines(number, address, list(unfinished))}\n".encode())
     # The instruction at fault is executed again when this function returns. Its fault then has the effect that it would
     # have without this module.
     for each, before in _before.items():
@@ -108,13 +134,39 @@ def _find(instruction: int, stack: int, maps: str) -> _Found | None:
             objects.append((int(low, 16), int(high, 16), int(offset, 16), kernel))
     if not objects:
         return None
-    returns = (_word(stack + offset) - 1 for offset in range(0, _STACK, 8))
-    for called, address in [(False, instruction), *((True, each) for each in returns)]:
+    for called, address in [(False, instruction), *((True, each) for each in _returns(stack))]:
         for low, high, offset, kernel in objects:
             if low <= address < high:
                 # PoCL's objects are linked to address 0, each part at its offset.
                 return _Found(kernel["kernel"], kernel.string, address - low + offset, called)
     return None
+
+
+def _returns(stack: int) -> Iterator[int]:
+    """Yield what may be instructions that called others, from the innermost call on."""
+    return (_word(stack + offset) - 1 for offset in range(0, _STACK, 8))
+
+
+def _is_without_file(instruction: int, stack: int, maps: str) -> bool:
+    """Return whether an instruction, or one that called its function, is in memory that a compiler has written."""
+    ranges = [(int(low, 16), int(high, 16)) for low, high in _WITHOUT_FILE.findall(maps)]
+    return any(low <= each < high for each in (instruction, *_returns(stack)) for low, high in ranges)
+
+
+def _without_lines(number: int, address: int, launches: list[Unfinished]) -> Crash:
+    """Return what is said of a crash on a device that compiles into memory."""
+    name = signal.Signals(number).name
+    why = f"it accesses address {address:#x}, where this process has no memory, or none that it may write"
+    if len(launches) == 1:
+        what = f"kernel {launches[0]} crashed ({name})"
+    else:
+        what = f"one of the last {len(launches)} launches crashed ({name})"
+        why += "\nthey are, from the first: " + "\n".join(map(str, launches))
+    return Crash(
+        what,
+        why=f"{why}\nthe device compiles into memory and does not tell lines",
+        next="run it with FOUNDRY_CHECK=1, which names the line, the access, the argument and the index",
+    )
 
 
 def message(number: int, address: int, found: _Found) -> Crash:

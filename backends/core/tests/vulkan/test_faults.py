@@ -30,6 +30,12 @@ def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def astray_kernel(x_ptr, by, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) + by
+    tl.store(x_ptr + offsets, 2 * tl.load(x_ptr + offsets))
+
+
+@triton.jit
 def half_kernel(x_ptr):
     value = tl.load(x_ptr)
     tl.store(x_ptr, (value.to(tl.float64) * 3).to(tl.float32))
@@ -73,6 +79,24 @@ def test_without_a_loader_the_error_says_what_to_install(tmp_path: Path) -> None
 def test_without_a_driver_the_error_says_what_to_install() -> None:
     done = python(OPEN, VK_DRIVER_FILES="/nonexistent", VK_ICD_FILENAMES="/nonexistent")
     assert "no" in done.stderr and "driver" in done.stderr and "mesa-vulkan-drivers" in done.stderr
+
+
+def test_a_crash_on_the_cpu_names_the_kernel_its_place_and_its_grid() -> None:
+    if not vulkan.opened().is_cpu:
+        pytest.skip("kernels end the process only where they run in it")
+    found = python("""
+        import numpy as np
+        from foundry_core.tensor import Tensor
+        from test_faults import astray_kernel
+        x = np.ones(64, np.float32)
+        astray_kernel[(2,)](Tensor(x), 0, BLOCK=32)
+        print(x[0], flush=True)
+        astray_kernel[(2,)](Tensor(x), 1 << 40, BLOCK=32)
+    """)
+    assert found.stdout == "2.0\n" and found.returncode < 0
+    lines = Path(__file__).read_text().splitlines()
+    place = f"{__file__}:{lines.index('def astray_kernel(x_ptr, by, BLOCK: tl.constexpr):')}"
+    assert f"kernel astray_kernel ({place}) on a grid of 2 x 1 x 1 programs crashed (SIG" in found.stderr
 
 
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:

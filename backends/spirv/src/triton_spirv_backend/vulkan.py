@@ -27,6 +27,8 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)
         self._metadata = metadata
+        code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
+        self._place = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
         self._launcher: Launcher | None = None
         self._positions = self.parameters.positions() if self.log is None else None
 
@@ -64,7 +66,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         if self._launcher is None:
             known, (binary, name) = self._metadata, function
             here = opened()
-            pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup)
+            pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup, self._place)
             types = [*self.parameters.types, *["u64"] * (self.log is not None)]
             self._launcher = Launcher(here, pipeline, types, known.argument_offsets, known.written)
             self._most = (MOST_PROGRAMS, *here.properties.grid[1:])

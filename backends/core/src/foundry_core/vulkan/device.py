@@ -22,6 +22,7 @@ from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
 
+from .. import crash
 from ..launches import MOST_PROGRAMS
 from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
@@ -174,10 +175,14 @@ class Pipeline:
         name: the entry point.
         argument_bytes: size of its block of arguments.
         warp_size: invocations in a subgroup.
+        place: where the kernel's source is; "" if that is not known.
     """
 
-    def __init__(self, device: Device, spirv: bytes, name: str, argument_bytes: int, warp_size: int) -> None:
+    def __init__(
+        self, device: Device, spirv: bytes, name: str, argument_bytes: int, warp_size: int, place: str = ""
+    ) -> None:
         self._device = device
+        self.name, self.place = name, place
         file = store.place(device.properties, spirv)
         known = store.read(file)
         made = library().pipeline(
@@ -224,6 +229,10 @@ class Device:
         self.memory = Memory(self)
         self.reach = self._reach()
         self.abandoned: list[Any] = []
+        # A fault in a kernel is then one of this process.
+        self._runs_here = self.is_cpu
+        if self._runs_here:
+            crash.install()
 
     def _close(self) -> None:
         """Finish what was launched: a driver must not be at work while the process ends."""
@@ -304,6 +313,8 @@ class Device:
 
     def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], arguments: bytes) -> None:
         """Launch a kernel behind everything that was launched before; return at once."""
+        if self._runs_here:
+            crash.unfinished.append(crash.Unfinished(pipeline.name, pipeline.place, grid))
         number = library().launch(self.handle, pipeline.handle, *grid, arguments)
         if not number or _said:
             self.check(number, "a launch failed")
@@ -319,6 +330,7 @@ class Device:
         self.check(found, "the device cannot be waited for")
         if not number:
             self.abandoned.clear()
+            crash.unfinished.clear()
 
     def copy(self, to: Buffer, at: int, source: Buffer, source_at: int, size: int) -> int:
         """Copy bytes between buffers, in the order of launches; return the number of the batch."""
