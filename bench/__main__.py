@@ -50,9 +50,12 @@ def taken(measure: Callable[[], Any]) -> dict[str, Any]:
         measurements = [replace(each, title=each.title + limited, on=on) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
+    kernels = []
     if recorder is not None:
-        tables += f"\n\n{report(recorder)[0]}"
-    return {"measurements": [asdict(measurement) for measurement in measurements], "table": tables}
+        text, kernels = report(recorder)
+        tables += f"\n\n{text}"
+    taken = [asdict(measurement) for measurement in measurements]
+    return {"measurements": taken, "kernels": kernels, "table": tables}
 
 
 run_script("bench", cases, exact=True, limit=LIMIT)

@@ -71,6 +71,20 @@ def folder(tmp_path: Path) -> Path:
             }
         )
     )
+    kernel = {"kernel": "k", "grid": [2, 1, 1], "launches": 3, "seconds": 0.002, "bytes": 4096, "operations": 0}
+    bounded = kernel | {"functions": 0, "bound": "memory", "share": 0.5, "memory_roof": 8e9, "arithmetic_roofs": {}}
+    modelled = kernel | {"functions": 7, "bound": "dma", "share": 0.9}
+    modelled["modelled"] = {"cycles": 54321, "dma": 0.9, "pipeline": 0.25, "lines": []}
+    profile = {
+        "name": "softmax",
+        "kernels": [bounded, kernel | {"kernel": NASTY, "unknown": "it is refused\nat length"}],
+    }
+    file = made / "spirv-bench" / "3.9.0" / "bench.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"profiles": [profile]}))
+    (made / "dpu" / "3.9.0" / "profiles").mkdir(parents=True)
+    (made / "dpu" / "3.9.0" / "profiles" / "mine.json").write_text(
+        json.dumps({"ran": {"device": "our emulator"}, "script": "mine.py", "kernels": [modelled]})
+    )
     sizes = {"image": "triton-foundry/spirv:0123", "packages": {"libc6": 2_000_000, "python: triton": 5_000_000}}
     (made / "spirv" / "3.9.0+foundry.3" / "sizes.json").write_text(json.dumps(sizes))
     return made
@@ -151,6 +165,18 @@ def test_each_run_has_its_outcome_its_device_and_how_its_figures_were_got(made: 
     assert found.row("64 DPUs")[1:3] == ["modelled", "123,456 cycles"]
     assert "OpenCL C block 64" in found.text and "torch: AVX2" in found.text
     assert "ours / OpenCL C: 0.90" in found.text and "first launch: +0.25 s" in found.text
+    bounded = found.row("k grid 2 x 1 x 1, launched 3 times", "measured")
+    assert bounded[2:] == ["2 ms", "4.1 kB", "0 op", "memory", "memory 8 GB/s", "50 %"]
+    modelled = found.row("k grid 2 x 1 x 1, launched 3 times", "modelled")
+    assert modelled[2:] == [
+        "54,321 cycles",
+        "4.1 kB",
+        "0 op, 7 functions",
+        "dma",
+        "dma busy 90 %, pipeline busy 25 %",
+        "90 %",
+    ]
+    assert "not known: it is refused" in found.text and "dpu, Triton 3.9.0: mine.py" in found.text
     assert found.row("python: triton") == ["python: triton", "5.0"]
     assert found.row("Together") == ["Together", "7.0"]
 
@@ -162,7 +188,7 @@ def test_what_was_not_run_is_said(made: Report, tmp_path: Path) -> None:
             assert row[4] == ("passed 2 pass" if (target.name, release) == ("spirv", "3.9.0") else "not run")
     empty = shown(collect(tmp_path / "none", lock.load()))
     assert "There are no results yet" in empty.text
-    assert empty.text.count("Not run") == 2 and "Not measured" in empty.text
+    assert empty.text.count("Not run") == 3 and "Not measured" in empty.text
 
 
 def test_a_run_without_a_case_or_with_a_fault_is_not_passed(tmp_path: Path) -> None:
@@ -200,6 +226,7 @@ def test_two_reports_stand_side_by_side(folder: Path, made: Report) -> None:
     assert found.row("spirv", "3.9.0", "our own parts", "e2e")[4:6] == ["not passed 1 failed, 1 pass", "passed 2 pass"]
     assert found.row("ours")[1:] == ["measured", "1.5 ms", "95", "90"]
     assert "ours / OpenCL C: 0.95 (there 0.90)" in found.text
+    assert found.row("k grid 2 x 1 x 1, launched 3 times", "measured")[-2:] == ["50 %", "50 %"]
     gone = [row for row in found.rows if row[0].startswith("deb ") and "spirv" in row[1] and "spirv" not in row[2]]
     assert spirv.debs[0].name in " ".join(row[0] for row in gone)
 

@@ -41,9 +41,11 @@ from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import HOME, USER
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UnsafeArchiveError, UsageError
+from toolchains.testing import proof
 
 WORK = f"{HOME}/work"
-_PROFILE = ["-m", "foundry_core.profile", "--json=profile.json"]
+_PROFILED = "profile.json"
+_PROFILE = ["-m", "foundry_core.profile", f"--json={_PROFILED}"]
 _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
 _CHANGES = f"{HOME}/changes"
@@ -160,15 +162,20 @@ class Place:
 def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:
     """Run the place's script with these arguments in a target's container; return its exit status.
 
-    With `profile`, it also prints what bounds each kernel, and writes profile.json.
+    With `profile`, it also prints what bounds each kernel, and writes profile.json, there and for the verb report.
 
     Raises:
         CommandError: a wheel cannot be installed.
     """
     with _open_container(request) as container, open_folder(container, place):
-        return container.interactive(
+        status = container.interactive(
             _inside(["python", *(_PROFILE if profile else []), place.script, *words]), cwd=WORK
         )
+        if profile and (found := container.run(["cat", f"{WORK}/{_PROFILED}"])).status == 0:
+            kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json"
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(found.stdout, encoding="utf-8")
+        return status
 
 
 def open_shell(request: Request, place: Place) -> int:

@@ -7,6 +7,7 @@ element that browsers do not show, so that another report can be compared with i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from markupsafe import Markup
 
 from toolchains.lockfile.lock import Lock
 from toolchains.report import charts
-from toolchains.report.results import FORMAT, OWN_PARTS, Report, Run, differences
+from toolchains.report.results import FORMAT, OWN_PARTS, ProfiledKernel, Report, Run, differences
 from toolchains.system.errors import FileError, UsageError
 
 _TEMPLATE = Path(__file__).with_name("page.html")
@@ -24,6 +25,8 @@ _ID = "foundry-report"
 _DATA = re.compile(rf'<script type="application/json" id="{_ID}">(.*?)</script>', re.DOTALL)
 # Packages of an image that have a row of their own.
 _PACKAGES = 15
+# Below this share of the nearest roof, something else bounds a kernel (foundry_core.profile.report).
+_LOW = 0.3
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ def render(report: Report, lock: Lock, other: Report | None = None) -> str:
     """Return the page of a report, beside another one if given."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = _seconds
+    environment.filters["si"] = _si
     there = {each.key: each for each in other.measurements} if other else {}
     # "<" is written so that no text in the data ends the element.
     data = Markup(msgspec.json.encode(report).decode().replace("<", "\\u003c"))
@@ -51,9 +55,12 @@ def render(report: Report, lock: Lock, other: Report | None = None) -> str:
         matrix=_matrix(report, lock, other),
         measured=[(each, there.get(each.key)) for each in report.measurements],
         changed=differences(other.locked, report.locked) if other else report.changed,
+        profiles=_by_source(report.profiles),
+        profiled=_shares(other.profiles if other else []),
         candidates=charts.candidates,
         history=charts.history,
         shown=_PACKAGES,
+        low=_LOW,
         id=_ID,
         data=data,
     )
@@ -90,6 +97,26 @@ def _matrix(report: Report, lock: Lock, other: Report | None) -> list[Line]:
         return []
     planned = {(target.name, release, OWN_PARTS, "e2e") for target in lock.proven() for release in target.tritons}
     return [Line(*key, here.get(key), there.get(key)) for key in sorted(planned | here.keys() | there.keys())]
+
+
+def _by_source(profiles: Sequence[ProfiledKernel]) -> dict[str, list[ProfiledKernel]]:
+    found: dict[str, list[ProfiledKernel]] = {}
+    for each in profiles:
+        found.setdefault(each.key, []).append(each)
+    return found
+
+
+def _shares(profiles: Sequence[ProfiledKernel]) -> dict[tuple[str, str, str], float]:
+    """Return the share of its roof that each kernel reaches, by what is the same in another report."""
+    return {(each.key, each.kernel, str(each.grid)): each.share for each in profiles if each.bound}
+
+
+def _si(value: float) -> str:
+    """Return a number with three digits and a prefix of its unit, which follows."""
+    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {prefix}"
+    return f"{value:.3g} "
 
 
 def _seconds(value: float) -> str:

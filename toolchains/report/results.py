@@ -110,6 +110,42 @@ class Measurement(msgspec.Struct, frozen=True):
         return f"{self.target}, Triton {self.release}: {self.title}"
 
 
+class ProfiledKernel(msgspec.Struct, frozen=True):
+    """What bounds a kernel, with one grid and one set of arguments; see docs/profiling.md.
+
+    Attributes:
+        source: the measurement or the script that launched it.
+        seconds: of the fastest launch, measured; for a modelled one, 0.
+        cycles: of the last launch, modelled; None where kernels are measured.
+        roofs: what the device could do, as measured in the same run: bytes of memory a second, and operations in f32 or
+            f64. For DPUs, the shares of the modelled cycles in which the DMA engine and the pipeline are busy.
+        bound: the nearest roof; "" if the work of the kernel is not known, for the reason in `unknown`.
+        share: of that roof.
+    """
+
+    target: str
+    release: str
+    source: str
+    kernel: str
+    grid: list[int]
+    launches: int
+    seconds: float
+    cycles: float | None
+    bytes: int
+    operations: int
+    functions: int
+    roofs: dict[str, float]
+    bound: str
+    share: float
+    unknown: str
+    ran: dict[str, str]
+    taken: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.target}, Triton {self.release}: {self.source}"
+
+
 class Content(msgspec.Struct, frozen=True):
     """What takes the space in an image: bytes by package."""
 
@@ -154,6 +190,7 @@ class Report(msgspec.Struct, frozen=True):
     measurements: list[Measurement]
     contents: list[Content]
     history: dict[str, list[Point]]
+    profiles: list[ProfiledKernel] = []
 
 
 def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
@@ -180,6 +217,7 @@ def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
         list(_measurements(folder)),
         list(_contents(folder)),
         _history(before.history if before else {}, runs),
+        list(_profiles(folder)),
     )
 
 
@@ -281,6 +319,47 @@ def _measurements(folder: Path) -> Iterator[Measurement]:
                 found["ran"] | each.get("on", {}),
                 _date(file),
             )
+
+
+def _profiles(folder: Path) -> Iterator[ProfiledKernel]:
+    """Read the profiles of measurements, then those of users' scripts."""
+    for file in sorted(folder.glob(f"*{_BENCH}/*/bench.json")):
+        found = _read(file)
+        for profile in found.get("profiles", []):
+            for kernel in profile["kernels"]:
+                yield _profile(file, file.parent, profile["name"], kernel, found["ran"])
+    for file in sorted(folder.glob("*/*/profiles/*.json")):
+        found = _read(file)
+        for kernel in found["kernels"]:
+            yield _profile(file, file.parent.parent, found["script"], kernel, found["ran"])
+
+
+def _profile(file: Path, folder: Path, source: str, kernel: Mapping[str, Any], ran: dict[str, str]) -> ProfiledKernel:
+    modelled = kernel.get("modelled")
+    if modelled:
+        roofs = {name: float(modelled[name]) for name in ("dma", "pipeline")}
+    else:
+        rates = {f"f{bits}": rate for bits, rate in kernel.get("arithmetic_roofs", {}).items()}
+        roofs = ({"memory": kernel["memory_roof"]} if "memory_roof" in kernel else {}) | rates
+    return ProfiledKernel(
+        folder.parent.name.removesuffix(_BENCH),
+        _release(folder.name),
+        source,
+        kernel["kernel"],
+        kernel["grid"],
+        kernel["launches"],
+        0 if modelled else kernel["seconds"],
+        modelled["cycles"] if modelled else None,
+        kernel.get("bytes", 0),
+        kernel.get("operations", 0),
+        kernel.get("functions", 0),
+        roofs,
+        kernel.get("bound", ""),
+        kernel.get("share", 0),
+        _first_line(kernel.get("unknown", "")),
+        ran,
+        _date(file),
+    )
 
 
 def _contents(folder: Path) -> Iterator[Content]:

@@ -127,7 +127,12 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
     verdict = _run(request, ["e2e", "bench", "examples"], command, env, results, peers=peers, files=_FILES)
     taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
     results.mkdir(parents=True, exist_ok=True)
-    document = {"ran": verdict.ran, "measurements": taken}
+    profiles = [
+        {"name": name, "kernels": result["data"]["kernels"]}
+        for (_, name), result in verdict.results.items()
+        if (result.get("data") or {}).get("kernels")
+    ]
+    document = {"ran": verdict.ran, "measurements": taken, "profiles": profiles}
     (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
     if not verdict.proven:
         what = f"the measurements of {target} did not come to an end"

@@ -7,7 +7,8 @@ For each kernel, with each grid and each set of integer arguments, it prints the
 the arrays that it reaches and the operations on floats that it computes, counted from the compiled kernel; the roofs of
 this device, measured afterwards in the same process with as many bytes; and which of the two bounds the kernel. Below
 it has the instructions of each line of the kernel's source in the object that PoCL compiled, and the disassembly of its
-innermost loop. On emulated DPUs it prints modelled cycles, and how busy the DMA engine and the pipeline are.
+innermost loop. On emulated DPUs it prints modelled cycles, how busy the DMA engine and the pipeline are, and what each
+source line takes of both.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import inspect
 import json
 import runpy
 import sys
+import traceback
 from pathlib import Path
 
 from .recording import recording
@@ -36,16 +38,25 @@ def main(words: list[str]) -> int:
     options = parser.parse_args(words)
     sys.argv = [options.script, *options.words]
     sys.path[0] = str(Path(options.script).resolve().parent)
+    if options.json:
+        Path(options.json).unlink(missing_ok=True)
     status: object = 0
     with recording() as recorder:
         try:
             runpy.run_path(options.script, run_name="__main__")
         except SystemExit as end:
             status = end.code
+        except Exception:
+            # What ran before is shown all the same.
+            traceback.print_exc()
+            status = 1
     text, figures = report(recorder)
     print(f"\n{text}")
     if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=2) + "\n")
+        import triton
+
+        found = {"ran": triton.runtime.driver.active.ran().as_dict(), "script": options.script, "kernels": figures}
+        Path(options.json).write_text(json.dumps(found, indent=2) + "\n")
     return status if isinstance(status, int) else int(status is not None)
 
 
