@@ -45,7 +45,9 @@ def test_the_profile_counts_bytes_operations_and_functions(tmp_path: Path) -> No
     command = [sys.executable, "-m", "foundry_core.profile", "--json=figures.json", "script.py", "--more"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
-    found = {each["kernel"]: each for each in json.loads((tmp_path / "figures.json").read_text())}
+    written = json.loads((tmp_path / "figures.json").read_text())
+    found = {each["kernel"]: each for each in written["kernels"]}
+    assert written["script"] == "script.py" and written["ran"]["device"]
     kernel, product = found["kernel"], found["product"]
     # 2500 elements are read and written. Each of 3 x 1024 elements has 7 products and sums, and one exp.
     assert (kernel["launches"], kernel["bytes"], kernel["exact"]) == (2, 2 * 2500 * 4, True)
@@ -57,6 +59,7 @@ def test_the_profile_counts_bytes_operations_and_functions(tmp_path: Path) -> No
         if "modelled" in each:
             assert each["bound"] in ("dma", "pipeline") and each["share"] <= 1
             assert done.stdout.count("(modelled)") >= 3
+            assert ("script.py:10" in done.stdout) == bool(each["modelled"]["lines"])
         else:
             roofs = [each["bytes"] / each["memory_roof"], each["operations"] / each["arithmetic_roofs"]["32"]]
             assert each["share"] == pytest.approx(max(roofs) / each["seconds"])

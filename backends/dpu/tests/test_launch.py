@@ -13,11 +13,13 @@ import pytest
 import triton
 import triton.language as tl
 import triton_dpu_backend
+from foundry_core.profile.recording import recording
 from foundry_core.ran import Kind
 from foundry_core.tensor import Tensor
 from triton.runtime import driver
 from triton_dpu_backend.host.errors import DpuError
 from triton_dpu_backend.launcher import pool
+from triton_dpu_backend.launches import profile
 
 BLOCK = 64
 rng = np.random.default_rng(0)
@@ -121,6 +123,13 @@ def gather_kernel(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     tl.store(out_ptr + offsets, tl.load(x_ptr + tl.load(index_ptr + offsets, mask=mask, other=0), mask=mask), mask=mask)
+
+
+@triton.jit
+def moved_kernel(x_ptr, start_ptr, out_ptr, to_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    value = tl.load(x_ptr + tl.load(start_ptr + tl.program_id(0)) + offsets)
+    tl.store(out_ptr + tl.load(to_ptr + tl.program_id(0)) + offsets, tl.exp(value))
 
 
 @triton.jit
@@ -551,12 +560,46 @@ def test_reports_say_what_ran() -> None:
 def test_a_fault_says_which_dpu_and_why_and_the_next_launch_works() -> None:
     x, index, out = integers(300), np.zeros(256, np.int32), poison(256)
     index[200] = 2**28  # bytes beyond any MRAM
-    with pytest.raises(DpuError, match=r"(?s)the DPU program failed.*DPU 3") as raised:
+    with pytest.raises(DpuError, match=r"(?s)kernel gather_kernel crashed at .*DPU 3") as raised:
         gather_kernel[(4,)](Tensor(x), Tensor(index), Tensor(out), 256, BLOCK=BLOCK, num_dpus=4)
     assert any("gather_kernel" in note for note in raised.value.__notes__)
     index[200] = 7
     gather_kernel[(4,)](Tensor(x), Tensor(index), Tensor(out), 256, BLOCK=BLOCK, num_dpus=4)
     assert np.array_equal(out, x[index])
+
+
+@pytest.mark.parametrize(("bad", "line"), [("start", "value = tl.load"), ("to", "tl.store(out_ptr + tl.load(to_ptr")])
+def test_a_fault_names_the_line_of_the_access_and_not_that_of_its_use(bad: str, line: str) -> None:
+    x, out = np.ones(512, np.float32), np.zeros(512, np.float32)
+    places = {name: np.arange(4, dtype=np.int32) * BLOCK for name in ("start", "to")}
+    places[bad][2] = 2**28
+    with pytest.raises(DpuError) as raised:
+        moved_kernel[(4,)](*map(Tensor, (x, places["start"], out, places["to"])), BLOCK=BLOCK, num_dpus=1)
+    lines = Path(__file__).read_text().splitlines()
+    number = next(at for at, text in enumerate(lines, 1) if text.strip().startswith(line))
+    assert str(raised.value).splitlines()[0] == f"kernel moved_kernel crashed at {__file__}:{number}"
+
+
+def test_a_profile_shows_what_each_line_costs_and_changes_no_figure() -> None:
+    x, out = np.ones(512, np.float32), np.zeros(512, np.float32)
+    places = np.arange(4, dtype=np.int32) * BLOCK
+    with profile() as launches:
+        moved_kernel[(4,)](*map(Tensor, (x, places, out, places)), BLOCK=BLOCK, num_dpus=2)
+        with recording():
+            moved_kernel[(4,)](*map(Tensor, (x, places, out, places)), BLOCK=BLOCK, num_dpus=2)
+    plain, counted = launches
+    figures = ("cycles", "instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers", "dma_cycles")
+    assert [getattr(plain, name) for name in figures] == [getattr(counted, name) for name in figures]
+    assert plain.lines == {}
+    texts = Path(__file__).read_text().splitlines()
+    lines = {texts[int(place.rpartition(":")[2]) - 1].strip()[:9]: cost for place, cost in counted.lines.items()}
+    load, store = lines["value = t"], lines["tl.store("]
+    # exp, a function of the program, is its line's. Each line reads an index in each program, and moves the elements.
+    assert store.instructions > 4 * BLOCK * 100 > load.instructions > 0
+    transfers = (77 + 4 * BLOCK / 2, 61 + 4 * BLOCK / 2)
+    assert 4 * transfers[0] <= load.dma_cycles and 4 * transfers[1] <= store.dma_cycles
+    assert counted.instructions is not None
+    assert 0.99 * counted.instructions < sum(cost.instructions for cost in lines.values()) < counted.instructions
 
 
 def test_dpus_are_kept_for_the_next_launch_and_programs_with_them() -> None:

@@ -34,6 +34,11 @@ MOST_PROGRAMS = 2**31 - 1
 observer: Callable[[Any, Grid, Sequence[Any], Callable[[], None]], None] | None = None
 
 
+def observed() -> bool:
+    """Return whether launches are recorded for a profile."""
+    return observer is not None
+
+
 class GridError(Failure, ValueError):
     """A grid that no launch can have."""
 
@@ -166,8 +171,11 @@ class SynchronousLauncher(Generic[Function]):
         """The kernel's name."""
         return str(self._kernel)
 
-    def modelled(self) -> dict[str, float]:
-        """Return what a model says of the last launch, by name, such as `cycles`; nothing on a real device."""
+    def modelled(self) -> dict[str, Any]:
+        """Return what a model says of the last launch, by name, such as `cycles`; nothing on a real device.
+
+        `lines`, if it is there, has what each source line cost: its place, its instructions and its DMA cycles.
+        """
         return {}
 
     def prepare(self, function: Function) -> None:

@@ -124,33 +124,40 @@ def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
     return annotate(legalize(to_typed_llvm(mlir), metadata["num_tasklets"]), metadata["facts"])
 
 
-def make_program(llir: str, metadata: dict[str, Any]) -> bytes:
+def make_program(llir: str, metadata: dict[str, Any], *, by_line: bool = False) -> bytes:
     """Run the stage dpu: the linked DPU program.
+
+    Args:
+        by_line: whether the program counts modelled cycles by source line, which only the emulator's compiler can add.
 
     Raises:
         ToolError: the SDK's compiler refused it, for instance because the program is too long for IRAM.
     """
-    from .artifact.build import build
+    from .artifact.build import COUNT_LINES, build
 
     name, num_tasklets, stack_size = (metadata[key] for key in ("name", "num_tasklets", "stack_size"))
     with TemporaryDirectory() as work:
-        program = build(llir, name=name, num_tasklets=num_tasklets, stack_size=stack_size, work=Path(work))
+        options = [COUNT_LINES] if by_line else []
+        program = build(
+            llir, name=name, num_tasklets=num_tasklets, stack_size=stack_size, work=Path(work), options=options
+        )
         return program.read_bytes()
 
 
-def make_split(metadata: Any, parts: int) -> tuple[bytes, int]:
-    """Compile a kernel again, with another number of slices of a program.
+def make_again(metadata: Any, parts: int, *, by_line: bool) -> tuple[bytes, int]:
+    """Compile a kernel again, with another number of slices of a program, or so that it counts by source line.
 
     Args:
         metadata: of the compiled kernel.
         parts: the number, at most `most_parts` of the metadata.
+        by_line: as make_program takes it.
 
     Returns:
         The DPU program, and the number of its tasklets.
     """
     made: dict[str, Any] = {"name": metadata.name, "sites": getattr(metadata, "sites", [])}
     mlir = make_mlir(metadata.structured, made, num_tasklets=metadata.most_tasklets, parts=parts)
-    return make_program(make_llir(mlir, made), made), made["num_tasklets"]
+    return make_program(make_llir(mlir, made), made, by_line=by_line), made["num_tasklets"]
 
 
 def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: dict[str, str]) -> None:

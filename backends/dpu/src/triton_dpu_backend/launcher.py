@@ -18,16 +18,16 @@ from typing import Any
 
 from foundry_core import scalars
 from foundry_core.footprint import Footprints
-from foundry_core.launches import Grid, SynchronousLauncher
+from foundry_core.launches import Grid, SynchronousLauncher, observed
 from foundry_core.log import LINES_VARIABLE, Words
 from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT, FULL_PIPELINE
 
 from . import launches, slices
 from .counts import MOST_DPUS
 from .counts import count as count_of
-from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats
+from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats, is_emulator
 from .host.errors import DpuError
-from .launches import LaunchCost
+from .launches import LaunchCost, LineCost
 from .merging import Merge
 from .plan import Array, Inseparable, MemoryExceeded, Placement, Plan, Round, plan
 from .transfer import receive, receive_logs, send, send_header
@@ -76,7 +76,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         self._tasklets = int(metadata.num_tasklets)
         self._parts = int(metadata.parts)
         self._most_parts = int(metadata.most_parts)
-        self._split = functools.cache(functools.partial(_compiled, metadata))
+        self._built = functools.cache(functools.partial(_compiled, metadata))
         self._asked: int | None = metadata.num_dpus
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
@@ -108,6 +108,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
         count, reason, is_asked = self._dpus(programs)
         with _turn:
             function, tasklets, parts = self._sliced(function, -(-programs // count), values)
+            if observed() and is_emulator():
+                function = Program(self._built(parts, by_line=True)[0], function.kernel)
             try:
                 dpus, heap, room, planned = self._ready(grid, values, count, function)
             except Inseparable as error:
@@ -124,7 +126,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
             shares = [
                 [slices.tasklets(number * parts, tasklets) for _, number in one.programs] for one in planned.rounds
             ]
-            done, logs = self._run(dpus, planned, grid, values, heap, function, room, shares)
+            lines: dict[str, LineCost] = {}
+            done, logs = self._run(dpus, planned, grid, values, heap, function, room, shares, lines)
         cost = LaunchCost(
             kernel=function.kernel,
             programs=programs,
@@ -135,6 +138,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
             sent_bytes=sum(sent for sent, _, _ in done),
             received_bytes=sum(received for _, received, _ in done),
             seconds=time.perf_counter() - began,
+            lines=lines,
             **_cost([stats for _, _, stats in done]),
         )
         launches.note(cost)
@@ -153,7 +157,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
             parts = slices.parts(programs, self._tasklets, self._parts, self._most_parts)
         if parts == self._parts:
             return function, self._tasklets, parts
-        path, tasklets = self._split(parts)
+        path, tasklets = self._built(parts)
         return Program(path, function.kernel), tasklets, parts
 
     def _overlap(self, values: Sequence[Any]) -> bool:
@@ -161,7 +165,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         arrays = sorted((self._array(i, values[i]) for i in self._pointers), key=lambda array: array.low)
         return any(one.high > other.low for one, other in pairwise(arrays))
 
-    def modelled(self) -> dict[str, float]:
+    def modelled(self) -> dict[str, Any]:
         cost = launches.last()
         if cost is None or not cost.cycles or cost.instructions is None or cost.dma_cycles is None:
             return {}
@@ -170,6 +174,12 @@ class DpuLauncher(SynchronousLauncher[Program]):
             # The share of the cycles in which the DMA engine is busy, and in which an instruction is issued.
             "dma": cost.dma_cycles / cost.cycles,
             "pipeline": cost.instructions / (cost.dpus * cost.cycles),
+            "dpus": cost.dpus,
+            "instructions": cost.instructions,
+            "lines": [
+                {"place": place, "instructions": line.instructions, "dma_cycles": line.dma_cycles}
+                for place, line in cost.lines.items()
+            ],
         }
 
     def _ready(self, grid: Grid, values: Sequence[Any], count: int, function: Program) -> tuple[Dpus, int, int, Plan]:
@@ -277,12 +287,14 @@ class DpuLauncher(SynchronousLauncher[Program]):
         program: Program,
         room: int,
         tasklets: Sequence[Sequence[int]],
+        lines: dict[str, LineCost],
     ) -> tuple[list[tuple[int, int, Stats | None]], list[Words]]:
         """Run all rounds. Return for each the bytes sent and received, and what it cost; and all logs.
 
         Args:
             room: bytes of MRAM for arrays, after which the log is.
             tasklets: for each round and DPU, the number of tasklets that run programs.
+            lines: gets what each source line cost, if the program counts that.
         """
         done, logs = [], list[Words]()
         try:
@@ -293,7 +305,9 @@ class DpuLauncher(SynchronousLauncher[Program]):
                 sent = send(dpus, one)
                 if self.log is not None:
                     send_header(dpus, self.log, room)
-                dpus.launch()
+                dpus.launch(program.kernel)
+                for place, cost in dpus.lines().items():
+                    lines[place] = lines.get(place, LineCost(0, 0)).add(cost)
                 if self.log is not None:
                     logs += receive_logs(dpus, self.log, room)
                 done.append((sent, receive(dpus, one), dpus.stats()))
@@ -338,17 +352,24 @@ class DpuLauncher(SynchronousLauncher[Program]):
             say(f"  {name}: {placed.placement}, {placed.why}; up to {size} bytes a DPU, {' and '.join(ways)}{shared}")
 
 
-def _compiled(metadata: Any, parts: int) -> tuple[Path, int]:
-    """Return the file of a DPU program with another number of slices, and its tasklets; Triton's cache keeps it."""
+def _compiled(metadata: Any, parts: int, *, by_line: bool = False) -> tuple[Path, int]:
+    """Return the file of another DPU program of a kernel, and its tasklets; Triton's cache keeps it.
+
+    Args:
+        parts: its slices.
+        by_line: whether it counts modelled cycles by source line.
+    """
     from triton.runtime.cache import get_cache_manager
 
-    key = hashlib.sha256(f"{metadata.hash} in {parts} slices".encode()).hexdigest()
+    key = hashlib.sha256(
+        f"{metadata.hash} in {parts} slices{', counted by line' if by_line else ''}".encode()
+    ).hexdigest()
     cache = get_cache_manager(key)
     path, note = cache.get_file(f"{metadata.name}.dpu"), cache.get_file("tasklets")
     if path is None or note is None:
-        from .compiler import make_split
+        from .compiler import make_again
 
-        program, tasklets = make_split(metadata, parts)
+        program, tasklets = make_again(metadata, parts, by_line=by_line)
         path = cache.put(program, f"{metadata.name}.dpu")
         note = cache.put(str(tasklets), "tasklets", binary=False)
     return Path(path), int(Path(note).read_text())

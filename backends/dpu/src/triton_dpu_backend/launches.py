@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from foundry_core.launches import LaunchLog
+
+
+class LineCost(NamedTuple):
+    """What a source line cost in a launch in the emulator's model: instructions issued, and cycles of DMA."""
+
+    instructions: int
+    dma_cycles: int
+
+    def add(self, other: LineCost) -> LineCost:
+        return LineCost(self.instructions + other.instructions, self.dma_cycles + other.dma_cycles)
 
 
 @dataclass(frozen=True)
@@ -26,6 +38,7 @@ class LaunchCost:
         dma_read_bytes, dma_write_bytes: between MRAM and WRAM, of all DPUs.
         dma_transfers: number of transfers of all DPUs.
         dma_cycles: cycles in which the DMA engine was busy, of the DPU with the most, summed over rounds.
+        lines: what each source line cost, of all DPUs and rounds; only under foundry_core.profile, on the emulator.
     """
 
     kernel: str
@@ -43,6 +56,7 @@ class LaunchCost:
     dma_write_bytes: int | None
     dma_transfers: int | None
     dma_cycles: int | None
+    lines: Mapping[str, LineCost] = field(default_factory=dict)
 
     def __str__(self) -> str:
         place = f"{self.kernel}: {self.programs} programs on {self.dpus} DPUs x {self.tasklets} tasklets"

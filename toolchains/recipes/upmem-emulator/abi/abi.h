@@ -61,12 +61,18 @@
  *                     EPOCH in which it has last read or written the byte; SHADOW_WRITES further on, in which it has
  *                     last written it. An access for which all of them are the EPOCH of now is not new; for any other
  *                     the code calls __foundry_access before it.
+ *   LINE    uint32_t  address of the counters of the source line (see LINES) of the next transfer or MRAM access, set
+ *                     before its service is called; 0: not counted.
+ *   CALLER  uint32_t  the same, of the last call that a function with lines has made: what a function without lines
+ *                     does counts there. The emulator keeps it for each tasklet.
  */
 #define FOUNDRY_DPU_BUDGET 0x50001000
 #define FOUNDRY_DPU_TASKLET 0x50001008
 #define FOUNDRY_DPU_SITE 0x5000100c
 #define FOUNDRY_DPU_EPOCH 0x50001010
 #define FOUNDRY_DPU_SHADOW 0x50001018
+#define FOUNDRY_DPU_LINE 0x5000101c
+#define FOUNDRY_DPU_CALLER 0x50001020
 
 /* Shadows: one stride a tasklet. WRAM and the stacks do not collide under the mask. */
 #define FOUNDRY_DPU_SHADOW_BASE 0x70000000
@@ -77,6 +83,14 @@
 /* Sites: zero-terminated texts "FILE:LINE", which the host takes from the program for the reports of races. A site is
  * the address of one. */
 #define FOUNDRY_DPU_SITE_BASE 0x68000000
+
+/* Source lines, in programs that count by line (-foundry-count-lines): a record for each, the zero-terminated text
+ * "PATH:LINE", or the name of a function without lines that no line calls, padded with zeros to a multiple of 16 bytes. A record at
+ * LINES_BASE + x has two counters of 64 bits at COUNTERS_BASE + x: modelled instructions, which the code adds up, and
+ * modelled cycles of the DMA engine. The memory of counters exists in such programs only. */
+#define FOUNDRY_DPU_LINES_BASE 0x69000000
+#define FOUNDRY_DPU_COUNTERS_BASE 0x6a000000
+#define FOUNDRY_DPU_LINE_ALIGNMENT 16
 
 /* The kind of an access: its size in bytes in the low 16 bits, and these flags: */
 #define FOUNDRY_DPU_ACCESS_READ 0x10000
@@ -190,6 +204,8 @@
 #define FOUNDRY_DPU_SECTION_HOST ".dpu_host"
 /* The texts of sites. Not loaded. */
 #define FOUNDRY_DPU_SECTION_SITES ".foundry.sites"
+/* The records of source lines. Not loaded. */
+#define FOUNDRY_DPU_SECTION_LINES ".foundry.lines"
 
 /* ---- Poison ---------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 // What only an emulator can tell: modelled figures and faults.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include <dpu_emulator.h>
 
@@ -63,6 +64,23 @@ int dpu_emulator_fault_of(struct dpu_set_t set, struct dpu_emulator_fault *out) 
     out->address = fault.address;
     out->size = fault.size;
     std::snprintf(out->message, sizeof(out->message), "%s", fault.message);
+    return 0;
+}
+
+int dpu_emulator_next_line(struct dpu_set_t set, uint32_t *position, struct dpu_emulator_line *out) {
+    Selection selection(set);
+    if (!position || !out || !selection || !selection.one_dpu() || !idle(selection)) return -1;
+    const dpu_t &dpu = *selection.dpus().front();
+    if (!dpu.program) return -1;
+    const std::string &lines = dpu.program->lines;
+    // Records are aligned; a shorter one leaves zeros.
+    while (*position < lines.size() && lines[*position] == 0) *position += FOUNDRY_DPU_LINE_ALIGNMENT;
+    if (*position >= lines.size()) return -1;
+    std::uint64_t counters[2];
+    std::memcpy(counters, dpu.slot + shared::COUNTERS_OFFSET + *position, sizeof(counters));
+    *out = {lines.c_str() + *position, counters[0], counters[1]};
+    std::size_t bytes = std::strlen(out->place) + 1;
+    *position += static_cast<std::uint32_t>((bytes + FOUNDRY_DPU_LINE_ALIGNMENT - 1) & -FOUNDRY_DPU_LINE_ALIGNMENT);
     return 0;
 }
 }

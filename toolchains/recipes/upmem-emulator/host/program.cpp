@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 #include "../shared/poison.h"
 #include "report.h"
@@ -65,14 +66,20 @@ class Reader {
             std::size_t length = std::strlen(FOUNDRY_DPU_SECTION_HOST) + 1;
             const auto *name = at<char>(std::size_t{section_names.sh_offset} + sections[i].sh_name, length);
             if (name && std::memcmp(name, FOUNDRY_DPU_SECTION_HOST, length) == 0) host_section_ = i;
-            length = std::strlen(FOUNDRY_DPU_SECTION_SITES) + 1;
-            name = at<char>(std::size_t{section_names.sh_offset} + sections[i].sh_name, length);
-            if (name && std::memcmp(name, FOUNDRY_DPU_SECTION_SITES, length) == 0) {
+            for (auto [section, contents] : {std::pair{FOUNDRY_DPU_SECTION_SITES, &sites_},
+                                             std::pair{FOUNDRY_DPU_SECTION_LINES, &program.lines}}) {
+                length = std::strlen(section) + 1;
+                name = at<char>(std::size_t{section_names.sh_offset} + sections[i].sh_name, length);
+                if (!name || std::memcmp(name, section, length) != 0) continue;
                 const auto *text = at<char>(sections[i].sh_offset, sections[i].sh_size);
-                if (!text) return invalid("its section %s lies outside of the file", FOUNDRY_DPU_SECTION_SITES);
-                sites_.assign(text, sections[i].sh_size);
+                if (!text) return invalid("its section %s lies outside of the file", section);
+                contents->assign(text, sections[i].sh_size);
             }
         }
+        if (program.lines.size() > shared::COUNTERS_BYTES)
+            return invalid("it counts by more source lines than there are counters for: %zu bytes of %zu",
+                           program.lines.size(), shared::COUNTERS_BYTES);
+        program.layout.line_bytes = static_cast<std::uint32_t>(program.lines.size());
         for (unsigned i = 0; i < header_->e_shnum; i++) {
             if (sections[i].sh_type != SHT_SYMTAB || sections[i].sh_link >= header_->e_shnum) continue;
             std::size_t count = sections[i].sh_size / sizeof(Elf32_Sym);

@@ -21,6 +21,7 @@ struct dpu_program_t {
     };
     std::vector<Block> mram; // what is loaded into MRAM
     std::map<std::string, dpu_symbol_t> symbols;
+    std::string lines; // the records of source lines, see abi.h
     int code = -1; // a file in memory with the text and the notes behind it, for every DPU that runs it
 
     dpu_program_t() = default;

@@ -24,7 +24,7 @@ std::uint8_t *map(int file, std::size_t offset, std::size_t bytes) {
 }
 
 void report(shared::Control &control, Log &log, std::uint32_t rank, std::uint32_t dpu, const Broken &broken,
-            std::uint32_t code) {
+            std::uint32_t code, const std::string &around) {
     shared::Fault &fault = control.fault;
     fault.rule = broken.rule;
     fault.tasklet = broken.tasklet;
@@ -32,7 +32,7 @@ void report(shared::Control &control, Log &log, std::uint32_t rank, std::uint32_
     fault.size = broken.size;
     fault.code_address = code;
     std::string who = broken.tasklet == shared::NO_TASKLET ? "" : format("tasklet %u: ", broken.tasklet);
-    std::string where = code == 0 ? "" : format(" (code 0x%08x)", code);
+    std::string where = code == 0 ? "" : format(" (code 0x%08x%s)", code, around.c_str());
     std::string text = format("dpu %u of rank %u: %s%s: %s%s", dpu, rank, who.c_str(), rule_name(broken.rule),
                               broken.text.c_str(), where.c_str());
     std::snprintf(fault.message, sizeof(fault.message), "%s", text.c_str());
@@ -68,8 +68,18 @@ void serve(int rank, std::uint32_t rank_number, std::uint32_t dpu, std::uint32_t
         } catch (const Broken &broken) {
             bool by_signal = signal_code_address() != 0;
             std::uint32_t at = by_signal ? signal_code_address() : 0;
-            if (!by_signal && broken.tasklet != shared::NO_TASKLET) at = scheduler.code_address(broken.tasklet);
-            report(control, log, rank_number, dpu, broken, at);
+            std::string where;
+            if (broken.tasklet != shared::NO_TASKLET) {
+                // The call of the service, not where it returns to: that may be of another line.
+                if (!by_signal && (at = scheduler.code_address(broken.tasklet)) != 0) at--;
+                // A function of a library may have no line. What has called it may have one.
+                for (std::uint32_t call : scheduler.calls(broken.tasklet))
+                    if (call != at) where += format(", 0x%08x", call);
+                if (!where.empty()) where.replace(0, 1, ", called at");
+                if (std::uint32_t site = by_signal ? 0 : scheduler.site_of(broken.tasklet))
+                    where = ", " + memory.site(site);
+            }
+            report(control, log, rank_number, dpu, broken, at, where);
         }
         watch(false);
         bool fault = control.in_fault != 0;

@@ -57,6 +57,10 @@ Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const
     mprotect(entries, PAGE, PROT_READ | PROT_EXEC);
     map_at(FOUNDRY_DPU_BUDGET, PAGE, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
 
+    if (program.line_bytes != 0)
+        map_at(FOUNDRY_DPU_COUNTERS_BASE, program.line_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rank,
+               offset + shared::COUNTERS_OFFSET);
+
     // Compiled code always reads the shadows, even if nothing writes them.
     map_at(FOUNDRY_DPU_SHADOW_BASE, std::size_t{program.nr_tasklets} * FOUNDRY_DPU_SHADOW_STRIDE,
            PROT_READ | PROT_WRITE, ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -69,6 +73,17 @@ Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const
         std::uint8_t *stack = map_at(stack_bottom(tasklet), bytes, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
         shared::fill_poison(stack, whole_pages(bytes));
     }
+}
+
+void Memory::clear_counters() const {
+    if (program_.line_bytes != 0) std::memset(at<void>(FOUNDRY_DPU_COUNTERS_BASE), 0, program_.line_bytes);
+}
+
+void Memory::count(std::uint32_t line, std::uint64_t instructions, std::uint64_t dma_cycles) const {
+    // A program that writes here by mistake must not make the emulator write elsewhere.
+    if (line - FOUNDRY_DPU_COUNTERS_BASE >= program_.line_bytes || line % FOUNDRY_DPU_LINE_ALIGNMENT != 0) return;
+    at<std::uint64_t>(line)[0] += instructions;
+    at<std::uint64_t>(line)[1] += dma_cycles;
 }
 
 std::uint32_t Memory::stack_bottom(std::uint32_t tasklet) const {

@@ -45,6 +45,10 @@ class Memory {
     // if the program has written there. Called when a launch ends.
     void check_margins() const;
 
+    // The counters by source line, in a program that has them: all 0 at the start of a launch; adds to those at an address.
+    void clear_counters() const;
+    void count(std::uint32_t line, std::uint64_t instructions, std::uint64_t dma_cycles) const;
+
     bool checks_races() const { return program_.ignore_races == 0; }
     // The text of a site, see abi.h; and what a program calls the place of an address.
     std::string site(std::uint32_t site) const;

@@ -13,6 +13,8 @@ constexpr std::int64_t BUDGET = 2000;
 
 std::int64_t &budget() { return *Memory::at<std::int64_t>(FOUNDRY_DPU_BUDGET); }
 std::uint32_t &site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_SITE); }
+std::uint32_t &line() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_LINE); }
+std::uint32_t &caller() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_CALLER); }
 std::uint32_t &running() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET); }
 
 std::int64_t cost(std::uint32_t op) {
@@ -53,6 +55,7 @@ void Scheduler::launch() {
     turns_ = 0;
     performance_kind_ = FOUNDRY_DPU_PERF_NOTHING;
     control_.statistics = {};
+    memory_.clear_counters();
     synchronization_.begin();
     races_.forget();
     in_pipeline_ = nr_tasklets_;
@@ -98,6 +101,20 @@ std::uint32_t Scheduler::code_address(std::uint32_t tasklet) const {
     return address - FOUNDRY_DPU_CODE_BASE < program_.code_bytes ? address : 0; // a tail call returns into the emulator
 }
 
+std::vector<std::uint32_t> Scheduler::calls(std::uint32_t tasklet) const {
+    constexpr std::uint8_t CALL = 0xe8; // with 4 bytes of distance behind
+    std::vector<std::uint32_t> found;
+    std::uint64_t bottom = std::max<std::uint64_t>(tasklets_[tasklet].context.rsp, memory_.stack_bottom(tasklet));
+    for (std::uint64_t at = bottom & ~7ull; at + 8 <= memory_.stack_top(tasklet) && found.size() < 8; at += 8) {
+        std::uint64_t next = *Memory::at<std::uint64_t>(static_cast<std::uint32_t>(at));
+        std::uint64_t call = next - 5;
+        if (call - FOUNDRY_DPU_CODE_BASE < program_.code_bytes && next - FOUNDRY_DPU_CODE_BASE < program_.code_bytes &&
+            *Memory::at<std::uint8_t>(static_cast<std::uint32_t>(call)) == CALL)
+            found.push_back(static_cast<std::uint32_t>(call));
+    }
+    return found;
+}
+
 // A tasklet's first event, at time 0: its stack is as if the entry point were to be returned to.
 void Scheduler::start(std::uint32_t tasklet) {
     Tasklet &one = tasklets_[tasklet];
@@ -117,12 +134,16 @@ void Scheduler::run(std::uint32_t tasklet) {
     Tasklet &one = tasklets_[tasklet];
     budget() = BUDGET;
     running() = tasklet;
-    site() = 0;
+    site() = line() = 0;
+    caller() = one.caller;
     races_.enter(tasklet);
     switches = switches + 1;
     foundry_resume(&one.context);
     one.site = site();
-    std::int64_t spent = BUDGET - budget() + cost(one.context.op & 0xff);
+    one.line = line();
+    one.caller = caller();
+    std::int64_t service = cost(one.context.op & 0xff), spent = BUDGET - budget() + service;
+    memory_.count(one.line, static_cast<std::uint64_t>(service), 0);
     // The program must not write here: it would silently change the number of cycles.
     if (bool number = running() != tasklet; number || spent < 0 || spent > INT64_C(1) << 40) {
         std::uint32_t address = number ? FOUNDRY_DPU_TASKLET : FOUNDRY_DPU_BUDGET;
@@ -293,6 +314,7 @@ void Scheduler::transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram
     shared::Statistics &statistics = control_.statistics;
     statistics.dma_transfers++;
     statistics.dma_cycles += cycles;
+    memory_.count(tasklets_[tasklet].line, 0, cycles);
     (is_read ? statistics.dma_read_bytes : statistics.dma_write_bytes) += bytes;
     engine_free_ = std::max(engine_free_, pipeline_.now()) + (cycles << Pipeline::FRACTION);
     transfers_.push_back({tasklet, is_read, scalar, mram, wram, bytes, engine_free_});

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "clocks.h"
 #include "log.h"
@@ -29,6 +30,10 @@ class Scheduler {
 
     // The address in the program's code where a tasklet last was, or 0; for the report of a fault.
     std::uint32_t code_address(std::uint32_t tasklet) const;
+    // The addresses of the calls that have led there, the innermost first, as far as the stack tells.
+    std::vector<std::uint32_t> calls(std::uint32_t tasklet) const;
+    // The site of the service that a tasklet has asked for, or 0.
+    std::uint32_t site_of(std::uint32_t tasklet) const { return tasklets_[tasklet].site; }
 
   private:
     enum class State {
@@ -43,6 +48,8 @@ class Scheduler {
         State state = State::idle;
         Pipeline::Progress target = 0;
         std::uint32_t site = 0; // of the service that it has asked for
+        std::uint32_t line = 0; // the address of that place's counters
+        std::uint32_t caller = 0; // see abi.h
         std::uint64_t turn = 0; // among equal targets, who came first
     };
     struct Transfer {

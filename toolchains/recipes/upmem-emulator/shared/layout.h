@@ -1,6 +1,6 @@
 // The memory that the host library and the DPU processes of a rank share: one sparse file in memory a rank.
 //
-// A header, then one slot a DPU: its control block, its log, its WRAM, its MRAM. The host never touches WRAM and MRAM
+// A header, then one slot a DPU: its control block, its WRAM, its counters by source line, its log, its MRAM. The host never touches WRAM and MRAM
 // while the DPU runs, and the DPU process never while it does not.
 #pragma once
 
@@ -22,9 +22,12 @@ inline constexpr std::size_t LOG_BYTES = 0x100000; // as large as the SDK's defa
 // Offsets in a slot.
 inline constexpr std::size_t CONTROL_OFFSET = 0;
 inline constexpr std::size_t WRAM_OFFSET = 0x10000;
+inline constexpr std::size_t COUNTERS_OFFSET = 0x20000;
 inline constexpr std::size_t LOG_OFFSET = 0x100000;
 inline constexpr std::size_t MRAM_OFFSET = 0x200000;
 inline constexpr std::size_t SLOT_BYTES = MRAM_OFFSET + FOUNDRY_DPU_MRAM_SIZE;
+
+inline constexpr std::size_t COUNTERS_BYTES = LOG_OFFSET - COUNTERS_OFFSET;
 
 inline constexpr std::size_t slot_offset(std::uint32_t dpu) { return 0x200000 + dpu * SLOT_BYTES; }
 inline constexpr std::size_t rank_bytes(std::uint32_t nr_dpus) { return slot_offset(nr_dpus); }
@@ -95,6 +98,7 @@ struct Program {
     // After the code, in its file (see notes_offset): the program's sites (abi.h), then its symbols, each an address and
     // a size (32 bits) and a zero-terminated name.
     std::uint32_t site_bytes, symbol_bytes;
+    std::uint32_t line_bytes;   // of the counters by source line; 0: the program does not count by line
     std::uint32_t truncate_dma; // not 0: a DMA transfer drops the low 3 bits of addresses, as hardware does
 };
 

@@ -29,7 +29,7 @@ class Launched:
     values: list[Any]
     sizes: dict[int, int]
     seconds: list[float] = field(default_factory=list)
-    modelled: dict[str, float] = field(default_factory=dict)
+    modelled: dict[str, Any] = field(default_factory=dict)
 
 
 class Recorder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 import subprocess
 from pathlib import Path
@@ -105,7 +106,7 @@ def show(figures: dict[str, Any]) -> str:
             f"  the DMA engine is busy in {modelled['dma']:.0%} of the cycles, the pipeline in "
             f"{modelled['pipeline']:.0%} (modelled): bound by {figures['bound']}",
         ]
-        return "\n".join(rows)
+        return "\n".join([*rows, *_show_lines(modelled, figures["bound"])])
     roofs = "".join(f"; multiply-adds in f{bits} {_si(rate)}op/s" for bits, rate in figures["arithmetic_roofs"].items())
     rows = [
         f"{head}, the fastest {_si(seconds)}s",
@@ -120,6 +121,30 @@ def show(figures: dict[str, Any]) -> str:
     others += "addresses, masks, loads that wait, or by the cost of a launch"
     rows.append(f"  the nearest roof is {figures['bound']}, of which it reaches {share:.0%}: bound by {others}")
     return "\n".join(rows)
+
+
+def _show_lines(modelled: dict[str, Any], bound: str) -> list[str]:
+    """Return rows with what each source line takes of the modelled cycles, the most of what bounds the kernel first."""
+    lines = modelled.get("lines") or []
+    if not lines:
+        return []
+    # The engine's cycles are those of lines; instructions are also those of barriers and of the program's start.
+    transfers = sum(line["dma_cycles"] for line in lines) or 1
+    issued = modelled["instructions"]
+    first, second = ("dma_cycles", "instructions") if bound == "dma" else ("instructions", "dma_cycles")
+    lines = sorted(lines, key=lambda line: (-line[first], -line[second]))
+    rows = ["  modelled cycles by source line, of all DPUs:"]
+    for line in [each for each in lines if each[first] or each[second]][:_LINES]:
+        path, _, number = line["place"].rpartition(":")
+        place = f"{Path(path).name}:{number}" if path else line["place"]
+        source = linecache.getline(path, int(number)).strip() if path else "a function of ours"
+        rows.append(
+            f"    {place:<16} pipeline {_si(line['instructions'])}cycles, {line['instructions'] / issued:.0%}; "
+            f"DMA {_si(line['dma_cycles'])}cycles, {line['dma_cycles'] / transfers:.0%} | {source}"
+        )
+    others = issued - sum(line["instructions"] for line in lines)
+    rows.append(f"    {'no line':<16} pipeline {_si(others)}cycles, {others / issued:.0%}: start, end, waiting")
+    return rows
 
 
 def _si(number: float) -> str:

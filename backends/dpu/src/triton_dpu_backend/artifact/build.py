@@ -25,9 +25,13 @@ _COMPILER = "dpu-upmem-dpurte-clang"
 _OBJCOPY = "llvm-objcopy"
 # Of a v1A DPU; v1B has 16.
 MOST_TASKLETS = 24
+# Of the emulator's compiler only: the kernel counts modelled cycles by source line.
+COUNT_LINES = "-foundry-count-lines"
 
 
-def build(kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work: Path) -> Path:
+def build(
+    kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work: Path, options: Sequence[str] = ()
+) -> Path:
     """Build a DPU program from a kernel.
 
     Args:
@@ -36,6 +40,7 @@ def build(kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work
         num_tasklets: number of tasklets that run it, 1 to 24; at most the number that it was legalised for.
         stack_size: of each tasklet, bytes.
         work: an existing folder. Sources, objects and the program stay there.
+        options: of the compiler, for the kernel.
 
     Returns:
         The program, an ELF file for dpu_load.
@@ -51,16 +56,16 @@ def build(kernel_ll: str, *, name: str, num_tasklets: int, stack_size: int, work
     (work / "wrapper.ll").write_text(wrapper(kernel))
     (work / "triton_args.h").write_text(arguments.dpu_header(kernel))
     (work / "triton_args.c").write_text(arguments.dpu_source(kernel, tasklets(kernel_ll)))
-    return link(work, num_tasklets=num_tasklets, stack_size=stack_size)
+    return link(work, num_tasklets=num_tasklets, stack_size=stack_size, options=options)
 
 
-def link(work: Path, *, num_tasklets: int, stack_size: int) -> Path:
+def link(work: Path, *, num_tasklets: int, stack_size: int, options: Sequence[str] = ()) -> Path:
     """Build a DPU program from a folder with kernel.ll, wrapper.ll, triton_args.h and triton_args.c; see build()."""
     compiler = tool(_COMPILER)
     defines = (f"-DNR_TASKLETS={num_tasklets}", f"-DSTACK_SIZE_DEFAULT={stack_size}")
     objects = []
     for compiled, sources, language in (
-        (_compiled, ("kernel.ll",), ("-x", "ir")),
+        (_compiled, ("kernel.ll",), (*options, "-x", "ir")),
         (_compiled_once, ("wrapper.ll",), ("-x", "ir")),
         (_compiled_once, ("triton_args.c", "triton_args.h"), defines),
     ):

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ..launches import LineCost
 from .errors import DpuError
-from .sdk import shim
+from .faults import fault
+from .sdk import TAKE_LINE, shim
 
 MRAM_BYTES = 64 << 20
 # The address of this symbol is the start of the MRAM that a program leaves free (DPU_MRAM_HEAP_POINTER_NAME).
@@ -120,13 +122,18 @@ class Dpus:
             what="a transfer failed",
         )
 
-    def launch(self) -> None:
+    def launch(self, kernel: str) -> None:
         """Run the loaded program on all DPUs until it ends.
 
+        Args:
+            kernel: its name, for the error.
+
         Raises:
-            DpuError: a DPU is in fault; the message has its log.
+            DpuError: a DPU is in fault; the message has its source line, if the emulator names an instruction, and log.
         """
-        self._call("triton_dpu_launch", self._set, what="the DPU program failed")
+        said = shim().triton_dpu_launch(self._set)
+        if said is not None:
+            raise fault(kernel, said.decode(errors="replace"), self._program)
 
     def stats(self) -> Stats | None:
         """Return what the last launch cost; None if the DPUs have no cost model."""
@@ -136,6 +143,19 @@ class Dpus:
             "triton_dpu_stats", self._set, numbers.ctypes.data, ctypes.byref(known), what="no statistics of a launch"
         )
         return Stats(*numbers.T) if known.value else None
+
+    def lines(self) -> dict[str, LineCost]:
+        """Return what each source line cost in the last launch, on all DPUs; nothing of lines that cost nothing."""
+        found: dict[str, LineCost] = {}
+
+        def take(place: bytes, instructions: int, dma_cycles: int) -> None:
+            if not instructions and not dma_cycles:
+                return
+            key = place.decode(errors="replace")
+            found[key] = found.get(key, LineCost(0, 0)).add(LineCost(instructions, dma_cycles))
+
+        self._call("triton_dpu_lines", self._set, TAKE_LINE(take), what="no counts by line")
+        return found
 
 
 def is_emulator() -> bool:

@@ -1,5 +1,5 @@
 /* What the driver needs of dpu.h, with plain C types, for ctypes. Built against any SDK: nothing here is special to the
- * emulator but two weak functions of its own, which are null with an SDK that has no model to ask.
+ * emulator but three weak functions of its own, which are null with an SDK that has no model to ask.
  *
  * Unless it says otherwise, a function returns NULL, or what failed, in words: a string that the next call on the same thread overwrites.
  */
@@ -26,9 +26,14 @@ struct fault {
     uint32_t tasklet, address, size;
     char message[1024];
 };
+struct line {
+    const char *place;
+    uint64_t instructions, dma_cycles;
+};
 
 extern int dpu_emulator_stats(struct dpu_set_t set, struct stats *result) __attribute__((weak));
 extern int dpu_emulator_fault_of(struct dpu_set_t set, struct fault *result) __attribute__((weak));
+extern int dpu_emulator_next_line(struct dpu_set_t set, uint32_t *position, struct line *result) __attribute__((weak));
 
 static _Thread_local char message[16384];
 
@@ -101,6 +106,13 @@ static void append(uint32_t dpu, const char *text) {
     snprintf(message + used, sizeof message - used, "\nDPU %u: %s", dpu, text);
 }
 
+/* Whether the log, below its first line, which names the DPU, has this line only. The emulator's has the fault's. */
+static bool says_only(const char *log, const char *line) {
+    const char *rest = strchr(log, '\n');
+    const size_t length = strlen(line);
+    return rest != NULL && strncmp(rest + 1, line, length) == 0 && strcmp(rest + 1 + length, "\n") == 0;
+}
+
 /* Which DPUs are in fault, and what they have printed. */
 static void append_reasons(struct dpus *dpus) {
     struct dpu_set_t dpu;
@@ -117,7 +129,7 @@ static void append_reasons(struct dpus *dpus) {
         if (stream == NULL) return;
         const dpu_error_t error = dpu_log_read(dpu, stream);
         fclose(stream);
-        if (error == DPU_OK && length > 0) append(i, text);
+        if (error == DPU_OK && length > 0 && !(explained && says_only(text, found.message))) append(i, text);
         free(text);
     }
 }
@@ -142,6 +154,18 @@ const char *triton_dpu_stats(struct dpus *dpus, struct stats *result, int *known
     uint32_t i;
     DPU_FOREACH (dpus->set, dpu, i) {
         if (dpu_emulator_stats(dpu, &result[i]) != 0) return failed("DPU %u has run nothing", i);
+    }
+    return NULL;
+}
+
+/* Calls `take` for each source line of each DPU with its instructions and DMA cycles of the last launch. */
+const char *triton_dpu_lines(struct dpus *dpus, void (*take)(const char *place, uint64_t instructions, uint64_t cycles)) {
+    if (dpu_emulator_next_line == NULL) return NULL;
+    struct dpu_set_t dpu;
+    DPU_FOREACH (dpus->set, dpu) {
+        struct line found;
+        for (uint32_t position = 0; dpu_emulator_next_line(dpu, &position, &found) == 0;)
+            take(found.place, found.instructions, found.dma_cycles);
     }
     return NULL;
 }

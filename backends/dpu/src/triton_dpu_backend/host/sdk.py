@@ -100,6 +100,8 @@ def shim() -> ctypes.CDLL:
     return library
 
 
+# What triton_dpu_lines calls for each line: its place, its instructions, its DMA cycles.
+TAKE_LINE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
 _POINTER = ctypes.c_void_p
 _UINT32_OUT = ctypes.POINTER(ctypes.c_uint32)
 _FUNCTIONS: dict[str, list[object]] = {
@@ -117,6 +119,7 @@ _FUNCTIONS: dict[str, list[object]] = {
     ],
     "triton_dpu_launch": [_POINTER],
     "triton_dpu_stats": [_POINTER, _POINTER, ctypes.POINTER(ctypes.c_int)],
+    "triton_dpu_lines": [_POINTER, TAKE_LINE],
 }
 
 

@@ -8,6 +8,7 @@
 #include "services.h"
 #include "target.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -23,7 +24,7 @@ namespace {
 
 class Instrumentation {
 public:
-  explicit Instrumentation(Module &module) : module(module), services(module) {}
+  Instrumentation(Module &module, bool byLine) : module(module), services(module), byLine(byLine) {}
 
   void run() {
     distrustAlignment(module);
@@ -46,6 +47,7 @@ public:
 private:
   Module &module;
   Services services;
+  bool byLine;
 
   static bool callsOut(const Instruction &instruction) {
     const auto *call = dyn_cast<CallBase>(&instruction);
@@ -66,27 +68,57 @@ private:
   Cost count(Function &function) {
     Cost total = frameCost(function);
     for (BasicBlock &block : function) {
-      uint64_t pending = &block == &function.getEntryBlock() ? total.issued : 0;
+      Issued pending;
+      if (&block == &function.getEntryBlock())
+        note(pending, function, nullptr, total.issued);
       for (Instruction &instruction : make_early_inc_range(block)) {
         Cost cost = costOf(instruction);
         total += cost;
-        pending += cost.issued;
+        note(pending, function, instruction.getDebugLoc(), cost.issued);
         if (callsOut(instruction) || reachesMram(instruction) || instruction.isTerminator()) {
           charge(&instruction, pending);
-          pending = 0;
+          pending = {};
         }
+        if (byLine && function.getSubprogram() && isa<CallBase>(instruction) && callsOut(instruction))
+          IRBuilder<>(&instruction)
+              .CreateAlignedStore(services.line(function, instruction.getDebugLoc()), services.caller(), Align(4));
       }
     }
     return total;
   }
 
-  void charge(Instruction *before, uint64_t instructions) {
-    if (!instructions)
+  // Instructions that were issued since they were last counted: all, and those of each source line.
+  struct Issued {
+    uint64_t all = 0;
+    MapVector<Constant *, uint64_t> lines;
+  };
+
+  void note(Issued &pending, const Function &function, const DILocation *location, uint64_t instructions) {
+    pending.all += instructions;
+    if (byLine && instructions)
+      pending.lines[services.line(function, location)] += instructions;
+  }
+
+  // The address of a line's counters in a function. What a function without lines does is the line's that calls it.
+  Value *counters(IRBuilder<> &builder, const Function &function, Constant *line) {
+    if (function.getSubprogram())
+      return line;
+    Value *caller = builder.CreateAlignedLoad(builder.getInt32Ty(), services.caller(), Align(4));
+    return builder.CreateSelect(builder.CreateICmpEQ(caller, builder.getInt32(0)), line, caller);
+  }
+
+  void charge(Instruction *before, const Issued &pending) {
+    if (!pending.all)
       return;
     IRBuilder<> builder(before);
-    Value *place = services.budget();
-    Value *left = builder.CreateAlignedLoad(builder.getInt64Ty(), place, Align(8));
-    builder.CreateAlignedStore(builder.CreateSub(left, builder.getInt64(instructions)), place, Align(8));
+    auto add = [&](Value *place, int64_t number) {
+      Value *was = builder.CreateAlignedLoad(builder.getInt64Ty(), place, Align(8));
+      builder.CreateAlignedStore(builder.CreateAdd(was, builder.getInt64(number)), place, Align(8));
+    };
+    add(services.budget(), -static_cast<int64_t>(pending.all));
+    for (const auto &[line, number] : pending.lines)
+      add(builder.CreateIntToPtr(counters(builder, *before->getFunction(), line), Type::getInt64PtrTy(module.getContext())),
+          static_cast<int64_t>(number));
   }
 
   void yieldBefore(Instruction *before) {
@@ -174,9 +206,14 @@ private:
     call.eraseFromParent();
   }
 
-  // For the report of a race, before the service that may find one.
+  // For the report of a fault, and the count by line, before the service.
   void noteSite(const Instruction &access, IRBuilder<> &builder) {
     builder.CreateAlignedStore(services.site(access), services.siteOfService(), Align(4));
+    if (byLine) {
+      const Function &function = *access.getFunction();
+      Constant *line = services.line(function, access.getDebugLoc());
+      builder.CreateAlignedStore(counters(builder, function, line), services.lineOfService(), Align(4));
+    }
   }
 
   uint64_t bytes(Type *type) const { return module.getDataLayout().getTypeStoreSize(type); }
@@ -288,6 +325,6 @@ private:
 
 } // namespace
 
-void instrument(Module &module) { Instrumentation(module).run(); }
+void instrument(Module &module, bool byLine) { Instrumentation(module, byLine).run(); }
 
 } // namespace dpu

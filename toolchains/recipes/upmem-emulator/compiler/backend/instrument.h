@@ -7,11 +7,11 @@ namespace dpu {
 
 // Adds to every function of the module, which must be optimised and lowered and keeps its DPU triple:
 // - the subtraction of each piece of straight code's modelled cost from the tasklet's budget, before each call and
-// jump;
+// jump; and, if `byLine`, its addition to the counters of the source lines that it is of;
 // - a call of the emulator where a loop starts again or a function that calls others begins with the budget used up;
 // - a fault where an access to WRAM is not aligned to its size, unless it provably is;
 // - services in place of the DPU's intrinsics and of accesses through pointers to MRAM;
 // - a section .foundry.iram that tells the linker of each function's size in IRAM.
-void instrument(llvm::Module &module);
+void instrument(llvm::Module &module, bool byLine);
 
 } // namespace dpu

@@ -1,9 +1,10 @@
 // dpu-backend: from LLVM IR for a DPU, or from the C frontend, to an object file that the emulator can run.
 //
-//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-emit-llvm [-S]] -o OUTPUT INPUT
+//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-emit-llvm [-S]] -o OUTPUT INPUT
 //
 // INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get
 // it. With -strip-lines the input's debug information is used for the reports of races, and left out of the output.
+// With -count-lines the code counts what each source line issues, see abi/abi.h.
 // dpu-upmem-dpurte-clang calls this program; users do not.
 #include "check.h"
 #include "emit.h"
@@ -37,6 +38,7 @@ struct Arguments {
   bool emitIr = false;
   bool asText = false;
   bool stripLines = false;
+  bool countLines = false;
 };
 
 bool parse(int argc, char **argv, Arguments &arguments) {
@@ -48,6 +50,8 @@ bool parse(int argc, char **argv, Arguments &arguments) {
       arguments.emitIr = true;
     else if (argument == "-strip-lines")
       arguments.stripLines = true;
+    else if (argument == "-count-lines")
+      arguments.countLines = true;
     else if (argument == "-S")
       arguments.asText = true;
     else if (argument == "-O0")
@@ -105,7 +109,7 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
-    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-strip-lines] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
+    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
     return 2;
   }
   // The scalarizer leaves loads and stores of vectors alone unless told so.
@@ -138,7 +142,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   dpu::lower(*module);
-  dpu::instrument(*module);
+  dpu::instrument(*module, arguments.countLines);
   if (arguments.stripLines)
     StripDebugInfo(*module);
   if (verifyModule(*module, &errs())) {

@@ -4,6 +4,7 @@
 #include "abi/abi.h"
 
 #include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -64,13 +65,17 @@ void Services::access(IRBuilder<> &builder, Value *address, uint32_t what, Value
                  {address, builder.getInt32(what), site, value});
 }
 
-Value *Services::site(const Instruction &instruction) {
-  IntegerType *word = Type::getInt32Ty(module.getContext());
-  const DILocation *location = instruction.getDebugLoc();
-  // The program's line, not that of the header whose function is inlined there.
+// The program's line, not that of the header whose function is inlined there.
+static const DILocation *outsideOfHeaders(const DILocation *location) {
   while (location && location->getInlinedAt() &&
          (location->getDirectory() + "/" + location->getFilename()).str().find("/syslib/") != std::string::npos)
     location = location->getInlinedAt();
+  return location;
+}
+
+Value *Services::site(const Instruction &instruction) {
+  IntegerType *word = Type::getInt32Ty(module.getContext());
+  const DILocation *location = outsideOfHeaders(instruction.getDebugLoc());
   // An access that stands for several, of two branches or of a function inlined twice, has no line: its function then.
   const DISubprogram *program =
       location ? location->getScope()->getSubprogram() : instruction.getFunction()->getSubprogram();
@@ -89,6 +94,36 @@ Value *Services::site(const Instruction &instruction) {
   }
   return known;
 }
+
+Constant *Services::line(const Function &function, const DILocation *location) {
+  location = outsideOfHeaders(location);
+  std::string text = function.getName().str();
+  auto place = [&](const auto *node) {
+    SmallString<128> path(node->getFilename());
+    sys::fs::make_absolute(node->getDirectory(), path);
+    text = (path + ":" + Twine(node->getLine())).str();
+  };
+  if (location && location->getLine())
+    place(location);
+  else if (const DISubprogram *program = function.getSubprogram())
+    place(program);
+  Constant *&known = lines[text];
+  if (!known) {
+    text.resize(alignTo(text.size() + 1, FOUNDRY_DPU_LINE_ALIGNMENT));
+    Constant *bytes = ConstantDataArray::getString(module.getContext(), text, false);
+    auto *global = new GlobalVariable(module, bytes->getType(), false, GlobalValue::PrivateLinkage, bytes, "line");
+    global->setSection(FOUNDRY_DPU_SECTION_LINES);
+    global->setAlignment(Align(FOUNDRY_DPU_LINE_ALIGNMENT));
+    IntegerType *word = Type::getInt32Ty(module.getContext());
+    known = ConstantExpr::getAdd(ConstantExpr::getPtrToInt(global, word),
+                                 ConstantInt::get(word, FOUNDRY_DPU_COUNTERS_BASE - FOUNDRY_DPU_LINES_BASE));
+  }
+  return known;
+}
+
+Value *Services::lineOfService() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_LINE); }
+
+Value *Services::caller() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_CALLER); }
 
 Value *Services::budget() const { return fixed(Type::getInt64Ty(module.getContext()), FOUNDRY_DPU_BUDGET); }
 

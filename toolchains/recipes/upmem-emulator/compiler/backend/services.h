@@ -27,18 +27,24 @@ public:
   // The text FILE:LINE of an instruction as a number for __foundry_access and SITE; 0 where nothing is known.
   llvm::Value *site(const llvm::Instruction &instruction);
 
+  // The address of the counters of an instruction's source line, in a program that counts by line. If the line is not
+  // known, that of the function; if it has none, the record has its name.
+  llvm::Constant *line(const llvm::Function &function, const llvm::DILocation *location);
   // Pointers to the tasklet's budget of instructions (int64_t) and to its number (uint32_t).
   llvm::Value *budget() const;
   llvm::Value *tasklet() const;
   // Pointers to what abi.h has for the check of races: the site (uint32_t), the epoch (bytes of a given number) and the
-  // shadow's address (uint32_t).
+  // shadow's address (uint32_t); and to the line of the next service and of the last
+  // call (uint32_t).
   llvm::Value *siteOfService() const;
+  llvm::Value *lineOfService() const;
+  llvm::Value *caller() const;
   llvm::Value *epoch(llvm::Type *type) const;
   llvm::Value *shadow() const;
 
 private:
   llvm::Module &module;
-  llvm::StringMap<llvm::Constant *> sites;
+  llvm::StringMap<llvm::Constant *> sites, lines;
 };
 
 } // namespace dpu

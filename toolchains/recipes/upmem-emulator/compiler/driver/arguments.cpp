@@ -78,6 +78,8 @@ private:
       result.stage = Stage::CheckSyntax;
     else if (word == "-emit-llvm")
       result.emitIr = true;
+    else if (word == "-foundry-count-lines")
+      result.countLines = true;
     else if (startsWith(word, "-o"))
       result.output = value(word, "-o");
     else if (startsWith(word, "-x"))

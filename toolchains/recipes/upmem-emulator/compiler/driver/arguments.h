@@ -33,6 +33,7 @@ struct Arguments {
   std::optional<uint32_t> tasklets;    // NR_TASKLETS
   uint32_t stack = 1024;               // STACK_SIZE_DEFAULT, bytes
   std::map<uint32_t, uint32_t> stacks; // STACK_SIZE_TASKLET_n, bytes
+  bool countLines = false;             // -foundry-count-lines
   bool standardLibrary = true, startFiles = true, standardHeaders = true;
   bool verbose = false, dryRun = false; // -v, -###
   bool version = false, help = false, printTarget = false;

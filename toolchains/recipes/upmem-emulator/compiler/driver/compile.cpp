@@ -77,6 +77,8 @@ int compile(const Arguments &arguments, const Input &input, const std::string &o
   std::vector<std::string> command = {installation.backend(), arguments.level};
   if (lines)
     command.push_back("-strip-lines");
+  if (arguments.countLines)
+    command.push_back("-count-lines");
   if (arguments.emitIr)
     command.push_back("-emit-llvm");
   if (arguments.asText)

@@ -33,6 +33,7 @@ void printHelp() {
                "  -mcpu=v1A|v1B                          which DPU\n"
                "  -DNR_TASKLETS=N                        tasklets, 1 by default\n"
                "  -DSTACK_SIZE_DEFAULT=N, -DSTACK_SIZE_TASKLET_n=N   bytes of stack, 1024 by default\n"
+               "  -foundry-count-lines                   count modelled instructions and DMA cycles by source line\n"
                "  -L, -l, -Wl,..., -nostdlib, -nostartfiles          for the linker\n"
                "  -v, -###, --version\n";
 }

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tile, tt
+from ...errors import source_line
 from ...front.masks import sufficient
 from ...front.scalars import constant
 from ...ops.elementwise import is_elementwise
@@ -207,7 +208,8 @@ class StagedMemory(Memory):
         if stride:
             entries = piece.staged.setdefault(op, [])
             if all(entry.point.index != point.index for entry in entries):
-                entries.append(Staged(point, self._fetch(op, point, piece, stride), stride))
+                with self._text.at(source_line(op.location)):
+                    entries.append(Staged(point, self._fetch(op, point, piece, stride), stride))
 
     def _short_stride(self, op: tile.LoadOp, point: Point) -> int:
         """Return the stride, in elements, of a row that is read as one run of bytes; 0 for any other row."""

@@ -37,11 +37,20 @@ struct dpu_emulator_fault {
     char message[1024];
 };
 
+/* What a source line did in a DPU's last launch, in a program compiled with -foundry-count-lines. */
+struct dpu_emulator_line {
+    const char *place;     /* "PATH:LINE", or a function that has no lines; valid until the set is freed */
+    uint64_t instructions; /* issued by all tasklets */
+    uint64_t dma_cycles;   /* in which the DMA engine was busy */
+};
+
 /* All return 0, or -1 for a set that is none, that is not one DPU where one is asked for, or that still runs;
  * dpu_emulator_fault_of also for a DPU that is not in fault. */
 int dpu_emulator_stats(struct dpu_set_t set, struct dpu_emulator_stats *out);
 int dpu_emulator_totals(struct dpu_set_t set, struct dpu_emulator_totals *out);
 int dpu_emulator_fault_of(struct dpu_set_t set, struct dpu_emulator_fault *out);
+/* The next line; *position is 0 for the first. -1 also after the last. */
+int dpu_emulator_next_line(struct dpu_set_t set, uint32_t *position, struct dpu_emulator_line *out);
 
 #ifdef __cplusplus
 }

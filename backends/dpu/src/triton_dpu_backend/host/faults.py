@@ -1,0 +1,44 @@
+"""Say which source line of a kernel put a DPU into a fault, from what the emulator reports of it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+from foundry_core.crash import line_of
+
+from .errors import DpuError
+
+# Where the instruction at fault is: its address, then the addresses of the calls that led there, or a file and line.
+_CODE = re.compile(r"\(code (0x[0-9a-f]{8}[^)]*)\)")
+_ADDRESS = re.compile(r"0x[0-9a-f]{8}")
+
+
+def fault(kernel: str, said: str, program: Path | None) -> DpuError:
+    """Return the error of a launch that failed.
+
+    Args:
+        kernel: the kernel's name.
+        said: what the emulator or the SDK says of the DPUs in fault.
+        program: the DPU program, whose line tables name the places; None if none is loaded.
+    """
+    places: list[str] = []
+
+    @functools.cache
+    def placed(code: str) -> str:
+        for address in _ADDRESS.findall(code):
+            if program and (place := line_of(str(program), int(address, 16))):
+                places.append(place)
+                return f"({place}, code {_ADDRESS.findall(code)[0]})"
+        return f"(code {code})"
+
+    why = _CODE.sub(lambda code: placed(code[1]), said)
+    if "(code " not in said:
+        what = f"kernel {kernel} put a DPU into a fault"
+        why += "\nthe SDK says neither which instruction it was nor why"
+        next = "run it in an image without --sdk: the emulator names the rule and the line; or attach dpu-lldb"
+    else:
+        what = f"kernel {kernel} crashed at {places[0] if places else 'an unknown line'}"
+        next = "run it with FOUNDRY_CHECK=1, which names an access outside of an array, its argument and its index"
+    return DpuError(what, why=why, next=next)
