@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 MOST_TASKLETS = {"v1A": 24, "v1B": 16}
 # The fingerprint covers these tools between TTIR and a DPU program, in addition to this package.
 _PROGRAMS = ("mlir-opt", "opt", "dpu-upmem-dpurte-clang")
+# What _fits_iram has built, for the later stages: a kernel's LLVM IR by its MLIR, its program by its LLVM IR. A stage
+# takes it out. What no stage asks for, because Triton was told to stop, is dropped when there are more than so many.
+_built: dict[tuple[object, ...], Any] = {}
+_MOST_BUILT = 16
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,8 @@ def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
     from .artifact.annotation import annotate
     from .legalize import legalize
 
+    if (llir := _built.pop(_key(mlir, metadata), None)) is not None:
+        return str(llir)
     return annotate(legalize(to_typed_llvm(mlir), metadata["num_tasklets"]), metadata["facts"])
 
 
@@ -135,6 +141,8 @@ def make_program(llir: str, metadata: dict[str, Any], *, by_line: bool = False) 
     """
     from .artifact.build import COUNT_LINES, build
 
+    if not by_line and (built := _built.pop(_key(llir, metadata), None)) is not None:
+        return bytes(built)
     name, num_tasklets, stack_size = (metadata[key] for key in ("name", "num_tasklets", "stack_size"))
     with TemporaryDirectory() as work:
         options = [COUNT_LINES] if by_line else []
@@ -171,10 +179,20 @@ def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: di
 def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
     """Return whether a program is short enough for IRAM. The later stages report any other error."""
     try:
-        make_program(make_llir(mlir, metadata), metadata)
+        llir = make_llir(mlir, metadata)
+        program = make_program(llir, metadata)
     except ToolError as error:
         return "iram" not in str(error).lower()
+    if len(_built) > _MOST_BUILT:
+        _built.clear()
+    _built.update({_key(mlir, metadata): llir, _key(llir, metadata): program})
     return True
+
+
+def _key(text: str, metadata: dict[str, Any]) -> tuple[object, ...]:
+    """Return all that a stage makes its output of."""
+    facts = tuple(metadata["facts"].items())
+    return text, metadata["name"], metadata["num_tasklets"], metadata["stack_size"], facts
 
 
 @functools.cache
